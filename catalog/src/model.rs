@@ -178,7 +178,7 @@ pub enum FileFormat {
     Parquet,
     /// Comma-separated values.
     Csv,
-    /// One JSON object a line.
+    /// JSON: objects one a line, one after the other or in an array, or features of GeoJSON.
     Ndjson,
     /// Arrow IPC, of the file format or the stream format.
     Arrow,
@@ -193,7 +193,7 @@ pub struct ExternalTable {
     pub location: String,
     /// File format.
     pub format: FileFormat,
-    /// Reader options by lowercase name: `has_header`, `delimiter`, `quote`, `escape`, `null_value`, `compression`.
+    /// Reader options by lowercase name: `has_header`, `delimiter`, `null_value`, `compression` and so on.
     pub options: BTreeMap<String, String>,
     /// Hive partition columns (`key=value` folders), which are also the last columns of the schema.
     pub partition_columns: Vec<String>,

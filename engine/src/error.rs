@@ -109,7 +109,7 @@ pub enum EngineError {
     /// A file that cannot be read in its format. For CSV and NDJSON the row and the column are named.
     #[error("{location}: {detail}")]
     BadData {
-        /// File, with row (1-based, header not counted) and column where known.
+        /// File, with line (as an editor counts) and column where known.
         location: String,
         /// What is wrong.
         detail: String,

@@ -1,12 +1,12 @@
 //! `Engine::import`: files as one table, managed (rows copied) or external (files referenced), all or nothing.
 //!
 //! Types are inferred from all of the data, not from its beginning, so that a row can only be refused for being
-//! malformed, and is then named by file, row and column. Rows keep their order, so that files can be pruned.
+//! malformed, and is then named by file, line and column. Rows keep their order, so that files can be pruned.
 
 mod column_mapping;
 mod csv;
 mod folder_tree;
-mod ndjson;
+mod json;
 mod parquet;
 
 use std::collections::BTreeMap;
@@ -22,15 +22,17 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{FutureExt, StreamExt};
 use querent_catalog::{
-    Catalog, CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableName,
-    TableSource,
+    CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableName, TableSource,
 };
 use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::policy::allowed_location;
-use crate::tables::external::{self, FoundFiles, LocatedFile, Partitioning, blocking};
+use crate::session::RejectsTable;
+use crate::tables::external::{
+    self, FoundFiles, LocatedFile, Partitioning, Rejects, SourceReading, TypedCsv, TypedJson, blocking,
+};
 use crate::tables::managed;
 use column_mapping::{ColumnMapping, repeated};
 pub use folder_tree::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
@@ -59,7 +61,7 @@ pub struct ImportRequest {
 }
 
 /// What an import did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportOutcome {
     /// Rows now in the table through this import (managed), or `None` (external, not counted).
     pub rows: Option<u64>,
@@ -67,11 +69,15 @@ pub struct ImportOutcome {
     pub files: usize,
     /// Whether a table was created.
     pub created: bool,
+    /// What was decided about how text is read.
+    pub reading: Option<SourceReading>,
+    /// The lines that were set aside, and the table that they are in.
+    pub rejects: Option<(u64, TableName)>,
 }
 
 impl Engine {
     /// Imports files as one managed (rows copied) or external (files referenced) table, all or nothing.
-    /// Errors: `bad_data` with file, row and column, `no_files`, `already_exists`, `location_not_allowed`, ...
+    /// Errors: `bad_data` with file, line and column, `no_files`, `already_exists`, `location_not_allowed`, ...
     pub async fn import(
         &self,
         principal: &Principal,
@@ -106,8 +112,8 @@ async fn import(
                 existing: spelled.then(|| found.info.name.to_string()),
             }))
         }
-        (Some(_), Some(IfExists::Ignore)) => Ok(ImportOutcome { rows: None, files: 0, created: false }),
-        _ if request.external => register(catalog, state, request, existing.as_ref()).await,
+        (Some(_), Some(IfExists::Ignore)) => Ok(ImportOutcome::default()),
+        _ if request.external => register(engine, state, request, existing.as_ref()).await,
         (Some(found), None) => append(engine, state, &request, found, progress).await,
         _ => create(engine, state, &request, progress).await,
     };
@@ -139,7 +145,7 @@ async fn allowed_source(engine: &Engine, who: &Principal, request: &ImportReques
 }
 
 async fn register(
-    catalog: &Catalog,
+    engine: &Engine,
     state: &dyn Session,
     request: ImportRequest,
     existing: Option<&ResolvedTable>,
@@ -151,10 +157,15 @@ async fn register(
         });
     }
     let (table, schema) = external::infer(state, &request.source, request.format, &request.options, None, &[]).await?;
-    let files = external::locate(state, &table.location, table.format).await?.len();
+    let files = external::locate(state, &table.location, table.format).await?;
+    let reading = external::reading(&table, &schema, &files).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
-    let created = catalog.tables().create_external(&request.table, table, &schema, if_exists).await?;
-    Ok(ImportOutcome { rows: None, files, created: matches!(created, Created::New(_)) })
+    let rejects = external::rejects_of(&table, &schema, &files).await?;
+    let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
+    let created = engine.catalog().tables().create_external(&request.table, table, &schema, if_exists).await?;
+    let rejects = rejected.write(engine).await?;
+    let created = matches!(created, Created::New(_));
+    Ok(ImportOutcome { rows: None, files: files.len(), created, reading, rejects })
 }
 
 async fn create(
@@ -168,8 +179,10 @@ async fn create(
     let prepared = source.prepare(state, request, &progress).await?;
     let columns = ColumnMapping::from_file(&prepared.fields, &source.partitioning);
     let draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
-    let stream = prepared.read(state, &source, columns, progress).await?;
+    let (reading, rejects) = (prepared.reading(), Rejects::default());
+    let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let files = managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?;
+    let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
     let rows = engine
@@ -177,7 +190,8 @@ async fn create(
             Ok(matches!(catalog.tables().create(draft, committed, if_exists).await?, Created::New(_)))
         })
         .await?;
-    Ok(ImportOutcome { rows, files: source.files.len(), created: rows.is_some() })
+    let rejects = rejected.write(engine).await?;
+    Ok(ImportOutcome { rows, files: source.files.len(), created: rows.is_some(), reading, rejects })
 }
 
 async fn append(
@@ -202,15 +216,18 @@ async fn append(
     let schema = found.info.arrow_schema();
     let columns = ColumnMapping::into_table(&prepared.fields, &source.partitioning, &schema, &source.location)?;
     let write_schema = catalog.tables().write_schema(&table).await?;
-    let stream = prepared.read(state, &source, columns, progress).await?;
+    let (reading, rejects) = (prepared.reading(), Rejects::default());
+    let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let files = managed::write_files(&table.location, write_schema, stream).await?;
+    let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, true).await?;
     let mut rows = Some(0);
     if !files.is_empty() {
         let committed = files.clone();
         let appended = async move { Ok(catalog.tables().append(&table, committed).await.map(|_| true)?) };
         rows = engine.commit_files(files, appended).await?;
     }
-    Ok(ImportOutcome { rows, files: source.files.len(), created: false })
+    let rejects = rejected.write(engine).await?;
+    Ok(ImportOutcome { rows, files: source.files.len(), created: false, reading, rejects })
 }
 
 /// The files of an import.
@@ -235,36 +252,23 @@ impl ImportSource {
         request: &ImportRequest,
         progress: &Arc<dyn Progress>,
     ) -> Result<PreparedImport> {
+        let options = external::known_options(self.format, &request.options)?;
         let (fields, reader) = match self.format {
-            FileFormat::Parquet => {
-                if let Some(name) = request.options.keys().next() {
-                    return Err(external::unknown_option(name));
-                }
-                (external::infer_parquet(state, &self.files).await?, FormatReader::Parquet)
-            }
+            FileFormat::Parquet => (external::infer_parquet(state, &self.files).await?, FormatReader::Parquet),
             FileFormat::Csv => {
                 let counter = self.counter("finding types", progress);
-                let (schema, csv) = csv::infer(self.files.clone(), request.options.clone(), counter).await?;
-                (schema, FormatReader::Csv(csv))
+                let (schema, csv) = csv::infer(self.files.clone(), options, counter).await?;
+                (schema, FormatReader::Csv(Box::new(csv)))
             }
             FileFormat::Ndjson => {
-                if let Some(name) = request.options.keys().find(|name| *name != "compression") {
-                    return Err(external::unknown_option(name));
-                }
-                let compression = external::ndjson_compression(&self.files, &request.options)?;
                 let counter = self.counter("finding types", progress);
-                (ndjson::infer(self.files.clone(), compression, counter).await?, FormatReader::Ndjson(compression))
+                let (schema, json) = json::infer(self.files.clone(), options, counter).await?;
+                (schema, FormatReader::Json(Box::new(json)))
             }
-            FileFormat::Arrow | FileFormat::Lance => {
-                if let Some(name) = request.options.keys().next() {
-                    return Err(external::unknown_option(name));
-                }
-                if self.format == FileFormat::Lance {
-                    (external::lance_schema(state, &self.location).await?, FormatReader::Lance)
-                } else {
-                    let files = self.files.clone();
-                    (blocking(move || external::infer_ipc(&files)).await?, FormatReader::Arrow)
-                }
+            FileFormat::Lance => (external::lance_schema(state, &self.location).await?, FormatReader::Lance),
+            FileFormat::Arrow => {
+                let files = self.files.clone();
+                (blocking(move || external::infer_ipc(&files)).await?, FormatReader::Arrow)
             }
         };
         Ok(PreparedImport { fields, reader })
@@ -289,19 +293,30 @@ struct PreparedImport {
 
 enum FormatReader {
     Parquet,
-    Csv(csv::TypedCsv),
-    Ndjson(datafusion::datasource::file_format::file_compression_type::FileCompressionType),
+    Csv(Box<TypedCsv>),
+    Json(Box<TypedJson>),
     Arrow,
     Lance,
 }
 
 impl PreparedImport {
-    /// Returns the rows as a stream, as `columns` arranges them.
+    /// Returns what was decided about how text is read.
+    fn reading(&self) -> Option<SourceReading> {
+        match &self.reader {
+            FormatReader::Csv(csv) => Some(csv.reading()),
+            FormatReader::Json(json) => Some(json.reading()),
+            FormatReader::Parquet | FormatReader::Arrow | FormatReader::Lance => None,
+        }
+    }
+
+    /// Returns the rows as a stream, as `columns` arranges them. Lines are set aside in `rejects` where the options say
+    /// so.
     async fn read(
         self,
         state: &dyn Session,
         source: &ImportSource,
         columns: ColumnMapping,
+        rejects: &Rejects,
         progress: Arc<dyn Progress>,
     ) -> Result<SendableRecordBatchStream> {
         let counter = source.counter("importing", &progress);
@@ -310,18 +325,26 @@ impl PreparedImport {
         let table = Arc::clone(&columns.table);
         match self.reader {
             FormatReader::Parquet => parquet::read(state, source, self.fields, columns, counter).await,
-            FormatReader::Csv(csv) => Ok(stream_from_thread(table, move |output| {
-                for (file, partition) in files.iter().zip(&partitions) {
-                    csv.read(file, partition, &columns, &counter, output)?;
-                }
-                Ok(())
-            })),
-            FormatReader::Ndjson(compression) => Ok(stream_from_thread(table, move |output| {
-                for (file, partition) in files.iter().zip(&partitions) {
-                    ndjson::read(file, compression, partition, &columns, &counter, output)?;
-                }
-                Ok(())
-            })),
+            FormatReader::Csv(csv) => {
+                let rejects = csv.dialect.ignore_errors.then(|| rejects.clone());
+                let csv = csv.with_types(&columns.read);
+                Ok(stream_from_thread(table, move |output| {
+                    for (file, partition) in files.iter().zip(&partitions) {
+                        csv::read(&csv, file, partition, &columns, rejects.as_ref(), &counter, output)?;
+                    }
+                    Ok(())
+                }))
+            }
+            FormatReader::Json(json) => {
+                let rejects = json.files.ignore_errors.then(|| rejects.clone());
+                let json = json.with_types(&columns.read);
+                Ok(stream_from_thread(table, move |output| {
+                    for (file, partition) in files.iter().zip(&partitions) {
+                        json::read(&json, file, partition, &columns, rejects.as_ref(), &counter, output)?;
+                    }
+                    Ok(())
+                }))
+            }
             FormatReader::Arrow => Ok(stream_from_thread(table, move |output| {
                 for (file, partition) in files.iter().zip(&partitions) {
                     external::read_ipc(file, &self.fields, |batch| {

@@ -63,5 +63,6 @@ pub use session::{IngestMode, KqlAnswer, Session, StatementDescription};
 pub use sql::qualify_tables;
 pub use stores::UrlRoot;
 pub use stream::{QueryStats, QueryStream, ResultTypes};
+pub use tables::{ReadColumn, SourceReading, check_reader_options};
 pub use temporary::TemporaryTables;
 pub use timestamp::rfc3339;

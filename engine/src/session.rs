@@ -7,6 +7,7 @@ mod apply_write;
 mod describe;
 mod ingest;
 mod kql_host;
+mod rejects_table;
 
 use std::sync::Arc;
 
@@ -41,6 +42,7 @@ use kql_host::SessionHost;
 
 pub use describe::StatementDescription;
 pub use ingest::IngestMode;
+pub(crate) use rejects_table::RejectsTable;
 
 /// The largest row limit that is put into the plan.
 const MAX_PUSHED_ROWS: u64 = 10_000;

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use datafusion::catalog::{Session, TableProvider};
 use querent_catalog::{Catalog, FileFormat, ResolvedTable, TableSource};
 
+pub use external::{ReadColumn, SourceReading, check_reader_options};
+
 use crate::error::{EngineError, Result};
 
 /// Returns the provider of a managed or external table. Nothing is read before it is scanned.

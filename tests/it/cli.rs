@@ -176,7 +176,9 @@ fn settings_are_shown_with_their_origin_and_without_secrets() {
 fn a_data_folder_without_a_server() {
     let work = WorkFolder::new();
     let said = work.run(&["import", "flights.csv", "Air Lines.csv"]).succeeded();
-    assert_eq!(said, "default.flights: 3 rows from 1 file\ndefault.air_lines: 2 rows from 1 file\n");
+    let read = "csv: header in line 1; delimiter `,`; columns carrier VARCHAR,";
+    let flights = format!("default.flights: 3 rows from 1 file\n  {read} delay BIGINT\n");
+    assert_eq!(said, format!("{flights}default.air_lines: 2 rows from 1 file\n  {read} name VARCHAR\n"));
 
     let table = work.run(&["sql", "SELECT carrier, sum(delay) AS d FROM flights GROUP BY carrier ORDER BY carrier"]);
     let table = table.succeeded();
@@ -271,7 +273,7 @@ fn a_server_process_is_ready_serves_and_stops() {
         work.run(&all)
     };
     let said = on_server(&["import", "flights.csv"], "w").succeeded();
-    assert_eq!(said, "default.flights: 3 rows from 1 file\n");
+    assert!(said.starts_with("default.flights: 3 rows from 1 file\n  csv: header in line 1; "), "{said}");
     assert_eq!(on_server(&["sql", "--json", "SELECT count(*) AS n FROM flights"], "r").succeeded(), "{\"n\":3}\n");
     assert!(on_server(&["sql", "SELECT * FROM flights"], "r").succeeded().ends_with("(3 rows)\n"));
     assert_eq!(json_lines(&on_server(&["search", "--json", "flights"], "r").succeeded())[0]["table"], "flights");
@@ -281,7 +283,20 @@ fn a_server_process_is_ready_serves_and_stops() {
     assert!(on_server(&["sql", "SELECT 1"], "wrong").failed(1).contains("[unauthenticated]"));
     assert!(on_server(&["sql", "SELECT * FROM flight"], "r").failed(1).contains("[table_not_found]"));
     let said = on_server(&["import", "bad.csv"], "w").failed(1);
-    assert!(said.contains("[bad_data]"), "{said}");
+    assert!(said.contains("[bad_data]") && said.contains("bad.csv, line 4"), "{said}");
+    // The files of a source are one import: nothing stays of the first where the second cannot be read.
+    std::fs::create_dir_all(work.path("days/day=2")).unwrap();
+    std::fs::write(work.path("days/1.csv"), "a,b\n1,2\n").unwrap();
+    std::fs::write(work.path("days/2.csv"), "a,b\n1,2\n3,4,5\n").unwrap();
+    let said = on_server(&["import", "days"], "w").failed(1);
+    assert!(said.contains("2.csv, line 3") && !said.contains("spool"), "{said}");
+    assert!(on_server(&["sql", "SELECT * FROM days"], "r").failed(1).contains("[table_not_found]"));
+    let said = on_server(&["import", "--ignore-errors", "--types", "a=VARCHAR", "days"], "w").succeeded();
+    assert!(
+        said.contains("2 rows from 2 files") && said.contains("1 line was set aside in default.days_rejects"),
+        "{said}"
+    );
+    assert!(on_server(&["import", "--delimter", ";", "days"], "w").failed(2).contains("--delimiter"));
 
     // The folder is the server's while it runs, and free when it has stopped.
     let data = server.data.path().to_str().unwrap();

@@ -29,6 +29,7 @@ mod formats;
 mod guard;
 mod holmes;
 mod http;
+mod imports;
 mod index;
 mod kql;
 mod ksadk;

@@ -26,7 +26,7 @@ async fn real_csv_files_get_the_right_types() {
     let expected = [("airlines", 16), ("airports", 1458), ("planes", 3322), ("weather", 26115), ("flights", 336_776)];
     for (table, count) in expected {
         let outcome = import(&engine, &data.join(format!("{table}.csv")), table, Some(IfExists::Error)).await.unwrap();
-        assert_eq!(outcome, ImportOutcome { rows: Some(count), files: 1, created: true }, "{table}");
+        assert_eq!((outcome.rows, outcome.files, outcome.created), (Some(count), 1, true), "{table}");
     }
     let session = admin(&engine);
     let flights = session.sql("SELECT * FROM flights LIMIT 0").await.unwrap().schema();
@@ -53,12 +53,12 @@ async fn a_ragged_row_is_named_and_nothing_is_imported() {
     let error = import(&engine, &file, "bad", Some(IfExists::Error)).await.unwrap_err();
     assert_eq!(error.code(), "bad_data");
     let message = error.to_string();
-    assert!(message.ends_with("bad.csv, row 3, column `c`: 2 fields where 3 are expected"), "{message}");
+    assert!(message.contains("bad.csv, line 5, column `c`: 2 fields where 3 are expected; "), "{message}");
     assert!(rows(&admin(&engine), "SELECT name FROM system.tables").await.unwrap().is_empty());
 
     fs::write(&file, "a,b\n1,2\n3,4,5\n").unwrap();
     let message = import(&engine, &file, "bad", Some(IfExists::Error)).await.unwrap_err().to_string();
-    assert!(message.ends_with("row 2, column `b`: 3 fields where 2 are expected"), "{message}");
+    assert!(message.contains("line 3, column `b`: 3 fields where 2 are expected; "), "{message}");
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn appending_matches_columns_by_name_and_names_what_does_not_fit() {
 
     fs::write(&file, "id,name\n4,d\nfive,e\n").unwrap();
     let message = import(&engine, &file, "t", None).await.unwrap_err().to_string();
-    assert!(message.ends_with("t.csv, row 2, column `id`: expected Int64, found `five`"), "{message}");
+    assert!(message.ends_with("t.csv, line 3, column `id`: expected BIGINT, found `five`"), "{message}");
     fs::write(&file, "id,nom\n4,d\n").unwrap();
     let message = import(&engine, &file, "t", None).await.unwrap_err().to_string();
     assert!(message.contains("column `nom` is not in the table"), "{message}");
@@ -114,7 +114,7 @@ async fn an_existing_table_is_refused_kept_or_replaced() {
     let session = admin(&engine);
     assert_eq!(rows(&session, "SELECT id FROM t").await.unwrap(), [["1"]]);
     let replaced = import(&engine, &file, "t", Some(IfExists::Replace)).await.unwrap();
-    assert_eq!(replaced, ImportOutcome { rows: Some(2), files: 1, created: true });
+    assert_eq!((replaced.rows, replaced.files, replaced.created), (Some(2), 1, true));
     assert_eq!(rows(&session, "SELECT other FROM t ORDER BY 1").await.unwrap(), [["x"], ["y"]]);
 
     let nowhere = ImportRequest { table: TableName::new("nowhere", "t"), ..request(&file, "t", None) };
@@ -166,7 +166,7 @@ async fn ndjson_is_imported_and_its_bad_row_named() {
 
     fs::write(&file, "{\"a\":1}\n{\"a\":\n").unwrap();
     let message = import(&engine, &file, "bad", Some(IfExists::Error)).await.unwrap_err().to_string();
-    assert!(message.contains("t.ndjson, row 2: not JSON"), "{message}");
+    assert!(message.contains("t.ndjson, line 2: not JSON"), "{message}");
     fs::write(&file, "{\"a\":1}\n{\"a\":{\"b\":1}}\n").unwrap();
     let message = import(&engine, &file, "t", None).await.unwrap_err().to_string();
     assert!(message.contains("t.ndjson"), "{message}");

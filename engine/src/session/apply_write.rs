@@ -14,7 +14,7 @@ use querent_catalog::{
     CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableName, TableSource, UniqueKey,
 };
 
-use super::Session;
+use super::{RejectsTable, Session};
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes};
 use crate::policy::allowed_location;
@@ -244,8 +244,9 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         }
     }
     let options: BTreeMap<String, String> = request.options;
+    let state = engine.planning_state();
     let (table, schema) = external::infer(
-        &engine.planning_state(),
+        &state,
         &location,
         Some(format),
         &options,
@@ -253,7 +254,11 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         &request.partition_columns,
     )
     .await?;
+    let files = external::locate(&state, &table.location, table.format).await?;
+    let rejects = external::rejects_of(&table, &schema, &files).await?;
+    let rejects_table = RejectsTable::find(engine, &request.name, &options, &rejects, false).await?;
     engine.catalog().tables().create_external(&request.name, table, &schema, request.if_exists).await?;
+    rejects_table.write(engine).await?;
     engine.queue_changed_table(request.name);
     Ok(())
 }

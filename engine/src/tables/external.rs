@@ -2,46 +2,53 @@
 //! on disk or in an object store.
 //!
 //! Files are found when a scan is planned and not before. Parquet is scanned as DataFusion's own `ListingTable` does, with
-//! footers and statistics from the runtime's caches; CSV and NDJSON are read without being split at what only looks like
-//! the end of a line.
+//! footers and statistics from the runtime's caches; CSV and JSON by readers of our own, which give each error its line.
 
 mod ad_hoc;
-mod csv_dialect;
-mod csv_inference;
-mod csv_reader;
+mod csv;
 mod file_reader;
+mod file_streams;
 mod hive_partitions;
 mod ipc;
 mod ipc_blocks;
+mod json;
 mod lance;
 mod location;
 mod object_listing;
+mod reader_options;
+mod reading;
+mod rejects;
 mod scan;
+mod text_source;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::datasource::file_format::FileFormat as _;
-use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use querent_catalog::{ExternalTable, FileFormat};
 
 pub(crate) use ad_hoc::{Bounds, ad_hoc_table};
-pub(crate) use csv_dialect::{CsvDialect, compression, compression_name, unknown_option, unreadable};
-pub(crate) use csv_inference::CsvInference;
-pub(crate) use csv_reader::{CsvReader, bad_row, column_names};
+pub(crate) use csv::{CsvDialect, CsvFiles, TypedCsv, column_names};
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
 pub(crate) use hive_partitions::Partitioning;
 pub(crate) use ipc::{infer_ipc, read_ipc};
+pub(crate) use json::{JsonFiles, TypedJson};
 pub(super) use lance::LanceTable;
 pub(crate) use lance::{lance_schema, read_lance};
 pub(crate) use location::{
-    LocatedFile, base_folder, compression_of, format_name, format_of, is_lance, locate_all, locate_one,
+    LocatedFile, base_folder, compression, compression_name, compression_of, format_name, format_of, is_lance,
+    locate_all, locate_one,
 };
 pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
+pub use reader_options::check_reader_options;
+pub(crate) use reader_options::known_options;
+pub use reading::{ReadColumn, SourceReading};
+pub(crate) use rejects::Rejects;
 pub(super) use scan::ExternalTableProvider;
 pub(crate) use scan::{object_meta, parquet_scan, store_of};
 
@@ -137,11 +144,7 @@ pub(crate) async fn infer_found(
     effort: Effort,
 ) -> Result<(ExternalTable, SchemaRef)> {
     let FoundFiles { location, format, files } = found;
-    if matches!(format, FileFormat::Parquet | FileFormat::Arrow | FileFormat::Lance)
-        && let Some(name) = options.keys().next()
-    {
-        return Err(unknown_option(name));
-    }
+    let options = known_options(format, options)?;
     let partitioning = Partitioning::from_files(&location, &files, partition_columns, declared)?;
     let mut files = effort.sample(files);
     if format == FileFormat::Arrow && declared.is_some() {
@@ -151,8 +154,8 @@ pub(crate) async fn infer_found(
     let (file_schema, options) = match format {
         FileFormat::Parquet if effort == Effort::Quick => (infer_alike(state, &files).await?, BTreeMap::new()),
         FileFormat::Parquet => (infer_parquet(state, &files).await?, BTreeMap::new()),
-        FileFormat::Csv => infer_csv(files, options.clone(), declared.is_some(), effort).await?,
-        FileFormat::Ndjson => infer_ndjson(state, &files, options, effort).await?,
+        FileFormat::Csv => infer_csv(files, options, declared.is_some(), effort).await?,
+        FileFormat::Ndjson => infer_json(files, options, effort).await?,
         FileFormat::Arrow => (blocking(move || infer_ipc(&files)).await?, BTreeMap::new()),
         FileFormat::Lance => (lance_schema(state, &location).await?, BTreeMap::new()),
     };
@@ -210,7 +213,7 @@ async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<Schem
                 other.path.display(),
                 names(known)
             );
-            return Err(bad_row(&file.path, None, None, detail));
+            return Err(bad_line(&file.path, None, None, detail));
         }
     }
     infer_parquet(state, files).await
@@ -260,98 +263,104 @@ async fn infer_csv(
             if budget == 0 {
                 break;
             }
-            csv.infer(file, &mut inference, budget)?;
+            let is_whole = file.size <= budget;
+            csv.infer(&file.path, &mut inference, open(file)?.take(budget), is_whole)?;
             budget = budget.saturating_sub(file.size);
         }
-        let mut dialect = csv.dialect;
-        let given = dialect.null_value.is_some();
-        // Declared types say where a marker is no value; where no marker was seen, plain reading is faster.
-        if !given {
-            let markers = if is_declared { inference.seen_markers() } else { inference.null_markers(false) };
-            dialect.null_value = Some(markers.join(","));
-        }
-        Ok((Arc::new(inference.schema()) as SchemaRef, dialect.options()))
+        let typed = csv.typed(&inference, is_declared)?;
+        Ok((typed.schema(), typed.options()))
     })
     .await
 }
 
-/// CSV files of one table: one dialect, one header.
-#[derive(Debug, Clone)]
-pub(crate) struct CsvFiles {
-    pub dialect: CsvDialect,
-    pub names: Vec<String>,
-}
-
-impl CsvFiles {
-    /// Detects the dialect on the first file and refuses files with other columns. Blocks.
-    pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
-        let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
-        let dialect = CsvDialect::detect(options, first)?;
-        let names = column_names(&first.path, &dialect, open(first)?)?;
-        for file in files {
-            if !options.contains_key("compression") && compression_of(&file.path) != dialect.compression {
-                return Err(bad_row(&file.path, None, None, "files of one table share one compression".to_string()));
-            }
-            let theirs = column_names(&file.path, &dialect, open(file)?)?;
-            let differs = theirs.iter().zip(&names).position(|(their, our)| their != our);
-            if theirs.len() != names.len() || (dialect.has_header && differs.is_some()) {
-                let detail = format!(
-                    "its columns ({}) are not those of {} ({})",
-                    shortened(&theirs.join(", ")),
-                    first.path.display(),
-                    shortened(&names.join(", "))
-                );
-                return Err(bad_row(&file.path, None, None, detail));
-            }
-        }
-        Ok(Self { dialect, names })
-    }
-
-    pub(crate) fn inference(&self) -> CsvInference {
-        CsvInference::new(&self.names, &self.dialect.null_markers())
-    }
-
-    /// Infers types from the first `budget` bytes of a file. Blocks.
-    pub(crate) fn infer(&self, file: &LocatedFile, inference: &mut CsvInference, budget: u64) -> Result<()> {
-        use std::io::Read;
-
-        let whole = file.size <= budget;
-        let source = open(file)?.take(budget);
-        let mut reader = CsvReader::open(&file.path, &self.dialect, &self.names, source)?;
-        loop {
-            match reader.next_batch() {
-                Ok(Some((_, batch))) => inference.update(&batch),
-                Ok(None) => return Ok(()),
-                // The budget may cut a record in two.
-                Err(_) if !whole => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-async fn infer_ndjson(
-    state: &dyn Session,
-    files: &[LocatedFile],
-    options: &BTreeMap<String, String>,
+async fn infer_json(
+    files: Vec<LocatedFile>,
+    options: BTreeMap<String, String>,
     effort: Effort,
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
-    if let Some(name) = options.keys().find(|name| *name != "compression") {
-        return Err(unknown_option(name));
-    }
-    let compressed = ndjson_compression(files, options)?;
-    let format =
-        JsonFormat::default().with_schema_infer_max_rec(effort.records()).with_file_compression_type(compressed);
-    let store = state.runtime_env().object_store(store_of(files.first()))?;
-    let metas = files.iter().map(object_meta).collect::<Result<Vec<_>>>()?;
-    let schema =
-        format.infer_schema(state, &store, &metas).await.map_err(|error| bad_files(files, EngineError::from(error)))?;
-    let kept = BTreeMap::from([("compression".to_string(), compression_name(&compressed).to_string())]);
-    Ok((schema, kept))
+    blocking(move || {
+        let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
+        let json = JsonFiles::from_options(&files, &options)?;
+        let mut inference = json.inference();
+        let mut budget = effort.bytes();
+        for file in &files {
+            if budget == 0 {
+                break;
+            }
+            let is_whole = file.size <= budget;
+            json.infer(&file.path, &mut inference, open(file)?.take(budget), effort.records(), is_whole)?;
+            budget = budget.saturating_sub(file.size);
+        }
+        let typed = json.typed(&first.path, &inference)?;
+        Ok((typed.schema(), typed.options()))
+    })
+    .await
 }
 
-/// Returns the compression that all NDJSON files share.
-pub(crate) fn ndjson_compression(
+/// Returns what was decided about how the files of an external table are read.
+pub(crate) async fn reading(
+    table: &ExternalTable,
+    schema: &SchemaRef,
+    files: &[LocatedFile],
+) -> Result<Option<SourceReading>> {
+    Ok(match text_reader(table, schema, files).await? {
+        Some(TextReader::Csv(csv)) => Some(csv.reading()),
+        Some(TextReader::Json(json)) => Some(json.reading()),
+        None => None,
+    })
+}
+
+/// Returns the lines that reading an external table sets aside, for which all of its files are read.
+pub(crate) async fn rejects_of(table: &ExternalTable, schema: &SchemaRef, files: &[LocatedFile]) -> Result<Rejects> {
+    let rejects = Rejects::default();
+    let reader = match text_reader(table, schema, files).await? {
+        Some(TextReader::Csv(csv)) if csv.dialect.ignore_errors => TextReader::Csv(csv),
+        Some(TextReader::Json(json)) if json.files.ignore_errors => TextReader::Json(json),
+        Some(_) | None => return Ok(rejects),
+    };
+    let (found, files) = (rejects.clone(), files.to_vec());
+    blocking(move || {
+        files.iter().try_for_each(|file| {
+            let found = Some(found.clone());
+            match &reader {
+                TextReader::Csv(csv) => csv.read(&file.path, &[], found, open(file)?, |_| Ok(true)),
+                TextReader::Json(json) => json.read(&file.path, &[], found, open(file)?, |_| Ok(true)),
+            }
+        })
+    })
+    .await?;
+    Ok(rejects)
+}
+
+/// A reader of text files.
+#[derive(Debug)]
+pub(crate) enum TextReader {
+    Csv(Box<TypedCsv>),
+    Json(Box<TypedJson>),
+}
+
+/// Returns the reader of a table's files, if they are text.
+async fn text_reader(table: &ExternalTable, schema: &Schema, files: &[LocatedFile]) -> Result<Option<TextReader>> {
+    let is_folder = |field: &&Arc<Field>| table.partition_columns.contains(field.name());
+    let in_files: Vec<Arc<Field>> = schema.fields().iter().filter(|field| !is_folder(field)).cloned().collect();
+    let (options, format, files) = (table.options.clone(), table.format, files.to_vec());
+    blocking(move || {
+        let schema = Schema::new(in_files);
+        Ok(match (format, files.first()) {
+            (FileFormat::Csv, Some(first)) => {
+                Some(TextReader::Csv(Box::new(TypedCsv::from_options(&options, &schema, first)?)))
+            }
+            (FileFormat::Ndjson, Some(_)) => {
+                Some(TextReader::Json(Box::new(TypedJson::from_options(&options, &schema, &files)?)))
+            }
+            _ => None,
+        })
+    })
+    .await
+}
+
+/// Returns the compression that all files share.
+pub(crate) fn compression_of_all(
     files: &[LocatedFile],
     options: &BTreeMap<String, String>,
 ) -> Result<datafusion::datasource::file_format::file_compression_type::FileCompressionType> {
@@ -361,7 +370,7 @@ pub(crate) fn ndjson_compression(
     let Some(first) = files.first() else { return Err(EngineError::Internal("no files to read".into())) };
     let found = compression_of(&first.path);
     match files.iter().find(|file| compression_of(&file.path) != found) {
-        Some(other) => Err(bad_row(&other.path, None, None, "files of one table share one compression".to_string())),
+        Some(other) => Err(bad_line(&other.path, None, None, "files of one table share one compression".to_string())),
         None => Ok(found),
     }
 }
@@ -391,6 +400,26 @@ fn bad_files(files: &[LocatedFile], error: EngineError) -> EngineError {
     }
     let location = files.first().map(|file| file.path.display().to_string()).unwrap_or_default();
     EngineError::BadData { location, detail: error.to_string() }
+}
+
+/// `bad_data` at a line, counted from 1 as an editor does.
+pub(crate) fn bad_line(path: &Path, line: Option<u64>, column: Option<&str>, detail: String) -> EngineError {
+    let mut location = path.display().to_string();
+    if let Some(line) = line {
+        location.push_str(&format!(", line {line}"));
+    }
+    if let Some(column) = column {
+        location.push_str(&format!(", column `{column}`"));
+    }
+    EngineError::BadData { location, detail }
+}
+
+/// Returns the store's error for a file in a store, and otherwise `bad_data`.
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> EngineError {
+    if let Some(said) = store_error_in(error) {
+        return said;
+    }
+    EngineError::BadData { location: path.display().to_string(), detail: error.to_string() }
 }
 
 /// Returns the text, shortened for a message.

@@ -1,24 +1,23 @@
 //! `querent import`: imports files, folders and globs, one table a source.
 //!
 //! With `--recursive` it registers the folders of a tree as external tables ([`folders`]). Embedded, the engine reads the
-//! files. With a server each file is uploaded, and the server imports it all or nothing; a folder tree is read by the
+//! files. With a server they are uploaded together, and the server imports them all or nothing; a folder tree is read by the
 //! server itself.
 
 mod folders;
+mod reader_args;
+mod upload;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use futures::TryStreamExt;
 use indicatif::HumanCount;
 use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, Principal, Progress, TableName};
-use querent_engine::{ImportRequest, TreeRequest};
-use reqwest::{Body, Method};
-use serde_json::{Value, json};
-use tokio::fs::File;
-use tokio_util::io::ReaderStream;
+use querent_engine::{ImportRequest, SourceReading, TreeRequest};
+use serde_json::json;
 
 use super::client::Client;
 use super::embedded::{EmbeddedEngine, wait_until_indexed};
@@ -27,11 +26,15 @@ use super::output;
 use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
 use crate::config::Config;
+use reader_args::ReaderArgs;
 
-/// Import CSV, NDJSON, Parquet and Arrow files and Lance datasets as tables
+/// Import CSV, JSON, Parquet and Arrow files and Lance datasets as tables
 ///
 /// Each source becomes one table, named after the file or folder. A folder or a quoted glob is one table over all its
-/// files. An import is all or nothing: a bad row is named, and nothing of its file is left.
+/// files. An import is all or nothing: a bad line is named, and nothing of its source is left.
+///
+/// How CSV and JSON are read is found in the files and reported: delimiter, header, types. The options of the second list
+/// say it otherwise; docs/import.md explains them.
 ///
 /// With --recursive each folder below the source that holds files of one format becomes an external table:
 /// SOURCE/trips is table trips, SOURCE/sales/orders is table orders of database sales (with --database, all are tables
@@ -42,6 +45,8 @@ use crate::config::Config;
 Examples:
   querent import flights.csv airlines.csv
   querent import --table events --append 'logs/2024-*.ndjson'
+  querent import --types zip=VARCHAR,born=DATE --date-format %d.%m.%Y people.txt
+  querent import --encoding latin-1 --delimiter ';' --ignore-errors export.csv
   querent import --external --data ./querent-data /srv/lake/trips/
   querent import --recursive --dry-run /srv/lake
   QUERENT_QUERY_EXTERNAL_URLS=s3://bucket/lake/ querent import --recursive s3://bucket/lake/
@@ -64,7 +69,7 @@ pub(super) struct ImportArgs {
     #[arg(long, conflicts_with_all = ["append", "server"])]
     external: bool,
     /// Register a tree of folders as external tables, or refresh it; a server reads them where it is
-    #[arg(long, conflicts_with_all = ["table", "format", "append", "replace", "delimiter", "no_header", "null_value"])]
+    #[arg(long, conflicts_with_all = ["table", "format", "append", "replace"])]
     recursive: bool,
     /// With --recursive: report what would be done and do nothing
     #[arg(long, requires = "recursive")]
@@ -75,26 +80,19 @@ pub(super) struct ImportArgs {
     /// Add rows to tables that exist
     #[arg(long)]
     append: bool,
-    /// CSV: what separates columns [default: ,]
-    #[arg(long, value_name = "CHAR")]
-    delimiter: Option<String>,
-    /// CSV: the first line is data
-    #[arg(long)]
-    no_header: bool,
-    /// CSV: the text that stands for null, besides the empty one [default: NA, NULL and the like, where the file uses them so]
-    #[arg(long, value_name = "TEXT")]
-    null_value: Option<String>,
     /// Print one JSON object a table
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     target: TargetArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SourceFormat {
     Csv,
-    #[value(alias = "json", alias = "jsonl")]
+    #[value(alias = "json", alias = "jsonl", alias = "geojson")]
     Ndjson,
     Parquet,
     #[value(alias = "ipc", alias = "feather")]
@@ -129,9 +127,18 @@ struct ImportReport {
     table: TableName,
     rows: Option<u64>,
     files: usize,
+    /// What was decided about how text is read.
+    reading: Option<SourceReading>,
+    /// The lines that were set aside, and the table that they are in.
+    rejects: Option<(u64, String)>,
 }
 
 pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
+    if args.recursive && args.reader.is_given() {
+        return Err(CliError::Usage(
+            "--recursive finds out how files are read; import other files by themselves".to_owned(),
+        ));
+    }
     if args.recursive {
         return recursive(args).await;
     }
@@ -145,7 +152,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             for plan in plans {
-                print_report(&upload(&client, plan, &options, &bars).await?, args.json)?;
+                print_report(&upload::upload(&client, plan, &options, &bars).await?, args.json)?;
             }
             Ok(())
         }
@@ -211,7 +218,8 @@ async fn import_here(
     };
     let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
     let outcome = embedded.engine.import(&Principal::local_admin(), request, progress).await?;
-    Ok(ImportReport { table: plan.table, rows: outcome.rows, files: outcome.files })
+    let rejects = outcome.rejects.map(|(lines, table)| (lines, table.to_string()));
+    Ok(ImportReport { table: plan.table, rows: outcome.rows, files: outcome.files, reading: outcome.reading, rejects })
 }
 
 /// Returns a URL unchanged, and a path made absolute.
@@ -226,72 +234,31 @@ fn is_url(source: &str) -> bool {
     source.contains("://")
 }
 
-/// Uploads a source's files; the second and later ones are appended to the first.
-async fn upload(
-    client: &Client,
-    plan: ImportPlan,
-    options: &ImportOptions,
-    bars: &Arc<Bars>,
-) -> Result<ImportReport, CliError> {
-    let files = files_of(&plan.source, options.format)?;
-    let mut report = ImportReport { table: plan.table, rows: Some(0), files: files.len() };
-    let mut if_there = options.if_there;
-    for file in files {
-        let rows = upload_file(client, &file, &report.table, if_there, options, bars).await?;
-        report.rows = report.rows.zip(rows).map(|(before, rows)| before + rows);
-        if_there = IfThere::Append;
-    }
-    Ok(report)
-}
-
-async fn upload_file(
-    client: &Client,
-    path: &Path,
-    table: &TableName,
-    if_there: IfThere,
-    options: &ImportOptions,
-    bars: &Arc<Bars>,
-) -> Result<Option<u64>, CliError> {
-    let unreadable = |error| CliError::failed(format!("cannot read {}: {error}", path.display()));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (_, ending, compression) = name_parts(&name);
-    let format = options.format.or_else(|| SourceFormat::from_ending(ending)).ok_or_else(|| unknown_format(path))?;
-    let file = File::open(path).await.map_err(unreadable)?;
-    let size = file.metadata().await.map_err(unreadable)?.len();
-
-    let mut parameters = options.reader.clone();
-    if let Some(compression) = compression {
-        parameters.insert("compression".to_owned(), compression.to_owned());
-    }
-    let fixed = [
-        ("database", table.database.as_str()),
-        ("table", &table.table),
-        ("format", format.as_str()),
-        ("if_exists", if_there.as_str()),
-    ];
-    parameters.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-
-    let bar = bars.bytes(&name, size);
-    let sent = bar.clone();
-    let bytes = ReaderStream::with_capacity(file, 256 << 10).inspect_ok(move |chunk| sent.inc(chunk.len() as u64));
-    let request = client.request(Method::POST, "/v1/import")?.query(&parameters).body(Body::wrap_stream(bytes));
-    let response = client.send(request).await;
-    bar.finish_and_clear();
-    let body: Value = response?.json().await.map_err(|error| client.http_error(error))?;
-    Ok(body["rows"].as_u64())
-}
-
 fn print_report(report: &ImportReport, as_json: bool) -> Result<(), CliError> {
     if as_json {
         let TableName { database, table } = &report.table;
-        let report = json!({ "database": database, "table": table, "rows": report.rows, "files": report.files });
-        return output::print_line(&report.to_string());
+        let mut printed = json!({ "database": database, "table": table, "rows": report.rows, "files": report.files });
+        if let Some(reading) = &report.reading {
+            printed["reading"] = serde_json::to_value(reading).map_err(io::Error::from)?;
+        }
+        if let Some((lines, rejects)) = &report.rejects {
+            printed["rejects"] = json!({ "lines": lines, "table": rejects });
+        }
+        return output::print_line(&printed.to_string());
     }
     let files = if report.files == 1 { "1 file".to_owned() } else { format!("{} files", report.files) };
     match report.rows {
-        Some(rows) => output::print_line(&format!("{}: {} rows from {files}", report.table, HumanCount(rows))),
-        None => output::print_line(&format!("{}: refers to {files}", report.table)),
+        Some(rows) => output::print_line(&format!("{}: {} rows from {files}", report.table, HumanCount(rows)))?,
+        None => output::print_line(&format!("{}: refers to {files}", report.table))?,
     }
+    if let Some(reading) = &report.reading {
+        output::print_line(&format!("  {}", reading.to_string().replace('\n', "\n  ")))?;
+    }
+    if let Some((lines, rejects)) = &report.rejects {
+        let what = if *lines == 1 { "1 line was".to_owned() } else { format!("{} lines were", HumanCount(*lines)) };
+        output::print_line(&format!("  {what} set aside in {rejects}"))?;
+    }
+    Ok(())
 }
 
 fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
@@ -313,18 +280,12 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
 
 impl ImportOptions {
     fn from_args(args: &ImportArgs) -> Self {
-        let mut reader = BTreeMap::new();
-        if args.no_header {
-            reader.insert("has_header".to_owned(), "false".to_owned());
-        }
-        let given = [("delimiter", &args.delimiter), ("null_value", &args.null_value)];
-        reader.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
         let if_there = match (args.replace, args.append) {
             (true, _) => IfThere::Replace,
             (false, true) => IfThere::Append,
             (false, false) => IfThere::Refuse,
         };
-        Self { format: args.format, external: args.external, if_there, reader }
+        Self { format: args.format, external: args.external, if_there, reader: args.reader.options() }
     }
 }
 
@@ -369,48 +330,11 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Returns the files of a source, sorted: itself, those of a folder at any depth, or what a glob matches.
-fn files_of(source: &str, format: Option<SourceFormat>) -> Result<Vec<PathBuf>, CliError> {
-    if is_url(source) {
-        return Err(CliError::Usage(format!(
-            "{source} is a URL, which is imported without a server only; on a server run CREATE EXTERNAL TABLE with \
-             `querent sql`"
-        )));
-    }
-    let path = Path::new(source);
-    if path.join("_versions").is_dir() {
-        return Err(CliError::Usage(format!("{source} is a Lance dataset, which is imported without a server only")));
-    }
-    let pattern = match path.is_dir() {
-        true => format!("{}/**/*", glob::Pattern::escape(source)),
-        false if path.exists() => return Ok(vec![path.to_owned()]),
-        false => source.to_owned(),
-    };
-    let matching = glob::glob(&pattern).map_err(|error| CliError::Usage(format!("{source}: {error}")))?;
-    let mut files = Vec::new();
-    for file in matching {
-        let file = file.map_err(|error| CliError::failed(error.to_string()))?;
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_data = format.is_some() || SourceFormat::from_ending(name_parts(&name).1).is_some();
-        if file.is_file() && is_data && !name.starts_with(['.', '_']) {
-            files.push(file);
-        }
-    }
-    match files.is_empty() {
-        true => Err(CliError::failed(format!("no files to import at {source}"))),
-        false => Ok(files),
-    }
-}
-
-fn unknown_format(path: &Path) -> CliError {
-    CliError::Usage(format!("the name {} does not tell its format; say it with --format", path.display()))
-}
-
 impl SourceFormat {
     fn from_ending(ending: &str) -> Option<Self> {
         match ending.to_lowercase().as_str() {
-            "csv" | "tsv" => Some(SourceFormat::Csv),
-            "ndjson" | "jsonl" | "json" => Some(SourceFormat::Ndjson),
+            "csv" | "tsv" | "tab" => Some(SourceFormat::Csv),
+            "ndjson" | "jsonl" | "json" | "geojson" => Some(SourceFormat::Ndjson),
             "parquet" => Some(SourceFormat::Parquet),
             "arrow" | "arrows" | "ipc" | "feather" => Some(SourceFormat::Arrow),
             "lance" => Some(SourceFormat::Lance),

@@ -11,7 +11,14 @@ use super::query_as;
 async fn a_csv_body_becomes_a_table_and_grows_and_is_replaced() {
     let server = TestServer::start(TestSettings::default()).await;
     let made = import(&server, "table=people&format=csv", "name,age\nAda,36\nGrace,85\n", None).await;
-    assert_eq!(made.json(), json!({ "database": "default", "table": "people", "rows": 2, "created": true }));
+    let reading = json!({
+        "format": "csv", "header": true, "header_line": 1, "delimiter": ",", "quote": "\"", "skip": 0, "null": [],
+        "columns": [{ "name": "name", "type": "VARCHAR" }, { "name": "age", "type": "BIGINT" }],
+    });
+    let expected = json!({
+        "database": "default", "table": "people", "rows": 2, "files": 1, "created": true, "reading": reading,
+    });
+    assert_eq!(made.json(), expected);
     assert_eq!(count(&server).await, 2);
 
     let taken = import(&server, "table=people&format=csv", "name,age\nAlan,41\n", None).await;
@@ -38,10 +45,10 @@ async fn a_bad_row_is_named_and_nothing_is_imported() {
         csv.push_str(&format!("n{row},{row}\n"));
     }
     csv.push_str("Bob,\"three\",4,5\n");
-    let bad = import(&server, "table=people&format=csv", &csv, None).await;
+    let bad = import(&server, "table=people&format=csv&filename=p.csv", &csv, None).await;
     assert_eq!((bad.status, &bad.json()["error"]["code"]), (400, &json!("bad_data")), "{}", bad.text);
     let message = bad.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("2001"), "names the row: {message}");
+    assert!(message.contains("p.csv, line 2002"), "names the file and the line: {message}");
     assert!(!message.contains("spool"), "does not show where the server keeps things: {message}");
     let schema = server.get("/v1/catalog/schema", None).await;
     assert!(!schema.text.contains("people"), "{}", schema.text);
@@ -53,7 +60,9 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
     let settings = TestSettings::default().tokens("r:read,w:write");
     let server = TestServer::start(settings.change(|settings| settings.http.max_import_bytes.0 = 1_000)).await;
     let large = "a\n".repeat(1_000);
-    let cases: [(&str, &str, &str, u16, &str); 6] = [
+    let cases: [(&str, &str, &str, u16, &str); 8] = [
+        ("w", "table=t&format=csv&delimeter=x", "a\n1\n", 400, "bad_parameter"),
+        ("w", "table=t&format=parquet&skip=1", "a\n1\n", 400, "bad_parameter"),
         ("r", "table=t&format=csv", "a\n1\n", 403, "forbidden"),
         ("w", "table=t&format=xml", "a\n1\n", 400, "bad_parameter"),
         ("w", "format=csv", "a\n1\n", 400, "bad_parameter"),
@@ -67,6 +76,57 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
     }
     let made = import(&server, "table=t&format=csv", "a\n1\n", Some("w")).await;
     assert_eq!(made.status, 200, "{}", made.text);
+    assert_spool_is_empty(&server);
+}
+
+#[tokio::test]
+async fn options_files_of_a_form_and_compressed_bodies_are_taken() {
+    let settings = TestSettings::default().change(|settings| settings.http.max_import_bytes.0 = 10_000);
+    let server = TestServer::start(settings).await;
+    let told = "table=people&format=csv&delimiter=%3B&has_header=false&types=column_1%3DVARCHAR&ignore_errors=true";
+    let made = import(&server, told, "1;2\n3;4;5\n", None).await.json();
+    assert_eq!(
+        (&made["rows"], &made["rejects"]),
+        (&json!(1), &json!({ "lines": 1, "table": "default.people_rejects" }))
+    );
+    assert_eq!(made["reading"]["columns"][0], json!({ "name": "column_1", "type": "VARCHAR" }));
+
+    let form = |files: &[(&str, &str)]| {
+        let part = |(name, text): &(&str, &str)| {
+            format!("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n{text}\r\n")
+        };
+        files.iter().map(part).collect::<String>() + "--b--\r\n"
+    };
+    let send = async |query: &str, body: Vec<u8>, headers: &[(&str, &str)]| {
+        let request = server.http.post(server.url(&format!("/v1/import?{query}"))).body(body);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        server.send(request, None).await
+    };
+    let multipart = [("content-type", "multipart/form-data; boundary=b")];
+    let replace = "table=people&format=csv&if_exists=replace";
+    let bad = form(&[("day=1/x.csv", "n\n1\n"), ("day=2/y.csv", "n\n1\n2,3\n")]);
+    let refused = send(replace, bad.into_bytes(), &multipart).await;
+    assert!(refused.status == 400 && refused.text.contains("day=2/y.csv, line 3"), "{}", refused.text);
+    assert_eq!(count(&server).await, 1);
+    let good = form(&[("day=1/x.csv", "n\n1\n"), ("day=2/y.csv", "n\n1\n2\n")]);
+    assert_eq!(send(replace, good.into_bytes(), &multipart).await.json()["files"], 2);
+    let rows: Vec<Value> = query_as(&server, "SELECT count(*) AS n FROM people WHERE day = 2", None).await.lines();
+    assert_eq!(rows[0]["n"], 2);
+    let outside = form(&[("../x.csv", "n\n1\n")]);
+    assert_eq!(send(replace, outside.into_bytes(), &multipart).await.status, 400);
+
+    let zip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zipped = send(replace, zip("n\n1\n2\n3\n"), &[("content-encoding", "gzip")]).await;
+    assert_eq!(zipped.status, 200, "{}", zipped.text);
+    assert_eq!(count(&server).await, 3);
+    let bomb = send(replace, zip(&"1\n".repeat(1 << 20)), &[("content-encoding", "gzip")]).await;
+    assert_eq!((bomb.status, &bomb.json()["error"]["code"]), (413, &json!("body_too_large")));
+    let unknown = send(replace, b"n\n1\n".to_vec(), &[("content-encoding", "br")]).await;
+    assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (415, &json!("unsupported_media_type")));
     assert_spool_is_empty(&server);
 }
 

@@ -17,7 +17,12 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
 
-use super::{CsvDialect, ExternalTableProvider, LocatedFile, bad_row, blocking, column_names, infer, locate, open};
+use super::reader_options::SKIP_BLANK;
+use super::text_source::open_text;
+use super::{
+    CsvDialect, ExternalTableProvider, LocatedFile, bad_line, blocking, column_names, compression_of, infer, locate,
+    open,
+};
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
 
@@ -61,6 +66,7 @@ pub(crate) async fn ad_hoc_table(
         ("delimiter".to_owned(), delimiter),
         ("quote".to_owned(), quote),
         ("null_value".to_owned(), String::new()),
+        (SKIP_BLANK.to_owned(), "true".to_owned()),
     ]);
     let files = locate(state, location, FileFormat::Csv).await?;
     let count = match layout {
@@ -83,7 +89,7 @@ fn provider(table: ExternalTable, schema: SchemaRef) -> Arc<dyn TableProvider> {
 async fn number_of_columns(files: Vec<LocatedFile>, options: BTreeMap<String, String>) -> Result<usize> {
     blocking(move || {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
-        let dialect = CsvDialect::detect(&options, first)?;
+        let dialect = CsvDialect::from_options(&options, first)?;
         Ok(column_names(&first.path, &dialect, open(first)?)?.len())
     })
     .await
@@ -101,13 +107,12 @@ fn records_table(files: &[LocatedFile], bounds: &Bounds) -> Result<(Arc<dyn Tabl
         stopped: None,
     };
     for file in files {
-        let dialect = CsvDialect::detect(&BTreeMap::from([("delimiter".to_owned(), ",".to_owned())]), file)?;
-        let text = dialect.open(&file.path, open(file)?)?;
+        let text = open_text(&file.path, compression_of(&file.path), None, open(file)?)?;
         let mut json = serde_json::Deserializer::from_reader(text);
         while json.end().is_err() {
             if let Err(error) = Records(&mut buffer).deserialize(&mut json) {
                 let stopped = buffer.stopped.take();
-                return Err(stopped.unwrap_or_else(|| bad_row(&file.path, None, None, error.to_string())));
+                return Err(stopped.unwrap_or_else(|| bad_line(&file.path, None, None, error.to_string())));
             }
         }
     }

@@ -12,12 +12,8 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
-use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 
+use super::file_streams::{EachBatch, ScanReader};
 use super::ipc_blocks::IpcBlocks;
 use super::{LocatedFile, OpenSourceFile, open};
 use crate::error::{EngineError, Result, store_error_in};
@@ -26,8 +22,6 @@ use crate::error::{EngineError, Result, store_error_in};
 const FILE_MAGIC: &[u8; 6] = b"ARROW1";
 /// Files whose schemas are read while a statement is planned whose reader takes dictionaries.
 const DICTIONARY_FILES: usize = 64;
-/// Batches between the reading thread and the query.
-const BATCHES_AHEAD: usize = 2;
 
 type IpcBatches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
@@ -119,95 +113,13 @@ pub(crate) fn read_ipc(
     Ok(())
 }
 
-/// A file, and the values of its folders.
-#[derive(Debug, Clone)]
-pub(super) struct IpcFile {
-    pub file: LocatedFile,
-    pub folders: Vec<ScalarValue>,
-}
+/// The reader of Arrow IPC files.
+#[derive(Debug)]
+pub(super) struct IpcReader;
 
-/// A scan of `files`, split into at most `partitions` streams. Columns of `schema` after the first `in_files` are the
-/// folders' values.
-pub(super) fn plan(
-    files: Vec<IpcFile>,
-    schema: &SchemaRef,
-    in_files: usize,
-    projection: Option<&Vec<usize>>,
-    limit: Option<usize>,
-    partitions: usize,
-) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let indices: Vec<usize> = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
-    let projected = Arc::new(schema.project(&indices)?);
-    let (in_file, _): (Vec<usize>, Vec<usize>) = indices.iter().partition(|index| **index < in_files);
-    let read = Arc::new(schema.project(&in_file)?);
-    let per_stream = files.len().div_ceil(partitions.max(1)).max(1);
-    let streams = files
-        .chunks(per_stream)
-        .map(|files| {
-            Arc::new(IpcStream {
-                files: files.to_vec(),
-                schema: Arc::clone(&projected),
-                read: Arc::clone(&read),
-                indices: indices.clone(),
-                in_files,
-            }) as Arc<dyn PartitionStream>
-        })
-        .collect();
-    Ok(Arc::new(StreamingTableExec::try_new(projected, streams, None, [], false, limit)?))
-}
-
-/// Some of a scan's files.
-#[derive(Debug, Clone)]
-struct IpcStream {
-    files: Vec<IpcFile>,
-    schema: SchemaRef,
-    /// The columns that are taken from the files.
-    read: SchemaRef,
-    /// Which columns of the table are wanted.
-    indices: Vec<usize>,
-    in_files: usize,
-}
-
-impl IpcStream {
-    fn arrange(&self, batch: &RecordBatch, folders: &[ScalarValue]) -> Result<RecordBatch> {
-        let rows = batch.num_rows();
-        let mut from_file = batch.columns().iter();
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.indices.len());
-        for index in &self.indices {
-            let missing = || EngineError::Internal(format!("no source for column {index}"));
-            columns.push(match index.checked_sub(self.in_files) {
-                None => Arc::clone(from_file.next().ok_or_else(missing)?),
-                Some(folder) => folders.get(folder).ok_or_else(missing)?.to_array_of_size(rows)?,
-            });
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
-    }
-}
-
-impl PartitionStream for IpcStream {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, _ctx: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut reading = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), BATCHES_AHEAD);
-        let (output, stream) = (reading.tx(), self.clone());
-        reading.spawn_blocking(move || {
-            for file in &stream.files {
-                let mut is_wanted = true;
-                read_ipc(&file.file, &stream.read, |batch| {
-                    is_wanted = output.blocking_send(Ok(stream.arrange(&batch, &file.folders)?)).is_ok();
-                    Ok(is_wanted)
-                })
-                .map_err(DataFusionError::from)?;
-                if !is_wanted {
-                    break;
-                }
-            }
-            Ok(())
-        });
-        reading.build()
+impl ScanReader for IpcReader {
+    fn read_file(&self, file: &LocatedFile, wanted: &Schema, each: EachBatch<'_>) -> Result<()> {
+        read_ipc(file, wanted, |batch| each(batch))
     }
 }
 

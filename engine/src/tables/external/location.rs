@@ -4,6 +4,7 @@
 //! leads to outside of it: a folder never stands for more than what lies in it. No file is opened.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,6 +14,8 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use object_store::{ObjectMeta, ObjectStore};
 use querent_catalog::FileFormat;
 
+use super::file_reader::open_local;
+use super::reader_options::bad_option;
 use super::unreadable;
 use crate::error::{EngineError, Result};
 
@@ -111,19 +114,44 @@ pub(crate) fn format_of(path: &Path) -> Option<FileFormat> {
     match stem.rsplit_once('.')?.1 {
         "parquet" | "parq" | "pq" => Some(FileFormat::Parquet),
         "csv" | "tsv" | "tab" => Some(FileFormat::Csv),
-        "ndjson" | "jsonl" | "json" => Some(FileFormat::Ndjson),
+        "ndjson" | "jsonl" | "json" | "geojson" => Some(FileFormat::Ndjson),
         "arrow" | "arrows" | "ipc" | "feather" => Some(FileFormat::Arrow),
         _ => None,
     }
 }
 
-/// The format that all files below a location have, when their endings say one and the same.
+/// Returns the format of a file whose name does not tell it, by its first bytes; `None` where they are no text. Blocks.
+fn format_of_content(path: &Path) -> Result<Option<FileFormat>> {
+    const SAMPLE: u64 = 4 << 10;
+    let mut start = Vec::new();
+    let bytes = compression_of(path).convert_read(open_local(path)?)?;
+    bytes.take(SAMPLE).read_to_end(&mut start).map_err(|error| unreadable(path, &error))?;
+    let text = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&start).trim_ascii_start();
+    let is_utf_16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
+    Ok(match text {
+        [b'P', b'A', b'R', b'1', ..] => Some(FileFormat::Parquet),
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(FileFormat::Arrow),
+        [b'{', ..] | [b'[', b'{' | b'[' | b'\n' | b'\r' | b' ' | b'\t', ..] => Some(FileFormat::Ndjson),
+        _ if is_utf_16 || !start.contains(&0) => Some(FileFormat::Csv),
+        _ => None,
+    })
+}
+
+/// The format that all files below a location have, when their endings say one and the same, or the one that a single file
+/// with another ending begins like.
 pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
     if is_lance(Path::new(location)) {
         return Ok(FileFormat::Lance);
     }
     if let Some(format) = format_of(Path::new(location)) {
         return Ok(format);
+    }
+    let path = Path::new(location);
+    if path.is_file() && path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+        return format_of_content(path)?.ok_or_else(|| EngineError::BadData {
+            location: location.to_owned(),
+            detail: "is of no known format; name the format, or convert it to CSV or Parquet".to_owned(),
+        });
     }
     let mut formats = Vec::new();
     for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson, FileFormat::Arrow] {
@@ -160,6 +188,29 @@ pub(crate) fn compression_of(path: &Path) -> FileCompressionType {
         Some("bz2") => FileCompressionType::BZIP2,
         Some("xz") => FileCompressionType::XZ,
         _ => FileCompressionType::UNCOMPRESSED,
+    }
+}
+
+/// Returns the compression that an option names.
+pub(crate) fn compression(value: &str) -> Result<FileCompressionType> {
+    Ok(match value.to_lowercase().as_str() {
+        "" | "none" | "uncompressed" => FileCompressionType::UNCOMPRESSED,
+        "gz" | "gzip" => FileCompressionType::GZIP,
+        "zst" | "zstd" => FileCompressionType::ZSTD,
+        "bz2" | "bzip2" => FileCompressionType::BZIP2,
+        "xz" => FileCompressionType::XZ,
+        _ => return Err(bad_option("compression", value, "gzip, zstd, bzip2, xz or none")),
+    })
+}
+
+/// Returns the name that [`compression`] reads.
+pub(crate) fn compression_name(compression: &FileCompressionType) -> &'static str {
+    match *compression {
+        FileCompressionType::GZIP => "gzip",
+        FileCompressionType::ZSTD => "zstd",
+        FileCompressionType::BZIP2 => "bzip2",
+        FileCompressionType::XZ => "xz",
+        _ => "none",
     }
 }
 

@@ -3,21 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, Result as DfResult, ScalarValue, Statistics, TableReference, project_schema};
+use datafusion::common::{DFSchema, Result as DfResult, Statistics, TableReference};
 use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
-use datafusion::datasource::file_format::csv::CsvFormat;
-use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::cache::cache_manager::CachedFileMetadata;
 use datafusion::execution::object_store::ObjectStoreUrl;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast, ident, lit, when};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use futures::{StreamExt, TryStreamExt};
@@ -25,8 +23,9 @@ use object_store::ObjectMeta;
 use object_store::path::Path as StorePath;
 use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 
-use super::ipc::{self, IpcFile};
-use super::{CsvDialect, LocatedFile, Partitioning, blocking, locate, ndjson_compression};
+use super::file_streams::{EachBatch, FileInFolders, ScanReader, plan};
+use super::ipc::IpcReader;
+use super::{LocatedFile, Partitioning, Rejects, TextReader, locate, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
 use crate::tables::file_scan::{FileScan, scan_schema};
@@ -128,8 +127,8 @@ impl ExternalTableProvider {
         scan.files
     }
 
-    /// Scans Arrow IPC files whose partition values can pass the filters.
-    async fn scan_ipc(
+    /// Scans files whose partition values can pass the filters with a reader of ours.
+    async fn scan_streams(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -144,81 +143,36 @@ impl ExternalTableProvider {
         scan.prune(state, filters);
         let left = scan.files.iter().filter_map(|file| {
             let located = *paths.get(&file.object_meta.location)?;
-            Some(IpcFile { file: located.clone(), folders: file.partition_values.clone() })
+            Some(FileInFolders { file: located.clone(), folders: file.partition_values.clone() })
         });
-        let in_files = self.file_schema.fields().len();
-        ipc::plan(left.collect(), &self.schema, in_files, projection, limit, scan.partitions)
-    }
-
-    async fn scan_text(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let (located, files) = self.located_files(state).await?;
-        let (format, raw_schema): (Arc<dyn datafusion::datasource::file_format::FileFormat>, _) =
-            match self.table.format {
-                FileFormat::Csv => {
-                    let (format, schema) = self.csv_format(&located).await?;
-                    (Arc::new(format), schema)
-                }
-                FileFormat::Ndjson | FileFormat::Parquet | FileFormat::Arrow | FileFormat::Lance => {
-                    let compression = ndjson_compression(&located, &self.table.options)?;
-                    let format = JsonFormat::default().with_file_compression_type(compression);
-                    (Arc::new(format), Arc::clone(&self.file_schema))
-                }
-            };
-        let is_raw = raw_schema == self.file_schema;
-        let schema = self.partitioning.table_schema(raw_schema);
-        let mut scan = FileScan::new(state, format, store_of(located.first()), schema, files);
-        // Partition columns are the only ones with statistics, and the same in both schemas.
-        scan.prune(state, filters);
-        let plan = scan.plan(state, projection, limit).await?;
-        if is_raw { Ok(plan) } else { self.typed(state, plan, projection) }
-    }
-
-    /// Returns how the files are read, and as which schema: with null markers, columns are read as strings first.
-    async fn csv_format(&self, located: &[LocatedFile]) -> Result<(CsvFormat, SchemaRef)> {
-        let options = self.table.options.clone();
-        let Some(first) = located.first().cloned() else {
-            return Err(EngineError::Internal("no files to read".into()));
+        let left: Vec<FileInFolders> = left.collect();
+        let reader: Arc<dyn ScanReader> = match text_reader(&self.table, &self.file_schema, &located).await? {
+            Some(reader) => Arc::new(TextScan(reader)),
+            None => Arc::new(IpcReader),
         };
-        let dialect = blocking(move || CsvDialect::detect(&options, &first)).await?;
-        let format = CsvFormat::default()
-            .with_has_header(dialect.has_header)
-            .with_delimiter(dialect.delimiter)
-            .with_quote(dialect.quote)
-            .with_escape(dialect.escape)
-            .with_newlines_in_values(true)
-            .with_file_compression_type(dialect.compression);
-        if dialect.null_markers().is_empty() {
-            return Ok((format, Arc::clone(&self.file_schema)));
-        }
-        let fields: Vec<Field> =
-            self.file_schema.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true)).collect();
-        Ok((format, Arc::new(Schema::new(fields))))
+        plan(reader, left, &self.schema, self.file_schema.fields().len(), projection, limit, scan.partitions)
     }
+}
 
-    /// Adds a projection that makes null markers null and casts other values to the table's types.
-    fn typed(
-        &self,
-        state: &dyn Session,
-        plan: Arc<dyn ExecutionPlan>,
-        projection: Option<&Vec<usize>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let markers = null_markers(&self.table.options);
-        let wanted = project_schema(&self.schema, projection)?;
-        projected(state, plan, &wanted, |field| {
-            let column = ident(field.name());
-            if self.partitioning.names(field.name()) {
-                return Ok(column);
+/// The reader of CSV and of JSON files.
+#[derive(Debug)]
+struct TextScan(TextReader);
+
+impl ScanReader for TextScan {
+    fn read_file(&self, file: &LocatedFile, wanted: &Schema, each: EachBatch<'_>) -> Result<()> {
+        let position = |columns: SchemaRef| -> Vec<usize> {
+            wanted.fields().iter().filter_map(|field| columns.index_of(field.name()).ok()).collect()
+        };
+        match &self.0 {
+            TextReader::Csv(csv) => {
+                let rejects = csv.dialect.ignore_errors.then(Rejects::default);
+                csv.read(&file.path, &position(csv.schema()), rejects, open(file)?, |batch| each(batch))
             }
-            let is_null = column.clone().in_list(markers.iter().map(|marker| lit(marker.as_str())).collect(), false);
-            let value = cast(column, field.data_type().clone());
-            when(is_null, lit(ScalarValue::try_from(field.data_type())?)).otherwise(value)
-        })
+            TextReader::Json(json) => {
+                let rejects = json.files.ignore_errors.then(Rejects::default);
+                json.read(&file.path, &position(json.schema()), rejects, open(file)?, |batch| each(batch))
+            }
+        }
     }
 }
 
@@ -262,11 +216,8 @@ impl TableProvider for ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        if self.table.format == FileFormat::Arrow {
-            return self.scan_ipc(state, projection, filters, limit).await;
-        }
         let Some(scan) = self.file_scan(state, filters).await? else {
-            return self.scan_text(state, projection, filters, limit).await;
+            return self.scan_streams(state, projection, filters, limit).await;
         };
         scan.pruned_plan(state, projection, filters, limit).await
     }
@@ -341,8 +292,4 @@ pub(crate) fn object_meta(file: &LocatedFile) -> Result<ObjectMeta> {
         e_tag: None,
         version: None,
     })
-}
-
-fn null_markers(options: &BTreeMap<String, String>) -> Vec<String> {
-    options.get("null_value").map(|value| value.split(',').map(str::to_string).collect()).unwrap_or_default()
 }

@@ -100,14 +100,37 @@ pub(super) const QUERY: Surface = Surface {
                     FieldKind::OneOf(&["error", "append", "replace"]),
                     "what happens to a table that is there",
                 ),
-                Field::text("has_header", "CSV: whether the first line names the columns"),
+                Field::text("filename", "what errors call the file in the body"),
+                Field::text("types", "CSV, JSON: types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others"),
+                Field::text("has_header", "CSV: whether the first record names the columns; this and the following are found in \
+                    the file where they are not said"),
                 Field::text("delimiter", "CSV: between values"),
-                Field::text("quote", "CSV: around values"),
-                Field::text("escape", "CSV: before a quote within a value"),
-                Field::text("null_value", "CSV: the text that stands for null"),
+                Field::text("quote", "CSV: around values; empty: nothing"),
+                Field::text("escape", "CSV: before a quote within a value; empty: quotes are doubled"),
+                Field::text("encoding", "CSV, JSON: latin-1, utf-16, windows-1252 and so on"),
+                Field::text("skip", "CSV: lines to skip at the beginning"),
+                Field::text("comment", "CSV: what a line that is a comment begins with"),
+                Field::text("null_value", "CSV: the texts that stand for null, separated by commas"),
+                Field::text("null_padding", "CSV: whether missing fields at the end of a line are null"),
+                Field::text("date_format", "CSV: the format of dates, as in strftime"),
+                Field::text("timestamp_format", "CSV: the format of timestamps"),
+                Field::text("ignore_errors", "CSV, JSON: whether lines that cannot be read are set aside in a table"),
+                Field::text("rejects", "the name of that table, instead of TABLE_rejects"),
                 Field::text("compression", "how the file is compressed"),
             ])
-            .takes(&[Media::new("application/octet-stream", "the file")]),
+            .takes(&[
+                Media::new("application/octet-stream", "the file; `Content-Encoding: gzip` and `zstd` are decompressed"),
+                Media::new("multipart/form-data", "files, all into the one table or none"),
+            ])
+            .answers(&[Media::json(&[
+                Field::text("database", "the table's database"),
+                Field::text("table", "the table"),
+                Field::new("rows", FieldKind::Integer, "rows that were imported"),
+                Field::new("files", FieldKind::Integer, "files that were read"),
+                Field::new("created", FieldKind::Flag, "whether the table is new"),
+                Field::new("reading", FieldKind::Object, "how text was read: header, delimiter, types and formats of columns, null"),
+                Field::new("rejects", FieldKind::Object, "`{lines, table}`: lines that were set aside, and where"),
+            ])]),
         Route::post("/v1/import/tree", "Registers or refreshes the external tables of a tree of folders", |verb| verb.answered_by(import_folders::import_folders))
             .writers()
             .takes(&[Media::json(&[

@@ -1,0 +1,361 @@
+//! CSV tables: how their files are written, which types their columns have, and their rows as arrays.
+
+mod convert;
+mod dates;
+mod dialect;
+mod inference;
+mod kinds;
+mod records;
+mod rows;
+mod sniffer;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+pub(crate) use dialect::CsvDialect;
+pub(crate) use rows::column_names;
+
+use super::reader_options::{COLUMN_FORMATS, KEPT_MARKERS, sql_type_name};
+use super::rejects::Rejects;
+use super::{LocatedFile, bad_line, compression_of, open, shortened};
+use crate::error::{EngineError, Result};
+use convert::{ColumnReading, convert};
+use dates::TemporalFormat;
+use inference::{ColumnInference, InferredType};
+use rows::{CsvRows, TextChunk};
+
+/// CSV files of one table: one dialect, one header.
+#[derive(Debug, Clone)]
+pub(crate) struct CsvFiles {
+    pub dialect: CsvDialect,
+    pub names: Vec<String>,
+}
+
+impl CsvFiles {
+    /// Detects the dialect on the first file and refuses files with other columns. Blocks.
+    pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
+        let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
+        let dialect = CsvDialect::detect(options, first)?;
+        let names = column_names(&first.path, &dialect, open(first)?)?;
+        dialect.types.check(names.iter().map(String::as_str))?;
+        for file in files.iter().skip(1) {
+            if !options.contains_key("compression") && compression_of(&file.path) != dialect.compression {
+                return Err(bad_line(&file.path, None, None, "files of one table share one compression".to_string()));
+            }
+            let theirs = column_names(&file.path, &CsvDialect { width: 0, ..dialect.clone() }, open(file)?)?;
+            let differs = theirs.iter().zip(&names).position(|(their, our)| their != our);
+            if theirs.len() != names.len() || (dialect.has_header && differs.is_some()) {
+                let detail = format!(
+                    "its columns ({}) are not those of {} ({})",
+                    shortened(&theirs.join(", ")),
+                    first.path.display(),
+                    shortened(&names.join(", "))
+                );
+                return Err(bad_line(&file.path, None, None, detail));
+            }
+        }
+        Ok(Self { dialect, names })
+    }
+
+    /// Starts the inference of types.
+    pub(crate) fn inference(&self) -> CsvInference {
+        CsvInference {
+            names: self.names.clone(),
+            markers: self.dialect.null_markers(),
+            columns: vec![ColumnInference::new(self.dialect.given_formats()); self.names.len()],
+        }
+    }
+
+    /// Infers types from a file's text. Where only its beginning is read, the last record may be cut in two. Blocks.
+    pub(crate) fn infer(
+        &self,
+        path: &Path,
+        inference: &mut CsvInference,
+        source: impl Read + Send + 'static,
+        is_whole: bool,
+    ) -> Result<()> {
+        // Whoever reads the rows sets aside what cannot be read.
+        let rejects = self.dialect.ignore_errors.then(Rejects::default);
+        let mut rows = CsvRows::open(path, &self.dialect, &self.names, rejects, source)?;
+        loop {
+            match rows.next_chunk() {
+                Ok(Some(chunk)) => inference.update(&chunk),
+                Ok(None) => return Ok(()),
+                Err(_) if !is_whole => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns the columns as inferred and given. `declared`: the types are those of a statement, which the null markers
+    /// that were seen hold for.
+    pub(crate) fn typed(&self, inference: &CsvInference, is_declared: bool) -> Result<TypedCsv> {
+        let mut columns = Vec::with_capacity(self.names.len());
+        for (name, column) in inference.names.iter().zip(&inference.columns) {
+            columns.push(self.column(name, column)?);
+        }
+        let markers = match (&self.dialect.null_value, is_declared) {
+            (Some(_), _) => inference.markers.clone(),
+            (None, true) => inference.markers_where(|_| true),
+            (None, false) => {
+                let is_typed: Vec<bool> = columns.iter().map(|column| column.data_type != DataType::Utf8).collect();
+                inference.markers_where(|index| is_typed.get(index).copied().unwrap_or_default())
+            }
+        };
+        if self.dialect.null_value.is_none() {
+            for (column, inferred) in columns.iter_mut().zip(&inference.columns) {
+                column.keeps_markers = column.data_type == DataType::Utf8
+                    && markers.iter().any(|marker| inferred.keeps(marker) && inference.holds(inferred, marker));
+            }
+        }
+        Ok(TypedCsv { dialect: self.dialect.clone(), columns, markers })
+    }
+
+    fn column(&self, name: &str, inference: &ColumnInference) -> Result<CsvColumn> {
+        let InferredType { data_type, format, note } = inference.inferred();
+        let given = self.dialect.types.of_column(name);
+        let given_format = |data_type: &DataType| match data_type {
+            DataType::Date32 => self.dialect.date_format.as_deref(),
+            DataType::Timestamp(_, _) => self.dialect.timestamp_format.as_deref(),
+            _ => None,
+        };
+        let column = |data_type: DataType, format: Option<TemporalFormat>, note| CsvColumn {
+            name: name.to_owned(),
+            data_type,
+            format: format.unwrap_or(TemporalFormat::Iso),
+            keeps_markers: false,
+            note,
+        };
+        let Some(given) = given else {
+            return Ok(column(data_type, format, note));
+        };
+        let is_temporal = matches!(given, DataType::Date32 | DataType::Timestamp(_, _));
+        if let Some(format) = given_format(given) {
+            return Ok(column(given.clone(), Some(TemporalFormat::from_text(format)), None));
+        }
+        match note {
+            Some(note) if is_temporal => Err(EngineError::Plan { message: format!("column `{name}` holds {note}") }),
+            _ => Ok(column(given.clone(), format.filter(|_| is_temporal), None)),
+        }
+    }
+}
+
+/// What is known of the columns of CSV files after some of their rows.
+#[derive(Debug)]
+pub(crate) struct CsvInference {
+    names: Vec<String>,
+    markers: Vec<String>,
+    columns: Vec<ColumnInference>,
+}
+
+impl CsvInference {
+    fn update(&mut self, chunk: &TextChunk) {
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            for row in 0..chunk.rows() {
+                column.update(chunk.value(row, index), &self.markers);
+            }
+        }
+    }
+
+    /// Returns the markers that a column of those `wanted` holds. A country code `NA` in a file of only strings stays
+    /// what it is.
+    fn markers_where(&self, wanted: impl Fn(usize) -> bool) -> Vec<String> {
+        let columns = self.columns.iter().enumerate().filter(|(index, _)| wanted(*index));
+        let held: BTreeSet<usize> = columns.flat_map(|(_, column)| column.markers().iter().copied()).collect();
+        held.into_iter().filter_map(|index| self.markers.get(index).cloned()).collect()
+    }
+
+    fn holds(&self, column: &ColumnInference, marker: &str) -> bool {
+        column.markers().iter().any(|index| self.markers.get(*index).is_some_and(|held| held == marker))
+    }
+}
+
+/// A column, and how its values are read.
+#[derive(Debug, Clone, PartialEq)]
+struct CsvColumn {
+    name: String,
+    data_type: DataType,
+    format: TemporalFormat,
+    /// Whether what means null elsewhere is a value here.
+    keeps_markers: bool,
+    /// Why it is text.
+    note: Option<String>,
+}
+
+/// CSV files whose columns are known.
+#[derive(Debug, Clone)]
+pub(crate) struct TypedCsv {
+    pub dialect: CsvDialect,
+    columns: Vec<CsvColumn>,
+    markers: Vec<String>,
+}
+
+impl TypedCsv {
+    /// Returns the reader of a table whose options inference wrote, and whose files have these columns.
+    pub(crate) fn from_options(
+        options: &BTreeMap<String, String>,
+        schema: &Schema,
+        first: &LocatedFile,
+    ) -> Result<Self> {
+        let dialect = CsvDialect::from_options(options, first)?;
+        let read = |name: &str| options.get(name).map(String::as_str).unwrap_or_default();
+        let formats: BTreeMap<String, String> = serde_json::from_str(read(COLUMN_FORMATS)).unwrap_or_default();
+        let kept: Vec<String> = serde_json::from_str(read(KEPT_MARKERS)).unwrap_or_default();
+        let column = |field: &Arc<Field>| {
+            let given = match field.data_type() {
+                DataType::Date32 => dialect.date_format.as_ref(),
+                DataType::Timestamp(_, _) => dialect.timestamp_format.as_ref(),
+                _ => None,
+            };
+            let format = formats.get(field.name()).or(given);
+            CsvColumn {
+                name: field.name().clone(),
+                data_type: plain_text(field.data_type()),
+                format: format.map_or(TemporalFormat::Iso, |format| TemporalFormat::from_text(format)),
+                keeps_markers: kept.contains(field.name()),
+                note: None,
+            }
+        };
+        let columns = schema.fields().iter().map(column).collect();
+        let markers = if dialect.null_value.is_some() { dialect.null_markers() } else { Vec::new() };
+        Ok(Self { dialect, columns, markers })
+    }
+
+    /// Returns the options that make the same reader without reading a file again.
+    pub(crate) fn options(&self) -> BTreeMap<String, String> {
+        let mut dialect = self.dialect.clone();
+        dialect.null_value = Some(self.markers.join(","));
+        let mut options = dialect.options();
+        let text = |value: serde_json::Result<String>| value.unwrap_or_default();
+        let formats: BTreeMap<&str, String> = self
+            .columns
+            .iter()
+            .filter(|column| column.format != TemporalFormat::Iso)
+            .map(|column| (column.name.as_str(), column.format.text(column.data_type == DataType::Date32)))
+            .collect();
+        let kept: Vec<&str> =
+            self.columns.iter().filter(|column| column.keeps_markers).map(|column| column.name.as_str()).collect();
+        if !formats.is_empty() {
+            options.insert(COLUMN_FORMATS.to_owned(), text(serde_json::to_string(&formats)));
+        }
+        if !kept.is_empty() {
+            options.insert(KEPT_MARKERS.to_owned(), text(serde_json::to_string(&kept)));
+        }
+        options
+    }
+
+    /// Returns the columns; any may be null.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        let field = |column: &CsvColumn| Field::new(&column.name, column.data_type.clone(), true);
+        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// Returns the reader with other types, which are matched by position.
+    pub(crate) fn with_types(mut self, schema: &Schema) -> Self {
+        for (column, field) in self.columns.iter_mut().zip(schema.fields()) {
+            column.data_type = plain_text(field.data_type());
+        }
+        self
+    }
+
+    /// Returns what was decided about how the files are read.
+    pub(crate) fn reading(&self) -> super::SourceReading {
+        let dialect = &self.dialect;
+        let text = |byte: u8| char::from(byte).to_string();
+        let column = |column: &CsvColumn| super::ReadColumn {
+            name: column.name.clone(),
+            sql_type: sql_type_name(&column.data_type),
+            format: (column.format != TemporalFormat::Iso)
+                .then(|| column.format.text(column.data_type == DataType::Date32)),
+            note: column.note.clone(),
+        };
+        super::SourceReading {
+            format: "csv".to_owned(),
+            header: Some(dialect.has_header),
+            header_line: (dialect.has_header && dialect.first_line > 0).then_some(dialect.first_line),
+            delimiter: (self.columns.len() > 1).then(|| text(dialect.syntax.delimiter)),
+            quote: dialect.syntax.quote.map(text),
+            escape: dialect.syntax.escape.map(text),
+            comment: dialect.syntax.comment.map(text),
+            skip: dialect.skip,
+            encoding: dialect.encoding.map(super::text_source::TextEncoding::name),
+            null: self.markers.clone(),
+            columns: self.columns.iter().map(column).collect(),
+        }
+    }
+
+    /// Reads a file's rows as these columns of it. Ends early when `each` says so by returning false. Rows that cannot
+    /// be read go to `rejects`, if there are any. Blocks.
+    pub(crate) fn read(
+        &self,
+        path: &Path,
+        wanted: &[usize],
+        rejects: Option<Rejects>,
+        source: impl Read + Send + 'static,
+        mut each: impl FnMut(RecordBatch) -> Result<bool>,
+    ) -> Result<()> {
+        let names: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
+        let schema = Arc::new(self.schema().project(wanted)?);
+        let mut rows = CsvRows::open(path, &self.dialect, &names, rejects, source)?;
+        while let Some(chunk) = rows.next_chunk()? {
+            // Every column decides whether a row is set aside, whichever are wanted.
+            let chunk = if rows.sets_aside() { self.fitting(&rows, chunk)? } else { chunk };
+            let mut arrays = Vec::with_capacity(wanted.len());
+            for index in wanted {
+                let Some(column) = self.columns.get(*index) else { continue };
+                let converted = convert(&chunk, *index, &self.column_reading(column))?;
+                if let Some(row) = converted.unfit.first() {
+                    let error = format!("expected {}", sql_type_name(&column.data_type));
+                    rows.reject(chunk.line(*row), Some(&column.name), chunk.value(*row, *index), error)?;
+                }
+                arrays.push(converted.array);
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(chunk.rows()));
+            if !each(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the chunk without the rows that have a value of another type, which are set aside.
+    fn fitting(&self, rows: &CsvRows, chunk: TextChunk) -> Result<TextChunk> {
+        let mut unfit = BTreeMap::new();
+        for (index, column) in self.columns.iter().enumerate() {
+            for row in convert(&chunk, index, &self.column_reading(column))?.unfit {
+                unfit.entry(row).or_insert(index);
+            }
+        }
+        for (row, index) in &unfit {
+            let column = self.columns.get(*index);
+            let error = column.map(|column| format!("expected {}", sql_type_name(&column.data_type)));
+            let name = column.map(|column| column.name.as_str());
+            rows.reject(chunk.line(*row), name, chunk.value(*row, *index), error.unwrap_or_default())?;
+        }
+        match unfit.is_empty() {
+            true => Ok(chunk),
+            false => Ok(chunk.without(&unfit.into_keys().collect::<Vec<_>>())),
+        }
+    }
+
+    fn column_reading<'c>(&'c self, column: &'c CsvColumn) -> ColumnReading<'c> {
+        ColumnReading {
+            data_type: &column.data_type,
+            format: &column.format,
+            markers: if column.keeps_markers { &[] } else { &self.markers },
+        }
+    }
+}
+
+/// Returns the type that text is read as; the scan makes other kinds of text of it.
+fn plain_text(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,188 @@
+//! How a CSV file is written: what separates and quotes, the header, the encoding, what means null. Given by options, and
+//! found in the file where they are silent.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use querent_catalog::FileFormat;
+
+use super::dates::TemporalFormat;
+use super::inference::GivenFormats;
+use super::records::CsvSyntax;
+use super::sniffer::{SniffedDialect, sniff};
+use crate::error::Result;
+use crate::tables::external::location::{LocatedFile, compression, compression_name, compression_of};
+use crate::tables::external::open;
+use crate::tables::external::reader_options::{GivenTypes, SKIP_BLANK, bad_option, boolean_option, known_options};
+use crate::tables::external::text_source::{TextEncoding, open_text};
+
+/// The usual markers for null, unless the option `null_value` says otherwise.
+const NULL_MARKERS: [&str; 10] = ["NA", "N/A", "n/a", "#N/A", "NULL", "Null", "null", "\\N", "<NA>", "None"];
+
+/// A CSV table's reader options, and what was found in its first file.
+#[derive(Debug, Clone)]
+pub(crate) struct CsvDialect {
+    /// The structuring characters.
+    pub syntax: CsvSyntax,
+    /// Lines before the first record.
+    pub skip: u64,
+    /// Whether the first record names the columns.
+    pub has_header: bool,
+    /// The line of the first record, from 1; 0 before any file was seen.
+    pub first_line: u64,
+    /// Fields of a record; 0 before any file was seen.
+    pub width: usize,
+    /// Strings that mean null besides the empty one, separated by commas. `None`: the usual markers, in a file that
+    /// has one of them in a column of numbers, dates or the like.
+    pub null_value: Option<String>,
+    /// Whether a record with too few fields has nulls for the others.
+    pub null_padding: bool,
+    /// Whether a blank line of a file of one column is no record.
+    pub skip_blank: bool,
+    /// Whether a record that cannot be read is set aside.
+    pub ignore_errors: bool,
+    /// Types that somebody gave.
+    pub types: GivenTypes,
+    /// The format of all columns of dates, if it is given.
+    pub date_format: Option<String>,
+    /// The same of timestamps.
+    pub timestamp_format: Option<String>,
+    /// The encoding, if it is given.
+    pub encoding: Option<TextEncoding>,
+    /// The compression of the whole file.
+    pub compression: FileCompressionType,
+    /// The options that a user gave, by their one name.
+    pub(super) given: BTreeMap<String, String>,
+}
+
+impl CsvDialect {
+    /// Reads the dialect from options and, where they are silent, from the first file. Blocks.
+    pub(crate) fn detect(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
+        let dialect = Self::given(options, first)?;
+        let text = dialect.open(&first.path, open(first)?)?;
+        let SniffedDialect { syntax, skip, has_header, first_line, width } = sniff(&first.path, &dialect, text)?;
+        Ok(Self { syntax, skip, has_header, first_line, width, ..dialect })
+    }
+
+    /// As [`Self::detect`], but reads no file where the options say what matters.
+    pub(crate) fn from_options(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
+        let dialect = Self::given(options, first)?;
+        let is_complete = ["has_header", "delimiter", "quote"].iter().all(|option| dialect.is_given(option));
+        if is_complete { Ok(dialect) } else { Self::detect(options, first) }
+    }
+
+    fn given(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
+        let given = known_options(FileFormat::Csv, options)?;
+        let mut dialect = Self {
+            syntax: CsvSyntax { delimiter: b',', quote: Some(b'"'), escape: None, comment: None },
+            skip: 0,
+            has_header: true,
+            first_line: 0,
+            width: 0,
+            null_value: given.get("null_value").cloned(),
+            null_padding: false,
+            skip_blank: false,
+            ignore_errors: false,
+            types: GivenTypes::default(),
+            date_format: given.get("date_format").cloned(),
+            timestamp_format: given.get("timestamp_format").cloned(),
+            encoding: None,
+            compression: compression_of(&first.path),
+            given: given.clone(),
+        };
+        for (name, value) in &given {
+            match name.as_str() {
+                "has_header" => dialect.has_header = boolean_option(name, value)?,
+                "delimiter" => dialect.syntax.delimiter = one_byte(name, value)?,
+                "quote" => dialect.syntax.quote = no_or_one_byte(name, value)?,
+                "escape" => dialect.syntax.escape = no_or_one_byte(name, value)?,
+                "comment" => dialect.syntax.comment = no_or_one_byte(name, value)?,
+                "skip" => {
+                    dialect.skip = value.trim().parse().map_err(|_| bad_option(name, value, "a number of lines"))?;
+                }
+                SKIP_BLANK => dialect.skip_blank = boolean_option(name, value)?,
+                "null_padding" => dialect.null_padding = boolean_option(name, value)?,
+                "ignore_errors" => dialect.ignore_errors = boolean_option(name, value)?,
+                "types" => dialect.types = GivenTypes::from_text(value)?,
+                "compression" => dialect.compression = compression(value)?,
+                "encoding" => {
+                    let known = "utf-8, latin-1, utf-16, windows-1252 or another name of the Encoding Standard";
+                    let encoding = TextEncoding::from_name(value).ok_or_else(|| bad_option(name, value, known))?;
+                    dialect.encoding = Some(encoding);
+                }
+                // Those that are kept as they are.
+                _ => {}
+            }
+        }
+        Ok(dialect)
+    }
+
+    /// Returns the formats of dates that are given.
+    pub(super) fn given_formats(&self) -> GivenFormats {
+        let format = |text: &Option<String>| text.as_deref().map(TemporalFormat::from_text);
+        GivenFormats { date: format(&self.date_format), timestamp: format(&self.timestamp_format) }
+    }
+
+    /// Returns whether somebody gave this option.
+    pub(super) fn is_given(&self, option: &str) -> bool {
+        self.given.contains_key(option)
+    }
+
+    /// Returns the options that make the same dialect without reading a file again.
+    pub(crate) fn options(&self) -> BTreeMap<String, String> {
+        let mut options = self.given.clone();
+        // Who reads the table later cannot set rows aside again.
+        options.remove("rejects");
+        let text = |byte: Option<u8>| byte.map(|byte| char::from(byte).to_string()).unwrap_or_default();
+        options.insert("has_header".to_owned(), self.has_header.to_string());
+        options.insert("delimiter".to_owned(), text(Some(self.syntax.delimiter)));
+        options.insert("quote".to_owned(), text(self.syntax.quote));
+        options.insert("escape".to_owned(), text(self.syntax.escape));
+        options.insert("comment".to_owned(), text(self.syntax.comment));
+        options.insert("skip".to_owned(), self.skip.to_string());
+        if let Some(null_value) = &self.null_value {
+            options.insert("null_value".to_owned(), null_value.clone());
+        }
+        if let Some(encoding) = self.encoding {
+            options.insert("encoding".to_owned(), encoding.name());
+        }
+        if self.compression != FileCompressionType::UNCOMPRESSED {
+            options.insert("compression".to_owned(), compression_name(&self.compression).to_owned());
+        }
+        options
+    }
+
+    /// Returns the strings that may mean null besides the empty one.
+    pub(crate) fn null_markers(&self) -> Vec<String> {
+        match &self.null_value {
+            Some(value) => value.split(',').filter(|marker| !marker.is_empty()).map(str::to_owned).collect(),
+            None => NULL_MARKERS.map(str::to_owned).to_vec(),
+        }
+    }
+
+    /// Returns whether a file's name says that tabs separate its columns.
+    pub(super) fn prefers_tabs(path: &Path) -> bool {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        name.contains(".tsv") || name.contains(".tab")
+    }
+
+    /// Returns the file's text.
+    pub(crate) fn open(&self, path: &Path, source: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>> {
+        open_text(path, self.compression, self.encoding, source)
+    }
+}
+
+fn one_byte(name: &str, value: &str) -> Result<u8> {
+    match value.as_bytes() {
+        b"\\t" | b"tab" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(*byte),
+        _ => Err(bad_option(name, value, "one ASCII character, or \\t for a tab")),
+    }
+}
+
+/// Reads a character, or the empty text for none.
+fn no_or_one_byte(name: &str, value: &str) -> Result<Option<u8>> {
+    if value.is_empty() { Ok(None) } else { one_byte(name, value).map(Some) }
+}

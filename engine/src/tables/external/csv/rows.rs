@@ -1,0 +1,400 @@
+//! Reads a CSV file's records as chunks of text, each with its line, so that every later complaint can name one.
+//!
+//! A record that cannot be read is an error, or is set aside where the options say so: never dropped without a word.
+
+use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use super::dialect::CsvDialect;
+use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
+use crate::error::{EngineError, Result};
+use crate::tables::external::rejects::{Reject, Rejects};
+use crate::tables::external::{bad_line, shortened, unreadable};
+
+/// The rows of a chunk.
+pub(crate) const CHUNK_ROWS: usize = 8192;
+/// The bytes after which a chunk ends, whatever rows it has.
+const CHUNK_BYTES: usize = 8 << 20;
+/// The bytes that are read at a time, at first.
+const READ_BYTES: usize = 256 << 10;
+/// The longest record.
+const LONGEST_RECORD: usize = 256 << 20;
+
+/// Some records of a file, all of one width.
+#[derive(Debug)]
+pub(crate) struct TextChunk {
+    text: String,
+    ends: Vec<usize>,
+    lines: Vec<u64>,
+    width: usize,
+}
+
+impl TextChunk {
+    /// Returns the number of records.
+    pub(crate) fn rows(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Returns the line that a record begins in, from 1.
+    pub(crate) fn line(&self, row: usize) -> u64 {
+        self.lines.get(row).copied().unwrap_or_default()
+    }
+
+    /// Returns a field's text.
+    pub(crate) fn value(&self, row: usize, column: usize) -> &str {
+        let index = row * self.width + column;
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(index).and_then(|end| self.text.get(start..*end)).unwrap_or_default()
+    }
+
+    /// Returns the chunk without some of its rows.
+    pub(crate) fn without(&self, rows: &[usize]) -> Self {
+        let mut kept = Self { text: String::new(), ends: Vec::new(), lines: Vec::new(), width: self.width };
+        for row in (0..self.rows()).filter(|row| rows.binary_search(row).is_err()) {
+            for column in 0..self.width {
+                kept.text.push_str(self.value(row, column));
+                kept.ends.push(kept.text.len());
+            }
+            kept.lines.push(self.line(row));
+        }
+        kept
+    }
+}
+
+/// The records of one CSV file.
+pub(crate) struct CsvRows {
+    path: PathBuf,
+    reader: RecordReader,
+    names: Vec<String>,
+    null_padding: bool,
+    keeps_blank: bool,
+    rejects: Option<Rejects>,
+}
+
+impl CsvRows {
+    /// Opens a file whose columns are `names`. Records that cannot be read go to `rejects`, if there are any. Blocks, as
+    /// reading does.
+    pub(crate) fn open(
+        path: &Path,
+        dialect: &CsvDialect,
+        names: &[String],
+        rejects: Option<Rejects>,
+        source: impl Read + Send + 'static,
+    ) -> Result<Self> {
+        let mut reader = RecordReader::open(path, dialect, source)?;
+        if dialect.has_header {
+            reader.next_record(&mut FieldBuffer::default(), false)?;
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+            reader,
+            names: names.to_vec(),
+            null_padding: dialect.null_padding,
+            keeps_blank: names.len() == 1 && !dialect.skip_blank,
+            rejects,
+        })
+    }
+
+    /// Returns the next records.
+    pub(crate) fn next_chunk(&mut self) -> Result<Option<TextChunk>> {
+        loop {
+            let mut fields = FieldBuffer::default();
+            let mut lines = Vec::new();
+            let mut is_end = false;
+            while lines.len() < CHUNK_ROWS && fields.text.len() < CHUNK_BYTES {
+                let before = fields.ends.len();
+                match self.reader.next_record(&mut fields, self.keeps_blank)? {
+                    NextRecord::Record(line) => {
+                        if self.fit_width(&mut fields, before, line)? {
+                            lines.push(line);
+                        }
+                    }
+                    NextRecord::Broken(line, detail) => {
+                        let text = String::from_utf8_lossy(self.reader.skip_line()).into_owned();
+                        self.reject(line, None, &text, detail)?;
+                    }
+                    NextRecord::End => {
+                        is_end = true;
+                        break;
+                    }
+                }
+            }
+            let chunk = self.decoded(fields, lines)?;
+            if chunk.rows() > 0 || is_end {
+                return Ok(Some(chunk).filter(|chunk| chunk.rows() > 0));
+            }
+        }
+    }
+
+    /// Makes the record after `before` as wide as the columns, where it is so but for empty fields.
+    fn fit_width(&mut self, fields: &mut FieldBuffer, before: usize, line: u64) -> Result<bool> {
+        let width = self.names.len();
+        let found = fields.ends.len() - before;
+        if found == width {
+            return Ok(true);
+        }
+        let extra_are_empty = (before + width..fields.ends.len()).all(|index| fields.field(index).is_empty());
+        if found > width && extra_are_empty {
+            fields.truncate(before + width);
+            return Ok(true);
+        }
+        if found < width && self.null_padding {
+            fields.ends.resize(before + width, fields.text.len());
+            return Ok(true);
+        }
+        let record: Vec<String> = (before..fields.ends.len())
+            .map(|index| String::from_utf8_lossy(fields.field(index)).into_owned())
+            .collect();
+        // A line of spaces holds nothing.
+        let is_blank = record.iter().all(|field| field.trim().is_empty()) && found == 1;
+        fields.truncate(before);
+        if is_blank {
+            return Ok(false);
+        }
+        let column = self.names.get(found.min(width - 1)).cloned();
+        let delimiter = char::from(self.reader.syntax.delimiter).to_string();
+        let detail = format!("{found} fields where {width} are expected");
+        self.reject(line, column.as_deref(), &record.join(&delimiter), detail)?;
+        Ok(false)
+    }
+
+    /// Returns the records as text. Errors: bytes that are not UTF-8.
+    fn decoded(&mut self, fields: FieldBuffer, lines: Vec<u64>) -> Result<TextChunk> {
+        let width = self.names.len();
+        let FieldBuffer { text, ends } = fields;
+        match String::from_utf8(text) {
+            Ok(text) if text.is_ascii() || ends.iter().all(|end| text.is_char_boundary(*end)) => {
+                Ok(TextChunk { text, ends, lines, width })
+            }
+            Ok(text) => self.decoded_by_record(FieldBuffer { text: text.into_bytes(), ends }, &lines),
+            Err(error) => self.decoded_by_record(FieldBuffer { text: error.into_bytes(), ends }, &lines),
+        }
+    }
+
+    fn decoded_by_record(&mut self, fields: FieldBuffer, lines: &[u64]) -> Result<TextChunk> {
+        let width = self.names.len();
+        let mut kept = TextChunk { text: String::new(), ends: Vec::new(), lines: Vec::new(), width };
+        for (row, line) in lines.iter().enumerate() {
+            let bytes: Vec<&[u8]> = (0..width).map(|column| fields.field(row * width + column)).collect();
+            match bytes.iter().position(|field| std::str::from_utf8(field).is_err()) {
+                None => {
+                    for field in bytes {
+                        kept.text.push_str(std::str::from_utf8(field).unwrap_or_default());
+                        kept.ends.push(kept.text.len());
+                    }
+                    kept.lines.push(*line);
+                }
+                Some(bad) => {
+                    let text = bytes.get(bad).map(|field| String::from_utf8_lossy(field).into_owned());
+                    let column = self.names.get(bad).cloned();
+                    let detail = "not UTF-8 text".to_owned();
+                    self.reject(*line, column.as_deref(), &text.unwrap_or_default(), detail)?;
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Sets a record aside, or returns an error that names it.
+    pub(crate) fn reject(&self, line: u64, column: Option<&str>, value: &str, error: String) -> Result<()> {
+        let Some(rejects) = &self.rejects else {
+            return Err(with_remedy(&self.path, line, column, value, &error));
+        };
+        rejects.add(Reject {
+            file: self.path.display().to_string(),
+            line,
+            column: column.map(str::to_owned),
+            value: value.to_owned(),
+            error,
+        })
+    }
+
+    /// Whether records that cannot be read are set aside.
+    pub(crate) fn sets_aside(&self) -> bool {
+        self.rejects.is_some()
+    }
+}
+
+/// Returns the error about a record, with the options that help.
+fn with_remedy(path: &Path, line: u64, column: Option<&str>, value: &str, error: &str) -> EngineError {
+    let remedy = if error.starts_with("not UTF-8") {
+        "; name the encoding with the option encoding (latin-1, windows-1252, ...)".to_owned()
+    } else if error.contains("that does not end") {
+        "; the option quote says what quotes fields, or with an empty value that nothing does; ignore_errors sets the line \
+         aside"
+            .to_owned()
+    } else if error.contains("fields where") {
+        let padding = if is_short(error) { "null_padding reads missing fields as null, " } else { "" };
+        format!("; {padding}ignore_errors sets such lines aside, delimiter says what separates fields")
+    } else if error.starts_with("expected") {
+        format!(", found `{}`", shortened(value))
+    } else {
+        String::new()
+    };
+    bad_line(path, Some(line), column, format!("{error}{remedy}"))
+}
+
+/// Whether a message is about too few fields.
+fn is_short(error: &str) -> bool {
+    let numbers: Vec<usize> = error.split(' ').filter_map(|word| word.parse().ok()).collect();
+    matches!(numbers.as_slice(), [found, expected] if found < expected)
+}
+
+/// What stands next in a file.
+enum NextRecord {
+    /// A record of this line, whose fields were added.
+    Record(u64),
+    /// What cannot be read: its line, and why.
+    Broken(u64, String),
+    End,
+}
+
+/// Reads a file record by record.
+struct RecordReader {
+    path: PathBuf,
+    source: Box<dyn BufRead + Send>,
+    syntax: CsvSyntax,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    at_end: bool,
+    line: u64,
+}
+
+impl RecordReader {
+    fn open(path: &Path, dialect: &CsvDialect, source: impl Read + Send + 'static) -> Result<Self> {
+        let mut reader = Self {
+            path: path.to_path_buf(),
+            source: dialect.open(path, source)?,
+            syntax: dialect.syntax,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            at_end: false,
+            line: 1,
+        };
+        reader.fill()?;
+        for _ in 0..dialect.skip {
+            while line_end(reader.ahead(), 0, reader.at_end).is_none() && !reader.at_end {
+                reader.fill()?;
+            }
+            reader.skip_line();
+        }
+        Ok(reader)
+    }
+
+    fn ahead(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Reads more of the file behind what was not consumed.
+    fn fill(&mut self) -> Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let wanted = (self.end * 2).max(READ_BYTES);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        while self.end < wanted && !self.at_end {
+            let free = self.buffer.get_mut(self.end..wanted).unwrap_or_default();
+            let read = self.source.read(free).map_err(|error| unreadable(&self.path, &error))?;
+            self.end += read;
+            self.at_end = read == 0;
+        }
+        Ok(())
+    }
+
+    /// Adds the fields of the next record. `keeps_blank`: a blank line is a record of one empty field.
+    fn next_record(&mut self, fields: &mut FieldBuffer, keeps_blank: bool) -> Result<NextRecord> {
+        loop {
+            let input = self.buffer.get(self.start..self.end).unwrap_or_default();
+            let line = self.line;
+            match parse_record(&self.syntax, input, self.at_end, fields) {
+                Parsed::Record(extent) => {
+                    self.start += extent.bytes;
+                    self.line += extent.lines;
+                    return Ok(NextRecord::Record(line));
+                }
+                Parsed::Blank(extent) => {
+                    self.start += extent.bytes;
+                    self.line += extent.lines;
+                    if keeps_blank {
+                        fields.ends.push(fields.text.len());
+                        return Ok(NextRecord::Record(line));
+                    }
+                }
+                Parsed::Comment(extent) => {
+                    self.start += extent.bytes;
+                    self.line += extent.lines;
+                }
+                Parsed::End => return Ok(NextRecord::End),
+                Parsed::Unclosed => return Ok(NextRecord::Broken(line, "a quoted field that does not end".to_owned())),
+                Parsed::Partial if input.len() > LONGEST_RECORD => {
+                    let detail =
+                        format!("a record or a quoted field that does not end within {} MiB", LONGEST_RECORD >> 20);
+                    return Ok(NextRecord::Broken(line, detail));
+                }
+                Parsed::Partial => self.fill()?,
+            }
+        }
+    }
+
+    /// Leaves out the line that stands next, as far as it was read, and returns it.
+    fn skip_line(&mut self) -> &[u8] {
+        let length = line_end(self.ahead(), 0, self.at_end).unwrap_or(self.ahead().len());
+        let start = self.start;
+        self.start += length;
+        self.line += 1;
+        self.buffer.get(start..self.start).unwrap_or_default().trim_ascii_end()
+    }
+}
+
+/// Returns the first record of a file: its names, or what is where they would be. Blocks.
+pub(crate) fn first_record(
+    path: &Path,
+    dialect: &CsvDialect,
+    source: impl Read + Send + 'static,
+) -> Result<Vec<String>> {
+    let mut reader = RecordReader::open(path, dialect, source)?;
+    let mut fields = FieldBuffer::default();
+    match reader.next_record(&mut fields, false)? {
+        NextRecord::Record(line) => (0..fields.ends.len())
+            .map(|index| {
+                let name = std::str::from_utf8(fields.field(index));
+                let bad = |_| with_remedy(path, line, None, "", "not UTF-8 text");
+                name.map(str::to_owned).map_err(bad)
+            })
+            .collect(),
+        NextRecord::Broken(line, detail) => Err(with_remedy(path, line, None, "", &detail)),
+        NextRecord::End => Ok(Vec::new()),
+    }
+}
+
+/// The names of a file's columns: of its header, made unique, or `column_1` and so on.
+pub(crate) fn column_names(
+    path: &Path,
+    dialect: &CsvDialect,
+    source: impl Read + Send + 'static,
+) -> Result<Vec<String>> {
+    let record = first_record(path, dialect, source)?;
+    let width = if dialect.width > 0 { dialect.width } else { record.len() };
+    let mut names: Vec<String> = Vec::with_capacity(width);
+    for index in 0..width {
+        let written = record.get(index).map(|name| name.trim()).filter(|name| dialect.has_header && !name.is_empty());
+        let wanted = written.map_or_else(|| format!("column_{}", index + 1), str::to_owned);
+        let taken =
+            |name: &str, names: &[String]| names.iter().any(|other| other.to_lowercase() == name.to_lowercase());
+        let mut name = wanted.clone();
+        let mut copy = 1;
+        while taken(&name, &names) {
+            name = format!("{wanted}_{copy}");
+            copy += 1;
+        }
+        names.push(name);
+    }
+    if names.is_empty() {
+        return Err(bad_line(path, None, None, "no columns in the first line".to_string()));
+    }
+    Ok(names)
+}

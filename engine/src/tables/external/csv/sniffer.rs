@@ -1,0 +1,387 @@
+//! Finds the dialect of a CSV file in its beginning, by the rules of DuckDB's sniffer: the delimiter and quote that split it
+//! into the most records of one width, and as a header the first record where its values are not of its columns' types.
+//!
+//! It differs where DuckDB's choice hides something: a few ragged records are an error that names them, not one wide column,
+//! and a first record of text is data where its values occur again below.
+
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use arrow::datatypes::DataType;
+
+use super::dialect::CsvDialect;
+use super::inference::ColumnInference;
+use super::kinds::{is_numeric, kinds_of};
+use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
+use crate::error::Result;
+use crate::tables::external::{bad_line, unreadable};
+
+/// The text that is looked at.
+const SAMPLE_BYTES: u64 = 1 << 20;
+/// The records that decide about the dialect, and about the header.
+const SAMPLE_RECORDS: usize = 2_048;
+/// The delimiters that are tried; the first wins a tie.
+const DELIMITERS: [u8; 4] = *b",|;\t";
+/// The share of records of one width that makes a delimiter one, where the first record has the width.
+const LEAST_CONSISTENT: f64 = 0.6;
+/// The same where other lines come first.
+const LEAST_BELOW_NOTES: f64 = 0.9;
+/// A delimiter for files of one column that hold every usual one: a character that no text has.
+const NO_DELIMITER: u8 = 1;
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct SniffedDialect {
+    pub syntax: CsvSyntax,
+    pub skip: u64,
+    pub has_header: bool,
+    /// The line of the first record, from 1.
+    pub first_line: u64,
+    pub width: usize,
+}
+
+/// Finds what the dialect's options leave open. Blocks.
+pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + Send>) -> Result<SniffedDialect> {
+    let mut sample = Vec::new();
+    text.take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(|error| unreadable(path, &error))?;
+    let sample = Sample { is_whole: (sample.len() as u64) < SAMPLE_BYTES, text: sample };
+    let start = sample.after_lines(dialect.skip);
+    let text = sample.text.get(start..).unwrap_or_default();
+    let best = best_candidate(path, dialect, &sample, text);
+    if best.records == 0 {
+        if let Some(line) = best.unclosed {
+            return Err(bad_line(path, Some(dialect.skip + line), None, "a quoted field that does not end".to_owned()));
+        }
+        let detail =
+            if text.is_empty() { "no columns: no line after the skipped ones" } else { "no columns in the file" };
+        return Err(bad_line(path, None, None, detail.to_owned()));
+    }
+    let notes = if dialect.is_given("skip") { 0 } else { best.notes };
+    let start = start + sample_after(text, notes, sample.is_whole);
+    let text = sample.text.get(start..).unwrap_or_default();
+    let has_header = match dialect.is_given("has_header") {
+        true => dialect.has_header,
+        false => has_header(&best.syntax, text, sample.is_whole, best.width, dialect),
+    };
+    let first_line = dialect.skip + best.first_line;
+    Ok(SniffedDialect { syntax: best.syntax, skip: dialect.skip + notes, has_header, first_line, width: best.width })
+}
+
+struct Sample {
+    text: Vec<u8>,
+    is_whole: bool,
+}
+
+impl Sample {
+    fn after_lines(&self, lines: u64) -> usize {
+        sample_after(&self.text, lines, self.is_whole)
+    }
+}
+
+/// Returns where the text goes on after so many lines.
+fn sample_after(text: &[u8], lines: u64, is_whole: bool) -> usize {
+    (0..lines).fold(0, |at, _| if at == text.len() { at } else { line_end(text, at, is_whole).unwrap_or(text.len()) })
+}
+
+/// A syntax, and how well it explains the sample.
+#[derive(Debug, Clone)]
+struct Candidate {
+    syntax: CsvSyntax,
+    width: usize,
+    records: usize,
+    /// The line of the first record of the width.
+    first_line: u64,
+    /// Lines before it that are none of the table, where other records are among them.
+    notes: u64,
+    /// Records after it that have another.
+    ragged: usize,
+    /// The share of the records that have the width.
+    consistent: f64,
+    quoted: u64,
+    malformed: u64,
+    /// The line of a quoted field that does not end.
+    unclosed: Option<u64>,
+    /// The columns that are not text; counted where candidates tie.
+    typed: usize,
+}
+
+impl Candidate {
+    /// Whether the syntax explains every line.
+    fn is_perfect(&self) -> bool {
+        self.ragged == 0 && self.notes == 0 && self.is_well_quoted() && self.width > 1
+    }
+
+    fn is_well_quoted(&self) -> bool {
+        self.malformed == 0 && self.unclosed.is_none()
+    }
+
+    /// Whether it splits records into fields, and is right about most of them.
+    fn is_acceptable(&self) -> bool {
+        let consistent = (self.consistent * self.records as f64).round() as usize;
+        let is_clear = match self.notes {
+            0 => self.consistent >= LEAST_CONSISTENT,
+            _ => {
+                let below = consistent as f64 / (consistent + self.ragged).max(1) as f64;
+                below >= LEAST_BELOW_NOTES && consistent >= 2
+            }
+        };
+        self.width > 1 && is_clear
+    }
+
+    /// What makes one candidate better than another: earlier parts first.
+    fn rank(&self, prefers_tabs: bool) -> (bool, bool, bool, bool, u64, usize, usize) {
+        let is_preferred = prefers_tabs && self.syntax.delimiter == b'\t';
+        (
+            self.is_acceptable(),
+            self.is_acceptable() && is_preferred,
+            self.is_well_quoted(),
+            self.ragged == 0 && self.notes == 0,
+            (self.consistent * 1000.0) as u64,
+            self.typed,
+            self.width,
+        )
+    }
+}
+
+fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &Sample, text: &[u8]) -> Candidate {
+    let prefers_tabs = CsvDialect::prefers_tabs(path);
+    let best = |comment: Option<u8>| {
+        let delimiters: Vec<u8> = match dialect.is_given("delimiter") {
+            true => vec![dialect.syntax.delimiter],
+            false => DELIMITERS.to_vec(),
+        };
+        let mut best: Option<Candidate> = None;
+        for delimiter in delimiters {
+            let syntax = CsvSyntax { delimiter, comment, ..dialect.syntax };
+            let mut candidate = best_quoted(dialect, syntax, text, sample.is_whole);
+            if candidate.is_perfect() {
+                candidate.typed = typed_columns(&candidate, text, sample.is_whole, dialect);
+            }
+            if best.as_ref().is_none_or(|best| candidate.rank(prefers_tabs) > best.rank(prefers_tabs)) {
+                best = Some(candidate);
+            }
+        }
+        let mut best = best.unwrap_or_else(|| measure(dialect.syntax, text, sample.is_whole));
+        if !dialect.is_given("delimiter") && !best.is_acceptable() {
+            best = single_column(dialect, best.syntax, text, sample.is_whole);
+        }
+        best
+    };
+    let plain = best(dialect.syntax.comment);
+    if dialect.is_given("comment") || plain.is_perfect() || !has_comment_lines(text) {
+        return plain;
+    }
+    let commented = best(Some(b'#'));
+    let explains = (commented.is_perfect() || commented.width == 1 && plain.width == 1 || !plain.is_acceptable())
+        && commented.ragged <= plain.ragged;
+    // The last line of a block that begins with `#` may be the header, as in files of genomes.
+    let keeps_header = plain.is_acceptable() && plain.ragged == 0 && {
+        let start = sample_after(text, plain.notes, sample.is_whole);
+        let rest = text.get(start..).unwrap_or_default();
+        let is_header = has_header(&plain.syntax, rest, sample.is_whole, plain.width, dialect);
+        let is_named = has_header(&commented.syntax, text, sample.is_whole, commented.width, dialect);
+        rest.first() == Some(&b'#')
+            && is_header
+            && !(is_named && typed_columns(&commented, text, sample.is_whole, dialect) > 0)
+    };
+    if explains && !keeps_header { commented } else { plain }
+}
+
+fn has_comment_lines(text: &[u8]) -> bool {
+    text.first() == Some(&b'#') || text.windows(2).any(|pair| matches!(pair, b"\n#" | b"\r#"))
+}
+
+/// Returns the candidate of a delimiter with the quote and the escape that fit best.
+fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
+    if dialect.is_given("quote") && dialect.is_given("escape") {
+        return measure(syntax, text, is_whole);
+    }
+    let double = measure(syntax, text, is_whole);
+    let uses_double = double.quoted > 0 || double.malformed > 0 || double.unclosed.is_some();
+    let mut others = Vec::new();
+    if !double.is_well_quoted() && !dialect.is_given("escape") {
+        others.push(CsvSyntax { escape: Some(b'\\'), ..syntax });
+    }
+    if !dialect.is_given("quote") {
+        if !uses_double || !double.is_perfect() {
+            others.push(CsvSyntax { quote: Some(b'\''), ..syntax });
+        }
+        if double.unclosed.is_some() || double.malformed > double.quoted {
+            others.push(CsvSyntax { quote: None, ..syntax });
+        }
+    }
+    let mut best = double;
+    for other in others {
+        let candidate = measure(other, text, is_whole);
+        let is_single = other.quote == Some(b'\'');
+        // Apostrophes are quotes only where they quote.
+        let quotes = !is_single || (candidate.quoted > 0 && candidate.is_well_quoted() && best.quoted == 0);
+        let not_worse = candidate.rank(false) > best.rank(false)
+            || (is_single && candidate.rank(false).4 >= best.rank(false).4 && candidate.width >= best.width);
+        if quotes && not_worse {
+            best = candidate;
+        }
+    }
+    best
+}
+
+/// Returns the candidate of a file of one column, by a delimiter that it does not hold.
+fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
+    let delimiter = DELIMITERS.into_iter().find(|delimiter| !text.contains(delimiter)).unwrap_or(NO_DELIMITER);
+    let found = best_quoted(dialect, CsvSyntax { delimiter, ..syntax }, text, is_whole);
+    Candidate { width: 1, notes: 0, first_line: 1, ..found }
+}
+
+/// Measures how well a syntax explains a text.
+fn measure(syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
+    // Of each record: its line, its fields, and those up to the last that is not empty.
+    let mut shapes: Vec<(u64, usize, usize)> = Vec::new();
+    let mut fields = FieldBuffer::default();
+    let (mut at, mut line) = (0, 1);
+    let (mut quoted, mut malformed, mut unclosed) = (0, 0, None);
+    while shapes.len() < SAMPLE_RECORDS {
+        fields.clear();
+        match parse_record(&syntax, text.get(at..).unwrap_or_default(), is_whole, &mut fields) {
+            Parsed::Record(extent) => {
+                let count = fields.ends.len();
+                let filled = (0..count).rev().find(|index| !fields.field(*index).is_empty()).map_or(0, |last| last + 1);
+                let is_blank = count == 1 && fields.field(0).iter().all(u8::is_ascii_whitespace);
+                if !is_blank {
+                    shapes.push((line, count, filled));
+                }
+                at += extent.bytes;
+                line += extent.lines;
+                quoted += u64::from(extent.quoted);
+                malformed += u64::from(extent.malformed);
+            }
+            Parsed::Blank(extent) | Parsed::Comment(extent) => {
+                at += extent.bytes;
+                line += extent.lines;
+            }
+            Parsed::Unclosed => {
+                unclosed = Some(line);
+                break;
+            }
+            Parsed::Partial | Parsed::End => break,
+        }
+    }
+    let first = shapes.first().map_or(0, |(_, count, _)| *count);
+    let candidate = |width: usize| {
+        let fits = |(_, count, filled): &&(u64, usize, usize)| *count >= width && *filled <= width;
+        let start = shapes.iter().position(|shape| fits(&shape));
+        let first_line = start.and_then(|start| shapes.get(start)).map_or(1, |(line, _, _)| *line);
+        let (above, below) = shapes.split_at(start.unwrap_or(shapes.len()));
+        let fitting = below.iter().filter(fits).count();
+        // Lines above a table have fewer fields than its records.
+        let is_noted = above.iter().all(|(_, count, _)| *count < width);
+        Candidate {
+            syntax,
+            width,
+            records: shapes.len(),
+            first_line,
+            notes: if start == Some(0) { 0 } else { first_line - 1 },
+            ragged: below.len() - fitting + if is_noted { 0 } else { above.len() },
+            consistent: fitting as f64 / shapes.len().max(1) as f64,
+            quoted,
+            malformed,
+            unclosed,
+            typed: 0,
+        }
+    };
+    let (by_first, by_most) = (candidate(first), candidate(most_frequent(&shapes)));
+    if by_most.rank(false) > by_first.rank(false) { by_most } else { by_first }
+}
+
+/// Returns the number of fields that the most records have; of equally many, that of the first record or the larger.
+fn most_frequent(shapes: &[(u64, usize, usize)]) -> usize {
+    let first = shapes.first().map_or(0, |(_, count, _)| *count);
+    let mut counts = std::collections::BTreeMap::new();
+    for (_, count, _) in shapes {
+        *counts.entry(*count).or_insert(0_usize) += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(fields, records)| (*records, *fields == first, *fields));
+    most.map_or(0, |(fields, _)| fields)
+}
+
+/// The texts of the first records of the sample, as rows.
+fn rows_of(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let mut fields = FieldBuffer::default();
+    let mut at = 0;
+    while rows.len() < SAMPLE_RECORDS {
+        fields.clear();
+        match parse_record(syntax, text.get(at..).unwrap_or_default(), is_whole, &mut fields) {
+            Parsed::Record(extent) => {
+                let field = |index| String::from_utf8_lossy(fields.field(index)).into_owned();
+                rows.push((0..width).map(field).collect());
+                at += extent.bytes;
+            }
+            Parsed::Blank(extent) | Parsed::Comment(extent) => at += extent.bytes,
+            Parsed::Unclosed | Parsed::Partial | Parsed::End => break,
+        }
+    }
+    rows
+}
+
+/// Returns the types of the columns over all records but the first; `None` where no record has a value.
+fn types_below(rows: &[Vec<String>], width: usize, dialect: &CsvDialect) -> Vec<Option<DataType>> {
+    let markers = dialect.null_markers();
+    let mut columns = vec![ColumnInference::new(dialect.given_formats()); width];
+    let below = if rows.len() > 1 { 1 } else { 0 };
+    for row in rows.iter().skip(below) {
+        for (column, value) in columns.iter_mut().zip(row) {
+            column.update(value, &markers);
+        }
+    }
+    columns.iter().map(|column| column.has_values().then(|| column.inferred().data_type)).collect()
+}
+
+/// Returns whether a column has another type than text.
+fn is_typed(found: &Option<DataType>) -> bool {
+    found.as_ref().is_some_and(|found| *found != DataType::Utf8)
+}
+
+fn typed_columns(candidate: &Candidate, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> usize {
+    let rows = rows_of(&candidate.syntax, text, is_whole, candidate.width);
+    types_below(&rows, candidate.width, dialect).iter().filter(|found| is_typed(found)).count()
+}
+
+/// Returns whether the first record names the columns.
+fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize, dialect: &CsvDialect) -> bool {
+    let rows = rows_of(syntax, text, is_whole, width);
+    let types = types_below(&rows, width, dialect);
+    let Some((first, below)) = rows.split_first() else { return true };
+    if first.iter().all(String::is_empty) {
+        return true;
+    }
+    if types.iter().any(is_typed) {
+        let is_value = |(value, found): (&String, &Option<DataType>)| match found {
+            Some(found) => value.is_empty() && width > 1 || could_be(value, found, dialect),
+            // What stands above nothing is a name.
+            None => value.is_empty(),
+        };
+        return !first.iter().zip(&types).all(is_value);
+    }
+    // All is text. Names of columns are no numbers, and most of them are not among the values.
+    let recurs = |(index, value): &(usize, &String)| {
+        !value.is_empty() && below.iter().any(|row| row.get(*index) == Some(*value) && row != first)
+    };
+    let recurring = first.iter().enumerate().filter(recurs).count();
+    let are_values = recurring > 0 && recurring * 2 >= width;
+    !(are_values || (!below.is_empty() && first.iter().all(|value| is_numeric(value))))
+}
+
+/// Returns whether a value can be one of a column of this type.
+fn could_be(value: &str, data_type: &DataType, dialect: &CsvDialect) -> bool {
+    let mut column = ColumnInference::new(dialect.given_formats());
+    column.update(value, &[]);
+    match data_type {
+        DataType::Utf8 => true,
+        // Half of the words, or of the orders of a date, says nothing yet.
+        DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, _) => {
+            kinds_of(value).kinds != 0 && !is_numeric(value)
+        }
+        DataType::Float64 => matches!(column.inferred().data_type, DataType::Int64 | DataType::Float64),
+        other => column.inferred().data_type == *other,
+    }
+}

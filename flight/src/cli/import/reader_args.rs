@@ -1,0 +1,84 @@
+//! The options of `querent import` that say how text is read, for what cannot be found in the files or is found wrong.
+
+use std::collections::BTreeMap;
+
+/// How text files are read. What is not said is found in the files, and reported.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "How CSV and JSON are read (default: as found in the files)")]
+pub(super) struct ReaderArgs {
+    /// Types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others
+    #[arg(long, value_name = "NAME=TYPE,...")]
+    types: Option<String>,
+    /// The first record names the columns
+    #[arg(long, conflicts_with = "no_header")]
+    header: bool,
+    /// The first record is data
+    #[arg(long)]
+    no_header: bool,
+    /// What separates columns: one character, or \t
+    #[arg(long, value_name = "CHAR")]
+    delimiter: Option<String>,
+    /// What quotes a field; empty: nothing does
+    #[arg(long, value_name = "CHAR")]
+    quote: Option<String>,
+    /// What stands before a quote in a quoted field; empty: quotes are doubled
+    #[arg(long, value_name = "CHAR")]
+    escape: Option<String>,
+    /// The encoding: latin-1, utf-16, windows-1252, shift_jis, ...
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<String>,
+    /// Lines to skip at the beginning
+    #[arg(long, value_name = "LINES")]
+    skip: Option<u64>,
+    /// What a line that is a comment begins with
+    #[arg(long, value_name = "CHAR")]
+    comment: Option<String>,
+    /// The texts that stand for null, separated by commas; empty: none but the empty one [default: NA, NULL and the like,
+    /// where the file uses them so]
+    #[arg(long = "null", alias = "null-value", value_name = "TEXT,...")]
+    null_value: Option<String>,
+    /// Read missing fields at the end of a line as null
+    #[arg(long)]
+    null_padding: bool,
+    /// The format of dates, as in strftime: %d.%m.%Y
+    #[arg(long, value_name = "FORMAT")]
+    date_format: Option<String>,
+    /// The format of timestamps: %d/%m/%Y %H:%M
+    #[arg(long, value_name = "FORMAT")]
+    timestamp_format: Option<String>,
+    /// Set lines aside that cannot be read, in a table NAME_rejects: file, line, column, value, error
+    #[arg(long)]
+    ignore_errors: bool,
+    /// The name of that table
+    #[arg(long, value_name = "NAME", requires = "ignore_errors")]
+    rejects: Option<String>,
+}
+
+impl ReaderArgs {
+    /// Returns what was said, as options of the engine's readers.
+    pub(super) fn options(&self) -> BTreeMap<String, String> {
+        let flag = |is_set: bool, value: &str| is_set.then(|| value.to_owned());
+        let given = [
+            ("types", self.types.clone()),
+            ("has_header", flag(self.header, "true").or(flag(self.no_header, "false"))),
+            ("delimiter", self.delimiter.clone()),
+            ("quote", self.quote.clone()),
+            ("escape", self.escape.clone()),
+            ("encoding", self.encoding.clone()),
+            ("skip", self.skip.map(|lines| lines.to_string())),
+            ("comment", self.comment.clone()),
+            ("null_value", self.null_value.clone()),
+            ("null_padding", flag(self.null_padding, "true")),
+            ("date_format", self.date_format.clone()),
+            ("timestamp_format", self.timestamp_format.clone()),
+            ("ignore_errors", flag(self.ignore_errors, "true")),
+            ("rejects", self.rejects.clone()),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
+    /// Returns whether anything was said.
+    pub(super) fn is_given(&self) -> bool {
+        !self.options().is_empty()
+    }
+}

@@ -1,0 +1,205 @@
+//! The files of an import's request, on disk for as long as the request lasts.
+
+use std::path::{Component, Path, PathBuf};
+
+use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
+use futures::{Stream, StreamExt, TryStreamExt};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use querent_engine::EngineError;
+use tokio::io::AsyncWriteExt;
+use tokio_util::io::{ReaderStream, StreamReader};
+use uuid::Uuid;
+
+use crate::config::HttpSettings;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::request::{header_text, too_large, too_slow};
+
+/// The most files of one form.
+const MAX_FILES: usize = 10_000;
+/// What errors call a body that has no name.
+const BODY: &str = "request body";
+
+/// Removes the spool files that a crash left. Called once, before the server listens.
+pub(crate) async fn sweep_spool(data: &Path) {
+    match tokio::fs::remove_dir_all(spool_folder(data)).await {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "cannot remove the import spool folder");
+        }
+        _ => {}
+    }
+}
+
+fn spool_folder(data: &Path) -> PathBuf {
+    data.join("spool")
+}
+
+/// A folder of spool files, removed when it is dropped.
+pub(super) struct Spool {
+    folder: PathBuf,
+    ending: &'static str,
+    /// Each file, and what its client calls it.
+    files: Vec<(PathBuf, String)>,
+    written: u64,
+}
+
+impl Spool {
+    pub(super) async fn new(data: &Path, ending: &'static str) -> Result<Self, ApiError> {
+        let all = std::path::absolute(spool_folder(data)).map_err(spool_error)?;
+        let folder = all.join(Uuid::now_v7().to_string());
+        tokio::fs::create_dir_all(&folder).await.map_err(spool_error)?;
+        Ok(Self { folder, ending, files: Vec::new(), written: 0 })
+    }
+
+    /// Writes the body, or the files of a form, at most `http.max_import_bytes` once they are decompressed.
+    pub(super) async fn fill(
+        &mut self,
+        request: Request,
+        name: Option<&str>,
+        settings: &HttpSettings,
+    ) -> Result<(), ApiError> {
+        let request = decoded(request)?;
+        let content_type = header_text(request.headers(), &[CONTENT_TYPE.as_str()])?.unwrap_or_default();
+        if content_type.starts_with("multipart/form-data") {
+            return self.fill_from_form(request, settings).await;
+        }
+        let path = self.folder.join(format!("body.{}", self.ending));
+        self.files.push((path.clone(), name.unwrap_or(BODY).to_owned()));
+        let chunks = request.into_body().into_data_stream();
+        self.write(&path, chunks, settings).await?;
+        match self.written {
+            0 => Err(bad_body("the request's body is empty; send the file's bytes")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn fill_from_form(&mut self, mut request: Request, settings: &HttpSettings) -> Result<(), ApiError> {
+        // What is written is counted here; axum's own limit would be 2 MB.
+        DefaultBodyLimit::disable().apply(&mut request);
+        let broken = |error: &dyn std::fmt::Display| bad_body(format!("the form cannot be read: {error}"));
+        let form = Multipart::from_request(request, &()).await;
+        let mut form = form.map_err(|rejection| broken(&rejection.body_text()))?;
+        while let Some(field) = form.next_field().await.map_err(|error| broken(&error))? {
+            let Some(name) = field.file_name().map(str::to_owned) else {
+                return Err(bad_body("a field of the form is no file; options are parameters of the URL"));
+            };
+            if self.files.len() == MAX_FILES {
+                return Err(bad_body(format!("the form has more than {MAX_FILES} files")));
+            }
+            let path = self.path_of(&name)?;
+            if let Some(folder) = path.parent() {
+                tokio::fs::create_dir_all(folder).await.map_err(spool_error)?;
+            }
+            self.files.push((path.clone(), name));
+            self.write(&path, field, settings).await?;
+        }
+        match self.written {
+            0 => Err(bad_body("the form has no file with a byte in it")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns where a file of this name is written: folders of partitions (`key=value`) are kept, the rest is a number,
+    /// so that files keep their order and names cannot lead elsewhere.
+    fn path_of(&self, name: &str) -> Result<PathBuf, ApiError> {
+        let mut path = self.folder.clone();
+        let folders = Path::new(name).parent().unwrap_or(Path::new(""));
+        for part in folders.components() {
+            match part {
+                Component::Normal(part) if part.to_string_lossy().contains('=') => path.push(part),
+                Component::Normal(_) | Component::CurDir => {}
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                    return Err(bad_body(format!("the name `{name}` leads out of its folder")));
+                }
+            }
+        }
+        path.push(format!("{:05}.{}", self.files.len(), self.ending));
+        Ok(path)
+    }
+
+    async fn write<E: std::fmt::Display>(
+        &mut self,
+        path: &Path,
+        mut chunks: impl Stream<Item = Result<Bytes, E>> + Unpin,
+        settings: &HttpSettings,
+    ) -> Result<(), ApiError> {
+        let (limit, within) = (settings.max_import_bytes.0, settings.body_timeout.0);
+        let mut file = tokio::fs::File::create(path).await.map_err(spool_error)?;
+        while let Some(chunk) = tokio::time::timeout(within, chunks.next()).await.map_err(|_| too_slow(within))? {
+            let chunk = chunk.map_err(|error| bad_body(format!("the request's body broke off: {error}")))?;
+            self.written += chunk.len() as u64;
+            if self.written > limit {
+                return Err(too_large(limit));
+            }
+            file.write_all(&chunk).await.map_err(spool_error)?;
+        }
+        file.flush().await.map_err(spool_error)
+    }
+
+    /// Returns what is imported: the one file, or the folder of all.
+    pub(super) fn source(&self) -> String {
+        match self.files.as_slice() {
+            [(path, _)] if path.parent() == Some(&self.folder) => path.display().to_string(),
+            _ => self.folder.display().to_string(),
+        }
+    }
+
+    /// Says the names that the client knows instead of the spool files' paths.
+    pub(super) fn as_client_names(&self, error: EngineError) -> ApiError {
+        let named = |text: String| {
+            let text =
+                self.files.iter().fold(text, |text, (path, name)| text.replace(&path.display().to_string(), name));
+            text.replace(&self.folder.display().to_string(), BODY)
+        };
+        match error {
+            EngineError::BadData { location, detail } => {
+                EngineError::BadData { location: named(location), detail: named(detail) }.into()
+            }
+            EngineError::NoFiles { location, format } => {
+                EngineError::NoFiles { location: named(location), format }.into()
+            }
+            error => error.into(),
+        }
+    }
+}
+
+impl Drop for Spool {
+    #[expect(clippy::disallowed_methods, reason = "a drop cannot await, and removing a few files is quick")]
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Returns the request with its body decompressed. Errors: an encoding that is not known.
+fn decoded(request: Request) -> Result<Request, ApiError> {
+    let encoding = header_text(request.headers(), &[CONTENT_ENCODING.as_str()])?.unwrap_or_default().to_lowercase();
+    if encoding.is_empty() || encoding == "identity" {
+        return Ok(request);
+    }
+    let (mut parts, body) = request.into_parts();
+    parts.headers.remove(CONTENT_ENCODING);
+    parts.headers.remove(CONTENT_LENGTH);
+    let bytes = StreamReader::new(body.into_data_stream().map_err(std::io::Error::other));
+    let body = match encoding.as_str() {
+        "gzip" | "x-gzip" => {
+            let mut decoder = GzipDecoder::new(bytes);
+            decoder.multiple_members(true);
+            Body::from_stream(ReaderStream::with_capacity(decoder, 64 << 10))
+        }
+        "zstd" => Body::from_stream(ReaderStream::with_capacity(ZstdDecoder::new(bytes), 64 << 10)),
+        other => {
+            let message = format!("the body's Content-Encoding `{other}` is not known; send gzip, zstd or none");
+            return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
+        }
+    };
+    Ok(Request::from_parts(parts, body))
+}
+
+fn bad_body(message: impl Into<String>) -> ApiError {
+    ApiError::new(ErrorCode::BadRequestBody, message.into())
+}
+
+fn spool_error(error: std::io::Error) -> ApiError {
+    ApiError::internal(format_args!("import spool: {error}"))
+}

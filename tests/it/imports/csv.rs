@@ -1,0 +1,244 @@
+//! CSV: types and dialects beside DuckDB's sniffer, headers, every option, lines that are set aside.
+
+use serde_json::{Value, json};
+
+use super::{import, types, write};
+use crate::duckdb::duckdb;
+use crate::sql::{admin, engine, rows};
+
+/// Files of which types, header and rows are DuckDB's.
+const LIKE_DUCKDB: &[&[u8]] = &[
+    b"zip,name\n00501,a\n06090,b\n",
+    b"zip,name\n501,a\n06090,b\n",
+    b"a,b\n0,0.5\n10,-0.5\n",
+    b"a,b\n 1 ,x\n 22 ,y\n",
+    b"d\n31.12.2024\n01.02.2024\n",
+    b"d,x\n3/30/12,1\n1/2/12,2\n",
+    b"d,x\n12/31/2015,1\n1/5/2015,2\n",
+    b"d,x\n2015/01/01 01:00:00,1\n2015/01/02 02:00:00,2\n",
+    b"d,x\n01/13/2015 01:00:00 PM,1\n01/14/2015 02:00:00 AM,2\n",
+    b"d,x\n31/12/2020 10:00:00,1\n30/12/2020 11:00:00,2\n",
+    b"d,x\n2015-01-01 01:00,1\n2015-01-01 02:00,2\n",
+    b"d,x\n1/13/2015 1:00,1\n1/14/2015 2:00,2\n",
+    b"t,x\n10:00:00,1\n23:59:59.5,2\n",
+    b"t,x\n25:00:00,1\n1:10:00,2\n",
+    b"t,x\n2013-01-01T10:00:00+02:00,1\n2013-01-01T10:00:00Z,2\n",
+    b"t,x\n20130101,1\n20130102,2\n",
+    b"t,x\n2013-1-1,1\n2013-2-10,2\n",
+    b"b,x\ntrue,1\nFalse,2\nTRUE,3\n",
+    b"b,x\nt,1\nf,2\n",
+    b"b,x\nyes,1\nno,2\n",
+    b"b,x\n1,1\n0,2\n",
+    b"b,x\nY,1\nN,2\n",
+    b"h,x\n\"1,234\",1\n\"2,345,678\",2\n",
+    b"h;x\n1,5;1\n2,25;2\n",
+    b"h,x\n1e5,1\n1E-3,2\n",
+    b"h,x\n1.5,1\nNaN,2\n",
+    b"h,x\n+1,1\n+2,2\n",
+    b"h,x\n1_000,1\n2,2\n",
+    b"h,x\n\"\",1\n5,2\n",
+    b"a,b\n\"x\ny\",1\n\"z\",2\n",
+    b"a,b\r\n1,x\r\n2,y\r\n",
+    b"\xef\xbb\xbfa,b\n1,x\n2,y\n",
+    b"a\tb\n1\tx\n2\ty\n",
+    b"a|b\n1|x\n2|y\n",
+    b"name\nbob\n\nalice\n",
+    b"a,b\n1,2\n\n3,4\n",
+    b"\n\na,b\n1,2\n3,4\n",
+    b"a,b\n1,2\n# mid\n3,4\n",
+    b"Some title\nSource: here\n\na,b,c\n1,2,3\n4,5,6\n",
+    b"1,x\n2,y\n3,z\n",
+    b"1,2,3\n",
+    b"a,b,c\n",
+    b"country,1990,1991\nFrance,5,6\nSpain,7,8\n",
+    b",x,y\n0,1.5,a\n1,2.5,b\n",
+    b"a,b\n1,2,\n3,4,\n",
+    b"a,b\n1,\n2,\n",
+    b"a,b\n'x,y',1\n'z',2\n",
+    b"a,b\n\"x \"\"q\"\" y\",1\n\"z\",2\n",
+    b"a,b\n\"x \\\"q\\\" y\",1\n\"z\",2\n",
+    b"a,b\n5\" pipe,1\nz,2\n",
+    b"a, b\n1, \"x,y\"\n2, \"z\"\n",
+    b"a,b\n1.2.3,1\n1.10.4,2\n",
+    b"a,b\n2013-02-30,1\n2013-02-20,2\n",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_headers_and_rows_are_those_of_duckdb() {
+    let (folder, engine) = engine().await;
+    let mut statements = Vec::new();
+    let mut files = Vec::new();
+    for (number, bytes) in LIKE_DUCKDB.iter().enumerate() {
+        let path = write(folder.path(), &format!("f{number}.csv"), bytes);
+        let place = path.display();
+        statements.push(format!(
+            "SELECT HasHeader, list_transform(Columns, c -> c.type), (SELECT count(*) FROM read_csv('{place}', sample_size=-1)) \
+             FROM sniff_csv('{place}', sample_size=-1)"
+        ));
+        files.push(path);
+    }
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    let sniffed = duckdb(&folder.path().join("data"), "", &statements);
+    for ((bytes, path), theirs) in LIKE_DUCKDB.iter().zip(&files).zip(&sniffed) {
+        let text = String::from_utf8_lossy(bytes);
+        let outcome = import(&engine, path, &[]).await.unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        let reading = outcome.reading.unwrap();
+        let ours: Value = json!([[reading.header, types(&reading), outcome.rows]]);
+        assert_eq!(&ours, theirs, "{text:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_a_type_would_change_stays_text() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = folder.path().join("t.csv");
+    for (values, note) in [
+        (["99999999999999999999", "1"], None),
+        (["9007199254740993", "0.5"], None),
+        (["1/2/2012", "3/4/2012"], Some("date_format")),
+        (["31.12.24", "30.12.24"], Some("date_format")),
+        (["0x10", "0xff"], None),
+        (["F", "F"], None),
+        (["2013-01-01T10:00:00Z", "2013-01-01T10:00:00"], None),
+        (["-05", "+5"], None),
+        (["007", "8"], None),
+    ] {
+        std::fs::write(&file, format!("v,n\n{},1\n{},2\n", values[0], values[1])).unwrap();
+        let reading = import(&engine, &file, &[]).await.unwrap().reading.unwrap();
+        assert_eq!(types(&reading), ["VARCHAR", "BIGINT"], "{values:?}");
+        let said = reading.columns[0].note.clone().unwrap_or_default();
+        assert!(note.is_none_or(|note| said.contains(note)) && note.is_some() != said.is_empty(), "{values:?}: {said}");
+        assert_eq!(rows(&session, "SELECT v FROM t ORDER BY n").await.unwrap(), values.map(|value| [value]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_record_is_kept_unless_it_names_the_columns() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = folder.path().join("t.csv");
+    for (text, header, count) in [
+        ("bob,paris\nalice,rome\njoe,paris\n", false, 3),
+        ("00501\n00544\n", false, 2),
+        ("name,city\nbob,paris\n", true, 1),
+        ("a,2\nb,3\n", false, 2),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let outcome = import(&engine, &file, &[]).await.unwrap();
+        assert_eq!((outcome.reading.unwrap().header, outcome.rows), (Some(header), Some(count)), "{text:?}");
+    }
+    std::fs::write(&file, "bob,paris\nalice,rome\n").unwrap();
+    let outcome = import(&engine, &file, &[("header", "no")]).await.unwrap();
+    assert_eq!(outcome.rows, Some(2));
+    assert_eq!(rows(&session, "SELECT column_1 FROM t ORDER BY 1").await.unwrap(), [["alice"], ["bob"]]);
+    std::fs::write(&file, "1,2\n3,4\n").unwrap();
+    assert_eq!(import(&engine, &file, &[("header", "true")]).await.unwrap().rows, Some(1));
+    assert_eq!(rows(&session, "SELECT \"1\" FROM t").await.unwrap(), [["3"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
+    let cases: [(&[u8], &[(&str, &str)], &str, &str); 13] = [
+        (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
+        (
+            b"a,n\n1,2\n",
+            &[("types", "*=VARCHAR")],
+            "SELECT arrow_typeof(a) = arrow_typeof(n) AND a = '1' FROM t",
+            "true",
+        ),
+        (b"d\n1/2/2012\n", &[("date_format", "%m/%d/%Y")], "SELECT d FROM t", "2012-01-02"),
+        (
+            b"d\n1/2/2012 5h07\n",
+            &[("timestamp_format", "%d/%m/%Y %Hh%M")],
+            "SELECT date_part('month', d) * 100 + date_part('minute', d) FROM t",
+            "207",
+        ),
+        (b"a;b,c\n1;2,3\n", &[("delimiter", ";")], "SELECT \"b,c\" FROM t", "2,3"),
+        (b"a\n\"x\n", &[("quote", "")], "SELECT a FROM t", "\"x"),
+        (b"a,b\n\"x\\\"y\",1\n", &[("escape", "\\")], "SELECT a FROM t", "x\"y"),
+        (&latin, &[("encoding", "latin-1")], "SELECT w FROM t", "café"),
+        (b"junk,1\na,b\n1,2\n", &[("skip", "1")], "SELECT b FROM t", "2"),
+        (b"a,b\n% no\n1,2\n", &[("comment", "%")], "SELECT a + b FROM t", "3"),
+        (b"a,b\n-,2\n", &[("null", "-")], "SELECT a IS NULL FROM t", "true"),
+        (b"a,b\nNA,2\n1,3\n", &[("null", "")], "SELECT max(a) FROM t", "NA"),
+        (b"a,b,c\n1,2,3\n4\n", &[("null_padding", "true")], "SELECT count(*) - count(c) FROM t", "1"),
+    ];
+    for (bytes, options, sql, expected) in cases {
+        let file = write(folder.path(), "t.csv", bytes);
+        import(&engine, &file, options).await.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        assert_eq!(rows(&session, sql).await.unwrap(), [[expected]], "imported: {options:?}");
+        let options: Vec<String> = options.iter().map(|(name, value)| format!("'{name}' '{value}'")).collect();
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE e STORED AS CSV LOCATION '{}' OPTIONS ({})",
+            file.display(),
+            options.join(", ")
+        );
+        rows(&session, &create).await.unwrap_or_else(|error| panic!("{create}: {error}"));
+        let external = sql.replace("FROM t", "FROM e");
+        assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "external: {options:?}");
+    }
+    let file = write(folder.path(), "t.csv", "a\n1\n");
+    for (option, value, said) in [
+        ("delimeter", ",", "did you mean `delimiter`?"),
+        ("types", "b=DATE", "a column `b` that is not there"),
+        ("types", "a=GEOMETRY", "takes BOOLEAN"),
+        ("encoding", "klingon", "latin-1"),
+        ("skip", "x", "a number of lines"),
+        ("quote", "ab", "one ASCII character"),
+    ] {
+        let error = import(&engine, &file, &[(option, value)]).await.unwrap_err();
+        assert_eq!(error.code(), "sql_plan_error");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_cannot_be_read_are_set_aside_in_a_table() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = write(folder.path(), "t.csv", b"a,b\n1,2\n3\n\"x\ny\",5\n6,\xff\n7,8,9\n10,11\n");
+    let options = [("ignore_errors", "true"), ("types", "a=BIGINT")];
+    let outcome = import(&engine, &file, &options).await.unwrap();
+    let (lines, table) = outcome.rejects.unwrap();
+    assert_eq!((outcome.rows, lines, table.table.as_str()), (Some(2), 4, "t_rejects"));
+    let expected = [
+        ["3", "b", "3", "1 fields where 2 are expected"],
+        ["4", "a", "x\ny", "expected BIGINT"],
+        ["6", "b", "\u{fffd}", "not UTF-8 text"],
+        ["7", "b", "7,8,9", "3 fields where 2 are expected"],
+    ];
+    let sql = "SELECT line, \"column\", value, error FROM t_rejects WHERE file LIKE '%t.csv' ORDER BY line";
+    assert_eq!(rows(&session, sql).await.unwrap(), expected);
+
+    let create = format!(
+        "CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{}' OPTIONS ('ignore_errors' 'true', 'types' 'a=BIGINT', \
+         'rejects' 'bad_lines')",
+        file.display()
+    );
+    rows(&session, &create).await.unwrap();
+    assert_eq!(rows(&session, "SELECT count(*), sum(a) FROM e").await.unwrap(), [["2", "11"]]);
+    assert_eq!(rows(&session, "SELECT count(*) FROM bad_lines").await.unwrap(), [["4"]]);
+
+    // Another table of the name is not touched.
+    rows(&session, "CREATE OR REPLACE TABLE t_rejects AS SELECT 1 AS own").await.unwrap();
+    assert_eq!(import(&engine, &file, &options).await.unwrap_err().code(), "already_exists");
+    assert_eq!(rows(&session, "SELECT own FROM t_rejects").await.unwrap(), [["1"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_is_no_missing_value_where_codes_stand() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = write(folder.path(), "t.csv", "code,people,name\nNA,3,Namibia\nDE,NA,NA\nFR,68,France\n");
+    let null = import(&engine, &file, &[]).await.unwrap().reading.unwrap().null;
+    assert_eq!(null, ["NA"]);
+    let counts = "SELECT count(code), count(people), count(name) FROM t";
+    assert_eq!(rows(&session, counts).await.unwrap(), [["3", "2", "2"]]);
+    let create = format!("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{}'", file.display());
+    rows(&session, &create).await.unwrap();
+    assert_eq!(rows(&session, &counts.replace("FROM t", "FROM e")).await.unwrap(), [["3", "2", "2"]]);
+}

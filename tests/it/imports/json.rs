@@ -1,0 +1,117 @@
+//! JSON: arrays, nested values, GeoJSON and lines, as tables that are copied and tables that are referred to.
+
+use serde_json::json;
+
+use super::{import, types, write};
+use crate::sql::{admin, engine, rows};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arrays_objects_and_values_are_rows() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let big = "{\"a\": 1, \"b\": \"x\"},".repeat(20_000);
+    let cases: [(&str, &str, &[&str], &str, &[&str]); 10] = [
+        (
+            "t.json",
+            "[{\"a\": 1}, {\"a\": 2.5, \"b\": true}]",
+            &["DOUBLE", "BOOLEAN"],
+            "sum(a), count(b)",
+            &["3.5", "1"],
+        ),
+        ("t.json", "[\n  {\"a\": 1},\n  {\"a\": null}\n]\n", &["BIGINT"], "sum(a), count(*)", &["1", "2"]),
+        (
+            "t.json",
+            "{\n  \"a\": 1,\n  \"p\": {\"q\": [1, 2]}\n}\n",
+            &["BIGINT", "STRUCT(q BIGINT[])"],
+            "p.q[2]",
+            &["2"],
+        ),
+        ("t.json", "{\"a\":1}\n{\"a\":\"x\"}\n", &["VARCHAR"], "min(a), max(a)", &["1", "x"]),
+        ("t.json", "{\"a\":1}{\"a\":2}", &["BIGINT"], "sum(a)", &["3"]),
+        (
+            "t.json",
+            "[{\"a\": [1]}, {\"a\": {\"b\": 2}}, {\"a\": 3}]",
+            &["VARCHAR"],
+            "min(a), max(a)",
+            &["3", "{\"b\":2}"],
+        ),
+        ("t.json", "[1, 2, 3]", &["BIGINT"], "sum(json)", &["6"]),
+        ("t.json", "[[1, 2], [3]]", &["BIGINT[]"], "count(json)", &["2"]),
+        ("t.json", "[{\"n\": 12345678901234567890123}]", &["VARCHAR"], "n", &["12345678901234567890123"]),
+        ("t.json", "[{\"a\": 1, \"A\": 2}]", &["BIGINT", "BIGINT"], "a, \"A_1\"", &["1", "2"]),
+    ];
+    for (name, text, expected, sql, values) in cases {
+        let file = write(folder.path(), name, text);
+        let outcome = import(&engine, &file, &[]).await.unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(types(&outcome.reading.unwrap()), expected, "{text}");
+        assert_eq!(rows(&session, &format!("SELECT {sql} FROM t")).await.unwrap(), [values], "imported: {text}");
+        let create = format!("CREATE OR REPLACE EXTERNAL TABLE e STORED AS JSON LOCATION '{}'", file.display());
+        rows(&session, &create).await.unwrap();
+        assert_eq!(rows(&session, &format!("SELECT {sql} FROM e")).await.unwrap(), [values], "external: {text}");
+    }
+    let file = write(folder.path(), "big.json", format!("[{}]", big.trim_end_matches(',')));
+    import(&engine, &file, &[]).await.unwrap();
+    assert_eq!(rows(&session, "SELECT count(*), sum(a) FROM t").await.unwrap(), [["20000", "20000"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn features_of_geojson_are_rows() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let feature = |id: u32, name: &str, geometry: serde_json::Value| json!({ "type": "Feature", "id": id, "properties": { "name": name, "n": id }, "geometry": geometry });
+    let text = json!({
+        "type": "FeatureCollection",
+        "crs": { "type": "name" },
+        "features": [
+            feature(1, "a", json!({ "type": "Point", "coordinates": [1.5, 2] })),
+            feature(2, "b", json!({ "type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]] })),
+            feature(3, "c", json!(null)),
+        ],
+    });
+    let file = write(folder.path(), "places.geojson", serde_json::to_string_pretty(&text).unwrap());
+    import(&engine, &file, &[]).await.unwrap();
+    let create = format!("CREATE EXTERNAL TABLE e STORED AS JSON LOCATION '{}'", file.display());
+    rows(&session, &create).await.unwrap();
+    for table in ["t", "e"] {
+        let sql = format!("SELECT id, name, n, geometry FROM {table} ORDER BY id");
+        let expected = [
+            ["1", "a", "1", "{\"type\":\"Point\",\"coordinates\":[1.5,2]}"],
+            ["2", "b", "2", "{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[1,0],[0,1],[0,0]]]}"],
+            ["3", "c", "3", "NULL"],
+        ];
+        assert_eq!(rows(&session, &sql).await.unwrap(), expected, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_told_types_and_set_aside() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = write(
+        folder.path(),
+        "t.ndjson",
+        "{\"zip\": 501, \"born\": \"2012-03-30\"}\n{\"zip\":\n{\"zip\": 1, \"born\": \"x\"}\n",
+    );
+    let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+    assert!(error.contains("t.ndjson, line 2: not JSON"), "{error}");
+    let options = [("types", "zip=VARCHAR,born=DATE"), ("ignore_errors", "true")];
+    let outcome = import(&engine, &file, &options).await.unwrap();
+    assert_eq!((outcome.rows, outcome.rejects.unwrap().0), (Some(1), 2));
+    assert_eq!(rows(&session, "SELECT zip, born FROM t").await.unwrap(), [["501", "2012-03-30"]]);
+    let sql = "SELECT line, \"column\", value FROM t_rejects ORDER BY line";
+    assert_eq!(rows(&session, sql).await.unwrap(), [["2", "NULL", "{\"zip\":"], ["3", "born", "\"x\""]]);
+
+    for (text, said) in [
+        ("[{\"a\": 1}", "does not end"),
+        ("[{\"a\": 1}] x", "text after the end of the array"),
+        ("{\"a\": 1}\n2\n", "line 2: expected an object"),
+        ("{\"a\": 1\n", "does not end"),
+    ] {
+        let file = write(folder.path(), "t.json", text);
+        let error = import(&engine, &file, &[]).await.unwrap_err();
+        assert!(error.code() == "bad_data" && error.to_string().contains(said), "{text}: {error}");
+    }
+    let file = write(folder.path(), "t.json", "{\"a\": 1}");
+    let error = import(&engine, &file, &[("ignore_error", "true")]).await.unwrap_err().to_string();
+    assert!(error.contains("did you mean `ignore_errors`?"), "{error}");
+}
