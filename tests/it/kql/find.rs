@@ -83,7 +83,7 @@ async fn a_name_of_several_types_is_several_columns() {
         ("find in (numbers, codes) where level == 'low' project code", "kql_invalid"),
         ("find in (numbers, codes) where level == 'low' project nothing", "kql_unknown_column"),
         ("find in (numbers, codes) where nothing == 'low'", "kql_unknown_column"),
-        ("find in (numbers) where level == datetime(2020-01-01)", "kql_type_mismatch"),
+        ("find in (numbers) where level < 'low'", "kql_type_mismatch"),
         ("find in (nowhere) where level == 'low'", "kql_unknown_table"),
         ("events1 | find level == 'low'", "kql_invalid"),
     ] {

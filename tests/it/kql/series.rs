@@ -40,8 +40,8 @@ async fn several_values_become_several_columns() {
         ),
         (
             "project series_decompose_anomalies(pack_array(1, 2))",
-            "series_decompose_anomalies_ad_flag:dynamic series_decompose_anomalies_ad_score:dynamic \
-             series_decompose_anomalies_baseline:dynamic",
+            "series_decompose_anomalies__ad_flag:dynamic series_decompose_anomalies__ad_score:dynamic \
+             series_decompose_anomalies__baseline:dynamic",
         ),
     ] {
         let query = format!("{SERIES} | {kql}");

@@ -47,8 +47,11 @@ async fn a_filter_keeps_what_its_condition_is_true_of() {
         "not(s == 'a')".to_owned(),
     ];
     for operator in OPERATORS {
-        conditions.extend(texts.map(|text| format!("s {operator} {text}")));
-        conditions.extend(texts.map(|text| format!("{text} {operator} s")));
+        // Kusto has no order of strings.
+        if ["==", "!="].contains(&operator) {
+            conditions.extend(texts.map(|text| format!("s {operator} {text}")));
+            conditions.extend(texts.map(|text| format!("{text} {operator} s")));
+        }
         for column in ["t_s", "t_ms", "t_us", "t_ns", "t_utc", "d"] {
             conditions.extend(times.map(|time| format!("{column} {operator} {time}")));
         }

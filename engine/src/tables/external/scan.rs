@@ -24,8 +24,9 @@ use object_store::path::Path as StorePath;
 use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 
 use super::file_streams::{EachBatch, FileInFolders, ScanReader, plan};
+use super::ipc;
 use super::ipc::IpcReader;
-use super::{LocatedFile, Partitioning, Rejects, TextReader, locate, open, text_reader};
+use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
 use crate::tables::file_scan::{FileScan, scan_schema};
