@@ -12,8 +12,11 @@ use datafusion::logical_expr::{
     HigherOrderUDFImpl, LambdaParametersProgress, ValueOrLambda, Volatility,
 };
 
-use super::definition::unfit;
+use super::definition::{invalid, unfit};
 use crate::type_names::sql_name;
+
+/// The largest results of one batch: an expression can double them with each element.
+const MAX_BYTES: usize = 256 << 20;
 
 const USAGE: &str = "write list_reduce(list, (result, element) -> expression [, initial value])";
 
@@ -133,6 +136,9 @@ impl HigherOrderUDFImpl for ListReduce {
             let mask: arrow::array::BooleanArray = places.iter().map(|place| Some(place.is_some())).collect();
             let spread = take(&next, &UInt32Array::from(places), None)?;
             results = zip(&mask, &spread, &results)?;
+            if results.get_array_memory_size() > MAX_BYTES {
+                return Err(invalid(format!("list_reduce makes at most {} MiB at a time", MAX_BYTES >> 20)));
+            }
         }
         if list.null_count() > 0 {
             let nothing = new_null_array(&result_type, rows);

@@ -32,6 +32,19 @@ pub(super) fn write_out(statement: &mut Statement) -> Result<()> {
     }
 }
 
+/// Writes out the joins of a query whose text would not be read again: the parser prints an ASOF join by its own mark.
+pub(super) fn write_out_asof(query: &mut Query) {
+    struct AsofWriter;
+    impl VisitorMut for AsofWriter {
+        type Break = ();
+        fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+            select.from.iter_mut().for_each(asof_joins);
+            ControlFlow::Continue(())
+        }
+    }
+    let _: ControlFlow<()> = VisitMut::visit(query, &mut AsofWriter);
+}
+
 #[derive(Default)]
 struct ShorthandWriter {
     /// The texts of the unnamed columns of each SELECT around, which stay their names.

@@ -25,6 +25,7 @@ use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys}
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::resolved_names::{PlanningScope, ResolvedNames, full_name};
+use super::shorthand::write_out_asof;
 use super::show;
 use super::show_functions;
 use super::sql_types::check_column_types;
@@ -283,7 +284,9 @@ impl StatementPlanner<'_> {
 
     /// Returns the query of a view, with its columns renamed where the view names them.
     async fn view_query(&self, view: &ast::CreateView) -> Result<String> {
-        let query = view.query.to_string();
+        let mut query = view.query.clone();
+        write_out_asof(&mut query);
+        let query = query.to_string();
         if view.columns.is_empty() {
             return Ok(query);
         }

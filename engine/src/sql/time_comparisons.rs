@@ -1,7 +1,7 @@
 //! What SQL says of timestamps and DataFusion's planner does not: an integer that is cast to a timestamp counts seconds since
 //! 1970, whatever the timestamp's unit; a text that is compared with a timestamp is one of microseconds; and a literal that
 //! is no value of the timestamps that it is compared with, since they have fewer digits or a shorter range, lies before,
-//! between or after them.
+//! between or after them. Casts to integers are settled on the same walk ([`super::integer_casts`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
 
@@ -19,6 +19,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 
+use super::integer_casts::{is_to_integer, rounded};
 use super::sql_types::has_nanoseconds;
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
@@ -42,7 +43,8 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
-        Expr::Cast(cast) => is_finer_than_seconds(cast),
+        Expr::Cast(cast) => is_finer_than_seconds(cast) || is_to_integer(cast.field.data_type()),
+        Expr::TryCast(cast) => is_to_integer(cast.field.data_type()),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             is_comparison(*op) && (text(left).is_some() || text(right).is_some())
         }
@@ -79,7 +81,20 @@ fn text(expr: &Expr) -> Option<&str> {
 
 fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
-        Expr::Cast(cast) => seconds_first(cast, schema),
+        Expr::Cast(mut cast) => match rounded(&cast.expr, cast.field.data_type(), schema) {
+            Some(whole) => {
+                *cast.expr = whole;
+                Transformed::yes(Expr::Cast(cast))
+            }
+            None => seconds_first(cast, schema),
+        },
+        Expr::TryCast(mut cast) => match rounded(&cast.expr, cast.field.data_type(), schema) {
+            Some(whole) => {
+                *cast.expr = whole;
+                Transformed::yes(Expr::TryCast(cast))
+            }
+            None => Transformed::no(Expr::TryCast(cast)),
+        },
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
             let (left_type, right_type) = (left.get_type(schema).ok(), right.get_type(schema).ok());
             let left = as_time(*left, right_type.as_ref());

@@ -4,13 +4,15 @@
 //!
 //! Brackets are matched first, so that every search stays on one level of them.
 
+mod brackets;
+mod samples;
+
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
+use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
+use self::samples::samples;
 use super::marks;
 use crate::error::{EngineError, Result};
-
-/// The deepest brackets that are rewritten. The parser refuses what nests as deeply.
-const MAX_DEPTH: usize = 100;
 
 /// The functions whose arguments may be lambdas.
 const HIGHER_ORDER: [&str; 17] = [
@@ -112,99 +114,6 @@ fn numbers(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
         }
     }
     Ok(tokens)
-}
-
-/// A token, or brackets with what is between them.
-#[derive(Debug, Clone)]
-enum Item {
-    Token(TokenWithSpan),
-    Group(Box<Group>),
-}
-
-#[derive(Debug, Clone)]
-struct Group {
-    open: TokenWithSpan,
-    items: Vec<Item>,
-    close: TokenWithSpan,
-}
-
-impl Item {
-    fn word(&self) -> Option<&str> {
-        match self {
-            Item::Token(TokenWithSpan { token: Token::Word(word), .. }) if word.quote_style.is_none() => {
-                Some(&word.value)
-            }
-            _ => None,
-        }
-    }
-
-    fn is(&self, keyword: &str) -> bool {
-        self.word().is_some_and(|word| word.eq_ignore_ascii_case(keyword))
-    }
-
-    fn is_any(&self, keywords: &[&str]) -> bool {
-        keywords.iter().any(|keyword| self.is(keyword))
-    }
-
-    fn is_token(&self, token: &Token) -> bool {
-        matches!(self, Item::Token(own) if own.token == *token)
-    }
-
-    fn parentheses(&self) -> Option<&Group> {
-        match self {
-            Item::Group(group) if group.open.token == Token::LParen => Some(group),
-            _ => None,
-        }
-    }
-
-    fn span(&self) -> Span {
-        match self {
-            Item::Token(token) => token.span,
-            Item::Group(group) => group.open.span,
-        }
-    }
-}
-
-/// Matches brackets, without recursion. `None` where they do not match, or nest too deeply.
-fn tree(tokens: &[TokenWithSpan]) -> Option<Vec<Item>> {
-    let mut outer: Vec<(TokenWithSpan, Vec<Item>)> = Vec::new();
-    let mut items = Vec::new();
-    for token in tokens {
-        match token.token {
-            Token::LParen | Token::LBracket | Token::LBrace => {
-                if outer.len() == MAX_DEPTH {
-                    return None;
-                }
-                outer.push((token.clone(), std::mem::take(&mut items)));
-            }
-            Token::RParen | Token::RBracket | Token::RBrace => {
-                let (open, before) = outer.pop()?;
-                let inside = std::mem::replace(&mut items, before);
-                items.push(Item::Group(Box::new(Group { open, items: inside, close: token.clone() })));
-            }
-            _ => items.push(Item::Token(token.clone())),
-        }
-    }
-    outer.is_empty().then_some(items)
-}
-
-fn flat(items: Vec<Item>) -> Vec<TokenWithSpan> {
-    let mut tokens = Vec::new();
-    flatten(items, &mut tokens);
-    tokens
-}
-
-fn flatten(items: Vec<Item>, tokens: &mut Vec<TokenWithSpan>) {
-    for item in items {
-        match item {
-            Item::Token(token) => tokens.push(token),
-            Item::Group(group) => {
-                tokens.push(group.open);
-                flatten(group.items, tokens);
-                tokens.push(group.close);
-            }
-        }
-    }
 }
 
 /// Rewrites one level of brackets, the inner ones first. `function` is the name before the brackets.
@@ -493,106 +402,6 @@ fn joins(mut items: Vec<Item>) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// Gives the samples of a level one form.
-fn samples(items: Vec<Item>) -> Result<Vec<Item>> {
-    let mut done = Vec::with_capacity(items.len());
-    let mut index = 0;
-    while index < items.len() {
-        let follows = |word: &str| items.get(index + 1).is_some_and(|next| next.is(word));
-        if items[index].is("tablesample") && index > 0 {
-            let (sample, used) = SampleClause::read(&items[index + 1..])?;
-            done.extend(sample.clause(items[index].span()));
-            index += 1 + used;
-        } else if items[index].is("using") && follows("sample") {
-            let (sample, used) = SampleClause::read(&items[index + 2..])?;
-            done = sample.around_from(done, items[index].span())?;
-            index += 2 + used;
-        } else {
-            done.push(items[index].clone());
-            index += 1;
-        }
-    }
-    Ok(done)
-}
-
-struct SampleClause {
-    amount: Item,
-    unit: &'static str,
-    seed: Option<Item>,
-}
-
-impl SampleClause {
-    const USAGE: &'static str = "a sample is written `10 PERCENT`, `10%`, `10 ROWS`, `BERNOULLI (10)` or `RESERVOIR (10 ROWS)`, \
-                                 and may end with REPEATABLE (seed)";
-
-    /// Reads what follows `TABLESAMPLE` or `USING SAMPLE`, and returns how many items it has.
-    fn read(items: &[Item]) -> Result<(Self, usize)> {
-        const METHODS: [&str; 3] = ["bernoulli", "system", "reservoir"];
-        let method = items.first().and_then(Item::word).map(str::to_lowercase);
-        if let Some(method) = &method
-            && !METHODS.contains(&method.as_str())
-        {
-            return Err(wrong(Self::USAGE));
-        }
-        let mut used = usize::from(method.is_some());
-        let inner = items.get(used).and_then(Item::parentheses);
-        let amount_at = if let Some(group) = inner {
-            used += 1;
-            &group.items[..]
-        } else {
-            &items[used..]
-        };
-        let Some(amount) = amount_at
-            .first()
-            .filter(|item| matches!(item, Item::Token(token) if matches!(token.token, Token::Number(..))))
-        else {
-            return Err(wrong(Self::USAGE));
-        };
-        let unit_at = amount_at.get(1);
-        let (unit, has_unit) = match unit_at {
-            Some(unit) if unit.is_token(&Token::Mod) || unit.is("percent") => ("PERCENT", true),
-            Some(unit) if unit.is("rows") => ("ROWS", true),
-            // As in PostgreSQL and the standard.
-            _ if matches!(method.as_deref(), Some("bernoulli" | "system")) => ("PERCENT", false),
-            _ => ("ROWS", false),
-        };
-        let mut seed = None;
-        if inner.is_none() {
-            used += 1 + usize::from(has_unit);
-            // `10% (bernoulli, 42)`
-            if let Some(group) = items.get(used).and_then(Item::parentheses) {
-                used += 1;
-                seed = group.items.get(2).cloned();
-            }
-        }
-        if items.get(used).is_some_and(|item| item.is_any(&["repeatable", "seed"])) {
-            let Some(group) = items.get(used + 1).and_then(Item::parentheses) else { return Err(wrong(Self::USAGE)) };
-            seed = group.items.first().cloned();
-            used += 2;
-        }
-        Ok((Self { amount: amount.clone(), unit, seed }, used))
-    }
-
-    fn clause(self, span: Span) -> Vec<Item> {
-        let amount = parenthesized(vec![self.amount, word(self.unit, span)], span);
-        let seed = self.seed.map(|seed| vec![word("REPEATABLE", span), parenthesized(vec![seed], span)]);
-        joined([vec![word("TABLESAMPLE", span), amount], seed.unwrap_or_default()])
-    }
-
-    /// Puts the sample around the last FROM clause: it is drawn from what FROM makes, before WHERE.
-    fn around_from(self, items: Vec<Item>, span: Span) -> Result<Vec<Item>> {
-        const AFTER: [&str; 5] = ["where", "group", "having", "window", "qualify"];
-        let Some(from) = items.iter().rposition(|item| item.is("from")) else { return Err(wrong(Self::USAGE)) };
-        let end = items.iter().skip(from).position(|item| item.is_any(&AFTER)).map_or(items.len(), |at| from + at);
-        let relations = items[from + 1..end].to_vec();
-        let query = joined([vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)], relations]);
-        let unit = vec![token(Token::SingleQuotedString(self.unit.to_lowercase()), span)];
-        let mut arguments = vec![vec![parenthesized(query, span)], vec![self.amount], unit];
-        arguments.extend(self.seed.map(|seed| vec![seed]));
-        Ok(joined([items[..=from].to_vec(), call(marks::SAMPLE, arguments, span), items[end..].to_vec()]))
-    }
-}
-
 /// `SELECT * FROM name(arguments)`.
 fn from_call(name: &str, arguments: Vec<Vec<Item>>, span: Span) -> Vec<Item> {
     let select = vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)];
@@ -609,34 +418,53 @@ fn source_query(items: &[Item], span: Span) -> Vec<Item> {
     }
 }
 
-fn call(name: &str, arguments: Vec<Vec<Item>>, span: Span) -> Vec<Item> {
-    let mut inside = Vec::new();
-    for argument in arguments {
-        if !inside.is_empty() {
-            inside.push(token(Token::Comma, span));
-        }
-        inside.extend(argument);
-    }
-    vec![word(name, span), parenthesized(inside, span)]
-}
-
-fn parenthesized(items: Vec<Item>, span: Span) -> Item {
-    let open = TokenWithSpan::new(Token::LParen, span);
-    Item::Group(Box::new(Group { open, items, close: TokenWithSpan::new(Token::RParen, span) }))
-}
-
-fn word(text: &str, span: Span) -> Item {
-    token(Token::make_keyword(text), span)
-}
-
-fn token(token: Token, span: Span) -> Item {
-    Item::Token(TokenWithSpan::new(token, span))
-}
-
-fn joined<const N: usize>(parts: [Vec<Item>; N]) -> Vec<Item> {
-    parts.into_iter().flatten().collect()
-}
-
 fn wrong(message: &str) -> EngineError {
     EngineError::Plan { message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::parse::parse_statement;
+
+    fn parsed(text: &str) -> String {
+        parse_statement(text).map_or_else(|error| error.to_string(), |parsed| parsed.statement.to_string())
+    }
+
+    #[test]
+    fn forms_become_what_is_parsed() {
+        for (text, rewritten) in [
+            ("SELECT 1_000, 0xff", "SELECT 1000, 255"),
+            ("SELECT [x FOR x IN l]", "SELECT list_transform(l, x -> x)"),
+            ("SELECT [x + 1 FOR x IN l IF x > 1]", "SELECT list_transform(list_filter(l, x -> x > 1), x -> x + 1)"),
+            ("SELECT 2 ** 3, count(*) FROM t", "SELECT 2 ^ 3, count(*) FROM t"),
+            ("SUMMARIZE t", "SELECT * FROM summarize((SELECT * FROM t))"),
+            ("TABLE t", "SELECT * FROM t"),
+            ("SELECT * FROM (FROM t SELECT a WHERE b)", "SELECT * FROM (SELECT a FROM t WHERE b)"),
+            ("SELECT * FROM t USING SAMPLE 5%", "SELECT * FROM sample((SELECT * FROM t), 5, 'percent')"),
+            ("SELECT * FROM t TABLESAMPLE BERNOULLI (5)", "SELECT * FROM t TABLESAMPLE (5 PERCENT)"),
+            ("WITH t AS NOT MATERIALIZED (SELECT 1) SELECT * FROM t", "WITH t AS (SELECT 1) SELECT * FROM t"),
+        ] {
+            assert_eq!(parsed(text), rewritten, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_one_stays() {
+        for text in [
+            "SELECT sample, pivot, summarize FROM t",
+            "SELECT * FROM t AS pivot",
+            "SELECT a FROM t FOR UPDATE",
+            "SELECT j ->> 'a' FROM t",
+            "SELECT trim(FROM t)",
+        ] {
+            assert!(!parsed(text).contains("(SELECT"), "{text}: {}", parsed(text));
+        }
+    }
+
+    #[test]
+    fn brackets_that_do_not_match_are_the_parsers() {
+        for text in ["SELECT (1", "SELECT [x FOR x IN (l]", "SELECT 1)"] {
+            assert!(parse_statement(text).is_err(), "{text}");
+        }
+    }
 }

@@ -2,10 +2,11 @@
 
 use datafusion::sql::sqlparser::ast::{
     Cte, Distinct, ExcludeSelectItem, Fetch, GroupByExpr, GroupByWithModifier, Join, JoinConstraint, JoinOperator,
-    LateralView, LimitClause, NamedWindowDefinition, NamedWindowExpr, Offset, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind,
-    SelectModifiers, SetExpr, SetOperator, SetQuantifier, Table, TableAlias, TableFactor, TableFunctionArgs,
-    TableSample, TableSampleKind, TableWithJoins, Top, Values, WildcardAdditionalOptions, With,
+    LateralView, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, Offset, OrderBy, OrderByExpr,
+    OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem,
+    SelectItemQualifiedWildcardKind, SelectModifiers, SetExpr, SetOperator, SetQuantifier, Table, TableAlias,
+    TableFactor, TableFunctionArgs, TableSample, TableSampleKind, TableWithJoins, Top, Values,
+    WildcardAdditionalOptions, With,
 };
 
 use super::expression::check_window_spec;
@@ -361,7 +362,7 @@ fn check_sample(sample: Option<&TableSampleKind>) -> Result<()> {
 pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
     match factor {
         TableFactor::Table {
-            name: _,
+            name,
             alias,
             args,
             with_hints,
@@ -373,6 +374,12 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
             index_hints,
         } => {
             check_alias(alias.as_ref())?;
+            let is_text = |part: &ObjectNamePart| part.as_ident().is_some_and(|ident| ident.quote_style == Some('\''));
+            refuse_if(
+                name.0.iter().any(is_text),
+                "a file as a table",
+                "write CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '...', or import it with `querent import`",
+            )?;
             if let Some(TableFunctionArgs { args: _, settings }) = args {
                 refuse_if(settings.is_some(), "SETTINGS of a table function", LEAVE_OUT)?;
             }

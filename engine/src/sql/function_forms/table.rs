@@ -21,7 +21,7 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("isodow", 1, "CAST((date_part('dow', $1) + 6) % 7 + 1 AS BIGINT)"),
     ("hour", 1, "CAST(date_part('hour', $1) AS BIGINT)"),
     ("minute", 1, "CAST(date_part('minute', $1) AS BIGINT)"),
-    ("second", 1, "CAST(date_part('second', $1) AS BIGINT)"),
+    ("second", 1, "CAST(floor(date_part('second', $1)) AS BIGINT)"),
     ("millisecond", 1, "CAST(date_part('millisecond', $1) AS BIGINT)"),
     ("microsecond", 1, "CAST(date_part('microsecond', $1) AS BIGINT)"),
     ("decade", 1, "CAST(floor(date_part('year', $1) / 10.0e0) AS BIGINT)"),

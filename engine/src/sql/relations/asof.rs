@@ -1,6 +1,8 @@
 //! Joins ASOF: with each row of the left side the one row of the right side that is nearest in an order. Both sides are
 //! sorted together once, and each left row takes the last right row that it meets.
 
+use std::sync::Arc;
+
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions::core::expr_fn::{get_field, named_struct};
@@ -125,7 +127,7 @@ fn joined(left: LogicalPlan, right: LogicalPlan, comparison: Comparison, keeps_u
     left_columns.extend([own.alias(TIME), lit(left_side).alias(SIDE), left_row.alias(LEFT), no_right.alias(RIGHT)]);
     right_columns.extend([other.alias(TIME), lit(right_side).alias(SIDE), no_left.alias(LEFT), right_row.alias(RIGHT)]);
 
-    let (left_schema, right_schema) = (left.schema().clone(), right.schema().clone());
+    let (left_schema, right_schema) = (Arc::clone(left.schema()), Arc::clone(right.schema()));
     let left = LogicalPlanBuilder::from(left).project(left_columns)?.build()?;
     let right = LogicalPlanBuilder::from(right).filter(right_filter)?.project(right_columns)?.build()?;
     let own = |name: &str| Planned::Column(Column::from_name(name));
