@@ -86,7 +86,7 @@ pub(super) struct ImportArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
-    reader: ReaderArgs,
+    reader: Box<ReaderArgs>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -322,6 +322,10 @@ fn name_parts(name: &str) -> (&str, &str, Option<&'static str>) {
         Some((stem, ending)) if !stem.is_empty() && SourceFormat::from_ending(ending).is_some() => {
             (stem, ending, compression)
         }
+        // What the content is said to be by an ending that is no format's.
+        Some((stem, ending)) if !stem.is_empty() && ["txt", "dat"].contains(&ending.to_lowercase().as_str()) => {
+            (stem, "", compression)
+        }
         _ => (rest, "", compression),
     }
 }
@@ -387,6 +391,8 @@ mod tests {
             ("logs/", Some("logs")),
             ("logs/2024-*.ndjson", Some("logs")),
             ("2013.parquet", Some("t_2013")),
+            ("people.txt", Some("people")),
+            ("places.geojson", Some("places")),
             ("*.csv", None),
         ];
         for (source, name) in cases {

@@ -181,6 +181,15 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         let external = sql.replace("FROM t", "FROM e");
         assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "external: {options:?}");
     }
+    let utf_16: Vec<u8> = "a,b\n1,é\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let file = write(folder.path(), "people.txt", &utf_16);
+    let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+    assert!(error.contains("NUL characters") || error.contains("no known format"), "{error}");
+    let file = write(folder.path(), "people.csv", &utf_16);
+    assert!(import(&engine, &file, &[]).await.unwrap_err().to_string().contains("the option encoding"));
+    import(&engine, &file, &[("encoding", "utf-16")]).await.unwrap();
+    assert_eq!(rows(&session, "SELECT b FROM t").await.unwrap(), [["é"]]);
+
     let file = write(folder.path(), "t.csv", "a\n1\n");
     for (option, value, said) in [
         ("delimeter", ",", "did you mean `delimiter`?"),

@@ -49,7 +49,8 @@ impl CsvFiles {
             }
             let theirs = column_names(&file.path, &CsvDialect { width: 0, ..dialect.clone() }, open(file)?)?;
             let differs = theirs.iter().zip(&names).position(|(their, our)| their != our);
-            if theirs.len() != names.len() || (dialect.has_header && differs.is_some()) {
+            // Without a header each record is checked when it is read.
+            if dialect.has_header && (theirs.len() != names.len() || differs.is_some()) {
                 let detail = format!(
                     "its columns ({}) are not those of {} ({})",
                     shortened(&theirs.join(", ")),

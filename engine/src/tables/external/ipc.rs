@@ -119,7 +119,7 @@ pub(super) struct IpcReader;
 
 impl ScanReader for IpcReader {
     fn read_file(&self, file: &LocatedFile, wanted: &Schema, each: EachBatch<'_>) -> Result<()> {
-        read_ipc(file, wanted, |batch| each(batch))
+        read_ipc(file, wanted, each)
     }
 }
 

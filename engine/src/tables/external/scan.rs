@@ -167,11 +167,11 @@ impl ScanReader for TextScan {
         match &self.0 {
             TextReader::Csv(csv) => {
                 let rejects = csv.dialect.ignore_errors.then(Rejects::default);
-                csv.read(&file.path, &position(csv.schema()), rejects, open(file)?, |batch| each(batch))
+                csv.read(&file.path, &position(csv.schema()), rejects, open(file)?, each)
             }
             TextReader::Json(json) => {
                 let rejects = json.files.ignore_errors.then(Rejects::default);
-                json.read(&file.path, &position(json.schema()), rejects, open(file)?, |batch| each(batch))
+                json.read(&file.path, &position(json.schema()), rejects, open(file)?, each)
             }
         }
     }

@@ -26,6 +26,8 @@ const DELIMITERS: [u8; 4] = *b",|;\t";
 const LEAST_CONSISTENT: f64 = 0.6;
 /// The same where other lines come first.
 const LEAST_BELOW_NOTES: f64 = 0.9;
+/// Of so many bytes one may be zero in text.
+const MOST_NULS: usize = 10;
 /// A delimiter for files of one column that hold every usual one: a character that no text has.
 const NO_DELIMITER: u8 = 1;
 
@@ -45,6 +47,11 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
     let mut sample = Vec::new();
     text.take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(|error| unreadable(path, &error))?;
     let sample = Sample { is_whole: (sample.len() as u64) < SAMPLE_BYTES, text: sample };
+    if sample.text.iter().filter(|byte| **byte == 0).count() * MOST_NULS > sample.text.len() {
+        let detail =
+            "holds NUL characters, as UTF-16 text and files that are no text do; the option encoding names an encoding";
+        return Err(bad_line(path, None, None, detail.to_owned()));
+    }
     let start = sample.after_lines(dialect.skip);
     let text = sample.text.get(start..).unwrap_or_default();
     let best = best_candidate(path, dialect, &sample, text);
