@@ -52,6 +52,9 @@ const CHECKS_APART: Duration = Duration::from_secs(60);
 /// compared on another thread.
 const COMPARED_AT_ONCE: usize = 256;
 
+/// How long after the start searches wait for the datasets to be opened; a rebuild may take longer.
+const OPENING_PATIENCE: Duration = Duration::from_secs(3);
+
 /// An object and how well it matched; larger is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scored {
@@ -86,6 +89,7 @@ pub(crate) struct SchemaIndex {
     reranker: Option<Reranker>,
     traffic: Arc<Traffic>,
     changes: Arc<watch::Sender<u64>>,
+    started_at: Instant,
     tasks: TaskTracker,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
@@ -202,7 +206,8 @@ impl SchemaIndex {
         tasks.close();
         let reranker = reranker.map(Reranker::new);
         let _stop_on_drop = stop.clone().drop_guard();
-        Ok(Self { tables, columns, reranker, traffic, changes, tasks, stop, _stop_on_drop })
+        let started_at = Instant::now();
+        Ok(Self { tables, columns, reranker, traffic, changes, started_at, tasks, stop, _stop_on_drop })
     }
 
     /// Waits until every committed object can be found by meaning, or as well as the embedder allows: without one,
@@ -225,6 +230,19 @@ impl SchemaIndex {
         let has_texts = || (self.tables.has_all_texts() && self.columns.has_all_texts()).then_some(Ok(()));
         // The check above never fails.
         let _ = self.wait_until(has_texts).await;
+    }
+
+    /// Waits until the datasets are opened, for [`OPENING_PATIENCE`] after the start at most: what is searched before finds
+    /// only what came last.
+    pub(crate) async fn opened(&self) {
+        let is_open = |part: &IndexPart| part.state.read().view.is_some();
+        let left = OPENING_PATIENCE.saturating_sub(self.started_at.elapsed());
+        if left.is_zero() || (is_open(&self.tables) && is_open(&self.columns)) {
+            return;
+        }
+        let both = self.wait_until(|| (is_open(&self.tables) && is_open(&self.columns)).then_some(Ok(())));
+        // What is there is searched in any case.
+        let _ = tokio::time::timeout(left, both).await;
     }
 
     /// Waits until `outcome` gives one; it is looked at after each change of either part.

@@ -104,6 +104,7 @@ async fn search_tables(
     if question.is_empty() {
         return Ok(Vec::new());
     }
+    index.opened().await;
     let _searching = index.searching();
     let limit = request.limit.clamp(1, MAX_LIMIT);
     let depth = (limit * 4).max(MIN_DEPTH);
