@@ -55,7 +55,8 @@ async fn joins_two_tables() {
 
 #[tokio::test]
 async fn repairs_sql_that_fails() {
-    let run = ask("repairs_sql_that_fails", "In which year was the oldest plane built? Use the YEAR() function.").await;
+    let run =
+        ask("repairs_sql_that_fails", "In which year was the oldest plane built? Use the YEAR_OF() function.").await;
     run.assert_failed_tool_call();
     run.assert_ran_sql();
     run.assert_answer_has(&["1987"]);

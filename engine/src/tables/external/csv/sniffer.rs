@@ -46,7 +46,7 @@ pub(super) struct SniffedDialect {
 pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + Send>) -> Result<SniffedDialect> {
     let mut sample = Vec::new();
     text.take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(|error| unreadable(path, &error))?;
-    let sample = Sample { is_whole: (sample.len() as u64) < SAMPLE_BYTES, text: sample };
+    let sample = SampledText { is_whole: (sample.len() as u64) < SAMPLE_BYTES, text: sample };
     if sample.text.iter().filter(|byte| **byte == 0).count() * MOST_NULS > sample.text.len() {
         let detail =
             "holds NUL characters, as UTF-16 text and files that are no text do; the option encoding names an encoding";
@@ -74,12 +74,12 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
     Ok(SniffedDialect { syntax: best.syntax, skip: dialect.skip + notes, has_header, first_line, width: best.width })
 }
 
-struct Sample {
+struct SampledText {
     text: Vec<u8>,
     is_whole: bool,
 }
 
-impl Sample {
+impl SampledText {
     fn after_lines(&self, lines: u64) -> usize {
         sample_after(&self.text, lines, self.is_whole)
     }
@@ -150,7 +150,7 @@ impl Candidate {
     }
 }
 
-fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &Sample, text: &[u8]) -> Candidate {
+fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text: &[u8]) -> Candidate {
     let prefers_tabs = CsvDialect::prefers_tabs(path);
     let best = |comment: Option<u8>| {
         let delimiters: Vec<u8> = match dialect.is_given("delimiter") {
