@@ -277,7 +277,6 @@ mod tests {
         for _ in 0..40 {
             text = format!("width_bucket({text}, 0, 1, 2)");
         }
-        let expr = Parser::new(&SqlDialect).try_with_sql(&text).unwrap().parse_expr().unwrap();
         struct Expander;
         impl VisitorMut for Expander {
             type Break = EngineError;
@@ -288,7 +287,11 @@ mod tests {
                 }
             }
         }
-        let mut expr = expr;
-        assert!(expr.visit(&mut Expander).is_break());
+        // As deep as on a query's thread.
+        let is_refused = stacker::grow(64 << 20, || {
+            let mut expr = Parser::new(&SqlDialect).try_with_sql(&text).unwrap().parse_expr().unwrap();
+            expr.visit(&mut Expander).is_break()
+        });
+        assert!(is_refused);
     }
 }
