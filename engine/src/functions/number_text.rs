@@ -41,7 +41,6 @@ pub(super) fn number_text(value: f64, pattern: &str) -> Result<String> {
     }
     let shown = format!("{:.*}", fraction.len(), value.abs());
     let (number, decimals) = shown.split_once('.').unwrap_or((&shown, ""));
-    let sign_is_shown = leading_sign || trailing_sign;
     if !value.is_finite() || number.trim_start_matches('0').len() > digits {
         let filled = pattern.chars().map(|letter| if is_digit(letter) { '#' } else { letter });
         return Ok(filled.collect());
@@ -93,7 +92,7 @@ pub(super) fn number_text(value: f64, pattern: &str) -> Result<String> {
     }
     if fills {
         let decimals = if fraction.is_empty() { 0 } else { fraction.len() + 1 };
-        let extra = usize::from(currency) + usize::from(percent) + usize::from(sign_is_shown || !sign_is_shown);
+        let extra = usize::from(currency) + usize::from(percent) + 1;
         text = format!("{text:>width$}", width = width + decimals + extra);
     }
     Ok(text)

@@ -33,8 +33,11 @@ pub(super) struct Form {
     pub(super) aggregate: bool,
 }
 
-/// The expressions of all forms, by name and number of arguments.
-static PARSED: LazyLock<HashMap<(&'static str, usize), (Expr, bool)>> = LazyLock::new(|| {
+/// By name and number of arguments: a form's expression, and whether it repeats an argument.
+type ParsedForms = HashMap<(&'static str, usize), (Expr, bool)>;
+
+/// The expressions of all forms.
+static PARSED: LazyLock<ParsedForms> = LazyLock::new(|| {
     let parsed = table::forms().filter_map(|form| {
         let expr = Parser::new(&SqlDialect).try_with_sql(form.meaning).ok()?.parse_expr().ok()?;
         Some(((form.name, form.arguments), (expr, repeats(form.meaning))))

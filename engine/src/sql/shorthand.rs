@@ -423,9 +423,12 @@ fn operators(expr: &mut Expr) -> Result<()> {
             ];
             *expr = call("timezone", arguments);
         }
-        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. }
-            if matches!(data_type, DataType::JSON | DataType::JSONB) =>
-        {
+        Expr::Cast {
+            kind: CastKind::Cast | CastKind::DoubleColon,
+            expr: operand,
+            data_type: DataType::JSON | DataType::JSONB,
+            ..
+        } => {
             *expr = call("json", vec![std::mem::replace(operand.as_mut(), nothing())]);
         }
         Expr::Value(value) => {

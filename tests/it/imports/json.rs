@@ -10,7 +10,8 @@ async fn arrays_objects_and_values_are_rows() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);
     let big = "{\"a\": 1, \"b\": \"x\"},".repeat(20_000);
-    let cases: [(&str, &str, &[&str], &str, &[&str]); 10] = [
+    type JsonCase<'a> = (&'a str, &'a str, &'a [&'a str], &'a str, &'a [&'a str]);
+    let cases: [JsonCase<'_>; 10] = [
         (
             "t.json",
             "[{\"a\": 1}, {\"a\": 2.5, \"b\": true}]",

@@ -153,6 +153,7 @@ fn append(file: &mut SerializedFileWriter<File>, chunks: Vec<ArrowColumnChunk>) 
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests may block")]
 mod tests {
     use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray};
     use arrow::datatypes::Int64Type;
