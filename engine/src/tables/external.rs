@@ -15,6 +15,7 @@ mod json;
 mod lance;
 mod location;
 mod object_listing;
+mod read_ahead;
 mod reader_options;
 mod reading;
 mod rejects;

@@ -2,21 +2,20 @@
 //!
 //! A record that cannot be read is an error, or is set aside where the options say so: never dropped without a word.
 
-use std::io::{BufRead, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::dialect::CsvDialect;
 use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
 use crate::error::{EngineError, Result};
+use crate::tables::external::read_ahead::ReadAhead;
 use crate::tables::external::rejects::{Reject, Rejects};
-use crate::tables::external::{bad_line, shortened, unreadable};
+use crate::tables::external::{bad_line, shortened};
 
 /// The rows of a chunk.
 pub(crate) const CHUNK_ROWS: usize = 8192;
 /// The bytes after which a chunk ends, whatever rows it has.
 const CHUNK_BYTES: usize = 8 << 20;
-/// The bytes that are read at a time, at first.
-const READ_BYTES: usize = 256 << 10;
 /// The longest record.
 const LONGEST_RECORD: usize = 256 << 20;
 
@@ -251,73 +250,39 @@ enum NextRecord {
 
 /// Reads a file record by record.
 struct RecordReader {
-    path: PathBuf,
-    source: Box<dyn BufRead + Send>,
+    file: ReadAhead,
     syntax: CsvSyntax,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    at_end: bool,
     line: u64,
 }
 
 impl RecordReader {
     fn open(path: &Path, dialect: &CsvDialect, source: impl Read + Send + 'static) -> Result<Self> {
-        let mut reader = Self {
-            path: path.to_path_buf(),
-            source: dialect.open(path, source)?,
-            syntax: dialect.syntax,
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
-            at_end: false,
-            line: 1,
-        };
-        reader.fill()?;
+        let file = ReadAhead::new(path, dialect.open(path, source)?);
+        let mut reader = Self { file, syntax: dialect.syntax, line: 1 };
+        reader.file.fill()?;
         for _ in 0..dialect.skip {
-            while line_end(reader.ahead(), 0, reader.at_end).is_none() && !reader.at_end {
-                reader.fill()?;
+            while line_end(reader.file.bytes(), 0, reader.file.at_end()).is_none() && !reader.file.at_end() {
+                reader.file.fill()?;
             }
             reader.skip_line();
         }
         Ok(reader)
     }
 
-    fn ahead(&self) -> &[u8] {
-        self.buffer.get(self.start..self.end).unwrap_or_default()
-    }
-
-    /// Reads more of the file behind what was not consumed.
-    fn fill(&mut self) -> Result<()> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        let wanted = (self.end * 2).max(READ_BYTES);
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
-        while self.end < wanted && !self.at_end {
-            let free = self.buffer.get_mut(self.end..wanted).unwrap_or_default();
-            let read = self.source.read(free).map_err(|error| unreadable(&self.path, &error))?;
-            self.end += read;
-            self.at_end = read == 0;
-        }
-        Ok(())
-    }
-
     /// Adds the fields of the next record. `keeps_blank`: a blank line is a record of one empty field.
     fn next_record(&mut self, fields: &mut FieldBuffer, keeps_blank: bool) -> Result<NextRecord> {
         loop {
-            let input = self.buffer.get(self.start..self.end).unwrap_or_default();
+            let input = self.file.bytes();
+            let input_bytes = input.len();
             let line = self.line;
-            match parse_record(&self.syntax, input, self.at_end, fields) {
+            match parse_record(&self.syntax, input, self.file.at_end(), fields) {
                 Parsed::Record(extent) => {
-                    self.start += extent.bytes;
+                    self.file.consume(extent.bytes);
                     self.line += extent.lines;
                     return Ok(NextRecord::Record(line));
                 }
                 Parsed::Blank(extent) => {
-                    self.start += extent.bytes;
+                    self.file.consume(extent.bytes);
                     self.line += extent.lines;
                     if keeps_blank {
                         fields.ends.push(fields.text.len());
@@ -325,28 +290,27 @@ impl RecordReader {
                     }
                 }
                 Parsed::Comment(extent) => {
-                    self.start += extent.bytes;
+                    self.file.consume(extent.bytes);
                     self.line += extent.lines;
                 }
                 Parsed::End => return Ok(NextRecord::End),
                 Parsed::Unclosed => return Ok(NextRecord::Broken(line, "a quoted field that does not end".to_owned())),
-                Parsed::Partial if input.len() > LONGEST_RECORD => {
+                Parsed::Partial if input_bytes > LONGEST_RECORD => {
                     let detail =
                         format!("a record or a quoted field that does not end within {} MiB", LONGEST_RECORD >> 20);
                     return Ok(NextRecord::Broken(line, detail));
                 }
-                Parsed::Partial => self.fill()?,
+                Parsed::Partial => self.file.fill()?,
             }
         }
     }
 
     /// Leaves out the line that stands next, as far as it was read, and returns it.
     fn skip_line(&mut self) -> &[u8] {
-        let length = line_end(self.ahead(), 0, self.at_end).unwrap_or(self.ahead().len());
-        let start = self.start;
-        self.start += length;
+        let ahead = self.file.bytes();
+        let length = line_end(ahead, 0, self.file.at_end()).unwrap_or(ahead.len());
         self.line += 1;
-        self.buffer.get(start..self.start).unwrap_or_default().trim_ascii_end()
+        self.file.consume(length).trim_ascii_end()
     }
 }
 

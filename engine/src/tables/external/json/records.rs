@@ -1,18 +1,17 @@
 //! The records of a JSON file, as text with their lines: one a line, values one after the other over any lines, the elements
 //! of an array, or the features of a GeoJSON collection. One record at a time is in memory, however large the file is.
 
-use std::io::{BufRead, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::error::Result;
+use crate::tables::external::read_ahead::ReadAhead;
 use crate::tables::external::text_source::{TextEncoding, open_text};
-use crate::tables::external::{bad_line, shortened, unreadable};
+use crate::tables::external::{bad_line, shortened};
 
-/// The bytes that are read at a time, at first.
-const READ_BYTES: usize = 256 << 10;
 /// The longest record.
 const LONGEST_RECORD: usize = 256 << 20;
 /// How much of a file is looked at to find out what it holds.
@@ -42,11 +41,7 @@ pub(super) struct JsonRecord {
 /// The records of one file.
 pub(super) struct JsonRecords {
     path: PathBuf,
-    source: Box<dyn BufRead + Send>,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    at_end: bool,
+    file: ReadAhead,
     line: u64,
     layout: JsonLayout,
     finished: bool,
@@ -62,21 +57,17 @@ impl JsonRecords {
     ) -> Result<Self> {
         let mut records = Self {
             path: path.to_path_buf(),
-            source: open_text(path, compression, encoding, source)?,
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
-            at_end: false,
+            file: ReadAhead::new(path, open_text(path, compression, encoding, source)?),
             line: 1,
             layout: JsonLayout::Lines,
             finished: false,
         };
-        records.fill()?;
+        records.file.fill()?;
         records.skip_separators(false)?;
-        while records.end - records.start < PEEKED_BYTES && !records.at_end {
-            records.fill()?;
+        while records.file.bytes().len() < PEEKED_BYTES && !records.file.at_end() {
+            records.file.fill()?;
         }
-        records.layout = layout_of(records.ahead(), records.at_end);
+        records.layout = layout_of(records.file.bytes(), records.file.at_end());
         match records.layout {
             JsonLayout::Elements => records.consume(1),
             JsonLayout::Features => records.enter_features()?,
@@ -104,12 +95,12 @@ impl JsonRecords {
 
     fn next_line(&mut self) -> Result<Option<JsonRecord>> {
         loop {
-            let length = match memchr(b'\n', self.ahead()) {
+            let length = match memchr(b'\n', self.file.bytes()) {
                 Some(at) => at + 1,
-                None if self.at_end => self.ahead().len(),
-                None if self.ahead().len() > LONGEST_RECORD => return Err(self.too_long()),
+                None if self.file.at_end() => self.file.bytes().len(),
+                None if self.file.bytes().len() > LONGEST_RECORD => return Err(self.too_long()),
                 None => {
-                    self.fill()?;
+                    self.file.fill()?;
                     continue;
                 }
             };
@@ -128,7 +119,7 @@ impl JsonRecords {
 
     fn next_value(&mut self, in_array: bool) -> Result<Option<JsonRecord>> {
         self.skip_separators(in_array)?;
-        let Some(first) = self.ahead().first().copied() else {
+        let Some(first) = self.file.bytes().first().copied() else {
             if in_array {
                 return Err(bad_line(&self.path, Some(self.line), None, "the array does not end".to_owned()));
             }
@@ -139,7 +130,7 @@ impl JsonRecords {
             self.consume(1);
             if self.layout == JsonLayout::Elements {
                 self.skip_separators(false)?;
-                if !self.ahead().is_empty() {
+                if !self.file.bytes().is_empty() {
                     return Err(bad_line(
                         &self.path,
                         Some(self.line),
@@ -151,21 +142,22 @@ impl JsonRecords {
             return Ok(None);
         }
         loop {
-            match value_end(self.ahead(), self.at_end) {
+            match value_end(self.file.bytes(), self.file.at_end()) {
                 Some(length) => {
                     let line = self.line;
                     let text = self.text(length)?;
                     self.consume(length);
                     return Ok(Some(JsonRecord { line, text }));
                 }
-                None if self.at_end => {
-                    let start =
-                        String::from_utf8_lossy(self.ahead().get(..80.min(self.ahead().len())).unwrap_or_default());
+                None if self.file.at_end() => {
+                    let start = String::from_utf8_lossy(
+                        self.file.bytes().get(..80.min(self.file.bytes().len())).unwrap_or_default(),
+                    );
                     let detail = format!("not JSON: the value does not end: `{}`", shortened(&start));
                     return Err(bad_line(&self.path, Some(self.line), None, detail));
                 }
-                None if self.ahead().len() > LONGEST_RECORD => return Err(self.too_long()),
-                None => self.fill()?,
+                None if self.file.bytes().len() > LONGEST_RECORD => return Err(self.too_long()),
+                None => self.file.fill()?,
             }
         }
     }
@@ -173,15 +165,15 @@ impl JsonRecords {
     /// Goes to the first feature of a collection.
     fn enter_features(&mut self) -> Result<()> {
         loop {
-            match features_start(self.ahead()) {
+            match features_start(self.file.bytes()) {
                 Some(start) => {
                     self.consume(start);
                     return Ok(());
                 }
-                None if self.at_end || self.ahead().len() > LONGEST_RECORD => {
+                None if self.file.at_end() || self.file.bytes().len() > LONGEST_RECORD => {
                     return Err(bad_line(&self.path, Some(self.line), None, "no array `features`".to_owned()));
                 }
-                None => self.fill()?,
+                None => self.file.fill()?,
             }
         }
     }
@@ -189,21 +181,17 @@ impl JsonRecords {
     fn skip_separators(&mut self, commas: bool) -> Result<()> {
         loop {
             let is_separator = |byte: &u8| byte.is_ascii_whitespace() || (commas && *byte == b',');
-            let count = self.ahead().iter().take_while(|byte| is_separator(byte)).count();
+            let count = self.file.bytes().iter().take_while(|byte| is_separator(byte)).count();
             self.consume(count);
-            if self.start < self.end || self.at_end {
+            if !self.file.bytes().is_empty() || self.file.at_end() {
                 return Ok(());
             }
-            self.fill()?;
+            self.file.fill()?;
         }
     }
 
-    fn ahead(&self) -> &[u8] {
-        self.buffer.get(self.start..self.end).unwrap_or_default()
-    }
-
     fn text(&self, length: usize) -> Result<String> {
-        let bytes = self.ahead().get(..length).unwrap_or_default();
+        let bytes = self.file.bytes().get(..length).unwrap_or_default();
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_owned()),
             Err(error) => {
@@ -216,26 +204,7 @@ impl JsonRecords {
     }
 
     fn consume(&mut self, bytes: usize) {
-        let consumed = self.buffer.get(self.start..self.start + bytes).unwrap_or_default();
-        self.line += memchr_iter(b'\n', consumed).count() as u64;
-        self.start += bytes;
-    }
-
-    fn fill(&mut self) -> Result<()> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        let wanted = (self.end * 2).max(READ_BYTES);
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
-        while self.end < wanted && !self.at_end {
-            let free = self.buffer.get_mut(self.end..wanted).unwrap_or_default();
-            let read = self.source.read(free).map_err(|error| unreadable(&self.path, &error))?;
-            self.end += read;
-            self.at_end = read == 0;
-        }
-        Ok(())
+        self.line += memchr_iter(b'\n', self.file.consume(bytes)).count() as u64;
     }
 
     fn too_long(&self) -> crate::error::EngineError {
