@@ -59,7 +59,7 @@ pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep,
 pub use limits::Limits;
 pub use options::EngineOptions;
 pub use querent_kql as kql;
-pub use session::{IngestMode, KqlAnswer, Session, StatementDescription};
+pub use session::{IngestMode, KqlAnswers, KqlResult, Session, StatementDescription};
 pub use sql::qualify_tables;
 pub use stores::UrlRoot;
 pub use stream::{QueryStats, QueryStream, ResultTypes};

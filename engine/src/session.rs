@@ -6,6 +6,7 @@
 mod apply_write;
 mod describe;
 mod ingest;
+mod kql_answers;
 mod kql_host;
 mod rejects_table;
 
@@ -21,9 +22,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::scalar::ScalarValue;
 use futures::{FutureExt, StreamExt};
-use parking_lot::Mutex;
 use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
-use querent_kql::{KqlColumn, KqlParameters, PlannedKql, Rendering};
+use querent_kql::KqlParameters;
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -42,6 +42,7 @@ use kql_host::SessionHost;
 
 pub use describe::StatementDescription;
 pub use ingest::IngestMode;
+pub use kql_answers::{KqlAnswers, KqlResult};
 pub(crate) use rejects_table::RejectsTable;
 
 /// The largest row limit that is put into the plan.
@@ -184,40 +185,16 @@ impl Session {
         self.plan_on_query_threads(async move { session.parse_and_plan(&text, ParameterValues::None).await }).await
     }
 
-    /// Plans, authorises and executes one KQL query. Times have microseconds. The wall clock starts here.
+    /// Plans, authorises and executes one KQL query of one result. Times have microseconds. The wall clock starts here.
     /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
-        self.plan_and_begin_kql(text, KqlParameters::new(), |planned| Ok(planned.in_arrow_types()?)).await
-    }
-
-    /// As [`Session::kql`], with rows in KQL's own types, the types of its columns, and what its `render` says; `parameters`
-    /// are the values of its `declare query_parameters`.
-    pub async fn kql_answer(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswer> {
-        let described = Arc::new(Mutex::new((Vec::new(), None)));
-        let describing = Arc::clone(&described);
-        let rows = self.plan_and_begin_kql(text, parameters, move |PlannedKql { plan, columns, rendering }| {
-            *describing.lock() = (columns, rendering);
-            Ok(plan)
-        });
-        let rows = rows.await?;
-        let (columns, rendering) = std::mem::take(&mut *described.lock());
-        Ok(KqlAnswer { columns, rendering, rows })
-    }
-
-    /// Plans a KQL query, applies `shaped` to it, authorises and executes it.
-    async fn plan_and_begin_kql(
-        &self,
-        text: &str,
-        parameters: KqlParameters,
-        shaped: impl FnOnce(PlannedKql) -> Result<LogicalPlan> + Send + 'static,
-    ) -> Result<QueryStream> {
         let text = text.to_owned();
         let work = move |session: Session, interrupt: Interrupt| async move {
             let state = session.engine.planning_state();
             let host = SessionHost::new(&session, &state, &interrupt);
-            let plan = shaped(querent_kql::plan(&host, &text, &parameters).await?)?;
-            let plan = host.authorized(plan)?;
-            session.begin_query_within(plan, host.into_memory(), &interrupt).await
+            let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
+            let plan = host.authorized(planned.in_arrow_types()?)?;
+            session.begin_query_within(plan, Arc::new(host.into_memory()), &interrupt).await
         };
         self.spawn_on_query_threads(work).await
     }
@@ -257,7 +234,15 @@ impl Session {
         W: FnOnce(Session, Interrupt) -> F + Send + 'static,
         F: Future<Output = Result<StartedQuery>> + Send + 'static,
     {
-        let clock = QueryClock::start(self.limits.wall_clock);
+        self.spawn_within(QueryClock::start(self.limits.wall_clock), work).await
+    }
+
+    /// As [`Session::spawn_on_query_threads`], within a clock that runs already.
+    async fn spawn_within<W, F>(&self, clock: QueryClock, work: W) -> Result<QueryStream>
+    where
+        W: FnOnce(Session, Interrupt) -> F + Send + 'static,
+        F: Future<Output = Result<StartedQuery>> + Send + 'static,
+    {
         let threads = &self.engine.runtime().threads;
         let session = self.clone();
         let interrupt = Interrupt::new(clock.clone());
@@ -347,7 +332,7 @@ impl Session {
     async fn begin_query_within(
         &self,
         plan: AuthorizedPlan,
-        memory: PlanningMemory,
+        memory: Arc<PlanningMemory>,
         interrupt: &Interrupt,
     ) -> Result<StartedQuery> {
         let schema = self.schema_of(&plan);
@@ -417,16 +402,6 @@ impl Session {
             _ => LogicalPlan::Limit(Limit { skip: None, fetch: Some(Box::new(lit(fetch))), input: Arc::new(plan) }),
         }
     }
-}
-
-/// The answer to a KQL query in KQL's own types.
-pub struct KqlAnswer {
-    /// The columns in order.
-    pub columns: Vec<KqlColumn>,
-    /// What `render` said.
-    pub rendering: Option<Rendering>,
-    /// Batches of [`KqlType`](querent_kql::KqlType)'s physical types.
-    pub rows: QueryStream,
 }
 
 /// A query that has begun, or the answer of a statement that has written.

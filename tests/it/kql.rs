@@ -26,13 +26,15 @@ use crate::sql::{admin, engine, rows};
 
 /// Runs a query to its end and returns its columns as `name:type` and its cells as Kusto prints them, null as `null`.
 async fn answered(session: &Session, kql: &str) -> Result<(Vec<String>, Vec<Vec<String>>), EngineError> {
-    let answer = session.kql_answer(kql, Default::default()).await?;
-    let named = answer.columns.iter().map(|column| format!("{}:{}", column.name, column.kql_type.name())).collect();
-    let (batches, _) = answer.rows.collect().await?;
+    let mut answers = session.kql_answers(kql, Default::default()).await?;
+    let stream = answers.next_rows().await?.expect("a query has a result");
+    let columns = answers.results()[0].columns.clone();
+    let named = columns.iter().map(|column| format!("{}:{}", column.name, column.kql_type.name())).collect();
+    let (batches, _) = stream.collect().await?;
     let mut rows = Vec::new();
     for batch in &batches {
         for row in 0..batch.num_rows() {
-            let cells = answer.columns.iter().zip(batch.columns());
+            let cells = columns.iter().zip(batch.columns());
             rows.push(
                 cells
                     .map(|(column, array)| match array.is_null(row) {

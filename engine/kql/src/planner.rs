@@ -70,7 +70,9 @@ pub async fn plan<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters) 
             let error = KqlError {
                 code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
                 message: format!("the query has {} results, and one is asked for here", others + 1),
-                hint: Some("end the query after one table".to_owned()),
+                hint: Some(
+                    "end the query after one table, or send it to Kusto's REST routes, which answer all".to_owned(),
+                ),
             };
             Err(error.into())
         }
@@ -110,7 +112,10 @@ async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters
         // Nothing of binding lives across the wait for an answer.
         let need = match bind::bind(&query, &answers) {
             Ok(results) => {
-                answers.materialized.iter().for_each(|part| part.all_uses_are_known());
+                // Several results are executed one after the other: a later one may use what an earlier one made.
+                if results.len() == 1 {
+                    answers.materialized.iter().for_each(|part| part.all_uses_are_known());
+                }
                 return Ok(results.into_iter().map(planned).collect());
             }
             Err(BindStop::Error(error)) => return Err(KqlError::from_bind(text, error).into()),

@@ -18,7 +18,7 @@ use axum::{Extension, Router};
 use futures::StreamExt;
 use http::{HeaderValue, StatusCode, header};
 use querent_catalog::Principal;
-use querent_engine::{EngineError, KqlAnswer};
+use querent_engine::{EngineError, KqlAnswers, QueryStream};
 use serde_json::json;
 
 use crate::admission::{Door, QueryPermit};
@@ -90,14 +90,14 @@ async fn query_response(
     layout: DataSetLayout,
 ) -> Result<Response, ApiError> {
     let mut permit = state.admission.admit(Door::Kusto)?;
-    let (answer, first) = match start_query(state, principal, &request, &mut permit).await {
+    let (answers, rows, first) = match start_query(state, principal, &request, &mut permit).await {
         Ok(started) => started,
         Err(error) => {
             permit.failed();
             return Err(error.into());
         }
     };
-    let body = DataSet { answer, first, permit, ids, is_truncation_failure: request.is_truncation_failure };
+    let body = DataSet { answers, rows, first, permit, ids, is_truncation_failure: request.is_truncation_failure };
     let mut response = Body::new(body.frames(layout)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
     Ok(response)
@@ -108,12 +108,14 @@ async fn start_query(
     principal: Principal,
     request: &KustoRequest,
     permit: &mut QueryPermit,
-) -> Result<(KqlAnswer, Option<arrow::array::RecordBatch>), EngineError> {
+) -> Result<(KqlAnswers, QueryStream, Option<arrow::array::RecordBatch>), EngineError> {
     let place = permit.take_slot();
     let session = state.session(principal, request.limits.clone());
     let session = session.in_database(request.database.as_deref()).await?;
-    let mut answer = session.kql_answer(&request.text, request.parameters.clone()).await?;
-    answer.rows = answer.rows.holding(place);
-    let first = answer.rows.next().await.transpose()?;
-    Ok((answer, first))
+    let mut answers = session.kql_answers(&request.text, request.parameters.clone()).await?.holding(place);
+    let Some(mut rows) = answers.next_rows().await? else {
+        return Err(EngineError::Internal("a query without a result".to_owned()));
+    };
+    let first = rows.next().await.transpose()?;
+    Ok((answers, rows, first))
 }

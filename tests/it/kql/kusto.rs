@@ -70,6 +70,56 @@ async fn version_2_is_framed_as_asked() {
 }
 
 #[tokio::test]
+async fn every_result_of_a_query_is_answered() {
+    let server = reading_server().await;
+    let fork =
+        "range x from 1 to 4 step 1 | fork (where x > 3) (summarize n = count() by big = x > 1 | order by n asc)";
+    let query = format!("let t = materialize(range y from 1 to 2 step 1); {fork}; t | render piechart; t | count");
+    let answer = frames(&server, &query, json!({})).await;
+    let tables: Vec<&Value> = answer.iter().filter(|frame| frame["TableKind"] == "PrimaryResult").collect();
+    let rows: Vec<&Value> = tables.iter().map(|table| &table["Rows"]).collect();
+    assert_eq!(rows, [&json!([[4]]), &json!([[false, 1], [true, 3]]), &json!([[1], [2]]), &json!([[2]])]);
+    let ids: Vec<&Value> = answer.iter().filter_map(|frame| frame.get("TableId")).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4, 5]);
+    let shown = answer[1]["Rows"].as_array().unwrap();
+    let charts = shown.iter().map(|row| (row[0].clone(), row[2].as_str().unwrap().contains("piechart")));
+    assert_eq!(charts.collect::<Vec<_>>(), [(json!(1), false), (json!(2), false), (json!(3), true), (json!(4), false)]);
+
+    let fragments = frames(&server, &query, json!({ "results_progressive_enabled": true })).await;
+    let completed = fragments.iter().filter(|frame| frame["FrameType"] == "TableCompletion");
+    let completed: Vec<_> = completed.map(|frame| (frame["TableId"].clone(), frame["RowCount"].clone())).collect();
+    assert_eq!(completed, [1, 2, 3, 4].map(|id| (json!(id), json!(if id == 1 || id == 4 { 1 } else { 2 }))));
+
+    let document = post(&server, "/v1/rest/query", &json!({ "csl": query })).await.json();
+    let tables = document["Tables"].as_array().unwrap();
+    let names: Vec<&Value> = tables.iter().map(|table| &table["TableName"]).collect();
+    assert_eq!(names, (0..7).map(|at| json!(format!("Table_{at}"))).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+    let kinds: Vec<&Value> = tables[6]["Rows"].as_array().unwrap().iter().map(|row| &row[1]).collect();
+    let result = "QueryResult";
+    assert_eq!(kinds, [result, result, result, result, "QueryProperties", "QueryStatus"]);
+    assert_eq!(tables[4]["Rows"].as_array().unwrap().len(), 4);
+
+    // A failure in a later result is told in it, and what was answered before stands.
+    let cut = json!({ "truncationmaxrecords": 2, "results_error_reporting_placement": "end_of_table" });
+    let failed = frames(&server, "print 1; range x from 1 to 3 step 1; print 2", cut).await;
+    let tables: Vec<&Value> = failed.iter().filter(|frame| frame["TableKind"] == "PrimaryResult").collect();
+    assert_eq!(tables[0]["Rows"], json!([[1]]));
+    assert_eq!(tables[1]["Rows"], json!([[1], [2]]));
+    assert!(tables[1]["OneApiErrors"].is_array(), "{}", tables[1]);
+    assert_eq!(tables.len(), 2);
+    assert_eq!(failed.last().unwrap()["HasErrors"], true);
+
+    // Routes that take one result say so.
+    let request =
+        server.http.post(server.url("/v1/query")).header("content-type", "application/x-kql").body("print 1; print 2");
+    let refused = server.send(request, Some("reader-tok")).await;
+    assert_eq!(
+        (refused.status, refused.json()["error"]["code"].clone()),
+        (400.try_into().unwrap(), json!("kql_not_supported"))
+    );
+}
+
+#[tokio::test]
 async fn a_failure_after_the_first_rows_is_reported_where_requested() {
     let server = reading_server().await;
     let cut = |more: Value| {

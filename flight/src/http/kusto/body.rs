@@ -1,10 +1,11 @@
 //! Writes an answer as one of Kusto's data sets, batch by batch as the query yields them.
 //!
-//! Version 1 is a document of four tables: the rows, how to show them, the query's status, and a table of contents.
-//! Version 2 is a list of frames; its rows are one frame, or many if the client asks for fragments or progress. Clients
+//! Version 1 is a document of tables: the rows of each result, how to show them, the query's status, and a table of contents.
+//! Version 2 is a list of frames; a result's rows are one frame, or many if the client asks for fragments or progress. Clients
 //! rely on the order of a frame's members. A failure after the first rows does not break the document: it is reported
 //! where the request wants it, after the last row, at the end of the table or at the end of the data set.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -12,8 +13,8 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use querent_engine::KqlAnswer;
-use querent_engine::kql::{KqlColumn, KqlType, Rendering};
+use querent_engine::kql::{KqlColumn, KqlType};
+use querent_engine::{KqlAnswers, KqlResult, QueryStream};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -60,7 +61,9 @@ pub(super) enum ErrorPlacement {
 
 /// A started query and all that its body needs.
 pub(super) struct DataSet {
-    pub(super) answer: KqlAnswer,
+    pub(super) answers: KqlAnswers,
+    /// The rows of the first result.
+    pub(super) rows: QueryStream,
     pub(super) first: Option<RecordBatch>,
     pub(super) permit: QueryPermit,
     pub(super) ids: RequestIds,
@@ -73,43 +76,73 @@ impl DataSet {
         self,
         layout: DataSetLayout,
     ) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, ApiError>> + Send> {
-        let Self { answer, first, mut permit, ids, is_truncation_failure } = self;
-        let KqlAnswer { columns, rendering, mut rows } = answer;
-        let visualization = visualization(rendering.as_ref());
-        let mut writer = DataSetWriter { layout, columns, visualization, ids, started: Instant::now(), rows: 0 };
+        let Self { mut answers, rows, first, mut permit, ids, is_truncation_failure } = self;
+        let mut writer = DataSetWriter {
+            layout,
+            results: answers.results().into(),
+            ids,
+            started: Instant::now(),
+            current: 0,
+            rows: 0,
+            all_rows: 0,
+        };
         let span = tracing::Span::current();
         StreamBody::new(async_stream::try_stream! {
             yield Frame::data(writer.opening());
-            let mut next = Ok(first);
+            let mut started = Ok(Some((rows, Ok(first))));
             let mut failure = None;
             loop {
-                let batch = match next {
-                    Ok(Some(batch)) => batch,
+                let (mut rows, mut next) = match started {
+                    Ok(Some(started)) => started,
                     Ok(None) => break,
                     Err(error) => {
                         failure = Some(ApiError::from(error));
                         break;
                     }
                 };
-                let values = batch.num_rows() * batch.num_columns();
-                let (back, bytes) = encode_off_runtime(values, move || {
-                    let bytes = writer.batch(&batch);
-                    (writer, bytes)
-                })
-                .await?;
-                writer = back;
-                if !bytes.is_empty() {
-                    yield Frame::data(bytes);
+                loop {
+                    let batch = match next {
+                        Ok(Some(batch)) => batch,
+                        Ok(None) => break,
+                        Err(error) => {
+                            failure = Some(ApiError::from(error));
+                            break;
+                        }
+                    };
+                    let values = batch.num_rows() * batch.num_columns();
+                    let (back, bytes) = encode_off_runtime(values, move || {
+                        let bytes = writer.batch(&batch);
+                        (writer, bytes)
+                    })
+                    .await?;
+                    writer = back;
+                    if !bytes.is_empty() {
+                        yield Frame::data(bytes);
+                    }
+                    next = rows.next().await.transpose();
                 }
-                next = rows.next().await.transpose();
-            }
-            let stats = rows.stats();
-            if failure.is_none() && stats.truncated && is_truncation_failure {
-                let message = format!("the result has more than {} rows, the request's truncationmaxrecords", stats.rows);
-                failure = Some(ApiError::new(ErrorCode::ResultTruncated, message));
+                let stats = rows.stats();
+                if failure.is_none() && stats.truncated && is_truncation_failure {
+                    let message = format!(
+                        "the result has more than {} rows, the request's truncationmaxrecords",
+                        stats.rows
+                    );
+                    failure = Some(ApiError::new(ErrorCode::ResultTruncated, message));
+                }
+                if failure.is_some() || !writer.has_more_results() {
+                    break;
+                }
+                yield Frame::data(writer.next_result());
+                started = match answers.next_rows().await {
+                    Ok(rows) => Ok(rows.map(|rows| (rows, Ok(None)))),
+                    Err(error) => Err(error),
+                };
+                if let Ok(Some((rows, next))) = &mut started {
+                    *next = rows.next().await.transpose();
+                }
             }
             match &failure {
-                None => permit.succeeded(stats.rows),
+                None => permit.succeeded(writer.all_rows),
                 Some(error) => {
                     permit.failed();
                     metrics::error(error.code().as_str());
@@ -125,25 +158,24 @@ impl DataSet {
 /// Writes one data set.
 struct DataSetWriter {
     layout: DataSetLayout,
-    columns: Vec<KqlColumn>,
-    /// The properties of `render`.
-    visualization: String,
+    results: Arc<[KqlResult]>,
     ids: RequestIds,
     started: Instant,
+    /// Which of the results is being written.
+    current: u32,
+    /// The rows of it so far.
     rows: u64,
+    /// The rows of all results so far.
+    all_rows: u64,
 }
 
-/// The ids of the result and of the completion among the tables of version 2.
-const RESULT_ID: u32 = 1;
-const COMPLETION_ID: u32 = 2;
+/// The id of the first result among the tables of version 2, behind the properties.
+const FIRST_RESULT_ID: u32 = 1;
 
 impl DataSetWriter {
     fn opening(&self) -> Bytes {
-        let columns = self.columns.iter().map(|column| (column.name.as_str(), column.kql_type));
         match self.layout {
-            DataSetLayout::V1 | DataSetLayout::Command => {
-                format!("{{\"Tables\":[{}", v1_opening("Table_0", columns)).into()
-            }
+            DataSetLayout::V1 | DataSetLayout::Command => format!("{{\"Tables\":[{}", self.result_opening()).into(),
             DataSetLayout::V2(frames) => {
                 let placement = match frames.placement {
                     ErrorPlacement::InData => "in_data",
@@ -155,20 +187,67 @@ impl DataSetWriter {
                     frames.is_progressive,
                     frames.in_fragments(),
                 );
+                let shown = (FIRST_RESULT_ID..).zip(self.results.iter());
+                let shown = shown.map(|(id, result)| json!([id, "Visualization", visualization(result)]));
                 let properties = v2_table(
                     0,
                     "QueryProperties",
                     "@ExtendedProperties",
                     &[("TableId", KqlType::Int), ("Key", KqlType::String), ("Value", KqlType::Dynamic)],
-                    &[json!([RESULT_ID, "Visualization", self.visualization])],
+                    &shown.collect::<Vec<_>>(),
                 );
-                let kind = if frames.in_fragments() { "TableHeader" } else { "DataTable" };
-                let result = v2_opening(kind, RESULT_ID, "PrimaryResult", "PrimaryResult", columns);
-                let end = if frames.in_fragments() { "}" } else { ",\"Rows\":[" };
                 let comma = frames.comma();
                 let open = if frames.on_lines { "[\n" } else { "[" };
-                format!("{open}{header}{comma}{properties}{comma}{result}{end}").into()
+                format!("{open}{header}{comma}{properties}{comma}{}", self.result_opening()).into()
             }
+        }
+    }
+
+    fn result_id(&self) -> u32 {
+        FIRST_RESULT_ID + self.current
+    }
+
+    fn columns(&self) -> &[KqlColumn] {
+        self.results.get(self.current as usize).map(|result| result.columns.as_slice()).unwrap_or_default()
+    }
+
+    fn has_more_results(&self) -> bool {
+        (self.current as usize) + 1 < self.results.len()
+    }
+
+    /// Ends the current result without a failure and begins the next.
+    fn next_result(&mut self) -> Bytes {
+        let comma = match self.layout {
+            DataSetLayout::V1 | DataSetLayout::Command => ",",
+            DataSetLayout::V2(frames) => frames.comma(),
+        };
+        let closing = self.result_closing(None);
+        self.current += 1;
+        self.rows = 0;
+        format!("{closing}{comma}{}", self.result_opening()).into()
+    }
+
+    /// Returns what stands before the current result's rows.
+    fn result_opening(&self) -> String {
+        let columns = self.columns().iter().map(|column| (column.name.as_str(), column.kql_type));
+        match self.layout {
+            DataSetLayout::V1 | DataSetLayout::Command => v1_opening(&format!("Table_{}", self.current), columns),
+            DataSetLayout::V2(frames) => {
+                let kind = if frames.in_fragments() { "TableHeader" } else { "DataTable" };
+                let result = v2_opening(kind, self.result_id(), "PrimaryResult", "PrimaryResult", columns);
+                let end = if frames.in_fragments() { "}" } else { ",\"Rows\":[" };
+                format!("{result}{end}")
+            }
+        }
+    }
+
+    /// Returns what stands behind the current result's rows.
+    fn result_closing(&self, failure: Option<&ApiError>) -> String {
+        match self.layout {
+            DataSetLayout::V1 | DataSetLayout::Command => {
+                format!("{}]}}", failure.map(|failure| self.failed_row(failure)).unwrap_or_default())
+            }
+            DataSetLayout::V2(frames) => self.v2_result_closing(frames, failure),
         }
     }
 
@@ -184,8 +263,9 @@ impl DataSetWriter {
         match fragments {
             Some(frames) => out.extend_from_slice(
                 format!(
-                    "{}{{\"FrameType\":\"TableFragment\",\"TableFragmentType\":\"DataAppend\",\"TableId\":{RESULT_ID},\"Rows\":[",
-                    frames.comma()
+                    "{}{{\"FrameType\":\"TableFragment\",\"TableFragmentType\":\"DataAppend\",\"TableId\":{},\"Rows\":[",
+                    frames.comma(),
+                    self.result_id(),
                 )
                 .as_bytes(),
             ),
@@ -197,7 +277,7 @@ impl DataSetWriter {
                 out.push(b',');
             }
             out.push(b'[');
-            for (index, (column, array)) in self.columns.iter().zip(batch.columns()).enumerate() {
+            for (index, (column, array)) in self.columns().iter().zip(batch.columns()).enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }
@@ -206,13 +286,15 @@ impl DataSetWriter {
             out.push(b']');
         }
         self.rows += batch.num_rows() as u64;
+        self.all_rows += batch.num_rows() as u64;
         if let Some(frames) = fragments {
             out.extend_from_slice(b"]}");
             if frames.is_progressive {
                 // The fraction that is done is not known before the end.
                 let progress = format!(
-                    "{}{{\"FrameType\":\"TableProgress\",\"TableId\":{RESULT_ID},\"TableProgress\":0.0}}",
-                    frames.comma()
+                    "{}{{\"FrameType\":\"TableProgress\",\"TableId\":{},\"TableProgress\":0.0}}",
+                    frames.comma(),
+                    self.result_id(),
                 );
                 out.extend_from_slice(progress.as_bytes());
             }
@@ -237,11 +319,11 @@ impl DataSetWriter {
     }
 
     fn v1_closing(&self, failure: Option<&ApiError>, has_all_tables: bool) -> String {
-        let failed_row = failure.map(|failure| self.failed_row(failure)).unwrap_or_default();
+        let result = self.result_closing(failure);
         let exceptions = failure.map(|failure| format!(",\"Exceptions\":{}", json!([description(failure)])));
         let exceptions = exceptions.unwrap_or_default();
         if !has_all_tables {
-            return format!("{failed_row}]}}]{exceptions}}}");
+            return format!("{result}]{exceptions}}}");
         }
         let (severity, name, code) = if failure.is_some() { (2, "Error", -1) } else { (4, "Info", 0) };
         let told = failure.map_or_else(|| "Query completed successfully".to_owned(), description);
@@ -259,9 +341,13 @@ impl DataSetWriter {
                 self.ids.client
             ])
         };
-        let properties = v1_table("Table_1", &[("Value", KqlType::String)], &[json!([self.visualization])]);
+        // A failure ends the answer in the middle: the results behind it are not there.
+        let results = self.current + 1;
+        let written = self.results.iter().take(results as usize);
+        let shown: Vec<_> = written.map(|result| json!([visualization(result)])).collect();
+        let properties = v1_table(&format!("Table_{results}"), &[("Value", KqlType::String)], &shown);
         let statuses = v1_table(
-            "Table_2",
+            &format!("Table_{}", results + 1),
             &[
                 ("Timestamp", KqlType::DateTime),
                 ("Severity", KqlType::Int),
@@ -276,8 +362,13 @@ impl DataSetWriter {
             ],
             &[status(severity, name, code, &told), status(6, "Stats", 0, &self.consumption())],
         );
+        let entry = |ordinal: u32, kind: &str, name: &str, id: Uuid| json!([ordinal, kind, name, id, ""]);
+        let mut entries: Vec<_> =
+            (0..results).map(|at| entry(at, "QueryResult", "PrimaryResult", Uuid::new_v4())).collect();
+        entries.push(entry(results, "QueryProperties", "@ExtendedProperties", Uuid::new_v4()));
+        entries.push(entry(results + 1, "QueryStatus", "QueryStatus", Uuid::nil()));
         let contents = v1_table(
-            "Table_3",
+            &format!("Table_{}", results + 2),
             &[
                 ("Ordinal", KqlType::Long),
                 ("Kind", KqlType::String),
@@ -285,41 +376,42 @@ impl DataSetWriter {
                 ("Id", KqlType::String),
                 ("PrettyName", KqlType::String),
             ],
-            &[
-                json!([0, "QueryResult", "PrimaryResult", Uuid::new_v4(), ""]),
-                json!([1, "QueryProperties", "@ExtendedProperties", Uuid::new_v4(), ""]),
-                json!([2, "QueryStatus", "QueryStatus", Uuid::nil(), ""]),
-            ],
+            &entries,
         );
-        format!("{failed_row}]}},{properties},{statuses},{contents}]{exceptions}}}")
+        format!("{result},{properties},{statuses},{contents}]{exceptions}}}")
     }
 
-    fn v2_closing(&self, frames: Frames, failure: Option<&ApiError>) -> String {
+    fn v2_result_closing(&self, frames: Frames, failure: Option<&ApiError>) -> String {
         let comma = frames.comma();
-        let errors = failure.map(|failure| json!([one_api_error(failure, &self.ids)]).to_string());
-        let at_end_of_table = errors
-            .as_ref()
+        let at_end_of_table = failure
             .filter(|_| frames.placement == ErrorPlacement::EndOfTable)
-            .map(|errors| format!(",\"OneApiErrors\":{errors}"))
+            .map(|failure| format!(",\"OneApiErrors\":{}", json!([one_api_error(failure, &self.ids)])))
             .unwrap_or_default();
         let in_data = failure.filter(|_| frames.placement == ErrorPlacement::InData);
-        let table = if frames.in_fragments() {
+        if frames.in_fragments() {
+            let id = self.result_id();
             let failed = in_data.map(|failure| {
                 let row = self.failed_row(failure);
                 let row = row.trim_start_matches(',');
                 format!(
-                    "{comma}{{\"FrameType\":\"TableFragment\",\"TableFragmentType\":\"DataAppend\",\"TableId\":{RESULT_ID},\"Rows\":[{row}]}}"
+                    "{comma}{{\"FrameType\":\"TableFragment\",\"TableFragmentType\":\"DataAppend\",\"TableId\":{id},\"Rows\":[{row}]}}"
                 )
             });
             let rows = self.rows;
             format!(
-                "{}{comma}{{\"FrameType\":\"TableCompletion\",\"TableId\":{RESULT_ID},\"RowCount\":{rows}{at_end_of_table}}}",
+                "{}{comma}{{\"FrameType\":\"TableCompletion\",\"TableId\":{id},\"RowCount\":{rows}{at_end_of_table}}}",
                 failed.unwrap_or_default()
             )
         } else {
             let failed = in_data.map(|failure| self.failed_row(failure)).unwrap_or_default();
             format!("{failed}]{at_end_of_table}}}")
-        };
+        }
+    }
+
+    fn v2_closing(&self, frames: Frames, failure: Option<&ApiError>) -> String {
+        let comma = frames.comma();
+        let result = self.result_closing(failure);
+        let errors = failure.map(|failure| json!([one_api_error(failure, &self.ids)]).to_string());
         let event = |level: i32, name: &str, code: i32, code_name: &str, event: i32, event_name: &str, told: &str| {
             json!([
                 timestamp(),
@@ -344,8 +436,9 @@ impl DataSetWriter {
             Some(failure) => event(2, "Error", -1, failure.code().as_str(), 4, "QueryInfo", &description(failure)),
         };
         let consumption = event(6, "Stats", 0, "S_OK (0)", 0, "QueryResourceConsumption", &self.consumption());
+        // The completion has the id behind the last result's, also where a failure left results out.
         let completion = v2_table(
-            COMPLETION_ID,
+            FIRST_RESULT_ID + self.results.len() as u32,
             "QueryCompletionInformation",
             "QueryCompletionInformation",
             &[
@@ -368,13 +461,13 @@ impl DataSetWriter {
         let errors = errors.map(|errors| format!(",\"OneApiErrors\":{errors}")).unwrap_or_default();
         let end = if frames.on_lines { "\n]" } else { "]" };
         format!(
-            "{table}{comma}{completion}{comma}{{\"FrameType\":\"DataSetCompletion\",\"HasErrors\":{has_errors},\"Cancelled\":false{errors}}}{end}"
+            "{result}{comma}{completion}{comma}{{\"FrameType\":\"DataSetCompletion\",\"HasErrors\":{has_errors},\"Cancelled\":false{errors}}}{end}"
         )
     }
 
     fn consumption(&self) -> String {
         let seconds = self.started.elapsed().as_secs_f64();
-        json!({ "ExecutionTime": seconds, "dataset_statistics": [{ "table_row_count": self.rows }] }).to_string()
+        json!({ "ExecutionTime": seconds, "dataset_statistics": [{ "table_row_count": self.all_rows }] }).to_string()
     }
 }
 
@@ -389,7 +482,8 @@ impl Frames {
 }
 
 /// Returns how to show the result, in Kusto's names; properties that `render` did not set are null.
-fn visualization(rendering: Option<&Rendering>) -> String {
+fn visualization(result: &KqlResult) -> String {
+    let rendering = result.rendering.as_ref();
     const PROPERTIES: [&str; 16] = [
         "Title",
         "XColumn",

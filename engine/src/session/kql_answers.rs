@@ -1,0 +1,107 @@
+//! The results of one KQL query, one after the other: a query may have several statements that are expressions, a `fork` or
+//! a `facet`. It is planned once; each result is executed when it is asked for, all within one clock and one memory.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use querent_kql::{KqlColumn, KqlParameters, PlannedKql, Rendering};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Session;
+use super::kql_host::SessionHost;
+use crate::error::{EngineError, Result};
+use crate::limits::{AbandonOnDrop, Interrupt, PlanningMemory, QueryClock};
+use crate::policy::AuthorizedPlan;
+use crate::stream::QueryStream;
+
+/// What a result of a KQL query looks like, which is known before it is executed.
+#[derive(Debug, Clone)]
+pub struct KqlResult {
+    /// The columns in order.
+    pub columns: Vec<KqlColumn>,
+    /// What `render` said.
+    pub rendering: Option<Rendering>,
+}
+
+/// A planned KQL query, whose results [`KqlAnswers::next_rows`] executes in order. Dropping it interrupts what they share.
+pub struct KqlAnswers {
+    session: Session,
+    results: Vec<KqlResult>,
+    plans: VecDeque<AuthorizedPlan>,
+    memory: Arc<PlanningMemory>,
+    clock: QueryClock,
+    slots: Option<Arc<Semaphore>>,
+    slot: Option<OwnedSemaphorePermit>,
+    _abandoned: AbandonOnDrop,
+}
+
+impl Session {
+    /// Plans and authorises one KQL query with all its results, whose rows have KQL's own types; `parameters` are the values
+    /// of its `declare query_parameters`. The wall clock starts here. Errors: as [`Session::kql`].
+    pub async fn kql_answers(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswers> {
+        let clock = QueryClock::start(self.limits.wall_clock);
+        let interrupt = Interrupt::new(clock.clone());
+        let abandoned = interrupt.abandon_on_drop();
+        let (session, text) = (self.clone(), text.to_owned());
+        // Boxed, as the work of other statements is.
+        let work = async move {
+            let state = session.engine.planning_state();
+            let host = SessionHost::new(&session, &state, &interrupt);
+            let mut results = Vec::new();
+            let mut plans = VecDeque::new();
+            for PlannedKql { plan, columns, rendering } in querent_kql::plan_all(&host, &text, &parameters).await? {
+                plans.push_back(host.authorized(plan)?);
+                results.push(KqlResult { columns, rendering });
+            }
+            Ok::<_, EngineError>((results, plans, host.into_memory()))
+        }
+        .boxed();
+        let (results, plans, memory) = clock.limit_time(self.engine.runtime().threads.run(work)).boxed().await?;
+        Ok(KqlAnswers {
+            session: self.clone(),
+            results,
+            plans,
+            memory: Arc::new(memory),
+            clock,
+            slots: None,
+            slot: None,
+            _abandoned: abandoned,
+        })
+    }
+}
+
+impl KqlAnswers {
+    /// Returns what the query's results look like, at least one.
+    pub fn results(&self) -> &[KqlResult] {
+        &self.results
+    }
+
+    /// Returns the answers of a query that runs in a slot: each result holds one while it works.
+    pub fn holding(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
+        self.slots = slot.as_ref().map(|slot| Arc::clone(slot.semaphore()));
+        self.slot = slot;
+        self
+    }
+
+    /// Executes the next result; `None` after the last. Rows that are not read any more are lost. Errors: as
+    /// [`Session::execute`].
+    pub async fn next_rows(&mut self) -> Result<Option<QueryStream>> {
+        let Some(plan) = self.plans.pop_front() else { return Ok(None) };
+        let slot = match (self.slot.take(), &self.slots) {
+            (Some(slot), _) => Some(slot),
+            // While it waits for others the query's time stands still.
+            (None, Some(slots)) => {
+                self.clock.stop();
+                Arc::clone(slots).acquire_owned().await.ok()
+            }
+            (None, None) => None,
+        };
+        self.clock.resume();
+        let memory = Arc::clone(&self.memory);
+        let begin = move |session: Session, interrupt: Interrupt| async move {
+            session.begin_query_within(plan, memory, &interrupt).await
+        };
+        Ok(Some(self.session.spawn_within(self.clock.clone(), begin).await?.holding(slot)))
+    }
+}
