@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: help demo test test-llm record bench fuzz lint timings serve build
+.PHONY: help demo test test-llm record bench fuzz kql-diff lint timings serve build
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench: ## benchmarks in a release build; CELL=engine|agent|catalog|index|recall|
 fuzz: ## fuzz KQL's lexer and parser for an hour (FUZZ_SECONDS); needs a nightly compiler and cargo-fuzz
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "please install: rustup toolchain install nightly; cargo install cargo-fuzz"; exit 1; }
 	cd fuzz && cargo +nightly fuzz run kql_parse -- -max_total_time=$(or $(FUZZ_SECONDS),3600) -dict=kql.dict -timeout=5
+
+kql-diff: ## write the page of Kusto's functions; needs the folder of KQL cases (QUERENT_KQL_CASES)
+	QUERENT_WRITE_KQL_DIFF=1 cargo test --workspace --lib -- tests::inventory
 
 lint: ## formatting, lints and docs
 	@$(setup) system

@@ -308,6 +308,26 @@ impl SchemaIndex {
         self.tables.vectorizer.embed_question(question).await
     }
 
+    /// The vector of a text. Errors: `embedder_error` where there is no embedder, or it fails or is still loading.
+    pub(crate) async fn embed_text(&self, text: &str) -> Result<Vec<f32>> {
+        let vectorizer = &self.tables.vectorizer;
+        if let Some(vector) = vectorizer.embed_question(text).await {
+            return Ok(vector);
+        }
+        Err(vectorizer.failure().unwrap_or_else(|| match vectorizer.model() {
+            Some(model) => CatalogError::Embedder {
+                model: model.id.clone(),
+                detail: "it is still loading".to_owned(),
+                hint: "send the statement again in a moment".to_owned(),
+            },
+            None => CatalogError::Embedder {
+                model: "none".to_owned(),
+                detail: "no model is configured".to_owned(),
+                hint: "set embed.provider".to_owned(),
+            },
+        }))
+    }
+
     /// The reranker, where one is configured.
     pub(crate) fn reranker(&self) -> Option<&Reranker> {
         self.reranker.as_ref()

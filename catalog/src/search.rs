@@ -48,6 +48,11 @@ pub struct CatalogSearch<'a> {
 }
 
 impl CatalogSearch<'_> {
+    /// The vector of a text by the configured model, of unit length. Errors: `embedder_error`.
+    pub async fn embed(self, text: &str) -> Result<Vec<f32>> {
+        self.index.embed_text(text).await
+    }
+
     /// The tables that fit a question or keywords best, best first: by name, by full text (BM25) and by meaning,
     /// fused. Only what `who` may see. Errors: `database_not_found`.
     pub async fn tables(self, who: &Principal, request: &SearchRequest) -> Result<Vec<SearchHit>> {

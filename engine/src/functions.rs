@@ -5,6 +5,7 @@ mod aggregates;
 mod bounded;
 mod dates;
 mod definition;
+mod embed;
 mod format;
 mod hex;
 mod json;
@@ -14,6 +15,7 @@ mod number_text;
 mod row_hash;
 mod text;
 mod time_text;
+mod vectors;
 
 use std::sync::{Arc, LazyLock};
 
@@ -23,6 +25,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::series_rows;
+pub(crate) use embed::{EMBED, embed};
 pub(crate) use row_hash::row_hash;
 
 /// Returns all aggregate functions: DataFusion's, ours and the traversal of graphs.
@@ -61,6 +64,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             text::functions(),
             lists::functions(),
             json::functions(),
+            vectors::functions(),
         ];
         families.into_iter().flatten().collect()
     });

@@ -26,9 +26,11 @@
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
 //! | 2 | `limits`, `threads` | what one query may use, and the threads that it runs on |
 //! | 1 | `error` | the errors with their codes |
+//! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
+mod distinct_limits;
 mod engine;
 mod error;
 mod functions;

@@ -17,6 +17,7 @@ use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
 use querent_kql::StoredComparisons;
 use uuid::Uuid;
 
+use crate::distinct_limits::FitDistinctLimits;
 use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::limits::Limits;
@@ -68,14 +69,17 @@ impl Runtime {
             .build_arc()?;
         let run_traces = Arc::new(RunTraceDecoder::default());
         let config = session_config(options.target_partitions).with_extension(Arc::clone(&run_traces));
+        let dimension = options.embedder.as_ref().map(|embedder| embedder.model().dimension);
+        let scalar_functions = functions::scalar_functions().into_iter().chain([functions::embed(dimension)]);
         let template = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::clone(&env))
             .with_default_features()
-            .with_scalar_functions(functions::scalar_functions())
+            .with_scalar_functions(scalar_functions.collect())
             .with_aggregate_functions(functions::aggregate_functions())
             .with_higher_order_functions(functions::higher_order_functions())
             .with_optimizer_rule(Arc::new(StoredComparisons))
+            .with_physical_optimizer_rule(Arc::new(FitDistinctLimits))
             .build();
         let template = Arc::new(move || template.clone());
         Ok(Self { template, env, run_traces, threads: QueryThreads::start()? })

@@ -30,6 +30,7 @@ use crate::error::Result;
 use crate::identifiers::quote_identifier;
 use crate::limits::{Interrupt, Limits, PlanningMemory, QueryClock, batch_rows, pace_projections};
 use crate::policy::{self, AuthorizedPlan, Mode};
+use crate::sql::embedded_texts::with_embedded_texts;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::statement::StatementPlanner;
@@ -285,11 +286,12 @@ impl Session {
         let types = parameters.types();
         let planner = self.planner(&state, &types);
         let plan = planner.plan(parsed).await?;
-        if matches!(parameters, ParameterValues::None) {
-            return planner.analyse(plan);
-        }
-        // The values are literals now, which are compared as those of the text are.
-        planner.analyse(settle_times(parameters.bind(plan)?)?)
+        let plan = match parameters {
+            ParameterValues::None => planner.analyse(plan)?,
+            // The values are literals now, which are compared as those of the text are.
+            parameters => planner.analyse(settle_times(parameters.bind(plan)?)?)?,
+        };
+        with_embedded_texts(plan, self.engine.catalog()).await
     }
 
     /// Returns the state in which SQL is planned: it says to table providers which types the session's reader takes.

@@ -3,7 +3,7 @@
 //! `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are resolved; `expansion`, which
 //! writes out what stands for columns; `relations`, which plans samples, pivots and the like; `column_scopes` and
 //! `column_folding`, which plan without regard to case; `resolved_names`, the tables that a statement names; `parameters`,
-//! their types and values; `sql_types`, `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`;
+//! their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`, `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`;
 //! `statement`, which plans every kind of statement, those that write as [`write_statement`]s.
 
 mod accepted;
@@ -12,6 +12,7 @@ mod column_folding;
 mod column_scopes;
 mod date_arithmetic;
 mod dialect;
+pub(crate) mod embedded_texts;
 mod expansion;
 mod foreign_keys;
 mod function_forms;

@@ -54,3 +54,4 @@ mod tables;
 mod tidy;
 mod trees;
 mod typed_objects;
+mod vectors;

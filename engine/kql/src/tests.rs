@@ -4,6 +4,7 @@
 
 mod answers;
 mod corpus;
+mod inventory;
 mod replay;
 
 use std::path::{Path, PathBuf};

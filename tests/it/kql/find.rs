@@ -132,3 +132,19 @@ async fn events() -> (tempfile::TempDir, Engine) {
     }
     (folder, engine)
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_union_names_where_its_rows_are_from() {
+    let (_folder, engine) = events().await;
+    let session = admin(&engine);
+    for (kql, names) in [
+        ("union withsource=T events1, events2", vec!["events1", "events2"]),
+        ("let a = events1; let b = a; union withsource=T b, events2", vec!["events1", "events2"]),
+        ("let a = events1 | take 1; union withsource=T a, events2", vec!["events2", "union_arg0"]),
+        ("union withsource=T events1, (events2 | where session == 'b')", vec!["events1", "union_arg1"]),
+        ("union withsource=T events1, (events2 | where session == 'b' | as few)", vec!["events1", "few"]),
+    ] {
+        let (_, labels) = found(&session, &format!("{kql} | distinct T")).await;
+        assert_eq!(labels.concat(), names, "`{kql}`");
+    }
+}

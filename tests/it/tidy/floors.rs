@@ -64,7 +64,7 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "engine/src",
         floors: &[
-            &["error", "identifiers", "profile_queue", "timestamp", "type_names"],
+            &["distinct_limits", "error", "identifiers", "profile_queue", "timestamp", "type_names"],
             &["functions", "limits", "stores", "temporary", "threads"],
             &["options", "stream"],
             &["tables"],

@@ -167,8 +167,12 @@ impl<'a> Binder<'a> {
         match binding {
             Binding::Table(value, outer) => {
                 let mut relation = self.table(value, &outer)?;
-                relation.name = Some(name.to_owned());
-                relation.is_variable = true;
+                // A variable that is nothing but another name of a table is that table to `withsource`.
+                let is_table = matches!(value.kind, ExprKind::Name(_) | ExprKind::Member { .. });
+                if !is_table || relation.is_variable || relation.name.is_none() {
+                    relation.name = Some(name.to_owned());
+                    relation.is_variable = true;
+                }
                 Ok(relation)
             }
             Binding::Bound(relation) => self.renamed(&relation),

@@ -5,7 +5,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::columns::matches_wildcard;
 use super::{Column, Relation};
-use crate::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
+use crate::ast::{Expr, ExprKind, Literal, OperatorKind, OperatorParameter, ParameterValue};
 use crate::bind::{
     BindErrorCode, BindStop, Binder, Environment, Need, Result, Typed, fail, invalid, null_of, text_literal,
     unique_name,
@@ -24,9 +24,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let is_fuzzy = parameters.iter().any(|parameter| parameter.name.text == "isfuzzy" && is_true(&parameter.value));
         let mut inputs = Vec::with_capacity(tables.len());
-        for table in tables {
-            self.add_tables(&mut inputs, table, is_fuzzy, environment)?;
-        }
+        self.add_operands(&mut inputs, tables, is_fuzzy, environment)?;
         self.united(inputs, parameters)
     }
 
@@ -40,10 +38,29 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let is_fuzzy = parameters.iter().any(|parameter| parameter.name.text == "isfuzzy" && is_true(&parameter.value));
         let mut inputs = vec![input];
-        for table in tables {
-            self.add_tables(&mut inputs, table, is_fuzzy, environment)?;
-        }
+        self.add_operands(&mut inputs, tables, is_fuzzy, environment)?;
         self.united(inputs, parameters)
+    }
+
+    /// Adds the tables of a union's operands. What was made of a table has its name no more, unless `as` gives it one.
+    fn add_operands(
+        &mut self,
+        inputs: &mut Vec<Relation>,
+        operands: &'a [Expr],
+        is_fuzzy: bool,
+        environment: &Environment<'a>,
+    ) -> Result<()> {
+        for operand in operands {
+            let before = inputs.len();
+            self.add_tables(inputs, operand, is_fuzzy, environment)?;
+            if let ExprKind::Pipeline(pipeline) = &operand.kind
+                && let Some(last) = pipeline.operators.last()
+                && !matches!(last.kind, OperatorKind::As(_))
+            {
+                inputs.iter_mut().skip(before).for_each(|made| made.name = None);
+            }
+        }
+        Ok(())
     }
 
     /// Adds the tables that an operand of `union` or `search` stands for.
