@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: help demo test test-llm record bench fuzz kql-diff lint timings serve build
+.PHONY: help demo test test-llm record bench fuzz kql-diff lint timings serve build wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,3 +65,10 @@ build: ## the released binary: full optimisation, mimalloc
 	@$(setup) system
 	cargo build --release -p querent-flight --bin querent --features mimalloc
 	@echo "built $(QUERENT_TARGET_DIR)/release/querent"
+
+wheel: ## the Python wheel, installed and asked in a new environment; WHEEL_PROFILE=dev uses the debug build
+	@$(setup) system
+	@./scripts/wheel.sh $(QUERENT_TARGET_DIR)/wheels
+
+deb: build ## the Debian package of the released binary
+	@./scripts/deb.sh $(QUERENT_TARGET_DIR)/release/querent $(QUERENT_TARGET_DIR)/debian

@@ -26,15 +26,15 @@ use crate::answer::StructuredAnswer;
 use crate::config::AgentConfig;
 use crate::conversation::{continue_conversation, events_of};
 use crate::error::{AgentError, Result};
-use crate::event::{RunStarted, Usage};
+use crate::event::RunStarted;
 use crate::event_log::RunEvents;
 use crate::models::{ModelProvider, Models};
 use crate::prompt::ExampleCache;
 use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
-use crate::request::{AskRequest, CallDecision, OnDisconnect, ResumedCall, RunRequest};
+use crate::request::{AskRequest, CallDecision, MAX_QUESTION_BYTES, OnDisconnect, ResumedCall, RunRequest};
 use crate::results::ResultStore;
-use crate::run::{RunHandle, RunTask, StopCause};
+use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs};
 use crate::run_watcher::RunWatcher;
 use crate::tools;
 
@@ -97,6 +97,12 @@ impl Agent {
             closing: CancellationToken::new(),
         };
         Self { state: Arc::new(state) }
+    }
+
+    /// Ends the runs that an earlier process of this data folder left in progress, as failed with the code
+    /// `server_restarted`. Returns how many there were. To be called before the first run.
+    pub async fn end_interrupted_runs(&self) -> Result<u64> {
+        Ok(end_interrupted_runs(self.catalog()).await?)
     }
 
     /// Returns the settings that the agent was started with.
@@ -163,6 +169,12 @@ impl Agent {
         if question.is_empty() && request.resume.is_empty() && request.history.is_empty() {
             return Err(AgentError::EmptyQuestion);
         }
+        if question.len() > MAX_QUESTION_BYTES {
+            let bytes = question.len();
+            let message =
+                format!("the question has {bytes} bytes; at most {MAX_QUESTION_BYTES} are read: send it as a file");
+            return Err(AgentError::InvalidRequest { message });
+        }
         if let Some(schema) = &request.answer_schema {
             StructuredAnswer::new(schema)?;
         }
@@ -189,9 +201,6 @@ impl Agent {
             retained: request.retained,
             ..RunRecord::new(run_id, principal.subject(), &question, model.provider.model_id(), Utc::now())
         };
-        let record = RunRecord { usage_json: json!(Usage::default()).to_string(), ..record };
-        let catalog = Arc::clone(self.catalog());
-        let handle = Arc::new(RunHandle::new(record.clone(), Arc::clone(&self.state.watcher)));
         let started_event = RunStarted {
             run_id,
             model: model.provider.model_id().to_owned(),
@@ -205,6 +214,9 @@ impl Agent {
             request: request.echo.clone(),
             input: with_ids(request.input_items.clone(), run_id),
         };
+        let record = begun_record(record, &started_event, &request);
+        let catalog = Arc::clone(self.catalog());
+        let handle = Arc::new(RunHandle::new(record.clone(), Arc::clone(&self.state.watcher)));
         handle.set_linger(match request.on_disconnect {
             OnDisconnect::Cancel => Some(Duration::ZERO),
             OnDisconnect::CancelAfter(linger) => Some(linger),
@@ -461,10 +473,13 @@ fn with_ids(mut items: Value, run_id: Uuid) -> Value {
     items
 }
 
+/// Refuses tools of the client that the model could not tell apart.
 fn check_client_tools(request: &RunRequest) -> Result<()> {
     for (index, tool) in request.client_tools.iter().enumerate() {
-        if tools::known_tool(&tool.name).is_some() {
-            let message = format!("`{}` is a tool of this server; give your tool another name", tool.name);
+        let is_ours = |name: &str| tools::known_tool(name).is_some();
+        let has = |name: &str| request.client_tools.iter().any(|tool| tool.name == name);
+        if let Some(own) = tool.name.strip_prefix("querent_").filter(|own| is_ours(own) && has(own)) {
+            let message = format!("`{}` is the name of this server's `{own}`, since yours is named so", tool.name);
             return Err(AgentError::InvalidRequest { message });
         }
         if request.client_tools.iter().take(index).any(|earlier| earlier.name == tool.name) {

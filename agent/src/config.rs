@@ -11,6 +11,9 @@ pub const MAX_TOOL_ROWS: usize = 1_000;
 pub struct AgentConfig {
     /// Wall clock of one run.
     pub run_timeout: Duration,
+    /// What that grows to, at most, where the first tokens show that a model of this machine is slow; no longer than
+    /// `run_timeout`: it does not grow.
+    pub slow_run_timeout: Duration,
     /// Tool calls of one run; the next one ends it with `tool_loop`.
     pub max_tool_calls: u32,
     /// Rows of a tool result when the model does not say; at most [`MAX_TOOL_ROWS`].
@@ -35,6 +38,7 @@ impl AgentConfig {
     /// The defaults of every setting.
     pub const DEFAULT: Self = Self {
         run_timeout: Duration::from_secs(60),
+        slow_run_timeout: Duration::from_secs(300),
         max_tool_calls: 12,
         default_tool_rows: 200,
         prompt_tokens: 4_000,

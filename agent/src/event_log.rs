@@ -36,6 +36,10 @@ impl EventLog {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RunEvent> {
         self.batches.iter().flat_map(|batch| batch.iter())
     }

@@ -69,4 +69,5 @@ pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol
 pub use results::{ResultStore, StoredResult, TicketRefusal};
 pub use run_watcher::RunWatcher;
 pub use sql_text::sql_type;
+pub use tokens::estimate_tokens;
 pub use tools::{chart_of_batches, known_tool, tool_names};

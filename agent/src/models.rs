@@ -177,6 +177,37 @@ fn is_zero(tokens: &u64) -> bool {
     *tokens == 0
 }
 
+/// How tokens are chosen, where a request says so; otherwise as the provider does it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampling {
+    /// Between 0, always the likeliest, and 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Only the likeliest tokens that together have this probability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The same seed gives the same tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// Texts that end the reply.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Against tokens that were there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    /// Against tokens that were there often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+}
+
+impl Sampling {
+    /// Whether nothing is said.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// One turn to generate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
@@ -193,6 +224,9 @@ pub struct ChatRequest {
     /// Whether it must call a tool, where the provider supports that.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
+    /// How tokens are chosen.
+    #[serde(default, skip_serializing_if = "Sampling::is_default")]
+    pub sampling: Sampling,
 }
 
 /// A piece of a turn.
@@ -259,6 +293,14 @@ pub trait ModelProvider: Send + Sync {
     /// Checks that the model is available and returns what it can do. Cached by the provider after the first success.
     /// Errors: `model_unreachable`, `model_not_found`, `model_failed`.
     async fn capabilities(&self) -> Result<ModelCapabilities>;
+    /// Returns whether [`ChatRequest::tool_choice`] is enforced by its server. Otherwise a call is forced by a schema.
+    fn forces_calls(&self) -> bool {
+        false
+    }
+    /// Returns whether its user's own machine computes it, perhaps without a GPU: then it may be slow without being ill.
+    fn is_self_hosted(&self) -> bool {
+        false
+    }
     /// Generates one turn. The stream ends with [`ModelEvent::Done`] or an error; dropping it closes the request.
     async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>>;
 }

@@ -6,6 +6,8 @@ pub mod chat;
 pub mod cube;
 pub mod holmes;
 pub mod ksadk;
+pub mod messages;
+pub mod openai_fields;
 pub mod responses;
 
 use std::borrow::Cow;

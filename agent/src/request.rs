@@ -7,7 +7,7 @@ use querent_catalog::{ConversationKey, PendingCall};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::models::{ChatMessage, ChatRole, ModelToolCall, ToolChoice, ToolSpec};
+use crate::models::{ChatMessage, ChatRole, ModelToolCall, Sampling, ToolChoice, ToolSpec};
 use crate::prompt::PromptSections;
 
 /// One question of the ask protocol.
@@ -41,6 +41,8 @@ pub enum Protocol {
     Cube,
     /// HolmesGPT's chat.
     Holmes,
+    /// Anthropic's Messages.
+    Messages,
 }
 
 impl Protocol {
@@ -54,9 +56,23 @@ impl Protocol {
             Protocol::Adk => "adk",
             Protocol::Cube => "cube",
             Protocol::Holmes => "holmes",
+            Protocol::Messages => "messages",
         }
     }
 }
+
+impl Protocol {
+    /// Whether it has a field that says that an answer was cut; in others a note in the answer does.
+    pub(crate) fn has_cut_mark(self) -> bool {
+        match self {
+            Protocol::Responses | Protocol::Chat | Protocol::Messages => true,
+            Protocol::Ask | Protocol::KsAdk | Protocol::Adk | Protocol::Cube | Protocol::Holmes => false,
+        }
+    }
+}
+
+/// A question longer than this is a document. Every protocol has this limit.
+pub const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
 /// What happens to a run whose client goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +175,12 @@ pub struct RunRequest {
     pub can_approve: bool,
     /// Tokens of one turn, if fewer than the server's limit.
     pub max_output_tokens: Option<u32>,
+    /// How the model chooses tokens, where the client says so.
+    pub sampling: Sampling,
+    /// Calls of the server's tools, if fewer than the server's limit.
+    pub max_tool_calls: Option<u32>,
+    /// Whether only the first call of a reply is made.
+    pub one_call_a_turn: bool,
     /// The conversation it belongs to, which has one run at a time.
     pub conversation: Option<ConversationKey>,
     /// The run it continues.
@@ -198,6 +220,9 @@ impl RunRequest {
             answer_schema: None,
             can_approve: false,
             max_output_tokens: None,
+            sampling: Sampling::default(),
+            max_tool_calls: None,
+            one_call_a_turn: false,
             conversation: None,
             previous_run_id: None,
             invocation_id: None,

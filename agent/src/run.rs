@@ -3,6 +3,7 @@
 //! [`RunTask::run`]: the last events are stored before they are delivered, and `run_finished` is always the last.
 
 mod handle;
+mod interrupted;
 mod turns;
 
 use std::panic::AssertUnwindSafe;
@@ -23,6 +24,7 @@ use crate::request::RunRequest;
 use crate::results::ResultStore;
 
 pub(crate) use handle::{RunHandle, StopCause};
+pub(crate) use interrupted::{begun_record, end_interrupted_runs};
 use turns::{End, Turns};
 
 /// How long a run's last events wait for its end to be stored; after that it is stored later.
@@ -113,12 +115,11 @@ impl RunTask {
 
     /// Does the work until it ends or is stopped from outside. Dropping the work drops the model call and the query.
     async fn outcome(&self) -> Result<End, FailureCause> {
-        let deadline = tokio::time::Instant::from_std(self.started + self.config.run_timeout);
         let work = AssertUnwindSafe(self.work()).catch_unwind();
         tokio::select! {
             biased;
             cause = self.handle.stopped() => Err(stopped(cause)),
-            () = tokio::time::sleep_until(deadline) => Err(FailureCause::new(
+            () = self.out_of_time() => Err(FailureCause::new(
                 RunStatus::BudgetExceeded,
                 RunErrorCode::Timeout,
                 self.timeout_message(),
@@ -130,9 +131,30 @@ impl RunTask {
         }
     }
 
+    /// Waits until the run's time is over, which may have grown by then.
+    async fn out_of_time(&self) {
+        loop {
+            let deadline = self.started + self.allowed_time();
+            if deadline <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(tokio::time::Instant::from_std(deadline)).await;
+        }
+    }
+
+    /// Returns how long the run may take: longer than usual where a model of the user's own machine is slow to speak.
+    fn allowed_time(&self) -> Duration {
+        let (usual, slow) = (self.config.run_timeout, self.config.slow_run_timeout);
+        if slow <= usual || !self.model.provider.is_self_hosted() {
+            return usual;
+        }
+        let first_token = self.handle.totals(self.started).first_token;
+        allowed_time(usual, slow, first_token.unwrap_or_else(|| self.started.elapsed()))
+    }
+
     /// Says what to do about a run that was too slow: about the model, where that has said nothing at all.
     fn timeout_message(&self) -> String {
-        let (allowed, model) = (in_seconds(self.config.run_timeout), self.model.provider.model_id());
+        let (allowed, model) = (in_seconds(self.allowed_time()), self.model.provider.model_id());
         match self.handle.totals(self.started).has_reply {
             true => format!("the run took longer than {allowed}; ask something narrower"),
             false => format!(
@@ -191,6 +213,14 @@ fn stopped(cause: StopCause) -> FailureCause {
     FailureCause::new(RunStatus::Cancelled, RunErrorCode::Internal, message, detail_code)
 }
 
+/// Returns the time of a run whose model reads a prompt in `first_token`: as many prompts as a run has, read and answered.
+fn allowed_time(usual: Duration, slow: Duration, first_token: Duration) -> Duration {
+    /// First tokens that a run takes to its end: four turns, each of whose replies takes several times as long as its
+    /// prompt on a processor alone.
+    const FIRST_TOKENS: u32 = 20;
+    first_token.saturating_mul(FIRST_TOKENS).clamp(usual, slow)
+}
+
 fn elapsed_ms(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
@@ -198,4 +228,16 @@ fn elapsed_ms(started: Instant) -> u64 {
 /// Formats a duration as `60 s` or `1.5 s`.
 fn in_seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_run_grows_with_the_wait_for_its_first_token() {
+        let (usual, slow) = (Duration::from_secs(60), Duration::from_secs(300));
+        let allowed = |first_token| allowed_time(usual, slow, Duration::from_secs(first_token)).as_secs();
+        assert_eq!([0, 1, 3, 5, 10, 15, 60].map(allowed), [60, 60, 60, 100, 200, 300, 300]);
+    }
 }

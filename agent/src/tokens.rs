@@ -24,7 +24,7 @@ const WHOLE_WORDS: [&str; 14] = [
 ];
 
 /// Estimates the tokens of `text`, on the high side.
-pub(crate) fn estimate_tokens(text: &str) -> usize {
+pub fn estimate_tokens(text: &str) -> usize {
     let mut halves = 0;
     let mut rest = text;
     let mut after_digit = false;

@@ -207,10 +207,10 @@ impl CatalogRuns<'_> {
         self.store.write_rows(move |connection| delete(connection, &who, run_id)).await
     }
 
-    /// Sets the status of runs that a previous process left `running` to `error`. Called by the server at start.
-    /// Returns how many there were.
-    pub async fn abandon_running(self) -> Result<u64> {
-        self.store.write_rows(abandon_running).await
+    /// Returns the `limit` oldest runs that are stored as running, with their logs: of anybody, for the process that has
+    /// the folder and is to end those of an earlier one.
+    pub async fn running(self, limit: usize) -> Result<Vec<RunRecord>> {
+        self.store.read(move |connection| running(connection, limit)).await
     }
 }
 
@@ -389,11 +389,12 @@ pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Resul
     Ok(run_ids.len() as u64)
 }
 
-fn abandon_running(connection: &Connection) -> Result<u64> {
-    let abandoned = connection
-        .prepare_cached("UPDATE querent_run SET status = ?, finished_at = ? WHERE status = 'running'")?
-        .execute(params![RunStatus::Error.as_str(), Utc::now().timestamp_micros()])?;
-    Ok(abandoned as u64)
+fn running(connection: &Connection, limit: usize) -> Result<Vec<RunRecord>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {WHOLE} FROM querent_run WHERE status = 'running' ORDER BY started_at, run_id LIMIT ?1"
+    ))?;
+    let rows = statement.query_map(params![as_limit(limit.min(MAX_PAGE))], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {

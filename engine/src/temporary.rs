@@ -110,7 +110,7 @@ impl TemporaryTables {
     }
 
     /// Drops a table; returns whether there was one.
-    pub(crate) fn drop_table(&self, name: &str) -> bool {
+    pub fn drop_table(&self, name: &str) -> bool {
         match self.tables.write().remove(&name.to_lowercase()) {
             Some(table) => {
                 self.memory.shrink(table.bytes);

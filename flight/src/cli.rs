@@ -6,6 +6,7 @@
 mod ask;
 mod chart;
 mod client;
+mod completions;
 mod config_check;
 mod conversations;
 mod demo;
@@ -20,6 +21,7 @@ mod local_model;
 mod markdown;
 mod mcp;
 mod output;
+mod program;
 mod progress;
 mod query;
 mod relationships;
@@ -32,11 +34,12 @@ mod target;
 mod tls;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use error::CliError;
+pub use import::table_name;
+pub use program::run_program;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -79,10 +82,11 @@ enum CliCommand {
     Demo(demo::DemoArgs),
     #[command(subcommand)]
     Config(config_check::ConfigCommand),
+    Completions(completions::CompletionsArgs),
 }
 
-/// Runs one command to its end. `args` begins with the program's name.
-pub async fn run<I>(args: I) -> ExitCode
+/// Runs one command to its end and returns the exit code. `args` begins with the program's name.
+pub async fn run<I>(args: I) -> u8
 where
     I: IntoIterator,
     I::Item: Into<OsString> + Clone,
@@ -92,7 +96,7 @@ where
         Err(refusal) => {
             // Help and version are "errors" with exit code 0; a closed pipe is not a failure.
             let _ = refusal.print();
-            return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
+            return u8::try_from(refusal.exit_code()).unwrap_or(2);
         }
     };
     let Some(command) = cli.command else {
@@ -116,15 +120,16 @@ where
         CliCommand::Mcp(args) => mcp::run(args).await,
         CliCommand::Demo(args) => demo::run(args).await,
         CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),
+        CliCommand::Completions(args) => completions::run(&args),
     })
 }
 
 /// Returns the exit code of a command, and prints its error.
-fn ended(done: Result<(), CliError>) -> ExitCode {
+fn ended(done: Result<(), CliError>) -> u8 {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         // The reader has closed the pipe, as in `querent sql ... | head`.
-        Err(CliError::OutputClosed) => ExitCode::SUCCESS,
+        Err(CliError::OutputClosed) => 0,
         Err(error) => {
             output::print_error(&error);
             error.exit_code()

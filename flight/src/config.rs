@@ -130,6 +130,9 @@ pub struct AgentSettings {
     pub models: Vec<ModelEntrySettings>,
     /// Wall clock of one run.
     pub run_timeout: DurationSetting,
+    /// What it grows to at most where the first tokens show that an Ollama model is slow. Where only `run_timeout` is set,
+    /// that is kept.
+    pub slow_run_timeout: DurationSetting,
     /// Tool calls of one run; the next one ends it.
     pub max_tool_calls: u32,
     /// Rows of a tool result when the model does not say.
@@ -318,6 +321,7 @@ impl Default for AgentSettings {
             model: "gemma4:latest".to_owned(),
             models: Vec::new(),
             run_timeout: DurationSetting(defaults.run_timeout),
+            slow_run_timeout: DurationSetting(defaults.slow_run_timeout),
             max_tool_calls: defaults.max_tool_calls,
             default_tool_rows: defaults.default_tool_rows,
             prompt_tokens: defaults.prompt_tokens,

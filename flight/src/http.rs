@@ -10,12 +10,14 @@ mod cube;
 mod encoding;
 mod health;
 mod holmes;
+mod idempotency;
 mod import;
 mod import_folders;
 mod knowledge;
 mod ksadk;
 mod kusto;
 mod mcp;
+mod messages;
 mod middleware;
 mod openai;
 mod openapi;
@@ -33,23 +35,43 @@ mod stream;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
+use openai::error::OpenAiError;
 
 pub(crate) use import::sweep_spool;
 pub(crate) use middleware::wrap_routes;
 
 /// All HTTP routes.
 pub(crate) fn router(state: &AppState) -> Router {
-    routes::router(state).fallback(not_found).method_not_allowed_fallback(method_not_allowed).with_state(state.clone())
+    let once = axum::middleware::from_fn_with_state(state.clone(), idempotency::once);
+    routes::router(state)
+        .layer(once)
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(state.clone())
 }
 
-async fn not_found(request: Request) -> ApiError {
-    ApiError::new(ErrorCode::NotFound, format!("there is nothing at {}", request.uri().path()))
-        .with_hint("GET / lists what there is")
+async fn not_found(request: Request) -> Response {
+    let path = request.uri().path();
+    let error = ApiError::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
+    in_shape_of(path, error.with_hint("GET / lists what there is"))
 }
 
-async fn method_not_allowed(request: Request) -> ApiError {
-    ApiError::new(ErrorCode::MethodNotAllowed, format!("{} does not take {}", request.uri().path(), request.method()))
+async fn method_not_allowed(request: Request) -> Response {
+    let path = request.uri().path();
+    let message = format!("{path} does not take {}", request.method());
+    in_shape_of(path, ApiError::new(ErrorCode::MethodNotAllowed, message))
+}
+
+/// Writes an error as the clients of a path read it: below `/v1`, where ours are not, those are OpenAI's.
+fn in_shape_of(path: &str, error: ApiError) -> Response {
+    const OURS: [&str; 6] = ["agent", "catalog", "import", "mgmt", "query", "rest"];
+    let first = path.strip_prefix("/v1/").map(|rest| rest.split('/').next().unwrap_or_default());
+    match first {
+        Some(first) if !OURS.contains(&first) => OpenAiError::from(error).into_response(),
+        Some(_) | None => error.into_response(),
+    }
 }

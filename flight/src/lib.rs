@@ -10,6 +10,7 @@
 //! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `error/conversions.rs`: the codes of
 //!   the lower crates' errors; `drain.rs`: unread request bodies
 //! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once;
+//!   `idempotent_answers.rs`: answers to requests that may be sent again;
 //!   `query_limits.rs`: what headers ask of a statement; `result_types.rs`: which types a client reads
 //! - `auth.rs`: tokens to principals; `logs.rs`: the log; `tls.rs`: the port's certificate
 //! - `state.rs`: the parts of a running server, which every door shares
@@ -33,6 +34,7 @@ mod folder_import;
 mod formats;
 mod guard;
 mod http;
+mod idempotent_answers;
 mod logs;
 mod mcp;
 pub mod metrics;
@@ -44,6 +46,7 @@ pub mod sql;
 mod state;
 mod tls;
 
+pub use http::search::found_json;
 pub use logs::init_logs;
 pub use server::{RunningServer, Server, ServerError, install_crypto_provider};
 pub use shutdown::stop_signal;

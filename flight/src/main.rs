@@ -1,6 +1,5 @@
-//! The binary `querent`: the command line of `querent_flight::cli` in a runtime of its own.
+//! The binary `querent`: the command line of `querent_flight::cli`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 #[cfg(feature = "mimalloc")]
@@ -9,24 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     set_compute_threads();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            // Without a runtime nothing can be run; if standard error is closed, the exit code still tells.
-            let _ = writeln!(std::io::stderr(), "error: the program's runtime cannot be started: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    #[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
-    let code = runtime.block_on(run());
-    // A command is over when it says so: a download that it has not waited for must not hold the process.
-    runtime.shutdown_background();
-    code
-}
-
-async fn run() -> ExitCode {
-    querent_flight::install_crypto_provider();
-    querent_flight::cli::run(std::env::args_os()).await
+    ExitCode::from(querent_flight::cli::run_program(None, std::env::args_os()))
 }
 
 /// Gives Lance two compute threads a core, unless the environment says otherwise.

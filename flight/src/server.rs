@@ -24,6 +24,7 @@ use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::config::Config;
 use crate::error::ErrorCode;
+use crate::idempotent_answers::IdempotentAnswers;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
 use crate::state::AppState;
@@ -148,16 +149,18 @@ impl Server {
             None => None,
         };
 
-        let engine = Engine::open_with(settings.engine_options(progress)?).await?;
+        let options = settings.engine_options(progress)?;
+        let embedder = options.embedder.clone();
+        let engine = Engine::open_with(options).await?;
         // Once the data folder is ours: a development certificate is made in it.
         let tls = ServerTls::open(&settings.tls, &settings.data).await?.map(Arc::new);
         http::sweep_spool(&settings.data).await;
         let ticket_key = sql::signing_key(&settings.data).await.map_err(|source| ServerError::Key { source })?;
-        let abandoned = engine.catalog().runs().abandon_running().await?;
-        if abandoned > 0 {
-            tracing::warn!(runs = abandoned, "runs of an earlier process did not end; they are stored as errors");
-        }
         let agent = Agent::with_models(engine.clone(), models, settings.agent_config(), Arc::new(RunMetrics));
+        let interrupted = agent.end_interrupted_runs().await?;
+        if interrupted > 0 {
+            tracing::warn!(runs = interrupted, "runs of an earlier process did not end; they are stored as failed");
+        }
         let state = AppState {
             engine,
             agent,
@@ -166,6 +169,8 @@ impl Server {
             shutdown: Shutdown::default(),
             settings,
             started_at: chrono::Utc::now(),
+            embedder,
+            idempotent_answers: IdempotentAnswers::default(),
             metrics,
             ticket_key: ticket_key.into(),
         };

@@ -6,11 +6,13 @@ use chrono::{DateTime, Utc};
 use metrics_exporter_prometheus::PrometheusHandle;
 use querent_agent::Agent;
 use querent_catalog::Principal;
+use querent_catalog::index::embed::Embedder;
 use querent_engine::{Engine, Limits, Session};
 
 use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::config::Settings;
+use crate::idempotent_answers::IdempotentAnswers;
 use crate::shutdown::Shutdown;
 
 /// The parts of a running server. Cheap to clone.
@@ -30,6 +32,10 @@ pub struct AppState {
     pub shutdown: Shutdown,
     /// When the server started.
     pub started_at: DateTime<Utc>,
+    /// Where vectors come from, for those who ask for some.
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    /// Answers to requests that may be sent again.
+    pub(crate) idempotent_answers: IdempotentAnswers,
     pub(crate) metrics: PrometheusHandle,
     /// What signs the tickets of Flight SQL.
     pub(crate) ticket_key: Arc<[u8]>,

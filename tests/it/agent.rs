@@ -2,6 +2,8 @@
 //!
 //! The transcripts are the ask protocol's frames, with the run's id and its time taken out.
 
+mod slow_models;
+
 use std::sync::Arc;
 use std::time::Duration;
 

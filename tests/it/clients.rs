@@ -1,6 +1,9 @@
 //! The client libraries that people use, as processes of their own against a server in this one.
 
-use querent_tests::{NodeJs, Python, TestServer, TestSettings, run_client};
+use querent_tests::script::run_sql;
+use querent_tests::{NodeJs, Python, TestServer, TestSettings, python_package, run_client};
+use serde_json::json;
+use tempfile::TempDir;
 
 #[tokio::test]
 async fn adbc_without_tokens() {
@@ -55,6 +58,22 @@ async fn kusto_for_node() {
     let mut node = NodeJs::client("kusto.mjs");
     node.args([server.url(""), "reader-tok".to_owned()]);
     run_client(node).await;
+}
+
+#[tokio::test]
+async fn the_python_module() {
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script.json");
+    let asked = json!({ "turns": [
+        { "events": [run_sql("SELECT count(*) AS n FROM flights")] },
+        { "events": [{ "text": "There are **3** flights." }] },
+    ] });
+    std::fs::write(&script, json!({ "runs": [asked, asked] }).to_string()).unwrap();
+    let package = python_package();
+    let mut python = Python::client("python_module.py");
+    python.env("PYTHONPATH", package.path()).env("QUERENT_AGENT_SCRIPT", script).current_dir(folder.path());
+    let [printed, _] = run_client(python).await;
+    assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
 async fn run_python(script: &str, arguments: &[String]) {

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use querent_tests::{Python, package_folder, querent_binary};
+use querent_tests::{Python, package_folder, python_package, querent_binary};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -20,6 +20,8 @@ struct CleanMachine {
     folder: TempDir,
     /// The server of the page, and the address at which the page reaches it.
     server: Option<(Child, String)>,
+    /// The Python package, once a page has a program in Python.
+    package: Option<TempDir>,
 }
 
 impl CleanMachine {
@@ -31,7 +33,7 @@ impl CleanMachine {
         symlink(querent_binary(), folder.path().join("bin/querent")).unwrap();
         let run = json!({ "turns": [{ "events": [{ "text": "**United Air Lines**, with 3." }] }] });
         std::fs::write(folder.path().join("script.json"), json!({ "runs": vec![run; 10] }).to_string()).unwrap();
-        Self { folder, server: None }
+        Self { folder, server: None, package: None }
     }
 
     fn work(&self) -> PathBuf {
@@ -58,6 +60,22 @@ impl CleanMachine {
             bash.env("QUERENT_AGENT_SCRIPT", self.folder.path().join("script.json"));
         }
         bash.output().expect("bash starts")
+    }
+
+    fn run_python(&mut self, program: &str) -> Output {
+        let program = match &self.server {
+            Some((_, address)) => program.replace("127.0.0.1:8080", address),
+            None => program.to_owned(),
+        };
+        let package = self.package.get_or_insert_with(python_package);
+        // A warning is an error: nobody's first program should warn.
+        let mut python = Python::command(["-W", "error", "-c", &program]);
+        python.env("PYTHONPATH", package.path()).env("HOME", self.folder.path().join("home")).current_dir(self.work());
+        python.env("HF_ENDPOINT", NOWHERE).env("QUERENT_AGENT_SCRIPT", self.folder.path().join("script.json"));
+        for variable in ["QUERENT_CACHE", "QUERENT_EMBED_MODEL_PATH", "ORT_DYLIB_PATH"] {
+            python.env_remove(variable);
+        }
+        python.output().expect("python starts")
     }
 
     fn serve(&mut self) {
@@ -115,11 +133,9 @@ fn check(page: &str, least_scripts: usize) {
             }
             "text" => assert!(printed.contains(&block), "{page}: not printed:\n{block}\n--\n{printed}"),
             "python" => {
-                let (_, address) = machine.server.as_ref().expect("a server");
-                let program = block.replace("127.0.0.1:8080", address);
-                // A warning is an error: nobody's first program should warn.
-                let output = Python::command(["-W", "error", "-c", &program]).output().unwrap();
-                assert!(output.status.success(), "{page}: {}", String::from_utf8_lossy(&output.stderr));
+                let output = machine.run_python(&block);
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{page}:\n{block}\n--\n{said}");
             }
             language => panic!("{page}: no test takes blocks of {language}"),
         }
@@ -145,6 +161,26 @@ fn tutorial() {
 #[test]
 fn tutorial_of_logs() {
     check("docs/tutorial-logs.md", 5);
+}
+
+#[test]
+fn python() {
+    check("docs/python.md", 1);
+}
+
+#[test]
+fn installing() {
+    check("docs/install.md", 1);
+}
+
+#[test]
+fn pages_of_clients() {
+    check("docs/client-claude.md", 4);
+    check("docs/client-cursor.md", 4);
+    check("docs/client-dbeaver.md", 2);
+    check("docs/client-grafana.md", 2);
+    check("docs/client-pandas.md", 1);
+    check("docs/client-langchain.md", 1);
 }
 
 #[test]

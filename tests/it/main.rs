@@ -45,6 +45,7 @@ mod pages;
 mod policy;
 mod remote_embedders;
 mod remote_models;
+mod restarts;
 mod result_tickets;
 mod server_config;
 mod sessions;

@@ -4,6 +4,7 @@
 mod cases;
 mod fake_ollama;
 mod local_model;
+mod tool_choice;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use querent_agent::models::ollama::OllamaModel;
 use querent_agent::models::recorded::{RecordingModel, ReplayingModel};
 use querent_agent::models::{
     ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
-    TokenUsage, ToolChoice, ToolSpec, ToolStyle, ToolStyleSetting, scripted,
+    Sampling, TokenUsage, ToolChoice, ToolSpec, ToolStyle, ToolStyleSetting, scripted,
 };
 use querent_agent::{AgentError, Result};
 use serde_json::{Value, json};
@@ -73,6 +74,7 @@ async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
         think: Some(true),
         max_output_tokens: Some(64),
         tool_choice: ToolChoice::Auto,
+        sampling: Sampling::default(),
     };
 
     collect_turn(model.chat(request).await).await.unwrap();
@@ -312,6 +314,7 @@ pub(crate) fn question(text: &str) -> ChatRequest {
         think: None,
         max_output_tokens: None,
         tool_choice: ToolChoice::Auto,
+        sampling: Sampling::default(),
     }
 }
 
@@ -320,12 +323,14 @@ fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
     TurnRequest {
         messages,
         known_tools: tools.clone(),
+        client_tools: Vec::new(),
         tools,
         may_answer: true,
         think: None,
         max_output_tokens: None,
         answer_schema: None,
         tool_choice: ToolChoice::Auto,
+        sampling: Sampling::default(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! OpenAI's surface: its own libraries for Python and Node, its agents, LangChain, the AI SDK, httpx-sse and the cases of
 //! Open Responses against a running server, and the bytes of each sequence.
 
+mod fields;
+mod messages;
 mod refusals;
 mod resumed;
 mod sequences;
@@ -35,6 +37,11 @@ async fn langchain_and_httpx_sse() {
 #[tokio::test(flavor = "multi_thread")]
 async fn openai_agents() {
     run_python("agents_client.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn anthropic_for_python() {
+    run_python("anthropic_client.py").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

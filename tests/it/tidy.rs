@@ -62,6 +62,7 @@ fn dependencies_between_crates_point_one_way() {
         ("engine", &["catalog", "kql"][..]),
         ("agent", &["catalog", "engine"][..]),
         ("flight", &["agent", "catalog", "engine"][..]),
+        ("python", &["agent", "catalog", "engine", "flight"][..]),
         ("benches", &["agent", "catalog", "engine", "flight"][..]),
         ("tests", &["agent", "catalog", "engine", "flight"][..]),
     ]);
@@ -209,7 +210,7 @@ fn read(path: &Path) -> String {
 }
 
 fn rust_files() -> Vec<PathBuf> {
-    let folders = ["catalog", "engine", "agent", "flight", "benches", "tests"];
+    let folders = ["catalog", "engine", "agent", "flight", "python", "benches", "tests"];
     folders.iter().flat_map(|folder| rust_files_in(&root().join(folder))).collect()
 }
 

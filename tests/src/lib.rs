@@ -11,7 +11,8 @@ mod waiting;
 
 pub use object_store::{ACCESS_KEY, ObjectServer, SECRET_KEY, StoreRequest};
 pub use process::{
-    NodeJs, Python, ServerProcess, models_dir, nycflights_dir, package_folder, querent_binary, run_client,
+    NodeJs, Python, ServerProcess, models_dir, nycflights_dir, package_folder, python_package, querent_binary,
+    run_client,
 };
 pub use server::{HttpReply, SseFrame, TestServer, TestSettings, collect_sse, read_until};
 pub use waiting::{PATIENCE, wait_for, wait_until, wait_until_memory_is_free};

@@ -99,28 +99,48 @@ impl NodeJs {
 /// The `querent` binary, built once a test run where cargo has not built it already.
 pub fn querent_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        // The test binary is target/debug/deps/it-HASH.
-        let test = std::env::current_exe().expect("this binary's path");
-        let folder = test.parent().and_then(Path::parent).expect("a target folder");
-        let target = folder.parent().expect("a target folder");
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // The whole workspace: a single package resolves other features and would compile its dependencies again.
-        cargo.args(["build", "--workspace", "--bin", "querent", "--target-dir"]).arg(target);
-        // What cargo says to this test about its package: a build script that looks at it (ring's) would run again, and
-        // most of the dependencies would be compiled again with it.
-        for (name, _) in std::env::vars_os() {
-            if ["CARGO_MANIFEST_", "CARGO_PKG_", "OUT_DIR"]
-                .iter()
-                .any(|prefix| name.to_string_lossy().starts_with(prefix))
-            {
-                cargo.env_remove(name);
-            }
+    BINARY.get_or_init(|| build(&["--bin", "querent"]).join("querent"))
+}
+
+/// The folder of the Python package `querent`, as the wheel has it, for `PYTHONPATH`.
+#[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
+pub fn python_package() -> TempDir {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    let name = format!("{}_querent{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let module = MODULE.get_or_init(|| build(&["--lib"]).join(name));
+    let folder = TempDir::new().unwrap();
+    let package = folder.path().join("querent");
+    std::fs::create_dir(&package).unwrap();
+    for source in std::fs::read_dir(package_folder().join("../python/querent")).unwrap() {
+        let source = source.unwrap();
+        if source.file_type().unwrap().is_file() {
+            std::fs::copy(source.path(), package.join(source.file_name())).unwrap();
         }
-        cargo.current_dir(package_folder().parent().expect("a workspace"));
-        succeeded("cargo build", &cargo.output().expect("cargo starts"));
-        folder.join("querent")
-    })
+    }
+    std::os::unix::fs::symlink(module, package.join("_querent.abi3.so")).unwrap();
+    folder
+}
+
+/// Builds a part of the workspace, and returns the folder where it lies.
+fn build(part: &[&str]) -> PathBuf {
+    // The test binary is target/debug/deps/it-HASH.
+    let test = std::env::current_exe().expect("this binary's path");
+    let folder = test.parent().and_then(Path::parent).expect("a target folder");
+    let target = folder.parent().expect("a target folder");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // The whole workspace: a single package resolves other features and would compile its dependencies again.
+    cargo.args(["build", "--workspace"]).args(part).arg("--target-dir").arg(target);
+    // What cargo says to this test about its package: a build script that looks at it (ring's) would run again, and
+    // most of the dependencies would be compiled again with it.
+    for (name, _) in std::env::vars_os() {
+        if ["CARGO_MANIFEST_", "CARGO_PKG_", "OUT_DIR"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix))
+        {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(package_folder().parent().expect("a workspace"));
+    succeeded("cargo build", &cargo.output().expect("cargo starts"));
+    folder.to_owned()
 }
 
 /// `querent serve` as a process of its own, killed when dropped.
@@ -136,7 +156,18 @@ pub struct ServerProcess {
 impl ServerProcess {
     /// Starts it on a free port and waits until it says that it is ready.
     pub fn start(settings: &[(&str, &str)]) -> Self {
-        let data = TempDir::new().unwrap();
+        Self::start_on(TempDir::new().unwrap(), settings)
+    }
+
+    /// Kills it, and starts another one on its folder.
+    pub fn killed_and_started(mut self, settings: &[(&str, &str)]) -> Self {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it has ended");
+        let data = std::mem::replace(&mut self.data, TempDir::new().unwrap());
+        Self::start_on(data, settings)
+    }
+
+    fn start_on(data: TempDir, settings: &[(&str, &str)]) -> Self {
         let mut command = Command::new(querent_binary());
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path());
         command.env("QUERENT_EMBED_PROVIDER", "none").envs(settings.iter().copied());

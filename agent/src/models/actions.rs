@@ -9,6 +9,7 @@
 //! The agent keeps its conversation in the native form (an assistant's `tool_calls`, then messages of the role
 //! [`ChatRole::Tool`] with `tool_name`); what the model receives instead is decided here.
 
+mod forced;
 mod parse;
 mod schema;
 mod text_form;
@@ -21,12 +22,13 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::{Value, json};
 
+use self::forced::{ForcedCallParser, forced_instructions, forced_schema};
 use self::parse::ActionParser;
 use self::schema::{ACTION_FIELD, ANSWER_ACTION, ANSWER_FIELD};
 use self::text_form::TextFormParser;
 use super::{
     ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
-    ToolChoice, ToolSpec, ToolStyle,
+    Sampling, ToolChoice, ToolSpec, ToolStyle,
 };
 use crate::error::{AgentError, Result};
 
@@ -40,6 +42,8 @@ pub struct TurnRequest {
     /// All tools that were described to it: a call of one of them that is written as text is a call, offered now or
     /// not.
     pub known_tools: Vec<ToolSpec>,
+    /// The names of those that the client executes, which may need arguments that are not required.
+    pub client_tools: Vec<String>,
     /// Whether it may answer now, where that can be enforced: a small model that may answer before it has seen a result
     /// invents one.
     pub may_answer: bool,
@@ -51,6 +55,8 @@ pub struct TurnRequest {
     pub answer_schema: Option<Value>,
     /// Whether it must call a tool.
     pub tool_choice: ToolChoice,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
 }
 
 /// A model whose tool calls are always native.
@@ -86,6 +92,11 @@ impl ToolCalling {
     /// A call that was cut at the output limit is left out: the turn then ends with [`DoneReason::Length`] and
     /// without a call. A reply that is no action at all ends the stream with `model_failed`.
     pub async fn turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        let is_enforced = self.capabilities.tool_style == ToolStyle::Native && self.provider.forces_calls();
+        let must_call = matches!(turn.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        if must_call && !is_enforced && !turn.tools.is_empty() {
+            return self.forced_turn(turn).await;
+        }
         match self.capabilities.tool_style {
             ToolStyle::Native => self.native_turn(turn).await,
             ToolStyle::Actions => self.action_turn(turn).await,
@@ -97,15 +108,41 @@ impl ToolCalling {
             messages,
             tools,
             known_tools,
+            client_tools: _,
             may_answer: _,
             think,
             max_output_tokens,
             answer_schema,
             tool_choice,
+            sampling,
         } = turn;
         let reader = TextFormParser::new(&known_tools);
-        let request = ChatRequest { messages, tools, format: answer_schema, think, max_output_tokens, tool_choice };
+        let request =
+            ChatRequest { messages, tools, format: answer_schema, think, max_output_tokens, tool_choice, sampling };
         Ok(read_content(self.provider.chat(request).await?, reader))
+    }
+
+    /// Generates a turn that is a call: the model's server holds the reply to the schema of one call's arguments, or of
+    /// the calls that there are.
+    async fn forced_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        let TurnRequest { messages, tools, client_tools, think, max_output_tokens, sampling, .. } = turn;
+        let (format, asked) = (forced_schema(&tools, &client_tools), forced_instructions(&tools, &client_tools));
+        let mut messages: Vec<ChatMessage> = match self.capabilities.tool_style {
+            ToolStyle::Native => messages,
+            ToolStyle::Actions => messages.iter().map(as_action_message).collect(),
+        };
+        // Not in the system message, which is the same in every turn, so that servers need not read it again.
+        messages.push(ChatMessage::text(ChatRole::User, asked));
+        let request = ChatRequest {
+            messages,
+            tools: Vec::new(),
+            format: Some(format),
+            think,
+            max_output_tokens,
+            tool_choice: ToolChoice::Auto,
+            sampling,
+        };
+        Ok(read_content(self.provider.chat(request).await?, ForcedCallParser::new(tools)))
     }
 
     async fn action_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
@@ -116,6 +153,7 @@ impl ToolCalling {
             think: turn.think,
             max_output_tokens: turn.max_output_tokens,
             tool_choice: ToolChoice::Auto,
+            sampling: turn.sampling,
         };
         Ok(read_content(self.provider.chat(request).await?, ActionParser::new()))
     }
@@ -204,6 +242,15 @@ fn action_text(call: &ModelToolCall) -> String {
         action.extend(arguments.clone());
     }
     Value::Object(action).to_string()
+}
+
+/// Returns the text between the outermost braces: a server that enforces a schema only by instructions lets fences
+/// through.
+fn object_in(content: &str) -> &str {
+    match (content.find('{'), content.rfind('}')) {
+        (Some(start), Some(end)) if start < end => &content[start..=end],
+        _ => content,
+    }
 }
 
 fn not_an_action(content: &str) -> AgentError {

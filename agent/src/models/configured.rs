@@ -137,6 +137,14 @@ impl ModelProvider for ConfiguredModel {
         self.first.provider.model_id()
     }
 
+    fn is_self_hosted(&self) -> bool {
+        self.first.provider.is_self_hosted()
+    }
+
+    fn forces_calls(&self) -> bool {
+        self.first.provider.forces_calls()
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         self.ask(|candidate| async move { candidate.provider.capabilities().await }).await
     }

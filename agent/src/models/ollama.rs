@@ -28,8 +28,8 @@ use self::ndjson::NdjsonDecoder;
 use self::probe::ReportedModel;
 use super::address::{is_loopback, without_credentials};
 use super::{
-    ChatMessage, ChatRequest, ChatRole, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolStyle,
-    ToolStyleSetting,
+    ChatMessage, ChatRequest, ChatRole, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, Sampling,
+    ToolStyle, ToolStyleSetting,
 };
 use crate::error::{AgentError, Result};
 
@@ -144,6 +144,7 @@ impl OllamaModel {
         if let Some(max_output_tokens) = request.max_output_tokens {
             options = options.num_predict(i32::try_from(max_output_tokens).unwrap_or(i32::MAX));
         }
+        options = with_sampling(options, request.sampling);
         let tools: Result<Vec<ToolInfo>, serde_json::Error> = request
             .tools
             .iter()
@@ -198,6 +199,10 @@ impl ModelProvider for OllamaModel {
         &self.model
     }
 
+    fn is_self_hosted(&self) -> bool {
+        true
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         self.capabilities.get_or_try_init(|| self.probe()).await.cloned()
     }
@@ -231,6 +236,30 @@ impl ModelProvider for OllamaModel {
         };
         Ok(stream.boxed())
     }
+}
+
+/// Sets what a request says about how tokens are chosen.
+fn with_sampling(mut options: ModelOptions, sampling: Sampling) -> ModelOptions {
+    let Sampling { temperature, top_p, seed, stop, presence_penalty, frequency_penalty } = sampling;
+    if let Some(temperature) = temperature {
+        options = options.temperature(temperature as f32);
+    }
+    if let Some(top_p) = top_p {
+        options = options.top_p(top_p as f32);
+    }
+    if let Some(seed) = seed {
+        // Ollama's seeds are smaller; one that is too large still names one of its own.
+        options = options.seed((seed % i64::from(i32::MAX)) as i32);
+    }
+    if !stop.is_empty() {
+        options = options.stop(stop);
+    }
+    for (name, penalty) in [("presence_penalty", presence_penalty), ("frequency_penalty", frequency_penalty)] {
+        if let Some(penalty) = penalty {
+            options = options.extra(name, json!(penalty));
+        }
+    }
+    options
 }
 
 /// The body of `/api/chat`. `ollama-rs` keeps `stream` to itself and its messages have no tool name.

@@ -70,6 +70,14 @@ impl ModelProvider for RecordingModel {
         self.inner.model_id()
     }
 
+    fn is_self_hosted(&self) -> bool {
+        self.inner.is_self_hosted()
+    }
+
+    fn forces_calls(&self) -> bool {
+        self.inner.forces_calls()
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         let capabilities = self.inner.capabilities().await?;
         let header = Header { model: self.model_id().to_owned(), capabilities: capabilities.clone() };

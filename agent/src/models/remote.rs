@@ -205,6 +205,10 @@ impl ModelProvider for RemoteModel {
         &self.settings.model
     }
 
+    fn forces_calls(&self) -> bool {
+        true
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         self.capabilities.get_or_try_init(|| self.probe()).await.cloned()
     }

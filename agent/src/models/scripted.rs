@@ -213,6 +213,11 @@ impl ModelProvider for ScriptedModel {
         &self.script.model
     }
 
+    fn forces_calls(&self) -> bool {
+        // A script says itself what is called.
+        true
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         let host = "the script".to_owned();
         match self.script.unavailable {

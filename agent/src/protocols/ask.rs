@@ -13,15 +13,13 @@ use serde_json::{Value, json};
 use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of};
 use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent};
-use crate::request::AskRequest;
+use crate::request::{AskRequest, MAX_QUESTION_BYTES};
 
 pub use trace::decode_trace;
 pub(crate) use trace::encode_trace;
 
 /// A session's id is a name, not a document.
 const MAX_SESSION_ID_BYTES: usize = 256;
-/// A question longer than this is a document.
-const MAX_QUESTION_BYTES: usize = 32 * 1024;
 
 /// Reads the body of a request: `{question, database?, include_thinking?, session_id?}`. Fields it does not know are
 /// ignored.

@@ -11,7 +11,8 @@ use super::responses::{
 };
 use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
-use crate::models::{ChatRole, TokenUsage, ToolChoice, ToolSpec};
+use crate::models::{ChatRole, Sampling, TokenUsage, ToolChoice, ToolSpec};
+use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 
 /// What the request asks for.
@@ -37,6 +38,12 @@ pub struct ChatCompletionRequest {
     pub include_thinking: bool,
     /// Tokens of one turn.
     pub max_output_tokens: Option<u32>,
+    /// How the model chooses tokens.
+    pub sampling: Sampling,
+    /// Whether only the first call of a reply is made.
+    pub one_call_a_turn: bool,
+    /// Fields that are unknown and ignored.
+    pub ignored: Vec<String>,
     /// Fields that the completion repeats.
     pub echo: Value,
 }
@@ -51,6 +58,8 @@ impl ChatCompletionRequest {
             tool_choice: self.tool_choice,
             answer_schema: self.answer_schema,
             max_output_tokens: self.max_output_tokens,
+            sampling: self.sampling,
+            one_call_a_turn: self.one_call_a_turn,
             echo: self.echo,
             ..RunRequest::new(protocol, Vec::new())
         };
@@ -82,14 +91,12 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
             return Err(BadRequest::invalid("messages", format!("`messages` must be a list, not {}", kind_of(other))));
         }
     };
+    let ignored = check_fields(fields, OpenAiRequest::Chat)?;
     let mut items = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         read_message(message, &format!("messages[{index}]"), &mut items)?;
     }
     ksadk::attach(fields, &mut items)?;
-    if fields.get("n").and_then(Value::as_u64).is_some_and(|n| n > 1) {
-        return Err(BadRequest::invalid("n", "`n` must be 1: a question has one answer here"));
-    }
     let max_output_tokens = match positive(fields, "max_completion_tokens")? {
         Some(tokens) => Some(tokens),
         None => positive(fields, "max_tokens")?,
@@ -98,16 +105,21 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     let effort = fields.get("reasoning_effort").and_then(Value::as_str);
     let option = fields.get("model_options").is_some_and(|options| options["thinking"] == json!(true));
     let model = text(fields, "model")?;
+    let tools = tools_of(fields, "parameters", |tool| tool.get("function"))?;
+    let tool_choice = tool_choice(fields.get("tool_choice"), &tools)?;
     Ok(ChatCompletionRequest {
         items,
         stream: flag(fields, "stream", false)?,
         include_usage,
         session_id: text(fields, "session_id")?.filter(|id| !id.is_empty()),
-        tools: allowed_tools(tools_of(fields, "parameters", |tool| tool.get("function"))?, fields.get("tool_choice")),
-        tool_choice: tool_choice(fields.get("tool_choice"))?,
+        tools: allowed_tools(tools, fields.get("tool_choice")),
+        tool_choice,
         answer_schema: answer_schema(fields.get("response_format").unwrap_or(&Value::Null), "response_format")?,
         include_thinking: option || effort.is_some_and(|effort| effort != "none"),
         max_output_tokens,
+        sampling: sampling_of(fields, OpenAiRequest::Chat),
+        one_call_a_turn: call_limits(fields).1,
+        ignored,
         echo: json!({ "model": model, "metadata": metadata_of(fields)? }),
         model,
     })

@@ -66,6 +66,16 @@ pub(crate) struct Totals {
     pub(crate) cost: Option<f64>,
     /// Whether the model has said anything.
     pub(crate) has_reply: bool,
+    /// How long the longest wait for the first token of a reply was.
+    pub(crate) first_token: Option<Duration>,
+}
+
+impl Totals {
+    /// Notes that the model says something: the first of it where `asked` says when it was asked.
+    pub(crate) fn hear(&mut self, asked: Option<Instant>) {
+        self.has_reply = true;
+        self.first_token = self.first_token.max(asked.map(|asked| asked.elapsed()));
+    }
 }
 
 impl RunHandle {
@@ -202,6 +212,11 @@ impl RunHandle {
         Poll::Pending
     }
 
+    /// Returns how many events there are.
+    pub(crate) fn events(&self) -> usize {
+        self.state.lock().log.len()
+    }
+
     /// Returns the record of the run as of now.
     pub(crate) fn snapshot(&self, started: Instant) -> RunRecord {
         self.state.lock().record(&[], started)
@@ -239,7 +254,8 @@ impl RunState {
             trace_json: encode_trace(self.log.iter().chain(last)),
             ..self.record.clone()
         };
-        if !record.retained {
+        // Kept of every run while it runs, so that it can be ended by the next process.
+        if !record.retained && !last.is_empty() {
             return record;
         }
         let events: Vec<&RunEvent> = self.log.iter().chain(last).collect();

@@ -1,6 +1,7 @@
 //! The exchange with the model, turn by turn: its text, its calls, and their results.
 
 mod calls;
+mod request;
 mod resume;
 mod speech;
 
@@ -16,22 +17,24 @@ use self::calls::WaitingToolCall;
 use self::speech::{ItemIds, Speech};
 use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
-use crate::budget::{AllowedReply, Exhausted, ToolBudget};
+use crate::budget::{Exhausted, ToolBudget};
 use crate::error::AgentError;
 use crate::event::{ContextTokens, EventKind, ResultTicket, RunErrorCode, TextPhase, WantedCall};
 use crate::history::{ChatHistory, Compaction};
 use crate::models::actions::{ToolCalling, TurnRequest};
 use crate::models::{
-    ChatMessage, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, TokenUsage, ToolChoice, ToolSpec,
-    ToolStyle,
+    ChatMessage, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, Sampling, TokenUsage, ToolChoice,
+    ToolSpec, ToolStyle,
 };
 use crate::prompt::{PromptParts, QuestionContext, find_context, first_turn};
 use crate::request::RunRequest;
 use crate::tokens::{estimate_tokens, take_tokens};
 use crate::tools::{self, ToolContext};
 
-/// How often a run in progress is stored, so that a crash loses little of its trace.
-const STORE_EVERY: Duration = Duration::from_secs(5);
+/// How often a run in progress is stored, so that a crash loses little of it.
+const STORE_EVERY: Duration = Duration::from_secs(1);
+/// The share of a run's time that may go into that: one part in so many.
+const STORE_SHARE: u32 = 20;
 /// Tokens of the prompt and of a tool's text that a small model can use.
 const SMALL_PROMPT_TOKENS: usize = 900;
 const SMALL_TOOL_RESULT_TOKENS: usize = 600;
@@ -85,7 +88,9 @@ pub(super) struct Turns<'a> {
     sql_used: Option<String>,
     /// Of the latest query that succeeded.
     answer_ticket: Option<ResultTicket>,
-    stored_at: Instant,
+    /// When the run is stored again, and the events that it had when it was stored last.
+    store_at: Instant,
+    stored_events: usize,
 }
 
 /// The reply of one turn.
@@ -101,6 +106,9 @@ impl<'a> Turns<'a> {
     pub(super) async fn begin(task: &'a RunTask, capabilities: ModelCapabilities) -> Self {
         let model = ToolCalling::new(Arc::clone(&task.model.provider), capabilities.clone());
         let mut specs = tools::specs(capabilities.small, task.writer.is_some(), task.config.default_tool_rows);
+        for spec in &mut specs {
+            spec.name = calls::model_name(&spec.name, &task.request.client_tools);
+        }
         specs.extend(task.request.client_tools.iter().cloned());
         let tool_tokens = match capabilities.tool_style {
             ToolStyle::Native => estimate_tokens(&json!(specs).to_string()) + NATIVE_TOOLS_TOKENS,
@@ -133,7 +141,7 @@ impl<'a> Turns<'a> {
             context,
             conversation,
             later,
-            budget: ToolBudget::new(task.config.max_tool_calls),
+            budget: ToolBudget::new(task.request.max_tool_calls.unwrap_or(u32::MAX).min(task.config.max_tool_calls)),
             ids: ItemIds::of_run(task.started_event.run_id),
             iteration: 0,
             structured,
@@ -143,7 +151,8 @@ impl<'a> Turns<'a> {
             kql_used: None,
             sql_used: None,
             answer_ticket: None,
-            stored_at: Instant::now(),
+            store_at: Instant::now() + STORE_EVERY,
+            stored_events: 1,
         }
     }
 
@@ -152,7 +161,10 @@ impl<'a> Turns<'a> {
         self.conversation.extend(std::mem::take(&mut self.later));
         loop {
             self.compact().await;
-            let reply = self.turn().await?;
+            let mut reply = self.turn().await?;
+            if self.task.request.one_call_a_turn {
+                reply.calls.truncate(1);
+            }
             if reply.calls.is_empty() {
                 if self.finish(reply)? {
                     return Ok(End::Answered);
@@ -181,17 +193,28 @@ impl<'a> Turns<'a> {
         };
         let request = self.turn_request(messages);
         let max_output_tokens = self.max_reply_tokens();
+        let mut asked = Some(Instant::now());
         let pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
         let mut pieces = pieces.ready_chunks(PIECES_AT_ONCE);
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();
-        while let Some(some) = pieces.next().await {
-            self.task.handle.update_totals(|totals| totals.has_reply = true);
+        loop {
+            let some = match tokio::time::timeout_at(self.store_at.into(), pieces.next()).await {
+                Ok(Some(some)) => some,
+                Ok(None) => break,
+                // What was said so far is stored while the model is silent.
+                Err(_) => {
+                    self.store_now_and_then().await;
+                    continue;
+                }
+            };
+            self.task.handle.update_totals(|totals| totals.hear(asked.take()));
             let is_full = some.len() == PIECES_AT_ONCE;
             let mut heard = Vec::with_capacity(some.len());
             let end = some.into_iter().find_map(|piece| self.hear(piece, &mut speech, &mut calls, &mut heard));
             let Some(end) = end else {
                 self.task.handle.emit_all(heard);
+                self.store_now_and_then().await;
                 if is_full {
                     // A model that is faster than its readers must let them, and other runs, proceed.
                     tokio::task::yield_now().await;
@@ -200,7 +223,7 @@ impl<'a> Turns<'a> {
             };
             let ended = end.map(|(usage, reason)| {
                 let cut = reason == DoneReason::Length;
-                if cut && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
+                if cut && !self.marks_cuts() && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
                     speech.say_more(ANSWER_CUT.to_owned(), &mut self.ids, |kind| heard.push(kind));
                 }
                 let phase = if calls.is_empty() { TextPhase::FinalAnswer } else { TextPhase::Commentary };
@@ -261,42 +284,6 @@ impl<'a> Turns<'a> {
         if self.task.request.returns_messages { calls.iter().map(wanted).collect() } else { Vec::new() }
     }
 
-    fn turn_request(&self, messages: Vec<ChatMessage>) -> TurnRequest {
-        let offer = self.budget.offer();
-        let request = &self.task.request;
-        let first = self.iteration == 1 && request.resume.is_empty();
-        let tool_choice = if first { request.tool_choice.clone() } else { ToolChoice::Auto };
-        let silent = self.repairing || request.tool_choice == ToolChoice::None;
-        TurnRequest {
-            messages,
-            tools: if silent { Vec::new() } else { self.offered_tools(offer) },
-            known_tools: self.specs.clone(),
-            may_answer: offer != AllowedReply::CallOnly
-                || !request.history.is_empty()
-                || !request.client_tools.is_empty(),
-            think: self.capabilities.thinking.then_some(request.include_thinking),
-            max_output_tokens: Some(self.asked_reply_tokens()),
-            answer_schema: self
-                .structured
-                .as_ref()
-                .filter(|_| self.repairing)
-                .map(|structured| structured.schema().clone()),
-            tool_choice,
-        }
-    }
-
-    /// Returns the tokens requested for a reply.
-    fn asked_reply_tokens(&self) -> u32 {
-        let limit = max_output_tokens(self.capabilities.small);
-        self.task.request.max_output_tokens.map_or(limit, |asked| asked.min(limit))
-    }
-
-    /// Returns the tokens that a reply can take: fewer where the model's own limit is lower.
-    fn max_reply_tokens(&self) -> u32 {
-        let asked = self.asked_reply_tokens();
-        self.task.model.max_output_tokens.map_or(asked, |limit| limit.min(asked))
-    }
-
     /// Adds to what the run has used. Returns the cost of this turn, where prices are set.
     fn count(&self, usage: TokenUsage) -> Option<f64> {
         let cost = self.task.model.price.as_ref().map(|price| price.cost(&usage));
@@ -311,21 +298,12 @@ impl<'a> Turns<'a> {
         cost
     }
 
-    /// Returns the tools offered in this turn. A small model that has rows may query again, but not explore tables.
-    fn offered_tools(&self, offer: AllowedReply) -> Vec<ToolSpec> {
-        match offer {
-            AllowedReply::AnswerOnly => Vec::new(),
-            AllowedReply::CallOrAnswer if self.capabilities.small && self.budget.has_succeeded(tools::RUN_SQL) => {
-                self.specs.iter().filter(|spec| spec.name == tools::RUN_SQL).cloned().collect()
-            }
-            AllowedReply::CallOnly | AllowedReply::CallOrAnswer => self.specs.clone(),
-        }
-    }
-
     /// Returns whether the reply ends the run; otherwise the model is asked to correct it.
     fn finish(&mut self, reply: ModelReply) -> Result<bool, FailureCause> {
         let cut = reply.reason == DoneReason::Length;
-        if reply.item_id.is_none() && self.said.is_none() && reply.text.trim().is_empty() {
+        // Its client is told by a field, and gets what there is.
+        let is_cut_as_asked = cut && self.marks_cuts();
+        if !is_cut_as_asked && reply.item_id.is_none() && self.said.is_none() && reply.text.trim().is_empty() {
             let message = match reply.reason {
                 DoneReason::Stop => "the model gave no answer; ask again, or use another model",
                 DoneReason::Length => {
@@ -335,15 +313,9 @@ impl<'a> Turns<'a> {
             return Err(FailureCause::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
         }
         if let Some(structured) = &self.structured {
-            match structured.check(&reply.text) {
-                Ok(text) => {
-                    let mut speech = Speech::new(false);
-                    let mut said = Vec::new();
-                    speech.say_more(text, &mut self.ids, |kind| said.push(kind));
-                    let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| said.push(kind));
-                    self.task.handle.emit_all(said);
-                    self.said = item_id.map(|item_id| (item_id, text));
-                }
+            let checked = if is_cut_as_asked { Ok(reply.text.clone()) } else { structured.check(&reply.text) };
+            match checked {
+                Ok(text) => self.say_structured(text),
                 Err(problem) if !self.repairing => {
                     self.repairing = true;
                     self.conversation.push_assistant(reply.text, Vec::new());
@@ -380,6 +352,21 @@ impl<'a> Turns<'a> {
             ticket,
         });
         Ok(true)
+    }
+
+    /// Says an answer that was held back until it was checked.
+    fn say_structured(&mut self, text: String) {
+        let mut speech = Speech::new(false);
+        let mut said = Vec::new();
+        speech.say_more(text, &mut self.ids, |kind| said.push(kind));
+        let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| said.push(kind));
+        self.task.handle.emit_all(said);
+        self.said = item_id.map(|item_id| (item_id, text));
+    }
+
+    /// Whether the protocol has a field for an answer that was cut.
+    fn marks_cuts(&self) -> bool {
+        self.task.request.protocol.has_cut_mark()
     }
 
     /// Summarises earlier messages once they fill the model's context.
@@ -423,11 +410,13 @@ impl<'a> Turns<'a> {
             ],
             tools: Vec::new(),
             known_tools: Vec::new(),
+            client_tools: Vec::new(),
             may_answer: true,
             think: self.capabilities.thinking.then_some(false),
             max_output_tokens: Some(max_output_tokens(true)),
             answer_schema: None,
             tool_choice: ToolChoice::Auto,
+            sampling: Sampling::default(),
         };
         let mut summary = String::new();
         let mut tokens = TokenUsage::default();
@@ -493,15 +482,27 @@ impl<'a> Turns<'a> {
         FailureCause::new(RunStatus::BudgetExceeded, RunErrorCode::ToolLoop, message, detail_code)
     }
 
+    /// Stores the run as it is, unless that was done a moment ago.
     async fn store_now_and_then(&mut self) {
-        if self.stored_at.elapsed() < STORE_EVERY {
+        if self.store_at > Instant::now() {
             return;
         }
-        self.stored_at = Instant::now();
+        match self.task.handle.events() > self.stored_events {
+            true => self.store().await,
+            false => self.store_at = Instant::now() + STORE_EVERY,
+        }
+    }
+
+    /// Stores the run as it is.
+    async fn store(&mut self) {
+        let begun = Instant::now();
+        self.stored_events = self.task.handle.events();
         let record = self.task.handle.snapshot(self.task.started);
         if let Err(error) = self.task.catalog.runs().update(&record).await {
             tracing::warn!(run_id = %record.run_id, code = error.code(), %error, "the run's trace could not be stored");
         }
+        let stored = Instant::now();
+        self.store_at = stored + STORE_EVERY.max(STORE_SHARE * (stored - begun));
     }
 }
 

@@ -27,6 +27,7 @@ use super::local_model::LocalModel;
 use super::output;
 use super::output::rows::table;
 use super::output::terminal::Terminal;
+use super::program::program_path;
 use super::progress::Bars;
 use super::target::ServerAddress;
 use super::tls::ClientTlsArgs;
@@ -121,7 +122,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
 
 /// Says what to type now: where the program and the folder are, and at which address a server would be.
 fn what_next(data: &Path) -> Result<(), CliError> {
-    let program = std::env::current_exe().map_or_else(|_| "querent".to_owned(), |path| path.display().to_string());
+    let program = program_path().map_or_else(|_| "querent".to_owned(), |path| path.display().to_string());
     let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned()).display().to_string();
     let quoted = |text: &str| match text.chars().all(|char| char.is_alphanumeric() || "/._-".contains(char)) {
         true => text.to_owned(),

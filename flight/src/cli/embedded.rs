@@ -82,7 +82,9 @@ impl EmbeddedEngine {
         let models = self.config.settings.models().await?;
         // Nobody could fetch the rows: they end with this process.
         let settings = AgentConfig { result_bytes: 0, ..self.config.settings.agent_config() };
-        Ok(Agent::new(self.engine.clone(), Arc::clone(&models.default_entry().provider), settings))
+        let agent = Agent::new(self.engine.clone(), Arc::clone(&models.default_entry().provider), settings);
+        agent.end_interrupted_runs().await?;
+        Ok(agent)
     }
 
     /// Stops background work and closes the folder.

@@ -1,7 +1,6 @@
 //! Errors of the command line and their exit codes.
 
 use std::io;
-use std::process::ExitCode;
 
 use querent_catalog::CatalogError;
 use querent_engine::EngineError;
@@ -42,13 +41,13 @@ impl CliError {
     }
 
     /// Returns the process's exit code.
-    pub(super) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
             CliError::OutputClosed => 0,
             CliError::Failed { .. } => 1,
             CliError::Usage(_) | CliError::Config(_) => 2,
             CliError::Unavailable(_) => 3,
-        })
+        }
     }
 
     /// Returns the stable code, where there is one.

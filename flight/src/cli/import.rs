@@ -290,7 +290,7 @@ impl ImportOptions {
 }
 
 /// Returns a table's name, made of the last part of a source that is not a pattern, in characters that SQL need not quote.
-pub(super) fn table_name(source: &str) -> Option<String> {
+pub fn table_name(source: &str) -> Option<String> {
     let part = Path::new(source)
         .components()
         .rev()

@@ -86,6 +86,7 @@ impl Settings {
     pub fn agent_config(&self) -> AgentConfig {
         AgentConfig {
             run_timeout: self.agent.run_timeout.0,
+            slow_run_timeout: self.agent.slow_run_timeout.0,
             max_tool_calls: self.agent.max_tool_calls,
             default_tool_rows: self.agent.default_tool_rows,
             prompt_tokens: self.agent.prompt_tokens,

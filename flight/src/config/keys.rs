@@ -87,6 +87,12 @@ pub const KEYS: &[SettingKey] = &[
     key("agent.model", &["QUERENT_AGENT_MODEL", "KYMA_AGENT_MODEL"], SettingKind::Text, "the language model"),
     key("agent.models", &[], SettingKind::Tables, "[[agent.models]]: models to choose from, the first by default"),
     key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], SettingKind::Text, "wall clock of one run"),
+    key(
+        "agent.slow_run_timeout",
+        &["QUERENT_AGENT_SLOW_RUN_TIMEOUT"],
+        SettingKind::Text,
+        "what it grows to where a model of one's own is slow",
+    ),
     key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], SettingKind::Number, "tool calls of one run"),
     key(
         "agent.default_tool_rows",

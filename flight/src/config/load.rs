@@ -151,6 +151,7 @@ impl Config {
         let mut config = Self { settings, warnings, origins };
         config.check()?;
         config.choose_model()?;
+        config.keep_run_timeout();
         Ok(config)
     }
 
@@ -194,6 +195,14 @@ impl Config {
         let names: Vec<&str> = agent.models.iter().map(|entry| entry.name.as_str()).collect();
         let detail = format!("`{name}` is not in agent.models; there are {}", names.join(", "));
         Err(ConfigError::Invalid { key: "agent.model".to_owned(), origin, detail })
+    }
+
+    /// Lets a run take as long as somebody said, and no longer.
+    fn keep_run_timeout(&mut self) {
+        let is_said = |path: &str| self.origin(path) != Origin::Default;
+        if is_said("agent.run_timeout") && !is_said("agent.slow_run_timeout") {
+            self.settings.agent.slow_run_timeout = self.settings.agent.run_timeout;
+        }
     }
 
     fn check(&self) -> Result<(), ConfigError> {

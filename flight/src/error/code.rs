@@ -121,6 +121,7 @@ error_codes! {
     InvalidStructuredOutput "invalid_structured_output",
     Cancelled "cancelled",
     ClientGone "client_gone",
+    ServerRestarted "server_restarted",
     // Of a tool, in its result.
     InvalidArguments "invalid_arguments",
     UnknownTool "unknown_tool",
@@ -136,6 +137,7 @@ error_codes! {
     ResponseInProgress "response_in_progress",
     SessionConflict "session_conflict",
     InvocationConflict "invocation_conflict",
+    IdempotencyConflict "idempotency_conflict",
     ActionNotSupported "action_not_supported",
     StateTooLarge "state_too_large",
     TooManyExternalUsers "too_many_external_users",
@@ -261,6 +263,7 @@ impl ErrorCode {
             | ErrorCode::ResponseInProgress
             | ErrorCode::SessionConflict
             | ErrorCode::InvocationConflict
+            | ErrorCode::IdempotencyConflict
             | ErrorCode::TicketUsed => StatusCode::CONFLICT,
             ErrorCode::ReaderIdle | ErrorCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             ErrorCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -298,6 +301,7 @@ impl ErrorCode {
             | ErrorCode::StoreUnavailable
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited
+            | ErrorCode::ServerRestarted
             | ErrorCode::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::RunTimeout | ErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
         }
@@ -310,6 +314,7 @@ impl ErrorCode {
             ErrorCode::AlreadyExists
             | ErrorCode::ItemExists
             | ErrorCode::SessionConflict
+            | ErrorCode::IdempotencyConflict
             | ErrorCode::InvocationConflict => Code::AlreadyExists,
             ErrorCode::Cancelled | ErrorCode::ClientGone => Code::Cancelled,
             ErrorCode::WallClockExceeded
@@ -422,6 +427,7 @@ impl ErrorCode {
             | ErrorCode::StoreUnavailable
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited
+            | ErrorCode::ServerRestarted
             | ErrorCode::ShuttingDown => Code::Unavailable,
             ErrorCode::Unsupported
             | ErrorCode::ActionNotSupported
@@ -441,6 +447,7 @@ impl ErrorCode {
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited
             | ErrorCode::TooManyRequests
+            | ErrorCode::ServerRestarted
             | ErrorCode::ShuttingDown => Some(Duration::from_secs(1)),
             ErrorCode::TableNotFound
             | ErrorCode::DatabaseNotFound
@@ -529,6 +536,7 @@ impl ErrorCode {
             | ErrorCode::ResponseInProgress
             | ErrorCode::SessionConflict
             | ErrorCode::InvocationConflict
+            | ErrorCode::IdempotencyConflict
             | ErrorCode::ActionNotSupported
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
@@ -574,27 +582,4 @@ impl Serialize for ErrorCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_lead_back_to_their_code() {
-        for code in ErrorCode::ALL {
-            assert_eq!(ErrorCode::from_name(code.as_str()), Some(*code), "{code}");
-        }
-    }
-
-    #[test]
-    fn a_status_that_asks_to_come_back_says_when() {
-        for code in ErrorCode::ALL {
-            let status = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&code.http_status());
-            assert_eq!(code.retry_after().is_some(), status, "{code}");
-        }
-    }
-
-    #[test]
-    fn a_provider_that_refuses_us_is_not_a_bug_of_ours() {
-        assert_eq!(ErrorCode::ModelAuth.http_status(), StatusCode::BAD_GATEWAY);
-        assert_eq!(ErrorCode::ModelRateLimited.http_status(), StatusCode::SERVICE_UNAVAILABLE);
-    }
-}
+mod tests;

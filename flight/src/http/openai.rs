@@ -1,7 +1,8 @@
-//! OpenAI's surface: Responses, Chat Completions, conversations, files and models.
+//! OpenAI's surface: Responses, Chat Completions, conversations, files, embeddings and models.
 
 pub(super) mod chat;
 pub(super) mod conversations;
+pub(super) mod embeddings;
 pub(super) mod error;
 pub(super) mod fields;
 pub(super) mod files;

@@ -281,6 +281,7 @@ fn components() -> Components {
         ErrorSchema::Object,
         ErrorSchema::Flat,
         ErrorSchema::OpenAi,
+        ErrorSchema::Anthropic,
         ErrorSchema::Detail,
         ErrorSchema::Kusto,
         ErrorSchema::JsonRpc,
@@ -319,6 +320,7 @@ fn error_schema(errors: ErrorSchema) -> Object {
             Field::text("type", "the kind of error"),
             Field::new("param", FieldKind::TextOrNull, "the parameter that is to blame"),
         ]),
+        ErrorSchema::Anthropic => object(&[MESSAGE, Field::text("type", "the kind of error").required()]),
         ErrorSchema::Kusto => object(&[
             CODE,
             MESSAGE,

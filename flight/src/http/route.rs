@@ -116,6 +116,7 @@ pub(super) enum ErrorSchema {
     Object,
     Flat,
     OpenAi,
+    Anthropic,
     /// `{"detail": ...}`.
     Detail,
     Kusto,
@@ -197,6 +198,7 @@ impl ErrorSchema {
             Self::Object => "Error",
             Self::Flat => "AgentError",
             Self::OpenAi => "OpenAiError",
+            Self::Anthropic => "AnthropicError",
             Self::Detail => "HolmesError",
             Self::Kusto => "KustoError",
             Self::JsonRpc => "McpError",

@@ -5,6 +5,7 @@
 mod cube;
 mod holmes;
 mod ksadk;
+mod messages;
 mod native;
 mod openai;
 
@@ -17,12 +18,13 @@ use crate::http::route::Surface;
 use crate::state::AppState;
 
 /// All surfaces, in the order of the reference.
-const SURFACES: [Surface; 11] = [
+const SURFACES: [Surface; 12] = [
     native::SERVER,
     native::QUERY,
     native::CATALOG,
     native::AGENT,
     openai::OPENAI,
+    messages::ANTHROPIC,
     ksadk::KSADK,
     ksadk::ADK,
     cube::CUBE,

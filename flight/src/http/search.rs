@@ -45,7 +45,7 @@ pub(super) async fn search(
 }
 
 /// What was found, as JSON, for the server and the command line; with why meaning is missing, where it is.
-pub(crate) fn found_json(hits: &[SearchHit], missing: Option<&MissingMeaning>) -> Value {
+pub fn found_json(hits: &[SearchHit], missing: Option<&MissingMeaning>) -> Value {
     let mut found = json!({ "hits": hits.iter().map(hit_json).collect::<Vec<_>>() });
     if let Some(missing) = missing {
         found[MISSING_MEANING] =

@@ -167,7 +167,7 @@ async fn a_whole_answer_tells_what_waits() {
     let mut body = may_write("keep");
     body["stream"] = json!(false);
     let paused = server.post(CHAT, &body, None).await.json();
-    assert_eq!(paused["analysis"], Value::Null);
+    assert_eq!(paused["analysis"], "");
     assert_eq!(paused["pending_approvals"][0]["tool_name"], "create_table_as");
     let mut resume = resumed(&paused, true);
     resume["stream"] = json!(false);

@@ -103,7 +103,7 @@ const FLOORS: &[Floors] = &[
         floors: &[
             &["connection", "folder_import", "formats", "metrics", "shutdown"],
             &["drain", "error"],
-            &["admission", "config", "query_limits", "result_types"],
+            &["admission", "config", "idempotent_answers", "query_limits", "result_types"],
             &["auth", "logs", "mcp", "tls"],
             &["state"],
             &["guard"],

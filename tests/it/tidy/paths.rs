@@ -6,7 +6,8 @@ use std::path::Path;
 use super::{files_in, pages, read, root, shown};
 
 /// The top folders of the repository in which paths are looked for.
-const FOLDERS: [&str; 9] = ["catalog", "engine", "agent", "flight", "benches", "tests", "docs", "scripts", "fuzz"];
+const FOLDERS: [&str; 11] =
+    ["catalog", "engine", "agent", "flight", "python", "benches", "tests", "docs", "scripts", "deploy", "fuzz"];
 /// Endings by which a word without a folder is a file.
 const ENDINGS: [&str; 2] = [".rs", ".slt"];
 /// Folders that are made by running something and are not in the repository.

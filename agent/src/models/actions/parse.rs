@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::schema::{ACTION_FIELD, ANSWER_ACTION, ANSWER_FIELD};
-use super::{ContentReader, not_an_action};
+use super::{ContentReader, not_an_action, object_in};
 use crate::error::Result;
 use crate::models::{DoneReason, ModelEvent, ModelToolCall};
 
@@ -155,15 +155,6 @@ impl ContentReader for ActionParser {
         }
         let arguments = Value::Object(arguments);
         Ok(vec![ModelEvent::ToolCall(ModelToolCall { id: None, name: action, arguments })])
-    }
-}
-
-/// Returns the text between the outermost braces: a server that enforces a schema only by instructions lets fences
-/// through.
-fn object_in(content: &str) -> &str {
-    match (content.find('{'), content.rfind('}')) {
-        (Some(start), Some(end)) if start < end => &content[start..=end],
-        _ => content,
     }
 }
 

@@ -52,7 +52,7 @@ fn action_object(action: &str, arguments: impl IntoIterator<Item = (String, Valu
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-fn required_arguments(tool: &ToolSpec) -> Vec<(String, Value)> {
+pub(super) fn required_arguments(tool: &ToolSpec) -> Vec<(String, Value)> {
     let properties = &tool.parameters["properties"];
     let required = tool.parameters["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     required

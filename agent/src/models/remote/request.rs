@@ -31,7 +31,7 @@ pub(super) struct GenaiRequest {
 
 impl GenaiRequest {
     pub(super) fn new(request: ChatRequest, settings: &RemoteSettings, memory: &ThoughtMemory) -> Self {
-        let ChatRequest { messages, tools, format, think, max_output_tokens, tool_choice } = request;
+        let ChatRequest { messages, tools, format, think, max_output_tokens, tool_choice, sampling } = request;
         let mut conversation =
             ProviderChat { memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
         for message in messages {
@@ -41,6 +41,10 @@ impl GenaiRequest {
         let is_free = tools.is_empty() || matches!(tool_choice, ToolChoice::Auto | ToolChoice::None);
         let mut options = ChatOptions::default().with_capture_usage(true);
         options.max_tokens = max_output_tokens;
+        options.temperature = sampling.temperature;
+        options.top_p = sampling.top_p;
+        options.seed = sampling.seed.and_then(|seed| u64::try_from(seed).ok());
+        options.stop_sequences = sampling.stop;
         options.tool_choice = if tools.is_empty() { None } else { choice(tool_choice) };
         options.response_format = format.map(|schema| JsonSpec::new(SCHEMA_NAME, schema).into());
         match settings.kind {

@@ -89,7 +89,8 @@ impl HolmesRenderer {
     pub fn whole(&self) -> Value {
         let approvals = self.pending_approvals();
         json!({
-            "analysis": self.analysis,
+            // A text, also where the run only waits.
+            "analysis": self.analysis.as_deref().unwrap_or_default(),
             "conversation_history": self.conversation,
             "tool_calls": self.tool_calls,
             "follow_up_actions": self.follow_ups,

@@ -237,7 +237,13 @@ fn parse_block(block: &Value, at: &str) -> Result<Option<InputContent>, BadReque
         "file" => parse_file(&block["file"], at)?,
         "input_file" => parse_file(block, at)?,
         "refusal" => block["refusal"].as_str().map(|text| InputContent::Text(text.to_owned())),
-        _ => block["text"].as_str().map(|text| InputContent::Text(text.to_owned())),
+        "" | "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text" => {
+            block["text"].as_str().map(|text| InputContent::Text(text.to_owned()))
+        }
+        other => {
+            let message = format!("a part `{other}` of `{at}` is not supported; send text, an image or a file");
+            return Err(BadRequest::invalid(&format!("{at}.content"), message));
+        }
     })
 }
 

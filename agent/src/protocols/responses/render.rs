@@ -29,6 +29,8 @@ pub struct ResponsesRenderer {
     output: Vec<Value>,
     sequence: u64,
     failure: Option<(RunErrorCode, String)>,
+    /// Whether the answer reached the output limit.
+    cut: bool,
     /// The client's label for this server's tools.
     server_label: String,
 }
@@ -54,6 +56,7 @@ impl ResponsesRenderer {
             output: Vec::new(),
             sequence: 0,
             failure: None,
+            cut: false,
             server_label: SERVER_LABEL.to_owned(),
         }
     }
@@ -308,6 +311,17 @@ impl ResponsesRenderer {
                 self.set("incomplete_details", json!({ "reason": "approval_required" }));
                 ("response.incomplete", "incomplete")
             }
+            RunOutcome::Success if self.cut => {
+                self.set("incomplete_details", json!({ "reason": "max_output_tokens" }));
+                if let Some(message) = self.output.iter_mut().rfind(|item| item["type"] == "message") {
+                    message["status"] = json!("incomplete");
+                }
+                match self.dialect {
+                    ResponsesDialect::OpenAi => ("response.incomplete", "incomplete"),
+                    // Its clients take an incomplete response for one that waits for approval.
+                    ResponsesDialect::KsAdk => ("response.completed", "completed"),
+                }
+            }
             RunOutcome::Success | RunOutcome::Paused => ("response.completed", "completed"),
             RunOutcome::Cancelled => ("response.incomplete", "cancelled"),
             RunOutcome::Error | RunOutcome::BudgetExceeded => {
@@ -372,6 +386,10 @@ impl Renderer for ResponsesRenderer {
                 "response.compaction.completed",
                 json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary }),
             ),
+            EventKind::AnswerFinal { cut, .. } => {
+                self.cut = *cut;
+                Vec::new()
+            }
             EventKind::RunError { code, message, .. } => {
                 self.failure = Some((*code, message.clone()));
                 Vec::new()
@@ -384,7 +402,6 @@ impl Renderer for ResponsesRenderer {
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
             | EventKind::Conversation { .. }
-            | EventKind::AnswerFinal { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }
     }

@@ -1,13 +1,15 @@
-//! Parses and checks a request of `POST /v1/responses`. Unknown fields are ignored.
+//! Parses and checks a request of `POST /v1/responses`. Unknown fields are ignored, and named in the answer.
 
 use serde_json::{Map, Value, json};
 
 use super::BadRequest;
 use super::items::{InputItem, listed_item, parse_items};
-use crate::models::{ToolChoice, ToolSpec};
+use crate::models::{Sampling, ToolChoice, ToolSpec};
 use crate::protocols::kind_of;
 use crate::protocols::ksadk;
+use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
+use crate::tools::{known_tool, tool_names};
 
 const MAX_METADATA_PAIRS: usize = 16;
 const MAX_METADATA_KEY_CHARS: usize = 64;
@@ -57,6 +59,16 @@ pub struct ResponsesRequest {
     pub is_ksadk: bool,
     /// Whether `metadata` has KsADK's field: its client for certain.
     pub has_ksadk_metadata: bool,
+    /// How the model chooses tokens.
+    pub sampling: Sampling,
+    /// Calls of the server's tools at most.
+    pub max_tool_calls: Option<u32>,
+    /// Whether only the first call of a reply is made.
+    pub one_call_a_turn: bool,
+    /// The addresses of servers of tools that it declares, with the field that has each.
+    pub tool_servers: Vec<(String, String)>,
+    /// Fields that are unknown and ignored.
+    pub ignored: Vec<String>,
     /// Fields that the response repeats.
     pub echo: Value,
 }
@@ -79,6 +91,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         }
         Some(input) => input,
     };
+    let ignored = check_fields(fields, OpenAiRequest::Responses)?;
     let mut items = parse_items(input)?;
     ksadk::attach(fields, &mut items)?;
     if items.is_empty() {
@@ -101,8 +114,15 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
     let stream = flag(fields, "stream", false)?;
     let store = flag(fields, "store", true)?;
     let background = flag(fields, "background", false)?;
+    if background && !store {
+        let message = "`background` needs `store`: the response is fetched when it is done";
+        return Err(BadRequest::invalid("background", message));
+    }
+    let (max_tool_calls, one_call_a_turn) = call_limits(fields);
     let max_output_tokens = positive(fields, "max_output_tokens")?;
     let user = ["safety_identifier", "user"].iter().find_map(|name| fields.get(*name)?.as_str()).unwrap_or("user");
+    let tools = tools_of(fields, "parameters", |tool| Some(tool))?;
+    let tool_choice = tool_choice(fields.get("tool_choice"), &tools)?;
     let mut echo = Map::new();
     const REPEATED: [&str; 18] = [
         "background",
@@ -140,8 +160,8 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         background,
         conversation,
         previous_response_id,
-        tools: allowed_tools(tools_of(fields, "parameters", |tool| Some(tool))?, fields.get("tool_choice")),
-        tool_choice: tool_choice(fields.get("tool_choice"))?,
+        tools: allowed_tools(tools, fields.get("tool_choice")),
+        tool_choice,
         answer_schema,
         include_thinking: wants_thinking(fields),
         max_output_tokens,
@@ -149,6 +169,11 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         invocation_id: ksadk.and_then(|ksadk| ksadk["invocation_id"].as_str()).map(str::to_owned),
         is_ksadk: ksadk_fields.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null())),
         has_ksadk_metadata,
+        sampling: sampling_of(fields, OpenAiRequest::Responses),
+        max_tool_calls,
+        one_call_a_turn,
+        tool_servers: tool_servers(fields),
+        ignored,
         echo: Value::Object(echo),
         items,
     })
@@ -166,6 +191,9 @@ impl ResponsesRequest {
             answer_schema: self.answer_schema,
             can_approve: true,
             max_output_tokens: self.max_output_tokens,
+            sampling: self.sampling,
+            max_tool_calls: self.max_tool_calls,
+            one_call_a_turn: self.one_call_a_turn,
             invocation_id: self.invocation_id,
             retained: self.store,
             echo: self.echo,
@@ -255,9 +283,19 @@ pub(crate) fn tools_of(
     };
     let mut tools = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
-        // Other kinds name tools of a server; this server's are always available.
-        if entry["type"].as_str() != Some("function") {
-            continue;
+        match entry["type"].as_str() {
+            Some("function") => {}
+            // Names this server's tools, which are always available.
+            Some("mcp") if entry["connector_id"].is_null() => continue,
+            kind => {
+                let at = format!("tools[{index}].type");
+                let said = kind.map_or_else(|| "a tool without a type".to_owned(), |kind| format!("`{kind}`"));
+                let message = format!(
+                    "`tools[{index}]`: {said} is not supported; a tool is a `function` of yours, or `mcp` \
+                    with this server's address"
+                );
+                return Err(BadRequest::invalid(&at, message));
+            }
         }
         let definition = function(entry).unwrap_or(&Value::Null);
         let Some(name) = definition["name"].as_str().filter(|name| !name.is_empty()) else {
@@ -273,33 +311,68 @@ pub(crate) fn tools_of(
     Ok(tools)
 }
 
-/// Parses `auto`, `none`, `required`, a function's name, or the allowed functions, in either protocol's form.
-pub(crate) fn tool_choice(choice: Option<&Value>) -> Result<ToolChoice, BadRequest> {
+/// Returns the addresses of servers of tools, with the field that has each.
+fn tool_servers(fields: &Map<String, Value>) -> Vec<(String, String)> {
+    let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let servers = entries.iter().enumerate().filter_map(|(index, entry)| {
+        let url = entry["server_url"].as_str().filter(|_| entry["type"] == "mcp")?;
+        Some((format!("tools[{index}].server_url"), url.to_owned()))
+    });
+    servers.collect()
+}
+
+/// Parses `auto`, `none`, `required`, the name of one of `tools` or of the server's, or the allowed functions, in either
+/// protocol's form.
+pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, BadRequest> {
+    let unknown = |name: &str| {
+        let known: Vec<String> = tools.iter().map(|tool| tool.name.clone()).chain(tool_names(false)).collect();
+        let message = format!("`tool_choice` names `{name}`, which is not there; there are {}", known.join(", "));
+        BadRequest::invalid("tool_choice", message)
+    };
+    let is_known = |name: &str| known_tool(name).is_some() || tools.iter().any(|tool| tool.name == name);
     match choice {
-        Some(choice) if choice["type"] == ALLOWED_TOOLS => tool_choice(allowed(choice).get("mode")),
+        Some(choice) if choice["type"] == ALLOWED_TOOLS => {
+            let names = allowed_names(choice);
+            match names.iter().find(|name| !is_known(name)) {
+                Some(name) => Err(unknown(name)),
+                None => tool_choice(allowed(choice).get("mode"), tools),
+            }
+        }
         None | Some(Value::Null) => Ok(ToolChoice::Auto),
         Some(Value::String(word)) => match word.as_str() {
             "auto" => Ok(ToolChoice::Auto),
             "none" => Ok(ToolChoice::None),
             "required" => Ok(ToolChoice::Required),
-            other => Err(BadRequest::invalid("tool_choice", format!("`tool_choice` `{other}` is not known"))),
+            other => Err(BadRequest::invalid(
+                "tool_choice",
+                format!("`tool_choice` `{other}` is not known; it may be auto, none, required or a tool"),
+            )),
         },
-        Some(choice) => {
-            let name = choice["name"].as_str().or(choice["function"]["name"].as_str());
-            Ok(name.map_or(ToolChoice::Auto, |name| ToolChoice::Named(name.to_owned())))
-        }
+        Some(choice) => match choice["name"].as_str().or(choice["function"]["name"].as_str()) {
+            Some(name) if is_known(name) => Ok(ToolChoice::Named(name.to_owned())),
+            Some(name) => Err(unknown(name)),
+            // Any tool of the server.
+            None if choice["type"] == "mcp" => Ok(ToolChoice::Required),
+            None => {
+                let message = format!("`tool_choice` must be a word or name a function, not {choice}");
+                Err(BadRequest::invalid("tool_choice", message))
+            }
+        },
     }
 }
 
 /// Returns the client's tools without those that its choice does not allow.
 pub(crate) fn allowed_tools(mut tools: Vec<ToolSpec>, choice: Option<&Value>) -> Vec<ToolSpec> {
     if let Some(choice) = choice.filter(|choice| choice["type"] == ALLOWED_TOOLS) {
-        let entries = allowed(choice)["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let names: Vec<&str> =
-            entries.iter().filter_map(|entry| entry["name"].as_str().or(entry["function"]["name"].as_str())).collect();
+        let names = allowed_names(choice);
         tools.retain(|tool| names.contains(&tool.name.as_str()));
     }
     tools
+}
+
+fn allowed_names(choice: &Value) -> Vec<&str> {
+    let entries = allowed(choice)["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    entries.iter().filter_map(|entry| entry["name"].as_str().or(entry["function"]["name"].as_str())).collect()
 }
 
 /// Returns `{mode, tools}`, which Chat Completions put one level deeper.

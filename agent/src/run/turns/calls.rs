@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
 use crate::event::{EventKind, ResultTicket, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
-use crate::models::ModelToolCall;
+use crate::models::{ModelToolCall, ToolSpec};
 use crate::run::{FailureCause, elapsed_ms};
 use crate::sql_text::one_line;
 use crate::tokens::take_tokens;
@@ -19,6 +19,8 @@ use crate::tools::{self, ToolContext, ToolError, ToolOutput};
 
 /// Calls of one reply that run at the same time.
 const MAX_CONCURRENT_CALLS: usize = 4;
+/// Before the names of the server's tools, where the client has tools of the same names.
+const NAMESPACE: &str = "querent_";
 const ANSWER_NOW: &str = "\nYou have this result already. Answer the question with it now.";
 /// Without these words a small model that has the right rows explores tables instead of answering.
 const ANSWER_IF_DONE: &str = "\nIf this answers the question, answer now.";
@@ -35,6 +37,8 @@ pub(super) struct WaitingToolCall {
 /// A call of the server's tools that is announced and not yet answered.
 struct OwnCall {
     started: ToolCallStarted,
+    /// The tool as the model calls it.
+    model_name: String,
     /// The model's own id of the call.
     model_id: String,
     /// The result of a call that is not executed: a client's tool whose result is known beforehand, or a tool that
@@ -67,6 +71,10 @@ impl Turns<'_> {
                 }
             }
         }
+        if !own.is_empty() {
+            // What a call does to the process is known afterwards to have been that call.
+            self.store().await;
+        }
         let context = &self.context;
         let permits = Semaphore::new(MAX_CONCURRENT_CALLS);
         let mut outcomes: FuturesOrdered<_> = own.iter().map(|call| outcome_of(context, &permits, call)).collect();
@@ -77,8 +85,8 @@ impl Turns<'_> {
             }
         }
         drop(outcomes);
-        for (OwnCall { started, model_id, .. }, reported) in reported {
-            let failed = self.take_in(&started.tool, model_id, reported);
+        for (OwnCall { started, model_name, model_id, .. }, reported) in reported {
+            let failed = self.take_in(&started.tool, model_name, model_id, reported);
             let recorded = self.budget.record(&started.tool, &started.args, failed);
             recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
             self.nudge(&started.tool, failed);
@@ -91,12 +99,16 @@ impl Turns<'_> {
     }
 
     /// Announces a call. Returns `None` for one that waits. Errors: it is one too many.
-    fn begin_call(&mut self, call: ModelToolCall) -> Result<Option<OwnCall>, Exhausted> {
+    fn begin_call(&mut self, mut call: ModelToolCall) -> Result<Option<OwnCall>, Exhausted> {
         let (call_index, allowed) = self.budget.begin_call();
         let calls = self.budget.calls();
         self.task.handle.update_totals(|totals| totals.usage.tool_calls = calls);
         let is_clients = self.task.request.client_tools.iter().any(|tool| tool.name == call.name);
-        let writes = tools::writes(&call.name) && self.task.writer.is_some();
+        let model_name = call.name.clone();
+        if !is_clients {
+            own_name(&model_name, &self.task.request.client_tools).clone_into(&mut call.name);
+        }
+        let writes = !is_clients && tools::writes(&call.name) && self.task.writer.is_some();
         let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
         if allowed.is_ok() && canned.is_none() && (is_clients || (writes && self.task.request.can_approve)) {
             self.wait_for(call, !is_clients);
@@ -106,7 +118,9 @@ impl Turns<'_> {
         let started = self.started(&call, call_id, call_index, None);
         self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
         allowed?;
-        self.note_query(&started);
+        if !is_clients {
+            self.note_query(&started);
+        }
         let known = if let Some(canned) = canned {
             Some(Ok(ToolOutput::new(json!(canned), canned)))
         } else if writes {
@@ -116,7 +130,7 @@ impl Turns<'_> {
         } else {
             None
         };
-        Ok(Some(OwnCall { started, model_id: call.id.unwrap_or_default(), known }))
+        Ok(Some(OwnCall { started, model_name, model_id: call.id.unwrap_or_default(), known }))
     }
 
     /// Returns the id of the call for everybody but the model; it is the model's own for a client that keeps the
@@ -170,13 +184,13 @@ impl Turns<'_> {
         status: Option<ToolStatus>,
     ) -> bool {
         let reported = self.report(call, outcome, status);
-        self.take_in(&call.tool, model_id, reported)
+        self.take_in(&call.tool, &call.tool, model_id, reported)
     }
 
     /// Adds the message of a result, and remembers the ticket of the latest query. Returns whether the call failed.
-    fn take_in(&mut self, tool: &str, model_id: &str, reported: ReportedResult) -> bool {
+    fn take_in(&mut self, tool: &str, model_name: &str, model_id: &str, reported: ReportedResult) -> bool {
         let ReportedResult { failed, text, ticket } = reported;
-        self.conversation.push_tool_result(tool, model_id, text);
+        self.conversation.push_tool_result(model_name, model_id, text);
         if !failed && tools::answers(tool) {
             self.answer_ticket = ticket;
         }
@@ -288,6 +302,20 @@ async fn outcome_of(context: &ToolContext, permits: &Semaphore, call: &OwnCall) 
     }
     let _permit = permits.acquire().await;
     timed(context, &call.started).await
+}
+
+/// Returns the name of a tool of the server for the model: another one where the client has a tool of that name.
+pub(super) fn model_name(name: &str, client_tools: &[ToolSpec]) -> String {
+    match client_tools.iter().any(|tool| tool.name == name) {
+        true => format!("{NAMESPACE}{name}"),
+        false => name.to_owned(),
+    }
+}
+
+/// Returns the server's name of a tool that the model calls `name`.
+pub(super) fn own_name<'a>(name: &'a str, client_tools: &[ToolSpec]) -> &'a str {
+    let within = name.strip_prefix(NAMESPACE);
+    within.filter(|own| client_tools.iter().any(|tool| tool.name == *own)).unwrap_or(name)
 }
 
 /// Executes a call. Returns its outcome and how long it took.

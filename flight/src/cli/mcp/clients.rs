@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::error::CliError;
 use crate::cli::output;
+use crate::cli::program::program_path;
 use crate::cli::target::{CliTarget, ServerAddress};
 use crate::cli::tls::ClientTlsArgs;
 
@@ -40,7 +41,7 @@ const KNOWN: [ClientName; 6] = [
 
 /// Prints a program's settings for the target that the command line names.
 pub(super) fn print(client: ClientName, target: &CliTarget, database: Option<&str>) -> Result<(), CliError> {
-    let program = std::env::current_exe().map_err(|error| CliError::failed(format!("this program's path: {error}")))?;
+    let program = program_path().map_err(|error| CliError::failed(format!("this program's path: {error}")))?;
     let launch = match target {
         CliTarget::Server(server) => Launch::proxy(&program, server, database),
         CliTarget::Embedded(config) => {

@@ -7,14 +7,14 @@ use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
     ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
 };
-use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, events_of};
+use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, estimate_tokens, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::run::{begin, wait_for_start};
+use super::run::{begin, naming_ignored, wait_for_start};
 use crate::error::ErrorCode;
 use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
@@ -34,8 +34,53 @@ pub(in crate::http) async fn create(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body)?;
+    check_tool_servers(&request, &headers)?;
     let dialect = dialect_of(&request, &headers);
-    answer(&state, &principal, request, Protocol::Responses, dialect).await
+    let ignored = request.ignored.clone();
+    let response = answer(&state, &principal, request, Protocol::Responses, dialect).await?;
+    Ok(naming_ignored(response, &ignored))
+}
+
+/// `POST /v1/responses/input_tokens`: estimates the tokens of what a request says, without the server's own prompt.
+pub(in crate::http) async fn input_tokens(
+    ApiCall { .. }: ApiCall,
+    QueryBytes(body): QueryBytes,
+) -> Result<Response, OpenAiError> {
+    let request = parse_request(&body)?;
+    let mut tokens = request.instructions.as_deref().map_or(0, estimate_tokens);
+    tokens += request.raw_items.iter().map(|item| estimate_tokens(&said(item))).sum::<usize>();
+    tokens += request.tools.iter().map(|tool| estimate_tokens(&json!(tool).to_string())).sum::<usize>();
+    Ok(json_response(StatusCode::OK, &json!({ "object": "response.input_tokens", "input_tokens": tokens })))
+}
+
+/// Returns the texts of an item of a request.
+fn said(item: &Value) -> String {
+    match item {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(said).collect::<Vec<_>>().join("\n"),
+        Value::Object(fields) => ["content", "text", "arguments", "output", "name", "summary"]
+            .iter()
+            .filter_map(|name| fields.get(*name))
+            .map(said)
+            .collect::<Vec<_>>()
+            .join("\n"),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
+}
+
+/// Refuses servers of tools other than this one, as its client names it.
+fn check_tool_servers(request: &ResponsesRequest, headers: &HeaderMap) -> Result<(), OpenAiError> {
+    let own = headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+    for (field, address) in &request.tool_servers {
+        let authority = address.split_once("://").map_or(address.as_str(), |(_, rest)| rest);
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        // HTTP/2 has no such header; the address of a proxy is not known here.
+        if own.is_some_and(|own| !authority.eq_ignore_ascii_case(own)) {
+            let message = format!("`{field}` {address} is another server, whose tools are not called from here");
+            return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, field, message));
+        }
+    }
+    Ok(())
 }
 
 /// Runs a request and answers with events, with the finished response, or at once, as it asks.

@@ -1,6 +1,6 @@
 //! OpenAI's routes.
 
-use crate::http::openai::{self, chat, conversations, files, models, responses};
+use crate::http::openai::{self, chat, conversations, embeddings, files, models, responses};
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
 const LISTED: &[Field] = &[
@@ -55,6 +55,10 @@ pub(super) const OPENAI: Surface = Surface {
         Route::post("/v1/responses", "Creates a response", |verb| verb.answered_by(responses::create))
             .takes(&[RESPONSE_BODY])
             .answers(&[JSON, EVENTS]),
+        Route::post("/v1/responses/input_tokens", "How many tokens a request has, estimated", |verb| {
+            verb.answered_by(responses::input_tokens)
+        })
+        .takes(&[RESPONSE_BODY]),
         Route::get("/v1/responses/{id}", "A response, or its events again", |verb| {
             verb.answered_by(responses::retrieve)
         })
@@ -99,6 +103,16 @@ pub(super) const OPENAI: Surface = Surface {
         Route::post("/v1/chat/completions", "The next message of a chat", |verb| verb.answered_by(chat::create))
             .takes(&[CHAT_BODY])
             .answers(&[JSON, EVENTS]),
+        Route::post("/v1/embeddings", "Vectors of texts, from the embedder of the settings", |verb| {
+            verb.answered_by(embeddings::create)
+        })
+        .takes(&[Media::json(&[
+            Field::new("input", FieldKind::TextOrList, "a text, or texts").required(),
+            Field::text("model", "any name; there is one embedder"),
+            Field::new("encoding_format", FieldKind::OneOf(&["float", "base64"]), "float unless asked otherwise"),
+            Field::new("dimensions", FieldKind::Integer, "the dimension that the model has"),
+        ])
+        .with(r#"{"input": "late departures", "model": "all-MiniLM-L6-v2"}"#)]),
         Route::get("/v1/models", "The agent, then every configured model", |verb| verb.answered_by(models::list)),
         Route::get("/v1/models/{id}", "One model", |verb| verb.answered_by(models::get)),
         Route::get("/v1/files", "Your files", |verb| verb.answered_by(files::list)).query(LISTED),

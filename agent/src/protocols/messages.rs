@@ -1,0 +1,345 @@
+//! Anthropic's Messages: the agent for its client libraries, as a model with tools of its own that it does not show. Nothing
+//! is kept; the client sends the whole conversation. Reference: <https://docs.anthropic.com/en/api/messages>.
+
+mod render;
+
+use serde_json::{Map, Value, json};
+
+use super::responses::{BadRequest, InputContent, InputItem, answer_schema, flag, parse_content, positive, text};
+use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
+use crate::protocols::kind_of;
+use crate::request::{AnswerSchema, Protocol, RunRequest};
+use crate::tools::known_tool;
+
+pub use render::MessagesRenderer;
+
+/// Fields that count.
+const HONOURED: [&str; 12] = [
+    "messages",
+    "model",
+    "max_tokens",
+    "system",
+    "stream",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "temperature",
+    "top_p",
+    "stop_sequences",
+    "output_config",
+];
+/// Fields that are taken and change nothing.
+const NO_EFFECT: [&str; 3] = ["metadata", "service_tier", "inference_geo"];
+/// Fields that are refused unless they are null or empty.
+const REFUSED: [&str; 6] = ["top_k", "mcp_servers", "container", "context_management", "output_format", "speed"];
+
+/// A request of this protocol.
+#[derive(Debug, Clone)]
+pub struct MessagesRequest {
+    /// The messages, as items.
+    pub items: Vec<InputItem>,
+    /// The requested model.
+    pub model: String,
+    /// The application's instructions.
+    pub system: Option<String>,
+    /// Whether to answer as events.
+    pub stream: bool,
+    /// Tools that the client executes.
+    pub tools: Vec<ToolSpec>,
+    /// Whether a tool must be called.
+    pub tool_choice: ToolChoice,
+    /// The schema of the answer.
+    pub answer_schema: Option<AnswerSchema>,
+    /// Whether to show thinking.
+    pub include_thinking: bool,
+    /// Tokens of one turn.
+    pub max_tokens: Option<u32>,
+    /// How the model chooses tokens.
+    pub sampling: Sampling,
+    /// Whether only the first call of a reply is made.
+    pub one_call_a_turn: bool,
+    /// Fields that are unknown and ignored.
+    pub ignored: Vec<String>,
+}
+
+impl MessagesRequest {
+    /// Returns the requested run, and its items.
+    pub fn into_run(self) -> (RunRequest, Vec<InputItem>) {
+        let run = RunRequest {
+            include_thinking: self.include_thinking,
+            echo: json!({ "model": self.model }),
+            model: Some(self.model),
+            instructions: self.system,
+            client_tools: self.tools,
+            tool_choice: self.tool_choice,
+            answer_schema: self.answer_schema,
+            max_output_tokens: self.max_tokens,
+            sampling: self.sampling,
+            one_call_a_turn: self.one_call_a_turn,
+            ..RunRequest::new(Protocol::Messages, Vec::new())
+        };
+        (run, self.items)
+    }
+}
+
+/// Parses a body. Where tokens are only counted, `max_tokens` may be absent.
+pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, BadRequest> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
+    let Value::Object(fields) = &body else {
+        return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
+    };
+    let missing = |name: &str| BadRequest::new("missing_required_parameter", name, format!("`{name}` is missing"));
+    let ignored = check_names(fields)?;
+    let messages = match fields.get("messages") {
+        None | Some(Value::Null) => return Err(missing("messages")),
+        Some(Value::Array(messages)) if messages.is_empty() => {
+            return Err(BadRequest::invalid("messages", "`messages` is empty; say something"));
+        }
+        Some(Value::Array(messages)) => messages,
+        Some(other) => {
+            return Err(BadRequest::invalid("messages", format!("`messages` must be a list, not {}", kind_of(other))));
+        }
+    };
+    let mut items = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        read_message(message, &format!("messages[{index}]"), &mut items)?;
+    }
+    let max_tokens = positive(fields, "max_tokens")?;
+    if max_tokens.is_none() && !is_count {
+        return Err(missing("max_tokens"));
+    }
+    let tools = tools_of(fields)?;
+    let tool_choice = choice_of(fields.get("tool_choice"), &tools)?;
+    let thinking = fields.get("thinking").unwrap_or(&Value::Null);
+    let include_thinking = match thinking["type"].as_str() {
+        Some("enabled" | "adaptive") => true,
+        Some("disabled") => false,
+        None if thinking.is_null() => false,
+        _ => return Err(BadRequest::invalid("thinking", "`thinking.type` must be enabled, adaptive or disabled")),
+    };
+    Ok(MessagesRequest {
+        items,
+        model: text(fields, "model")?.ok_or_else(|| missing("model"))?,
+        system: system_of(fields)?,
+        stream: flag(fields, "stream", false)?,
+        tools,
+        tool_choice,
+        answer_schema: answer_schema(
+            &fields.get("output_config").unwrap_or(&Value::Null)["format"],
+            "output_config.format",
+        )?,
+        include_thinking,
+        max_tokens,
+        sampling: sampling_of(fields)?,
+        one_call_a_turn: fields
+            .get("tool_choice")
+            .is_some_and(|choice| choice["disable_parallel_tool_use"] == json!(true)),
+        ignored,
+    })
+}
+
+/// Refuses fields that cannot be done. Returns the names of those that are unknown.
+fn check_names(fields: &Map<String, Value>) -> Result<Vec<String>, BadRequest> {
+    let mut unknown = Vec::new();
+    for (name, value) in fields {
+        let is_empty = match value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        };
+        if REFUSED.contains(&name.as_str()) {
+            if !is_empty {
+                return Err(BadRequest::invalid(name, format!("`{name}` is not supported; leave it away")));
+            }
+        } else if !HONOURED.contains(&name.as_str()) && !NO_EFFECT.contains(&name.as_str()) {
+            unknown.push(name.clone());
+        }
+    }
+    Ok(unknown)
+}
+
+fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
+    let system = fields.get("system").unwrap_or(&Value::Null);
+    let parts = parse_content(system, "system").map_err(|error| BadRequest::invalid("system", error.message))?;
+    let texts: Vec<String> = parts
+        .into_iter()
+        .filter_map(|part| match part {
+            InputContent::Text(text) => Some(text),
+            _ => None,
+        })
+        .collect();
+    Ok(Some(texts.join("\n\n")).filter(|text| !text.trim().is_empty()))
+}
+
+fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
+    let role = match message["role"].as_str() {
+        Some("user") => ChatRole::User,
+        Some("assistant") => ChatRole::Assistant,
+        Some("system") => ChatRole::System,
+        _ => {
+            return Err(BadRequest::invalid(
+                &format!("{at}.role"),
+                format!("`{at}.role` is neither user nor assistant"),
+            ));
+        }
+    };
+    let blocks = match &message["content"] {
+        Value::Array(blocks) => blocks.clone(),
+        other => vec![other.clone()],
+    };
+    let mut content = Vec::new();
+    for block in &blocks {
+        match block["type"].as_str() {
+            Some("tool_use") => {
+                let (Some(id), Some(name)) = (block["id"].as_str(), block["name"].as_str()) else {
+                    let param = format!("{at}.content");
+                    return Err(BadRequest::invalid(&param, format!("a call of `{param}` has no id or no name")));
+                };
+                flush(role, &mut content, items);
+                items.push(InputItem::FunctionCall {
+                    call_id: id.to_owned(),
+                    name: name.to_owned(),
+                    arguments: block["input"].to_string(),
+                });
+            }
+            Some("tool_result") => {
+                let Some(call_id) = block["tool_use_id"].as_str() else {
+                    let param = format!("{at}.content");
+                    return Err(BadRequest::invalid(&param, format!("a result of `{param}` has no tool_use_id")));
+                };
+                flush(role, &mut content, items);
+                let parts = parse_content(&block["content"], at)?;
+                let texts = parts.into_iter().filter_map(|part| match part {
+                    InputContent::Text(text) => Some(text),
+                    _ => None,
+                });
+                let mut output = texts.collect::<Vec<_>>().join("\n");
+                if block["is_error"] == json!(true) {
+                    output.insert_str(0, "Error: ");
+                }
+                items.push(InputItem::FunctionCallOutput { call_id: call_id.to_owned(), output });
+            }
+            // What the model thought is not shown to it again.
+            Some("thinking" | "redacted_thinking") => {}
+            Some("image") => content.extend(parse_content(&json!([image_of(block, at)?]), at)?),
+            Some("document") => content.extend(parse_content(&json!([document_of(block, at)?]), at)?),
+            _ => content.extend(parse_content(&json!([block]), at)?),
+        }
+    }
+    flush(role, &mut content, items);
+    Ok(())
+}
+
+fn flush(role: ChatRole, content: &mut Vec<InputContent>, items: &mut Vec<InputItem>) {
+    if !content.is_empty() {
+        items.push(InputItem::Message { role, content: std::mem::take(content) });
+    }
+}
+
+/// Returns a picture in the form of OpenAI's protocol.
+fn image_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
+    let source = &block["source"];
+    let url = match source["type"].as_str() {
+        Some("base64") => format!(
+            "data:{};base64,{}",
+            source["media_type"].as_str().unwrap_or("image/png"),
+            source["data"].as_str().unwrap_or_default()
+        ),
+        Some("url") => source["url"].as_str().unwrap_or_default().to_owned(),
+        _ => {
+            let param = format!("{at}.content");
+            return Err(BadRequest::invalid(&param, format!("an image of `{param}` must be base64 or a url")));
+        }
+    };
+    Ok(json!({ "type": "input_image", "image_url": url }))
+}
+
+/// Returns a document in the form of OpenAI's protocol.
+fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
+    let source = &block["source"];
+    let name = block["title"].as_str().unwrap_or("document");
+    Ok(match source["type"].as_str() {
+        Some("text") => json!({ "type": "input_text", "text": source["data"] }),
+        Some("base64") => json!({ "type": "input_file", "filename": name, "file_data": format!(
+            "data:{};base64,{}",
+            source["media_type"].as_str().unwrap_or("text/plain"),
+            source["data"].as_str().unwrap_or_default()
+        ) }),
+        Some("url") => json!({ "type": "input_file", "filename": name, "file_url": source["url"] }),
+        _ => {
+            let param = format!("{at}.content");
+            return Err(BadRequest::invalid(&param, format!("a document of `{param}` must be text, base64 or a url")));
+        }
+    })
+}
+
+fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
+    let entries = match fields.get("tools") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(entries)) => entries,
+        Some(other) => {
+            return Err(BadRequest::invalid("tools", format!("`tools` must be a list, not {}", kind_of(other))));
+        }
+    };
+    let tools = entries.iter().enumerate().map(|(index, entry)| {
+        if let Some(kind) = entry["type"].as_str().filter(|kind| *kind != "custom") {
+            let message = format!("`tools[{index}]`: `{kind}` is not supported; a tool is a function of yours");
+            return Err(BadRequest::invalid(&format!("tools[{index}].type"), message));
+        }
+        let Some(name) = entry["name"].as_str().filter(|name| !name.is_empty()) else {
+            return Err(BadRequest::invalid(&format!("tools[{index}].name"), format!("`tools[{index}]` has no name")));
+        };
+        Ok(ToolSpec {
+            name: name.to_owned(),
+            description: entry["description"].as_str().unwrap_or_default().to_owned(),
+            parameters: match &entry["input_schema"] {
+                Value::Null => json!({ "type": "object", "properties": {} }),
+                schema => schema.clone(),
+            },
+        })
+    });
+    tools.collect()
+}
+
+fn choice_of(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, BadRequest> {
+    let choice = match choice {
+        None | Some(Value::Null) => return Ok(ToolChoice::Auto),
+        Some(choice) => choice,
+    };
+    match (choice["type"].as_str(), choice["name"].as_str()) {
+        (Some("auto"), _) => Ok(ToolChoice::Auto),
+        (Some("none"), _) => Ok(ToolChoice::None),
+        (Some("any"), _) => Ok(ToolChoice::Required),
+        (Some("tool"), Some(name)) if known_tool(name).is_some() || tools.iter().any(|tool| tool.name == name) => {
+            Ok(ToolChoice::Named(name.to_owned()))
+        }
+        (Some("tool"), Some(name)) => {
+            Err(BadRequest::invalid("tool_choice", format!("`tool_choice` names `{name}`, which is not in `tools`")))
+        }
+        _ => Err(BadRequest::invalid("tool_choice", "`tool_choice.type` must be auto, any, none, or tool with a name")),
+    }
+}
+
+fn sampling_of(fields: &Map<String, Value>) -> Result<Sampling, BadRequest> {
+    let number = |name: &str| match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_f64().filter(|number| (0.0..=1.0).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(BadRequest::invalid(name, format!("`{name}` must be a number between 0 and 1"))),
+        },
+    };
+    let stop = match fields.get("stop_sequences") {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(texts)) => texts.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
+    };
+    let wrong = || BadRequest::invalid("stop_sequences", "`stop_sequences` must be a list of strings");
+    Ok(Sampling {
+        temperature: number("temperature")?,
+        top_p: number("top_p")?,
+        stop: stop.ok_or_else(wrong)?,
+        ..Sampling::default()
+    })
+}

@@ -1,0 +1,189 @@
+//! Turns events into Anthropic's events, or into one message.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
+use crate::models::TokenUsage;
+use crate::protocols::{Frame, Renderer};
+
+/// Renders one run.
+#[derive(Debug, Default)]
+pub struct MessagesRenderer {
+    id: String,
+    model: Value,
+    content: Vec<Value>,
+    /// Whether the last block of the content is still being said.
+    is_open: bool,
+    calls: bool,
+    cut: bool,
+    failure: Option<(RunErrorCode, String)>,
+    usage: TokenUsage,
+}
+
+/// `content_block_delta`, which nearly all events are.
+#[derive(Serialize)]
+struct BlockDelta<'a> {
+    r#type: &'static str,
+    index: usize,
+    delta: PieceDelta<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum PieceDelta<'a> {
+    TextDelta { text: &'a str },
+    ThinkingDelta { thinking: &'a str },
+    InputJsonDelta { partial_json: &'a str },
+}
+
+impl MessagesRenderer {
+    /// Returns why the run failed, if it did: its code, and what to do.
+    pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
+        self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
+    }
+
+    /// Returns the message, once the run has ended.
+    pub fn message(&self) -> Value {
+        json!({
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": self.content,
+            "stop_reason": self.stop_reason(),
+            "stop_sequence": null,
+            "usage": usage_json(&self.usage),
+        })
+    }
+
+    fn stop_reason(&self) -> &'static str {
+        match (self.calls, self.cut) {
+            (true, _) => "tool_use",
+            (false, true) => "max_tokens",
+            (false, false) => "end_turn",
+        }
+    }
+
+    /// Begins a block, which has nothing yet.
+    fn begin(&mut self, block: Value) -> Vec<Frame> {
+        let mut frames = self.end();
+        let index = self.content.len();
+        let data = json!({ "type": "content_block_start", "index": index, "content_block": block });
+        frames.push(Frame::named("content_block_start", &data));
+        self.content.push(block);
+        self.is_open = true;
+        frames
+    }
+
+    /// Adds a piece to the block that is open.
+    fn add(&mut self, field: &str, piece: &str) -> Vec<Frame> {
+        let Some(index) = self.content.len().checked_sub(1).filter(|_| self.is_open) else { return Vec::new() };
+        if let Some(Value::String(said)) = self.content[index].get_mut(field) {
+            said.push_str(piece);
+        }
+        let delta = match field {
+            "thinking" => PieceDelta::ThinkingDelta { thinking: piece },
+            _ => PieceDelta::TextDelta { text: piece },
+        };
+        vec![Frame::named("content_block_delta", &BlockDelta { r#type: "content_block_delta", index, delta })]
+    }
+
+    /// Ends the block that is open.
+    fn end(&mut self) -> Vec<Frame> {
+        if !std::mem::take(&mut self.is_open) {
+            return Vec::new();
+        }
+        let index = self.content.len() - 1;
+        vec![Frame::named("content_block_stop", &json!({ "type": "content_block_stop", "index": index }))]
+    }
+
+    fn call(&mut self, call: &WaitingCall) -> Vec<Frame> {
+        self.calls = true;
+        let mut frames = self.begin(json!({ "type": "tool_use", "id": call.call_id, "name": call.name, "input": {} }));
+        let index = self.content.len() - 1;
+        let delta = PieceDelta::InputJsonDelta { partial_json: &call.args_raw };
+        frames.push(Frame::named("content_block_delta", &BlockDelta { r#type: "content_block_delta", index, delta }));
+        self.content[index]["input"] = serde_json::from_str(&call.args_raw).unwrap_or_else(|_| json!({}));
+        frames.extend(self.end());
+        frames
+    }
+
+    fn finished(&mut self) -> Vec<Frame> {
+        if let Some((code, message)) = &self.failure {
+            return vec![Frame::named("error", &error_json(*code, message))];
+        }
+        let mut frames = self.end();
+        let delta = json!({
+            "type": "message_delta",
+            "delta": { "stop_reason": self.stop_reason(), "stop_sequence": null },
+            "usage": usage_json(&self.usage),
+        });
+        frames.push(Frame::named("message_delta", &delta));
+        frames.push(Frame::named("message_stop", &json!({ "type": "message_stop" })));
+        frames
+    }
+}
+
+impl Renderer for MessagesRenderer {
+    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        match &event.kind {
+            EventKind::RunStarted(started) => {
+                self.id = format!("msg_{}", started.run_id.simple());
+                self.model = match &started.request["model"] {
+                    Value::Null => json!(started.model),
+                    asked => asked.clone(),
+                };
+                let mut message = self.message();
+                message["stop_reason"] = Value::Null;
+                vec![Frame::named("message_start", &json!({ "type": "message_start", "message": message }))]
+            }
+            EventKind::ThinkingStarted { .. } => {
+                self.begin(json!({ "type": "thinking", "thinking": "", "signature": "" }))
+            }
+            EventKind::ThinkingDelta { text, .. } => self.add("thinking", text),
+            EventKind::TextStarted { .. } => self.begin(json!({ "type": "text", "text": "" })),
+            EventKind::TextDelta { text, .. } => self.add("text", text),
+            EventKind::ThinkingDone { .. } | EventKind::TextDone { .. } => self.end(),
+            EventKind::ClientToolRequested(call) => self.call(call),
+            EventKind::AnswerFinal { cut, .. } => {
+                self.cut = *cut;
+                Vec::new()
+            }
+            EventKind::RunError { code, message, .. } => {
+                self.failure = Some((*code, message.clone()));
+                Vec::new()
+            }
+            EventKind::RunFinished { usage, .. } => {
+                self.usage = usage.tokens;
+                self.finished()
+            }
+            EventKind::CompactionStarted { .. }
+            | EventKind::CompactionFinished { .. }
+            | EventKind::LlmCallStarted { .. }
+            | EventKind::LlmCallFinished { .. }
+            | EventKind::ToolCallStarted(_)
+            | EventKind::ToolResult(_)
+            | EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ClientToolResolved { .. }
+            | EventKind::Conversation { .. }
+            | EventKind::Paused { .. } => Vec::new(),
+        }
+    }
+}
+
+fn usage_json(usage: &TokenUsage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens.saturating_sub(usage.cached_tokens + usage.cache_write_tokens),
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+    })
+}
+
+/// Returns a failure in the protocol's error shape.
+fn error_json(code: RunErrorCode, message: &str) -> Value {
+    let kind = if code == RunErrorCode::Timeout { "timeout_error" } else { "api_error" };
+    json!({ "type": "error", "error": { "type": kind, "message": message } })
+}

@@ -1,0 +1,247 @@
+//! The fields of OpenAI's two requests: what each does here, which values it takes, and how it is refused otherwise. The
+//! parsers check against this table, and the table of `docs/openai.md` is made of it.
+
+use serde_json::{Map, Value, json};
+
+use super::responses::BadRequest;
+use crate::models::Sampling;
+use crate::protocols::kind_of;
+
+/// A request's kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenAiRequest {
+    /// `POST /v1/responses`.
+    Responses,
+    /// `POST /v1/chat/completions`.
+    Chat,
+}
+
+/// What a field does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldUse {
+    /// What it says is done.
+    Honoured,
+    /// It is checked, and changes nothing.
+    NoEffect,
+    /// 400, unless its value asks for nothing.
+    Refused,
+}
+
+/// Which values a field takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum FieldValues {
+    /// Checked where it is parsed.
+    Parsed,
+    Flag,
+    Text,
+    Object,
+    List,
+    /// A number between these.
+    Number(f64, f64),
+    /// A whole number between these.
+    Integer(i64, i64),
+    /// A text, or a list of this many at most.
+    Texts(usize),
+    OneOf(&'static [&'static str]),
+    /// Nothing but null and this value, as JSON.
+    Only(&'static str),
+}
+
+/// A field of either request, or of both.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestField {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does in a request for a response, where it has it.
+    pub responses: Option<FieldUse>,
+    /// What it does in a request for a completion.
+    pub chat: Option<FieldUse>,
+    /// In a few words.
+    pub about: &'static str,
+    values: FieldValues,
+}
+
+const DONE: Option<FieldUse> = Some(FieldUse::Honoured);
+const IDLE: Option<FieldUse> = Some(FieldUse::NoEffect);
+const NOT_HERE: Option<FieldUse> = Some(FieldUse::Refused);
+
+const fn field(
+    name: &'static str,
+    responses: Option<FieldUse>,
+    chat: Option<FieldUse>,
+    values: FieldValues,
+    about: &'static str,
+) -> RequestField {
+    RequestField { name, responses, chat, about, values }
+}
+
+/// Every field that is known, in the order of the documentation. Others are ignored, and named in a header of the answer.
+pub const REQUEST_FIELDS: &[RequestField] = &[
+    field("input", DONE, None, FieldValues::Parsed, "a text, an item, or items"),
+    field("messages", None, DONE, FieldValues::Parsed, "the conversation so far"),
+    field("model", DONE, DONE, FieldValues::Parsed, "a configured model; any other name is the default"),
+    field("instructions", DONE, None, FieldValues::Parsed, "added to the server's"),
+    field("stream", DONE, DONE, FieldValues::Parsed, "events instead of a document"),
+    field("stream_options", IDLE, DONE, FieldValues::Object, "`include_usage` counts; nothing is obfuscated"),
+    field("conversation", DONE, None, FieldValues::Parsed, "begins or continues it"),
+    field("session_id", DONE, DONE, FieldValues::Parsed, "the same, under another name"),
+    field("previous_response_id", DONE, None, FieldValues::Parsed, "the response to continue"),
+    field("store", DONE, IDLE, FieldValues::Flag, "whether it can be retrieved; completions never can"),
+    field("background", DONE, None, FieldValues::Flag, "answers before it is done; not with `store: false`"),
+    field("tools", DONE, DONE, FieldValues::Parsed, "`function`; `mcp` that names this server; others are refused"),
+    field("tool_choice", DONE, DONE, FieldValues::Parsed, "`auto`, `none`, `required`, a tool's name, `allowed_tools`"),
+    field("parallel_tool_calls", DONE, DONE, FieldValues::Flag, "`false`: one call in a turn"),
+    field("max_tool_calls", DONE, None, FieldValues::Integer(0, 1_000_000), "of the server's tools; `0`: none"),
+    field("text", DONE, None, FieldValues::Object, "`format`; `verbosity` has no effect"),
+    field("response_format", None, DONE, FieldValues::Object, "`text`, `json_object`, `json_schema`"),
+    field("max_output_tokens", DONE, None, FieldValues::Parsed, "of one turn"),
+    field("max_completion_tokens", None, DONE, FieldValues::Parsed, "of one turn"),
+    field("max_tokens", None, DONE, FieldValues::Parsed, "the same"),
+    field("temperature", DONE, DONE, FieldValues::Number(0.0, 2.0), "to the model"),
+    field("top_p", DONE, DONE, FieldValues::Number(0.0, 1.0), "to the model"),
+    field("seed", None, DONE, FieldValues::Integer(i64::MIN, i64::MAX), "to the model, where its provider takes one"),
+    field("stop", None, DONE, FieldValues::Texts(4), "to the model"),
+    field("presence_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
+    field("frequency_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
+    field("reasoning", DONE, None, FieldValues::Object, "`summary` shows the thinking; `effort` has no effect"),
+    field("reasoning_effort", None, DONE, FieldValues::Text, "other than `none`: shows the thinking"),
+    field("metadata", DONE, DONE, FieldValues::Parsed, "16 pairs of texts, repeated"),
+    field("user", IDLE, IDLE, FieldValues::Text, "who asks is the token's owner"),
+    field("safety_identifier", IDLE, IDLE, FieldValues::Text, "the same"),
+    field("service_tier", IDLE, IDLE, FieldValues::Text, "there is one"),
+    field("prompt_cache_key", IDLE, IDLE, FieldValues::Text, "the model's server decides"),
+    field("prompt_cache_retention", IDLE, IDLE, FieldValues::Text, "the same"),
+    field("truncation", IDLE, None, FieldValues::OneOf(&["auto", "disabled"]), "what is too long is summed up"),
+    field("include", IDLE, None, FieldValues::List, "what there is, is always included"),
+    field("verbosity", None, IDLE, FieldValues::OneOf(&["low", "medium", "high"]), "say it in the question"),
+    field("prediction", None, IDLE, FieldValues::Object, "only makes some models faster"),
+    field("model_metadata", IDLE, IDLE, FieldValues::Parsed, "of KsADK's clients"),
+    field("model_options", DONE, DONE, FieldValues::Parsed, "of KsADK's clients: `thinking`"),
+    field("account_id", IDLE, IDLE, FieldValues::Parsed, "of KsADK's clients"),
+    field("n", None, NOT_HERE, FieldValues::Only("1"), "a question has one answer"),
+    field("logprobs", None, NOT_HERE, FieldValues::Only("false"), "the models' servers do not say"),
+    field("top_logprobs", NOT_HERE, NOT_HERE, FieldValues::Only("0"), "the same"),
+    field("logit_bias", None, NOT_HERE, FieldValues::Only("{}"), "no provider takes it"),
+    field("modalities", None, NOT_HERE, FieldValues::Only("[\"text\"]"), "answers are text"),
+    field("audio", None, NOT_HERE, FieldValues::Only("null"), "the same"),
+    field("web_search_options", None, NOT_HERE, FieldValues::Only("null"), "there is no web here"),
+    field("functions", None, NOT_HERE, FieldValues::Only("null"), "send `tools`"),
+    field("function_call", None, NOT_HERE, FieldValues::Only("null"), "send `tool_choice`"),
+    field("prompt", NOT_HERE, None, FieldValues::Only("null"), "there are no stored prompts; send `instructions`"),
+    field(
+        "context_management",
+        NOT_HERE,
+        None,
+        FieldValues::Only("null"),
+        "a long conversation is summed up by itself",
+    ),
+    field("moderation", NOT_HERE, NOT_HERE, FieldValues::Only("null"), "nothing is moderated"),
+];
+
+impl RequestField {
+    /// Returns what it does in a request, where the request has it.
+    pub fn use_in(&self, request: OpenAiRequest) -> Option<FieldUse> {
+        match request {
+            OpenAiRequest::Responses => self.responses,
+            OpenAiRequest::Chat => self.chat,
+        }
+    }
+
+    fn check(&self, value: &Value) -> Result<(), BadRequest> {
+        let (name, about) = (self.name, self.about);
+        let (fits, wanted) = match self.values {
+            FieldValues::Parsed => return Ok(()),
+            FieldValues::Flag => (value.is_boolean(), "true or false".to_owned()),
+            FieldValues::Text => (value.is_string(), "a string".to_owned()),
+            FieldValues::Object => (value.is_object(), "an object".to_owned()),
+            FieldValues::List => (value.is_array(), "a list".to_owned()),
+            FieldValues::Number(least, most) => (
+                value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
+                format!("a number between {least} and {most}"),
+            ),
+            FieldValues::Integer(least, most) => (
+                value.as_i64().is_some_and(|number| (least..=most).contains(&number)),
+                format!("a whole number{}", if least == 0 { " of 0 or more" } else { "" }),
+            ),
+            FieldValues::Texts(most) => {
+                let fits = match value {
+                    Value::String(_) => true,
+                    Value::Array(texts) => texts.len() <= most && texts.iter().all(Value::is_string),
+                    _ => false,
+                };
+                (fits, format!("a string, or a list of at most {most}"))
+            }
+            FieldValues::OneOf(words) => {
+                (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", ")))
+            }
+            FieldValues::Only(neutral) => {
+                let neutral: Value = serde_json::from_str(neutral).unwrap_or_default();
+                if *value == neutral || value.as_f64().is_some_and(|number| Some(number) == neutral.as_f64()) {
+                    return Ok(());
+                }
+                return Err(BadRequest::invalid(name, format!("`{name}` is not supported: {about}")));
+            }
+        };
+        match fits {
+            true => Ok(()),
+            false => {
+                let said = value.as_str().map_or_else(|| kind_of(value).to_owned(), |word| format!("`{word}`"));
+                Err(BadRequest::invalid(name, format!("`{name}` must be {wanted}, not {said}")))
+            }
+        }
+    }
+}
+
+/// Checks the fields of a request. Returns the names of those that are unknown, which are ignored.
+pub(crate) fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) -> Result<Vec<String>, BadRequest> {
+    let mut unknown = Vec::new();
+    for (name, value) in fields {
+        match REQUEST_FIELDS.iter().find(|field| field.name == name && field.use_in(request).is_some()) {
+            Some(field) if !value.is_null() => field.check(value)?,
+            Some(_) => {}
+            None => unknown.push(name.clone()),
+        }
+    }
+    Ok(unknown)
+}
+
+/// Returns how tokens are to be chosen. The fields have been checked.
+pub(crate) fn sampling_of(fields: &Map<String, Value>, request: OpenAiRequest) -> Sampling {
+    let number = |name: &str| fields.get(name).and_then(Value::as_f64);
+    let is_chat = request == OpenAiRequest::Chat;
+    Sampling {
+        temperature: number("temperature"),
+        top_p: number("top_p"),
+        seed: fields.get("seed").filter(|_| is_chat).and_then(Value::as_i64),
+        stop: match fields.get("stop").filter(|_| is_chat) {
+            Some(Value::String(text)) => vec![text.clone()],
+            Some(Value::Array(texts)) => texts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        },
+        presence_penalty: number("presence_penalty").filter(|penalty| *penalty != 0.0),
+        frequency_penalty: number("frequency_penalty").filter(|penalty| *penalty != 0.0),
+    }
+}
+
+/// Returns the most calls of the server's tools that a request allows, and whether one turn may have several calls.
+pub(crate) fn call_limits(fields: &Map<String, Value>) -> (Option<u32>, bool) {
+    let most = fields.get("max_tool_calls").and_then(Value::as_u64);
+    let most = most.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+    (most, fields.get("parallel_tool_calls") == Some(&json!(false)))
+}
+
+/// Returns the table of the documentation.
+pub fn fields_table() -> String {
+    let said = |used: Option<FieldUse>| match used {
+        None => "",
+        Some(FieldUse::Honoured) => "yes",
+        Some(FieldUse::NoEffect) => "no effect",
+        Some(FieldUse::Refused) => "400",
+    };
+    let mut table = String::from("| field | Responses | Chat Completions | |\n|---|---|---|---|\n");
+    for field in REQUEST_FIELDS {
+        let (responses, chat) = (said(field.responses), said(field.chat));
+        table.push_str(&format!("| `{}` | {responses} | {chat} | {} |\n", field.name, field.about));
+    }
+    table
+}

@@ -1,0 +1,115 @@
+//! Runs that a process left in progress: what is stored of a run when it begins, and how the next process ends it, so that
+//! it reads back whole in every protocol.
+
+use chrono::{SubsecRound, Utc};
+use querent_catalog::{Catalog, CatalogError, RunRecord, RunStatus};
+use serde_json::json;
+
+use crate::event::{EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, Usage};
+use crate::models::TokenUsage;
+use crate::protocols::ask::encode_trace;
+use crate::request::RunRequest;
+
+/// The `detail_code` of a run that ended with its process.
+pub(crate) const RESTARTED_CODE: &str = "server_restarted";
+/// Runs that are ended at a time.
+const RUNS_AT_ONCE: usize = 100;
+
+/// Returns the record of a run as it is stored before it begins: with its first event, and with the messages that a run
+/// after it continues.
+pub(crate) fn begun_record(record: RunRecord, started: &RunStarted, request: &RunRequest) -> RunRecord {
+    let kind = EventKind::RunStarted(Box::new(started.clone()));
+    let events = [RunEvent { seq: 0, at: Utc::now().trunc_subsecs(3), kind }];
+    let messages: Vec<_> = request.history.iter().chain(&request.input).collect();
+    RunRecord {
+        usage_json: json!(Usage::default()).to_string(),
+        trace_json: encode_trace(&events),
+        events_json: json!(events).to_string(),
+        messages_json: json!(messages).to_string(),
+        ..record
+    }
+}
+
+/// Ends the runs that an earlier process left in progress. Returns how many there were.
+pub(crate) async fn end_interrupted_runs(catalog: &Catalog) -> Result<u64, CatalogError> {
+    let mut ended = 0;
+    loop {
+        let runs = catalog.runs().running(RUNS_AT_ONCE).await?;
+        if runs.is_empty() {
+            return Ok(ended);
+        }
+        for run in runs {
+            match catalog.runs().update(&ended_record(run)).await {
+                Ok(()) => ended += 1,
+                // Deleted in between.
+                Err(CatalogError::RunNotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Returns the run as failed, its log ended as that of any run that failed.
+fn ended_record(run: RunRecord) -> RunRecord {
+    let mut events: Vec<RunEvent> = serde_json::from_str(&run.events_json).unwrap_or_default();
+    let usage: Usage = serde_json::from_str(&run.usage_json).unwrap_or_default();
+    let finished_at = Utc::now();
+    let at = finished_at.trunc_subsecs(3);
+    if events.is_empty() {
+        events.push(RunEvent { seq: 0, at, kind: EventKind::RunStarted(Box::new(started_of(&run))) });
+    }
+    let mut llm_calls = 0;
+    let mut last_usage = TokenUsage::default();
+    for event in &events {
+        if let EventKind::LlmCallFinished { usage, .. } = &event.kind {
+            llm_calls += 1;
+            last_usage = *usage;
+        }
+    }
+    let message = format!("the server was restarted while the run was in progress ({RESTARTED_CODE}); ask again");
+    let kinds = [
+        EventKind::RunError { code: RunErrorCode::Internal, message, detail_code: RESTARTED_CODE.to_owned() },
+        EventKind::RunFinished {
+            run_id: run.run_id,
+            outcome: RunOutcome::Error,
+            usage,
+            last_usage,
+            llm_calls,
+            cost: None,
+        },
+    ];
+    for kind in kinds {
+        events.push(RunEvent { seq: events.len() as u64, at, kind });
+    }
+    let trace_json = encode_trace(&events);
+    // Of a run that is not retained, only the trace is kept.
+    let (events_json, messages_json) = match run.retained {
+        true => (json!(events).to_string(), run.messages_json.clone()),
+        false => ("[]".to_owned(), "[]".to_owned()),
+    };
+    RunRecord {
+        status: RunStatus::Error,
+        finished_at: Some(finished_at),
+        trace_json,
+        events_json,
+        messages_json,
+        ..run
+    }
+}
+
+/// Returns the first event of a run of which nothing else is stored.
+fn started_of(run: &RunRecord) -> RunStarted {
+    RunStarted {
+        run_id: run.run_id,
+        model: run.model_id.clone(),
+        question: run.question.clone(),
+        protocol: run.protocol.clone(),
+        conversation: run.conversation.as_ref().map(|key| key.id.clone()),
+        previous_run_id: run.previous_run_id,
+        invocation_id: run.invocation_id.clone(),
+        trigger: crate::event::Trigger::New,
+        history_len: 0,
+        request: serde_json::Value::Null,
+        input: serde_json::Value::Null,
+    }
+}

@@ -1,0 +1,87 @@
+//! `Idempotency-Key`: a request that starts a run and is sent again, with the same key by the same caller, runs once. Both
+//! get the same answer, from its first byte; one that is still being made is followed as it comes.
+//!
+//! The answer is read by a task of its own, so that a run with a key goes on when its client has gone, within its budget: the
+//! client will ask again. Answers are kept in memory, within a bound and for a while; what is refused is not kept.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, Method};
+use sha2::{Digest, Sha256};
+
+use crate::error::{ApiError, ErrorCode};
+use crate::http::request::read_body;
+use crate::state::AppState;
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const MAX_KEY_BYTES: usize = 255;
+/// Headers that say who calls: a key is its caller's own.
+const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-holmes-api-key"];
+/// Routes that start runs, by the end of their path.
+const ROUTES: [&str; 9] = [
+    "/v1/responses",
+    "/v1/chat/completions",
+    "/v1/messages",
+    "/v1/agent/ask",
+    "/agentengine/api/v1/RunAgent",
+    "/run_sse",
+    "/run",
+    "/chat/stream-chat-state",
+    "/api/chat",
+];
+
+/// Answers a request that has a key from what is kept, or keeps its answer.
+pub(in crate::http) async fn once(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let is_run = request.method() == Method::POST && ROUTES.iter().any(|route| request.uri().path().ends_with(route));
+    let Some(key) = request.headers().get(KEY).cloned().filter(|_| is_run) else { return next.run(request).await };
+    if key.is_empty() || key.len() > MAX_KEY_BYTES {
+        let message = format!("Idempotency-Key has {} bytes; it may have 1 to {MAX_KEY_BYTES}", key.len());
+        return ApiError::new(ErrorCode::BadHeader, message).into_response();
+    }
+    let (parts, body) = request.into_parts();
+    let http = &state.settings.http;
+    let body = match read_body(body, http.max_query_bytes.0, http).await {
+        Ok(body) => body,
+        Err(error) => return error.into_response(),
+    };
+    let name = digest(
+        [parts.uri.path().as_bytes(), key.as_bytes()]
+            .into_iter()
+            .chain(CREDENTIALS.iter().map(|name| parts.headers.get(*name).map_or(&b""[..], HeaderValue::as_bytes))),
+    );
+    let body_digest = digest([&body[..]]);
+    let (answer, is_first) = state.idempotent_answers.find_or_make(name, body_digest);
+    if answer.body_digest != body_digest {
+        let message = "this Idempotency-Key was sent with another body; take a new key for a new request";
+        return ApiError::new(ErrorCode::IdempotencyConflict, message).into_response();
+    }
+    if !is_first {
+        if let Some(response) = answer.replay(true).await {
+            return response;
+        }
+        // Not kept: it runs as if it had no key.
+        return next.run(Request::from_parts(parts, Body::from(body))).await;
+    }
+    let awaited = state.idempotent_answers.awaited(name, &answer);
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    if !response.status().is_success() {
+        return response;
+    }
+    state.shutdown.spawn(awaited.keep(response));
+    match answer.replay(false).await {
+        Some(response) => response,
+        None => ApiError::new(ErrorCode::Internal, "the answer was lost").into_response(),
+    }
+}
+
+/// Returns the digest of parts, each with its length, so that none passes for another.
+fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}

@@ -1,0 +1,168 @@
+//! Single values between Arrow and Python: what `fetchall` returns, and the parameters of statements.
+
+use arrow::array::{Array, AsArray, cast::as_map_array};
+use arrow::datatypes::{
+    DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
+use querent_engine::ScalarValue;
+
+/// Returns one value of a column. Types that Python has none for become text, as a table shows them.
+pub(crate) fn python_value<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    if column.is_null(row) {
+        return Ok(py.None().into_bound(py));
+    }
+    match column.data_type() {
+        DataType::Null => Ok(py.None().into_bound(py)),
+        DataType::Boolean => column.as_boolean().value(row).into_bound_py_any(py),
+        DataType::Int8 => column.as_primitive::<Int8Type>().value(row).into_bound_py_any(py),
+        DataType::Int16 => column.as_primitive::<Int16Type>().value(row).into_bound_py_any(py),
+        DataType::Int32 => column.as_primitive::<Int32Type>().value(row).into_bound_py_any(py),
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into_bound_py_any(py),
+        DataType::UInt8 => column.as_primitive::<UInt8Type>().value(row).into_bound_py_any(py),
+        DataType::UInt16 => column.as_primitive::<UInt16Type>().value(row).into_bound_py_any(py),
+        DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into_bound_py_any(py),
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().value(row).into_bound_py_any(py),
+        DataType::Float16 => column.as_primitive::<Float16Type>().value(row).to_f64().into_bound_py_any(py),
+        DataType::Float32 => column.as_primitive::<Float32Type>().value(row).into_bound_py_any(py),
+        DataType::Float64 => column.as_primitive::<Float64Type>().value(row).into_bound_py_any(py),
+        DataType::Utf8 => column.as_string::<i32>().value(row).into_bound_py_any(py),
+        DataType::LargeUtf8 => column.as_string::<i64>().value(row).into_bound_py_any(py),
+        DataType::Utf8View => column.as_string_view().value(row).into_bound_py_any(py),
+        DataType::Binary => Ok(PyBytes::new(py, column.as_binary::<i32>().value(row)).into_any()),
+        DataType::LargeBinary => Ok(PyBytes::new(py, column.as_binary::<i64>().value(row)).into_any()),
+        DataType::BinaryView => Ok(PyBytes::new(py, column.as_binary_view().value(row)).into_any()),
+        DataType::FixedSizeBinary(_) => Ok(PyBytes::new(py, column.as_fixed_size_binary().value(row)).into_any()),
+        DataType::Decimal128(_, _) => decimal(py, column.as_primitive::<Decimal128Type>().value_as_string(row)),
+        DataType::Decimal256(_, _) => decimal(py, column.as_primitive::<Decimal256Type>().value_as_string(row)),
+        DataType::Date32 => match column.as_primitive::<Date32Type>().value_as_date(row) {
+            Some(date) => py.import("datetime")?.getattr("date")?.call_method1("fromisoformat", (date.to_string(),)),
+            None => shown(py, column, row),
+        },
+        DataType::Date64 => match column.as_primitive::<Date64Type>().value_as_date(row) {
+            Some(date) => py.import("datetime")?.getattr("date")?.call_method1("fromisoformat", (date.to_string(),)),
+            None => shown(py, column, row),
+        },
+        DataType::Timestamp(unit, zone) => {
+            let microseconds = match unit {
+                TimeUnit::Second => column.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000),
+                TimeUnit::Millisecond => {
+                    column.as_primitive::<TimestampMillisecondType>().value(row).checked_mul(1_000)
+                }
+                TimeUnit::Microsecond => Some(column.as_primitive::<TimestampMicrosecondType>().value(row)),
+                TimeUnit::Nanosecond => {
+                    Some(column.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1_000))
+                }
+            };
+            match microseconds.map(|microseconds| instant(py, microseconds, zone.as_deref())) {
+                Some(Ok(instant)) => Ok(instant),
+                // Years that Python does not have.
+                Some(Err(_)) | None => shown(py, column, row),
+            }
+        }
+        DataType::List(_) => list(py, column.as_list::<i32>().value(row).as_ref()),
+        DataType::LargeList(_) => list(py, column.as_list::<i64>().value(row).as_ref()),
+        DataType::FixedSizeList(_, _) => list(py, column.as_fixed_size_list().value(row).as_ref()),
+        DataType::Struct(_) => {
+            let value = PyDict::new(py);
+            let column = column.as_struct();
+            for (name, field) in column.column_names().into_iter().zip(column.columns()) {
+                value.set_item(name, python_value(py, field.as_ref(), row)?)?;
+            }
+            Ok(value.into_any())
+        }
+        DataType::Map(_, _) => {
+            let value = PyDict::new(py);
+            let entries = as_map_array(column).value(row);
+            for entry in 0..entries.len() {
+                let key = python_value(py, entries.column(0).as_ref(), entry)?;
+                value.set_item(key, python_value(py, entries.column(1).as_ref(), entry)?)?;
+            }
+            Ok(value.into_any())
+        }
+        DataType::Dictionary(_, _) => {
+            let column = column.as_any_dictionary();
+            let key = column.normalized_keys()[row];
+            python_value(py, column.values().as_ref(), key)
+        }
+        _ => shown(py, column, row),
+    }
+}
+
+/// Returns a parameter of a statement.
+pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
+    if value.is_none() {
+        return Ok(ScalarValue::Null);
+    }
+    // A bool is an int in Python.
+    if value.is_instance_of::<PyBool>() {
+        return Ok(ScalarValue::Boolean(Some(value.extract()?)));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return match value.extract::<i64>() {
+            Ok(number) => Ok(ScalarValue::Int64(Some(number))),
+            Err(_) => Ok(ScalarValue::UInt64(Some(value.extract()?))),
+        };
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(ScalarValue::Float64(Some(value.extract()?)));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(ScalarValue::Utf8(Some(value.extract()?)));
+    }
+    if value.is_instance_of::<PyBytes>() {
+        return Ok(ScalarValue::Binary(Some(value.extract()?)));
+    }
+    // Dates and times; a text in their form is compared with a column in the column's type.
+    if value.hasattr("isoformat")? {
+        return Ok(ScalarValue::Utf8(Some(value.call_method0("isoformat")?.extract()?)));
+    }
+    Err(PyTypeError::new_err(format!(
+        "a parameter may be None, bool, int, float, str, bytes, date or datetime, not {}",
+        value.get_type().name()?
+    )))
+}
+
+fn list<'py>(py: Python<'py>, items: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
+    let items = (0..items.len()).map(|item| python_value(py, items, item)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, items)?.into_any())
+}
+
+fn decimal(py: Python<'_>, text: String) -> PyResult<Bound<'_, PyAny>> {
+    py.import("decimal")?.getattr("Decimal")?.call1((text,))
+}
+
+/// Returns an instant as a datetime: of its zone, or without one.
+fn instant<'py>(py: Python<'py>, microseconds: i64, zone: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+    let datetime = py.import("datetime")?;
+    let options = PyDict::new(py);
+    options.set_item("microseconds", microseconds)?;
+    let since = datetime.getattr("timedelta")?.call((), Some(&options))?;
+    let epoch = datetime.getattr("datetime")?.call1((1970, 1, 1))?;
+    let Some(zone) = zone else { return epoch.call_method1("__add__", (since,)) };
+    let utc = datetime.getattr("timezone")?.getattr("utc")?;
+    let options = PyDict::new(py);
+    options.set_item("tzinfo", &utc)?;
+    let instant = epoch.call_method("replace", (), Some(&options))?.call_method1("__add__", (since,))?;
+    if matches!(zone, "UTC" | "+00:00" | "Z") {
+        return Ok(instant);
+    }
+    match py.import("zoneinfo")?.getattr("ZoneInfo")?.call1((zone,)) {
+        Ok(zone) => instant.call_method1("astimezone", (zone,)),
+        // An offset, or a zone that this machine does not know: the same instant in UTC.
+        Err(_) => Ok(instant),
+    }
+}
+
+fn shown<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    let options = FormatOptions::default();
+    let formatter =
+        ArrayFormatter::try_new(column, &options).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    formatter.value(row).to_string().into_bound_py_any(py)
+}

@@ -1,0 +1,219 @@
+"""The Python module as its users have it: `querent` can be imported, and QUERENT_AGENT_SCRIPT names the agent's answers.
+
+Prints how long the first answer took.
+"""
+
+import datetime
+import decimal
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+started = time.monotonic()
+import querent
+
+with querent.open(settings={"embed.provider": "none"}) as first:
+    assert first.sql("SELECT 40 + 2 AS answer").fetchall() == [(42,)]
+print(f"the first answer took {time.monotonic() - started:.2f} s")
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+
+folder = Path(tempfile.mkdtemp())
+(folder / "flights.csv").write_text("carrier,tailnum,delay\nUA,N1,2\nUA,N2,\nAA,N3,-1\n")
+(folder / "zips.txt").write_text("zip;born\n00501;31.12.2024\n06090;01.02.2023\n")
+
+
+def refused(code, action):
+    try:
+        action()
+    except querent.QuerentError as error:
+        assert error.code == code and str(error).endswith(f"[{code}]"), (error.code, str(error))
+        return str(error)
+    raise AssertionError(f"not refused with {code}")
+
+
+db = querent.open(folder / "data", settings={"embed.provider": "none"})
+
+# Files become tables; what was decided is said, and can be told.
+done = db.import_files(folder / "flights.csv")
+assert (done["table"], done["rows"]) == ("flights", 3), done
+done = db.import_files(folder / "zips.txt", format="csv", types={"zip": "VARCHAR", "born": "DATE"}, date_format="%d.%m.%Y")
+assert db.sql("SELECT * FROM zips ORDER BY zip").fetchall() == [
+    ("00501", datetime.date(2024, 12, 31)),
+    ("06090", datetime.date(2023, 2, 1)),
+]
+refused("already_exists", lambda: db.import_files(folder / "flights.csv"))
+assert db.import_files(folder / "flights.csv", if_exists="replace")["rows"] == 3
+refused("no_files", lambda: db.import_files(folder / "nothing.csv"))
+
+# Statements, parameters, values.
+assert db.sql("SELECT count(*) FROM flights WHERE carrier = $1 AND delay > $2", ["UA", 1]).fetchall() == [(1,)]
+assert db.sql("SELECT $1 AS a, $2 AS b", [None, b"\x00\x01"]).fetchall() == [(None, b"\x00\x01")]
+day = datetime.date(2024, 12, 31)
+assert len(db.sql("SELECT zip FROM zips WHERE born = $1", [day])) == 1
+row = db.sql(
+    """SELECT 1.25::DECIMAL(10, 2) AS d, TIMESTAMP '2024-01-02 03:04:05.000006' AS t, [1, NULL, 3] AS l,
+              {'a': 1, 'b': 'x'} AS s, true AS b, 0.5 AS f, DATE '2024-02-29' AS day, NULL AS n"""
+).fetchall()[0]
+assert row == (
+    decimal.Decimal("1.25"),
+    datetime.datetime(2024, 1, 2, 3, 4, 5, 6),
+    [1, None, 3],
+    {"a": 1, "b": "x"},
+    True,
+    row[5],
+    datetime.date(2024, 2, 29),
+    None,
+), row
+assert float(row[5]) == 0.5
+zoned = db.sql("SELECT TIMESTAMPTZ '2024-07-01 12:00:00+02:00' AS t").fetchall()[0][0]
+assert zoned == datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.timezone.utc), zoned
+message = refused("table_not_found", lambda: db.sql("SELECT * FROM flihgts"))
+assert "flights" in message, message
+refused("database_not_found", lambda: db.sql("SELECT 1", database="nowhere"))
+try:
+    db.sql("SELECT $1", [object()])
+    raise AssertionError("an object is no parameter")
+except TypeError as error:
+    assert "parameter" in str(error)
+
+# KQL, search, and writing.
+assert db.kql("flights | summarize n = count() by carrier | top 1 by n").fetchall() == [("UA", 2)]
+assert [hit["table"] for hit in db.search("flights")][:1] == ["flights"]
+db.sql("CREATE TABLE notes (id BIGINT, note VARCHAR)")
+assert db.sql("INSERT INTO notes VALUES (1, 'a'), (2, 'b')").fetchall() == [(2,)]
+
+# Rows out, by Arrow's capsules and by the methods.
+result = db.sql("SELECT * FROM flights ORDER BY tailnum")
+assert result.columns == ["carrier", "tailnum", "delay"] and "(3 rows)" in repr(result)
+assert pyarrow.table(result).num_rows == 3 and len(result.to_pandas()) == 3
+assert result.to_polars()["carrier"].to_list() == ["UA", "UA", "AA"]
+assert duckdb.sql("SELECT sum(delay) FROM result").fetchall() == [(1,)]
+streamed = db.sql("SELECT * FROM generate_series(1, 300000) AS t(i)")
+reader = pyarrow.RecordBatchReader.from_stream(streamed)
+total = sum(batch.num_rows for batch in reader)
+assert total == 300_000, total
+refused("rows_already_read", streamed.fetchall)
+assert "read" in repr(streamed)
+
+# Rows in: tables of this connection, and of the folder.
+frames = {
+    "of_pandas": pandas.DataFrame({"k": ["UA", "AA"], "name": ["United", "American"]}),
+    "of_polars": polars.DataFrame({"k": ["UA", "AA"], "name": ["United", "American"]}),
+    "of_pyarrow": pyarrow.table({"k": ["UA", "AA"], "name": ["United", "American"]}),
+    "of_a_batch": pyarrow.record_batch({"k": ["UA", "AA"], "name": ["United", "American"]}),
+    "of_duckdb": duckdb.sql("SELECT * FROM (VALUES ('UA', 'United'), ('AA', 'American')) t(k, name)"),
+    "of_querent": db.sql("SELECT * FROM (VALUES ('UA', 'United'), ('AA', 'American')) t(k, name)"),
+}
+for name, frame in frames.items():
+    assert db.register(name, frame) == 2, name
+    joined = f"SELECT name FROM flights f JOIN {name} ON k = carrier WHERE tailnum = 'N3'"
+    assert db.sql(joined).fetchall() == [("American",)], name
+assert db.register("of_pandas", frames["of_pandas"].iloc[:1]) == 1, "registered again, it is another table"
+assert db.unregister("of_pandas") and not db.unregister("of_pandas")
+refused("table_not_found", lambda: db.sql("SELECT * FROM of_pandas"))
+
+
+def batches():
+    for start in range(5):
+        yield pyarrow.record_batch({"i": [start]})
+
+
+lazy = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("i", pyarrow.int64())]), batches())
+assert db.ingest("numbers", lazy) == 5
+refused("already_exists", lambda: db.ingest("numbers", pyarrow.table({"i": [1]})))
+assert db.ingest("numbers", pyarrow.table({"I": [9]}), mode="append") == 1
+assert db.sql("SELECT sum(i) FROM numbers").fetchall() == [(19,)]
+
+
+def broken():
+    yield pyarrow.record_batch({"i": [1]})
+    raise ValueError("no more")
+
+
+bad = pyarrow.RecordBatchReader.from_batches(pyarrow.schema([("i", pyarrow.int64())]), broken())
+assert "no more" in refused("bad_data", lambda: db.ingest("partial", bad))
+refused("table_not_found", lambda: db.sql("SELECT * FROM partial"))
+try:
+    db.register("nothing", {"a": [1]})
+    raise AssertionError("a dict is no table")
+except TypeError as error:
+    assert "__arrow_c_stream__" in str(error)
+
+# Other threads run while a statement does, and Ctrl-C ends it.
+slow = "SELECT count(*) FROM generate_series(1, 4000000) a(x), generate_series(1, 4000000) b(y) WHERE x * y % 7 = 3"
+ticks = []
+ticking = threading.Event()
+
+
+def tick():
+    while not ticking.is_set():
+        ticks.append(time.monotonic())
+        time.sleep(0.02)
+
+
+ticker = threading.Thread(target=tick)
+ticker.start()
+threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+begun = time.monotonic()
+try:
+    db.sql(slow).fetchall()
+    raise AssertionError("the slow statement ended by itself")
+except KeyboardInterrupt:
+    took = time.monotonic() - begun
+finally:
+    ticking.set()
+    ticker.join()
+assert took < 5, took
+assert len(ticks) >= 10, f"other threads waited: {len(ticks)}"
+assert db.sql("SELECT 1").fetchall() == [(1,)], "a statement was ended, not the connection"
+
+# The agent.
+events = []
+answer = db.ask("How many flights?", on_event=lambda name, data: events.append(name))
+assert answer.text == "There are **3** flights." and str(answer) == answer.text, answer
+assert answer.sql == "SELECT count(*) AS n FROM flights", answer
+assert answer.rows.fetchall() == [(3,)]
+assert events[0] == "run_started" and events[-1] == "run_finished" and "tool_result" in events, events
+
+
+def stop(name, data):
+    raise RuntimeError("enough")
+
+
+try:
+    db.ask("How many flights?", on_event=stop)
+    raise AssertionError("a failing callback is not hidden")
+except RuntimeError as error:
+    assert str(error) == "enough"
+
+# The folder is one process's; closing gives it back.
+refused("data_folder_in_use", lambda: querent.open(folder / "data"))
+db.close()
+db.close()
+refused("closed", lambda: db.sql("SELECT 1"))
+with querent.open(folder / "data", settings={"embed.provider": "none"}) as again:
+    assert again.sql("SELECT count(*) FROM notes").fetchall() == [(2,)]
+refused("config_error", lambda: querent.open(folder / "data", settings={"no.such": 1}))
+
+# The command line is in the package.
+command = [sys.executable, "-m", "querent"]
+environment = {**os.environ, "QUERENT_EMBED_PROVIDER": "none"}
+shown = subprocess.run([*command, "--version"], env=environment, capture_output=True, text=True, check=True)
+assert shown.stdout.split() == ["querent", querent.__version__], shown.stdout
+query = ["sql", "--data", str(folder / "data"), "--output", "csv", "SELECT count(*) AS n FROM notes"]
+shown = subprocess.run([*command, *query], env=environment, capture_output=True, text=True, check=True)
+assert shown.stdout.splitlines() == ["n", "2"], shown
+wrong = subprocess.run([*command, "sql", "--data", str(folder / "data"), "SELEC"], env=environment, capture_output=True, text=True)
+assert wrong.returncode == 1 and "error" in wrong.stderr, wrong
+wrong = subprocess.run([*command, "serv"], env=environment, capture_output=True, text=True)
+assert wrong.returncode == 2 and "did you mean `serve`" in wrong.stderr, wrong
+print("ok")

@@ -1,0 +1,96 @@
+//! `Idempotency-Key`: a request that is sent twice runs once, in every protocol.
+
+use querent_tests::{TestServer, TestSettings, read_until};
+use serde_json::{Value, json};
+
+const KEY: &str = "idempotency-key";
+
+async fn serve() -> TestServer {
+    let script = json!({ "runs": [
+        { "when": "slow", "turns": [{ "events": [{ "text": "One" }, { "delay_ms": 600 }, { "text": " two." }] }] },
+        { "when": "fail", "turns": [{ "events": [{ "error": "out of memory" }] }] },
+        { "turns": [{ "events": [{ "text": "Hello." }] }], "repeat_last": true },
+    ] });
+    TestServer::start(TestSettings::default().script(script)).await
+}
+
+async fn send(server: &TestServer, path: &str, key: &str, body: &Value) -> (u16, bool, String) {
+    let reply = server
+        .http
+        .post(server.url(path))
+        .header(KEY, key)
+        .header("authorization", "Api-Key any-key")
+        .json(body)
+        .send()
+        .await
+        .unwrap();
+    let again = reply.headers().contains_key("idempotency-replayed");
+    (reply.status().as_u16(), again, reply.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_twice_runs_once() {
+    let server = serve().await;
+    let message = json!([{ "role": "user", "content": "hello" }]);
+    let requests = [
+        ("/v1/responses", json!({ "input": "hello" })),
+        ("/v1/responses", json!({ "input": "hello", "stream": true })),
+        ("/v1/chat/completions", json!({ "messages": message, "stream": true })),
+        ("/v1/messages", json!({ "model": "querent", "max_tokens": 100, "messages": message })),
+        ("/v1/agent/ask", json!({ "question": "hello" })),
+        (
+            "/agentengine/api/v1/RunAgent",
+            json!({ "AgentId": "querent", "UserId": "u", "Messages": message, "Stream": true }),
+        ),
+        (
+            "/run_sse",
+            json!({ "appName": "querent", "userId": "u", "sessionId": "s", "newMessage": { "role": "user", "parts": [{ "text": "hello" }] } }),
+        ),
+        (
+            "/api/v1/public/acme/agents/1/chat/stream-chat-state",
+            json!({ "input": "hello", "sessionSettings": { "externalId": "ann@example.com" } }),
+        ),
+        ("/api/chat", json!({ "ask": "hello" })),
+    ];
+    for (index, (path, body)) in requests.iter().enumerate() {
+        let key = format!("key-{index}");
+        let before = server.model.requests().len();
+        let first = send(&server, path, &key, body).await;
+        assert_eq!((first.0, first.1), (200, false), "{path}: {}", first.2);
+        let again = send(&server, path, &key, body).await;
+        assert_eq!((again.0, again.1, &again.2), (200, true, &first.2), "{path}");
+        assert_eq!(server.model.requests().len(), before + 1, "{path}: one run");
+        let other = send(&server, path, &format!("other-{index}"), body).await;
+        assert!(!other.1, "{path}: another key is another request");
+    }
+    let conflict = send(&server, "/v1/responses", "key-0", &json!({ "input": "other" })).await;
+    assert_eq!(conflict.0, 409, "{}", conflict.2);
+    assert!(conflict.2.contains("idempotency_conflict"), "{}", conflict.2);
+    let long = send(&server, "/v1/responses", &"k".repeat(300), &json!({ "input": "hello" })).await;
+    assert_eq!(long.0, 400, "{}", long.2);
+}
+
+#[tokio::test]
+async fn a_stream_that_broke_off_is_followed_from_its_beginning() {
+    let server = serve().await;
+    let body = json!({ "question": "slow" });
+    let request = server.http.post(server.url("/v1/agent/ask")).header(KEY, "k").json(&body);
+    let mut first = request.header("authorization", "Api-Key any-key").send().await.unwrap();
+    read_until(&mut first, "One").await;
+    drop(first);
+    let (status, again, text) = send(&server, "/v1/agent/ask", "k", &body).await;
+    assert_eq!((status, again), (200, true));
+    assert!(text.starts_with("event: run_started") && text.contains("One two."), "{text}");
+    assert_eq!(server.model.requests().len(), 1, "one run");
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_kept() {
+    let server = serve().await;
+    let body = json!({ "input": "fail" });
+    for _ in 0..2 {
+        let (status, again, text) = send(&server, "/v1/responses", "k", &body).await;
+        assert_eq!((status, again), (502, false), "{text}");
+    }
+    assert_eq!(server.model.requests().len(), 2);
+}

@@ -1,0 +1,289 @@
+//! The fields of OpenAI's requests: each is honoured, refused by name, or listed as one without effect; and the routes
+//! that libraries call beside those of the agent.
+
+use base64::Engine as _;
+use querent_agent::protocols::openai_fields::{FieldUse, OpenAiRequest, REQUEST_FIELDS, fields_table};
+use querent_tests::script::{run_sql, tool_call};
+use querent_tests::{TestServer, TestSettings, package_folder};
+use serde_json::{Value, json};
+
+const RESPONSES: &str = "/v1/responses";
+const CHAT: &str = "/v1/chat/completions";
+
+async fn serve() -> TestServer {
+    let say = |text: &str| json!({ "events": [{ "text": text }] });
+    let cut = |text: &str| json!({ "events": [{ "text": text }], "done": "length" });
+    let script = json!({ "runs": [
+        { "when": "too long", "turns": [cut("It is a lo")] },
+        { "when": "structured", "turns": [cut("{\"name\": \"U")] },
+        { "when": "silent", "turns": [json!({ "events": [], "done": "length" })] },
+        { "when": "mine", "turns": [{ "events": [tool_call("run_sql", json!({ "city": "Oslo" }))] }] },
+        { "when": "yours", "turns": [
+            { "events": [tool_call("querent_run_sql", json!({ "sql": "SELECT 1 AS a" }))] },
+            say("It is 1."),
+        ] },
+        { "when": "twice", "turns": [
+            { "events": [run_sql("SELECT 1 AS a"), run_sql("SELECT 2 AS b")] },
+            say("Once."),
+        ] },
+        { "turns": [say("Hello.")], "repeat_last": true },
+    ] });
+    TestServer::start(TestSettings::default().script(script)).await
+}
+
+fn asked(path: &str, text: &str) -> Value {
+    match path {
+        CHAT => json!({ "messages": [{ "role": "user", "content": text }] }),
+        _ => json!({ "input": text }),
+    }
+}
+
+/// `UPDATE_DOCS=1` writes the table into the page.
+#[test]
+fn the_table_of_the_documentation_is_that_of_the_parser() {
+    const BEGIN: &str = "<!-- fields -->\n";
+    const END: &str = "<!-- end of fields -->";
+    let page = package_folder().join("../docs/openai.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the table begins");
+    let (table, after) = rest.split_once(END).expect("the table ends");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        return std::fs::write(&page, format!("{before}{BEGIN}{}{END}{after}", fields_table())).unwrap();
+    }
+    assert_eq!(table, fields_table(), "UPDATE_DOCS=1 writes it");
+}
+
+#[tokio::test]
+async fn what_a_field_does_not_take_is_refused_by_its_name() {
+    let server = serve().await;
+    let both = [
+        ("temperature", json!("hot")),
+        ("temperature", json!(2.5)),
+        ("top_p", json!(-0.1)),
+        ("presence_penalty", json!(3)),
+        ("parallel_tool_calls", json!("yes")),
+        ("top_logprobs", json!(2)),
+        ("store", json!("no")),
+        ("user", json!(7)),
+        ("service_tier", json!([])),
+        ("tool_choice", json!("sometimes")),
+        ("tool_choice", json!({ "type": "function", "name": "nothing" })),
+        ("tool_choice", json!({ "type": "web_search" })),
+    ];
+    let responses = [
+        ("truncation", json!("zzz")),
+        ("max_tool_calls", json!(-1)),
+        ("include", json!("all")),
+        ("prompt", json!({ "id": "pmpt_1" })),
+        ("context_management", json!([{ "type": "compaction" }])),
+        ("text", json!("json")),
+        ("reasoning", json!(true)),
+    ];
+    let chat = [
+        ("n", json!(2)),
+        ("logprobs", json!(true)),
+        ("logit_bias", json!({ "50256": -100 })),
+        ("modalities", json!(["text", "audio"])),
+        ("audio", json!({ "voice": "alloy", "format": "wav" })),
+        ("functions", json!([{ "name": "f" }])),
+        ("function_call", json!("auto")),
+        ("web_search_options", json!({})),
+        ("stop", json!(["a", "b", "c", "d", "e"])),
+        ("seed", json!("42")),
+        ("verbosity", json!("loud")),
+        ("reasoning_effort", json!(3)),
+    ];
+    let cases = both.iter().flat_map(|case| [(RESPONSES, case), (CHAT, case)]);
+    let cases = cases.chain(responses.iter().map(|case| (RESPONSES, case))).chain(chat.iter().map(|case| (CHAT, case)));
+    for (path, (name, value)) in cases {
+        let mut body = asked(path, "hello");
+        body[*name] = value.clone();
+        let reply = server.post(path, &body, None).await;
+        assert_eq!(reply.status, 400, "{path} {body}: {}", reply.text);
+        assert_eq!(reply.json()["error"]["param"], *name, "{path} {body}: {}", reply.text);
+    }
+    let tools = |tool: Value| {
+        let mut body = asked(RESPONSES, "hello");
+        body["tools"] = json!([tool]);
+        body
+    };
+    let part = |part: Value| json!({ "input": [{ "role": "user", "content": [part] }] });
+    for (body, param) in [
+        (tools(json!({ "type": "web_search" })), "tools[0].type"),
+        (tools(json!({ "type": "file_search", "vector_store_ids": [] })), "tools[0].type"),
+        (tools(json!({ "type": "custom", "name": "c" })), "tools[0].type"),
+        (
+            tools(json!({ "type": "mcp", "server_label": "a", "server_url": "https://else.example/mcp" })),
+            "tools[0].server_url",
+        ),
+        (tools(json!({ "type": "mcp", "server_label": "a", "connector_id": "connector_gmail" })), "tools[0].type"),
+        (part(json!({ "type": "input_audio", "input_audio": { "data": "", "format": "wav" } })), "input[0].content"),
+        (part(json!({ "type": "hologram" })), "input[0].content"),
+        (json!({ "input": "hello", "background": true, "store": false }), "background"),
+    ] {
+        let reply = server.post(RESPONSES, &body, None).await;
+        assert_eq!(reply.status, 400, "{body}: {}", reply.text);
+        assert_eq!(reply.json()["error"]["param"], param, "{body}: {}", reply.text);
+    }
+}
+
+/// Values that ask for nothing special are taken everywhere, and null is as good as absent.
+#[tokio::test]
+async fn values_that_ask_for_nothing_are_taken() {
+    let server = serve().await;
+    for (path, request) in [(RESPONSES, OpenAiRequest::Responses), (CHAT, OpenAiRequest::Chat)] {
+        let mut body = asked(path, "hello");
+        for field in REQUEST_FIELDS {
+            if field.use_in(request).is_some() && body.get(field.name).is_none() {
+                body[field.name] = Value::Null;
+            }
+        }
+        let reply = server.post(path, &body, None).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        let refused = REQUEST_FIELDS.iter().filter(|field| field.use_in(request) == Some(FieldUse::Refused)).count();
+        assert!(refused > 0, "{path}");
+    }
+    let mut body = asked(CHAT, "hello");
+    body["n"] = json!(1);
+    body["logprobs"] = json!(false);
+    body["modalities"] = json!(["text"]);
+    body["no_such_field"] = json!(1);
+    body["another"] = json!({});
+    let reply = server.post(CHAT, &body, None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    assert_eq!(reply.header("x-querent-ignored-fields"), "no_such_field, another");
+}
+
+#[tokio::test]
+async fn sampling_goes_to_the_model() {
+    let server = serve().await;
+    let mut body = asked(CHAT, "hello");
+    for (name, value) in [
+        ("temperature", json!(0.7)),
+        ("top_p", json!(0.9)),
+        ("seed", json!(7)),
+        ("stop", json!("END")),
+        ("presence_penalty", json!(0.5)),
+        ("frequency_penalty", json!(-0.5)),
+    ] {
+        body[name] = value;
+    }
+    assert_eq!(server.post(CHAT, &body, None).await.status, 200);
+    let sampling = server.model.requests().pop().unwrap().sampling;
+    assert_eq!(
+        json!(sampling),
+        json!({ "temperature": 0.7, "top_p": 0.9, "seed": 7, "stop": ["END"], "presence_penalty": 0.5, "frequency_penalty": -0.5 })
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_says_so_in_its_field_alone() {
+    let server = serve().await;
+    let response = server.post(RESPONSES, &asked(RESPONSES, "too long"), None).await.json();
+    assert_eq!(response["status"], "incomplete", "{response}");
+    assert_eq!(response["incomplete_details"], json!({ "reason": "max_output_tokens" }));
+    assert_eq!(
+        (&response["output_text"], &response["output"][0]["status"]),
+        (&json!("It is a lo"), &json!("incomplete"))
+    );
+    let stored = server.get(&format!("{RESPONSES}/{}", response["id"].as_str().unwrap()), None).await.json();
+    assert_eq!(stored["status"], "incomplete");
+    let mut streamed = asked(RESPONSES, "too long");
+    streamed["stream"] = json!(true);
+    let stream = server.post(RESPONSES, &streamed, None).await.text;
+    assert!(stream.contains("event: response.incomplete\n"), "{stream}");
+
+    let completion = server.post(CHAT, &asked(CHAT, "too long"), None).await.json();
+    let choice = &completion["choices"][0];
+    assert_eq!((&choice["finish_reason"], &choice["message"]["content"]), (&json!("length"), &json!("It is a lo")));
+    let schema = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": { "type": "object" } } });
+    let mut structured = asked(CHAT, "structured");
+    structured["response_format"] = schema;
+    let completion = server.post(CHAT, &structured, None).await;
+    assert_eq!(completion.status, 200, "{}", completion.text);
+    assert_eq!(completion.json()["choices"][0]["finish_reason"], "length", "{}", completion.text);
+    let silent = server.post(RESPONSES, &asked(RESPONSES, "silent"), None).await.json();
+    assert_eq!((&silent["status"], &silent["output_text"]), (&json!("incomplete"), &json!("")), "{silent}");
+
+    // Ask has no such field: the note stays.
+    let told = server.post("/v1/agent/ask", &json!({ "question": "too long" }), None).await.text;
+    assert!(told.contains("[The answer was cut here"), "{told}");
+}
+
+#[tokio::test]
+async fn a_tool_of_the_client_may_be_named_like_ours() {
+    let server = serve().await;
+    let mut body = asked(RESPONSES, "mine");
+    body["tools"] =
+        json!([{ "type": "function", "name": "run_sql", "parameters": { "type": "object", "properties": {} } }]);
+    let response = server.post(RESPONSES, &body, None).await.json();
+    let call = &response["output"][0];
+    assert_eq!((&call["type"], &call["name"]), (&json!("function_call"), &json!("run_sql")), "{response}");
+    let names: Vec<String> = server.model.requests().pop().unwrap().tools.into_iter().map(|tool| tool.name).collect();
+    assert!(names.contains(&"querent_run_sql".to_owned()), "{names:?}");
+    assert_eq!(names.iter().filter(|name| *name == "run_sql").count(), 1, "{names:?}");
+
+    body["input"] = json!("yours");
+    let response = server.post(RESPONSES, &body, None).await.json();
+    let call = &response["output"][0];
+    assert_eq!((&call["type"], &call["name"], &call["error"]), (&json!("mcp_call"), &json!("run_sql"), &Value::Null));
+    assert_eq!(response["output_text"], "It is 1.", "{response}");
+}
+
+#[tokio::test]
+async fn calls_are_as_many_as_the_request_allows() {
+    let server = serve().await;
+    let mut body = asked(RESPONSES, "twice");
+    body["parallel_tool_calls"] = json!(false);
+    let response = server.post(RESPONSES, &body, None).await.json();
+    let calls = response["output"].as_array().unwrap().iter().filter(|item| item["type"] == "mcp_call").count();
+    assert_eq!((calls, &response["output_text"]), (1, &json!("Once.")), "{response}");
+    let mut body = asked(RESPONSES, "hello");
+    body["max_tool_calls"] = json!(0);
+    let response = server.post(RESPONSES, &body, None).await.json();
+    assert_eq!(response["output_text"], "Hello.", "{response}");
+    assert!(server.model.requests().pop().unwrap().tools.is_empty(), "no tool is offered");
+}
+
+#[tokio::test]
+async fn routes_beside_the_agents() {
+    let server = TestServer::start(TestSettings::default().with_embedder()).await;
+    let embedded = server.post("/v1/embeddings", &json!({ "input": ["one", "two"], "model": "any" }), None).await;
+    assert_eq!(embedded.status, 200, "{}", embedded.text);
+    let embedded = embedded.json();
+    let vector = |index: usize| embedded["data"][index]["embedding"].as_array().unwrap().clone();
+    assert_eq!((vector(0).len(), vector(1).len()), (384, 384));
+    assert_eq!((&embedded["object"], &embedded["data"][1]["index"]), (&json!("list"), &json!(1)));
+    let packed =
+        server.post("/v1/embeddings", &json!({ "input": "one", "encoding_format": "base64" }), None).await.json();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(packed["data"][0]["embedding"].as_str().unwrap());
+    let first = f32::from_le_bytes(bytes.unwrap()[..4].try_into().unwrap());
+    assert!((f64::from(first) - vector(0)[0].as_f64().unwrap()).abs() < 1e-5);
+    for (body, param) in [
+        (json!({}), "input"),
+        (json!({ "input": "" }), "input"),
+        (json!({ "input": [[1, 2]] }), "input"),
+        (json!({ "input": "a", "dimensions": 7 }), "dimensions"),
+        (json!({ "input": "a", "encoding_format": "hex" }), "encoding_format"),
+        (json!({ "input": "a", "colour": "red" }), "colour"),
+    ] {
+        let reply = server.post("/v1/embeddings", &body, None).await;
+        assert_eq!((reply.status, &reply.json()["error"]["param"]), (400, &json!(param)), "{}", reply.text);
+    }
+
+    let counted =
+        server.post("/v1/responses/input_tokens", &json!({ "input": "how many flights?" }), None).await.json();
+    assert_eq!(counted["object"], "response.input_tokens");
+    assert!((3..20).contains(&counted["input_tokens"].as_u64().unwrap()), "{counted}");
+
+    for (path, status) in [("/v1/images/generations", 404), ("/v1/assistants", 404), ("/v1/embeddings", 405)] {
+        let reply = server.get(path, None).await;
+        assert_eq!(reply.status, status, "{path}: {}", reply.text);
+        assert!(
+            reply.json()["error"]["message"].is_string() && reply.json()["error"]["type"].is_string(),
+            "{}",
+            reply.text
+        );
+    }
+    assert!(server.get("/v1/catalog/nothing", None).await.json()["error"]["hint"].is_string(), "ours keep their shape");
+}

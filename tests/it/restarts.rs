@@ -1,0 +1,214 @@
+//! A server that is killed in the middle of runs: the next one ends them as failed, and they read back whole in every
+//! protocol.
+
+use std::path::Path;
+use std::time::Duration;
+
+use querent_tests::script::run_sql;
+use querent_tests::{ServerProcess, wait_for};
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const CODE: &str = "server_restarted";
+const CUBE: &str = "/api/v1/public/acme/agents/1/chat/stream-chat-state";
+const KSADK: &str = "/agentengine/api/v1";
+const ADK_SESSION: &str = "/apps/querent/users/u1/sessions/a1";
+
+/// A server whose model queries, says a few words and then nothing.
+struct Interrupted {
+    server: ServerProcess,
+    script: String,
+    http: Client,
+    _folder: TempDir,
+}
+
+impl Interrupted {
+    fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("script.json");
+        let slow = json!({ "when": "slow", "turns": [
+            { "events": [{ "text": "I look. " }, run_sql("SELECT 1 AS a")] },
+            { "events": [{ "text": "Half an " }, "hang"] },
+        ] });
+        let quick = json!({ "turns": [{ "events": [{ "text": "Here." }] }], "repeat_last": true });
+        std::fs::write(&path, json!({ "runs": [slow, quick] }).to_string()).unwrap();
+        let script = path.display().to_string();
+        let server = ServerProcess::start(&settings(&script));
+        Self { server, script, http: Client::new(), _folder: folder }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.server.url.trim_end_matches('/'))
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let reply = self.http.get(self.url(path)).send().await.unwrap();
+        let (status, text) = (reply.status(), reply.text().await.unwrap());
+        assert!(status.is_success(), "{path}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Response {
+        self.http.post(self.url(path)).header("authorization", "Api-Key any-key").json(&body).send().await.unwrap()
+    }
+
+    async fn read(&self, path: &str, body: Value) -> String {
+        self.post(path, body).await.text().await.unwrap()
+    }
+
+    /// Starts a run whose answer is a stream, and reads it as far as the words before the silence.
+    async fn begin(&self, path: &str, body: Value) -> Response {
+        let mut stream = self.post(path, body).await;
+        let mut text = String::new();
+        while !text.contains("Half an") {
+            let chunk = tokio::time::timeout(Duration::from_secs(60), stream.chunk()).await.expect("in time").unwrap();
+            text.push_str(&String::from_utf8_lossy(&chunk.unwrap_or_else(|| panic!("it ended: {text}"))));
+        }
+        stream
+    }
+
+    fn kill(self) -> Self {
+        let server = self.server.killed_and_started(&settings(&self.script));
+        Self { server, ..self }
+    }
+}
+
+fn settings(script: &str) -> [(&'static str, &str); 1] {
+    [("QUERENT_AGENT_SCRIPT", script)]
+}
+
+/// Waits until what is stored of the latest run has its query's result.
+async fn stored(data: &Path) {
+    // A second process may read the file, as DuckDB does.
+    let database = data.join("catalog.sqlite");
+    wait_for("the query's result is stored", async || {
+        let open = rusqlite::Connection::open_with_flags(&database, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+        let query = "SELECT count(*) FROM querent_run WHERE events_json NOT LIKE '%Half an%'";
+        let without: i64 = open.query_row(query, [], |row| row.get(0)).ok()?;
+        (without == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_response_is_failed_and_whole() {
+    let server = Interrupted::start();
+    let asked = json!({ "input": "slow", "background": true, "conversation": "c1" });
+    let begun: Value = server.post("/v1/responses", asked).await.json().await.unwrap();
+    let id = begun["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/responses/{id}");
+    stored(server.server.data.path()).await;
+    let server = server.kill();
+
+    let response = server.get(&path).await;
+    assert_eq!((&response["id"], &response["status"]), (&json!(id), &json!("failed")), "{response}");
+    assert!(response["error"]["message"].as_str().unwrap().contains(CODE), "{response}");
+    let kinds: Vec<&str> =
+        response["output"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"mcp_call"), "{response}");
+    let stream =
+        server.http.get(server.url(&format!("{path}?stream=true"))).send().await.unwrap().text().await.unwrap();
+    assert!(stream.starts_with("event: response.created") && stream.contains("event: response.failed"), "{stream}");
+    let items = server.get(&format!("{path}/input_items")).await;
+    assert_eq!(items["data"][0]["content"][0]["text"], "slow", "{items}");
+
+    // The conversation goes on after it.
+    let items = server.get("/v1/conversations/c1/items").await;
+    assert!(items.to_string().contains("slow"), "{items}");
+    let next: Value =
+        server.post("/v1/responses", json!({ "input": "and now?", "conversation": "c1" })).await.json().await.unwrap();
+    assert_eq!(next["status"], "completed", "{next}");
+    let next: Value = server
+        .post("/v1/responses", json!({ "input": "and now?", "previous_response_id": id }))
+        .await
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(next["status"], "completed", "{next}");
+}
+
+#[tokio::test]
+async fn a_run_of_ask_is_failed_and_whole() {
+    let server = Interrupted::start();
+    let asked = json!({ "question": "slow", "session_id": "s1" });
+    let _client = server.begin("/v1/agent/ask", asked).await;
+    stored(server.server.data.path()).await;
+    let server = server.kill();
+
+    let runs = server.get("/v1/agent/runs").await;
+    let run_id = runs["runs"][0]["run_id"].as_str().unwrap_or_else(|| panic!("{runs}")).to_owned();
+    let run = server.get(&format!("/v1/agent/runs/{run_id}")).await;
+    assert_eq!((&run["status"], &run["question"]), (&json!("error"), &json!("slow")), "{run}");
+    let names: Vec<&str> =
+        run["trace"].as_array().unwrap().iter().map(|frame| frame["event"].as_str().unwrap()).collect();
+    assert_eq!(names.first(), Some(&"run_started"), "{run}");
+    assert_eq!(names[names.len() - 2..], ["run_error", "run_finished"], "{run}");
+    assert!(names.contains(&"tool_result") && run.to_string().contains(CODE), "{run}");
+    let turns = server.get("/v1/agent/sessions/s1/turns").await;
+    assert!(turns.to_string().contains("slow"), "{turns}");
+    let again = server.read("/v1/agent/ask", json!({ "question": "and now?", "session_id": "s1" })).await;
+    assert!(again.contains("Here."), "{again}");
+}
+
+/// A run that is not kept still leaves a whole trace.
+#[tokio::test]
+async fn a_chat_completion_leaves_a_whole_trace() {
+    let server = Interrupted::start();
+    let asked = json!({ "messages": [{ "role": "user", "content": "slow" }], "stream": true });
+    let _client = server.begin("/v1/chat/completions", asked).await;
+    stored(server.server.data.path()).await;
+    let server = server.kill();
+    let runs = server.get("/v1/agent/runs").await;
+    let run_id = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
+    let run = server.get(&format!("/v1/agent/runs/{run_id}")).await;
+    let names: Vec<&str> =
+        run["trace"].as_array().unwrap().iter().map(|frame| frame["event"].as_str().unwrap()).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"run_started"), Some(&"run_finished")), "{run}");
+}
+
+#[tokio::test]
+async fn a_thread_of_cube_keeps_the_message() {
+    let server = Interrupted::start();
+    let who = json!({ "externalId": "ann@example.com" });
+    let asked = json!({ "input": "slow", "chatId": "c", "messageId": "1717500000000-message", "sessionSettings": who });
+    let _client = server.begin(CUBE, asked.clone()).await;
+    stored(server.server.data.path()).await;
+    let server = server.kill();
+    let state = server.read(CUBE, json!({ "chatId": "c", "sessionSettings": who })).await;
+    let lines: Vec<Value> = state.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let message = lines.iter().find(|line| line["role"] == "user").unwrap_or_else(|| panic!("{state}"));
+    assert_eq!(message["content"], "slow", "{state}");
+    let mark = lines.iter().find(|line| line["id"] == "__cutoff__").unwrap();
+    assert_eq!(mark["state"]["isStreaming"], false, "{state}");
+    // A thread shows no errors; what was said before is there.
+    assert!(state.contains("Half an"), "{state}");
+    let again = server.read(CUBE, json!({ "input": "and now?", "chatId": "c", "sessionSettings": who })).await;
+    assert!(again.contains("Here."), "{again}");
+}
+
+#[tokio::test]
+async fn sessions_of_ksadk_and_adk_keep_the_run() {
+    let server = Interrupted::start();
+    let asked = json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1", "Stream": true, "Messages": [{ "role": "user", "content": "slow" }] });
+    let _ksadk = server.begin(&format!("{KSADK}/RunAgent"), asked).await;
+    server.post(ADK_SESSION, json!({})).await;
+    let asked = json!({ "appName": "querent", "userId": "u1", "sessionId": "a1", "streaming": true,
+        "newMessage": { "role": "user", "parts": [{ "text": "slow" }] } });
+    let _adk = server.begin("/run_sse", asked).await;
+    stored(server.server.data.path()).await;
+    let server = server.kill();
+    let messages = server
+        .read(
+            &format!("{KSADK}/ListSessionMessages"),
+            json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1" }),
+        )
+        .await;
+    assert!(messages.contains("slow"), "{messages}");
+    let events = server
+        .read(&format!("{KSADK}/ListSessionEvents"), json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1" }))
+        .await;
+    assert!(events.contains(CODE), "{events}");
+    let session = server.get(ADK_SESSION).await;
+    assert!(session.to_string().contains("slow") && session.to_string().contains(CODE), "{session}");
+}
