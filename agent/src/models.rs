@@ -193,6 +193,14 @@ pub struct ChatRequest {
     /// Whether it must call a tool, where the provider supports that.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
+    /// Which of several replies is asked for: 0 is the likeliest, others are drawn, each by its own seed. Providers
+    /// without a temperature take it for 0.
+    #[serde(default, skip_serializing_if = "is_likeliest")]
+    pub variation: u32,
+}
+
+fn is_likeliest(variation: &u32) -> bool {
+    *variation == 0
 }
 
 /// A piece of a turn.

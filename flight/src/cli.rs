@@ -13,6 +13,7 @@ mod embedded;
 mod error;
 mod events;
 mod fetch;
+mod footnotes;
 mod import;
 mod knowledge;
 mod kql;
@@ -29,7 +30,9 @@ mod shell;
 mod sql;
 mod sse;
 mod target;
+mod test_answers;
 mod tls;
+mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -66,6 +69,8 @@ enum CliCommand {
     Sql(sql::SqlArgs),
     Kql(kql::KqlArgs),
     Ask(ask::AskArgs),
+    Verify(verify::VerifyArgs),
+    TestAnswers(test_answers::TestAnswersArgs),
     Fetch(fetch::FetchArgs),
     Import(import::ImportArgs),
     Search(search::SearchArgs),
@@ -107,6 +112,8 @@ where
         CliCommand::Sql(args) => sql::run(args).await,
         CliCommand::Kql(args) => kql::run(args).await,
         CliCommand::Ask(args) => ask::run(args).await,
+        CliCommand::Verify(args) => verify::run(args).await,
+        CliCommand::TestAnswers(args) => test_answers::run(args).await,
         CliCommand::Fetch(args) => fetch::run(args).await,
         CliCommand::Import(args) => import::run(args).await,
         CliCommand::Search(args) => search::run(args).await,

@@ -73,6 +73,7 @@ async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
         think: Some(true),
         max_output_tokens: Some(64),
         tool_choice: ToolChoice::Auto,
+        variation: 0,
     };
 
     collect_turn(model.chat(request).await).await.unwrap();
@@ -312,6 +313,7 @@ pub(crate) fn question(text: &str) -> ChatRequest {
         think: None,
         max_output_tokens: None,
         tool_choice: ToolChoice::Auto,
+        variation: 0,
     }
 }
 
@@ -326,6 +328,7 @@ fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
         max_output_tokens: None,
         answer_schema: None,
         tool_choice: ToolChoice::Auto,
+        variation: 0,
     }
 }
 

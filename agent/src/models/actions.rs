@@ -51,6 +51,8 @@ pub struct TurnRequest {
     pub answer_schema: Option<Value>,
     /// Whether it must call a tool.
     pub tool_choice: ToolChoice,
+    /// As in [`ChatRequest::variation`].
+    pub variation: u32,
 }
 
 /// A model whose tool calls are always native.
@@ -102,9 +104,11 @@ impl ToolCalling {
             max_output_tokens,
             answer_schema,
             tool_choice,
+            variation,
         } = turn;
         let reader = TextFormParser::new(&known_tools);
-        let request = ChatRequest { messages, tools, format: answer_schema, think, max_output_tokens, tool_choice };
+        let request =
+            ChatRequest { messages, tools, format: answer_schema, think, max_output_tokens, tool_choice, variation };
         Ok(read_content(self.provider.chat(request).await?, reader))
     }
 
@@ -116,6 +120,7 @@ impl ToolCalling {
             think: turn.think,
             max_output_tokens: turn.max_output_tokens,
             tool_choice: ToolChoice::Auto,
+            variation: turn.variation,
         };
         Ok(read_content(self.provider.chat(request).await?, ActionParser::new()))
     }
