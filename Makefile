@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: help demo test test-llm record bench fuzz kql-diff lint timings serve build wheel deb
+.PHONY: help demo test test-llm record bench eval fuzz kql-diff lint timings serve build wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ record: ## record the small model's streams again, after a change of the prompt
 bench: ## benchmarks in a release build; CELL=engine|agent|catalog|index|recall|vectors|kql|sse|flight for one
 	@$(setup) system embed static bench questions
 	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
+
+eval: ## questions put to a model and judged by their rows; MODEL=name of an Ollama model, QUESTIONS=200
+	MODEL=$(MODEL) QUERENT_EVAL_QUESTIONS=$(or $(QUESTIONS),200) ./scripts/eval.sh
 
 fuzz: ## fuzz KQL's lexer and parser for an hour (FUZZ_SECONDS); needs a nightly compiler and cargo-fuzz
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "please install: rustup toolchain install nightly; cargo install cargo-fuzz"; exit 1; }

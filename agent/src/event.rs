@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::history::{calls_cost, words_cost};
 use crate::models::{ChatMessage, TokenUsage};
+use crate::proof::ProofLink;
 
 /// The `server_label` of the server's tools in protocols that have one.
 pub const SERVER_LABEL: &str = "querent";
@@ -430,6 +431,9 @@ pub enum EventKind {
         /// Of the last query that succeeded, where its rows are kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<ResultTicket>,
+        /// What the numbers, dates and names of its text are proven by.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        proof: Vec<ProofLink>,
     },
     /// The run waits for these calls and ends; another run continues.
     Paused {

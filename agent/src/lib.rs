@@ -19,7 +19,10 @@
 //! | 3 | `history` | the messages of a run, kept within the model's context |
 //! | 3 | `prompt` | the first turn's messages: rules, tables, examples, taught queries |
 //! | 4 | `event` | what a run emits |
+//! | 4 | `proof` | the numbers, dates and names of an answer, linked to cells |
+//! | 4 | `repair` | queries that fail, put right on their syntax tree without a model |
 //! | 4 | `request` | what a run is asked to do, whichever protocol asks |
+//! | 5 | `counter_checks` | what can make a query's rows other than what was asked |
 //! | 5 | `event_log` | a run's events and their readers |
 //! | 5 | `results` | rows of queries, kept for those who hold their tickets |
 //! | 5 | `run_watcher` | who counts runs |
@@ -38,13 +41,16 @@ mod budget;
 pub mod chart;
 mod config;
 mod conversation;
+mod counter_checks;
 mod error;
 mod event;
 mod event_log;
 mod history;
 pub mod models;
 mod prompt;
+mod proof;
 pub mod protocols;
+mod repair;
 mod request;
 mod results;
 mod run;
@@ -64,6 +70,7 @@ pub use event::{
 };
 pub use event_log::{EventBatch, LoggedEvent, RunEvents};
 pub use prompt::{PromptSections, SECTION_KEYS};
+pub use proof::{CellReference, ProofLink, ProofOrigin};
 pub use protocols::responses::{ContinueError, Continued};
 pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol, ResumedCall, RunRequest};
 pub use results::{ResultStore, StoredResult, TicketRefusal};

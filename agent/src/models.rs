@@ -227,6 +227,14 @@ pub struct ChatRequest {
     /// How tokens are chosen.
     #[serde(default, skip_serializing_if = "Sampling::is_default")]
     pub sampling: Sampling,
+    /// Which of several replies is asked for: 0 is the likeliest, others are drawn, each by its own seed. Providers
+    /// without a temperature take it for 0.
+    #[serde(default, skip_serializing_if = "is_likeliest")]
+    pub variation: u32,
+}
+
+fn is_likeliest(variation: &u32) -> bool {
+    *variation == 0
 }
 
 /// A piece of a turn.

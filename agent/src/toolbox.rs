@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 use crate::config::AgentConfig;
 use crate::models::ToolSpec;
 use crate::protocols::{VEGA_SPEC, add_ticket};
+use crate::repair::TablesAtHand;
 use crate::results::ResultStore;
-use crate::tools::{self, ToolContext, ToolError, ToolOutput};
+use crate::tools::{self, FailedQueries, ToolContext, ToolError, ToolOutput};
 
 static SPECS: LazyLock<Vec<ToolSpec>> =
     LazyLock::new(|| tools::specs(false, false, AgentConfig::DEFAULT.default_tool_rows));
@@ -65,6 +66,8 @@ pub async fn call(
         default_rows: bounds.default_rows,
         bad_branch: false,
         results,
+        at_hand: TablesAtHand::default(),
+        failed_queries: FailedQueries::default(),
     };
     let arguments = Value::Object(arguments);
     let called = tokio::time::timeout(limit, tools::call(&context, name, &arguments)).await;

@@ -31,6 +31,7 @@ use serde_json::{Map, Value, json};
 use crate::config::MAX_TOOL_ROWS;
 use crate::event::{ResultTicket, Truncation};
 use crate::models::ToolSpec;
+use crate::repair::TablesAtHand;
 use crate::results::ResultStore;
 use crate::sql_text::{quote_identifier, split_name};
 use crate::tokens::{estimate_tokens, take_tokens};
@@ -40,7 +41,7 @@ use json_value::shortened;
 pub(crate) use arguments::arguments_object;
 pub use result_rows::chart_of_batches;
 pub(crate) use run_kql::kql_argument;
-pub(crate) use run_sql::sql_argument;
+pub(crate) use run_sql::{FailedQueries, REPEATED_QUERY, sql_argument};
 
 /// The name of the tool whose text becomes `kql_used`.
 pub(crate) const RUN_KQL: &str = run_kql::NAME;
@@ -75,6 +76,20 @@ pub(crate) struct ToolContext {
     pub(crate) bad_branch: bool,
     /// Keeps the rows of queries; absent where the caller could not fetch them.
     pub(crate) results: Option<Arc<ResultStore>>,
+    /// The tables that the prompt shows: what a query that fails is repaired by.
+    pub(crate) at_hand: TablesAtHand,
+    /// What the run has tried in vain.
+    pub(crate) failed_queries: FailedQueries,
+}
+
+impl ToolContext {
+    /// Computes an expression over numbers by the engine; `None` where it has no value.
+    pub(crate) async fn compute(&self, expression: &str) -> Option<f64> {
+        let sql = format!("SELECT CAST({expression} AS DOUBLE)");
+        let (batches, _) = self.session.sql(&sql).await.ok()?.collect().await.ok()?;
+        let column = batches.first()?.columns().first()?;
+        column.as_any().downcast_ref::<arrow::array::Float64Array>()?.iter().next().flatten()
+    }
 }
 
 /// Characters of an error's message and of its hint: both may quote what was sent.
@@ -93,12 +108,14 @@ pub(crate) struct ToolOutput {
     pub(crate) chart: Option<Value>,
     /// Of the rows, where they are kept.
     pub(crate) ticket: Option<ResultTicket>,
+    /// The query that ran, where it is not the one that was sent.
+    pub(crate) ran: Option<String>,
 }
 
 impl ToolOutput {
     /// Creates an untruncated result without a chart.
     pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
-        Self { json, text: text.into(), truncation: None, chart: None, ticket: None }
+        Self { json, text: text.into(), truncation: None, chart: None, ticket: None, ran: None }
     }
 
     /// Creates a result whose text is cut to `tokens` tokens.

@@ -14,6 +14,7 @@ mod embedded;
 mod error;
 mod events;
 mod fetch;
+mod footnotes;
 mod import;
 mod knowledge;
 mod kql;
@@ -31,7 +32,9 @@ mod shell;
 mod sql;
 mod sse;
 mod target;
+mod test_answers;
 mod tls;
+mod verify;
 
 use std::ffi::OsString;
 
@@ -69,6 +72,8 @@ enum CliCommand {
     Sql(sql::SqlArgs),
     Kql(kql::KqlArgs),
     Ask(ask::AskArgs),
+    Verify(verify::VerifyArgs),
+    TestAnswers(test_answers::TestAnswersArgs),
     Fetch(fetch::FetchArgs),
     Import(import::ImportArgs),
     Search(search::SearchArgs),
@@ -111,6 +116,8 @@ where
         CliCommand::Sql(args) => sql::run(args).await,
         CliCommand::Kql(args) => kql::run(args).await,
         CliCommand::Ask(args) => ask::run(args).await,
+        CliCommand::Verify(args) => verify::run(args).await,
+        CliCommand::TestAnswers(args) => test_answers::run(args).await,
         CliCommand::Fetch(args) => fetch::run(args).await,
         CliCommand::Import(args) => import::run(args).await,
         CliCommand::Search(args) => search::run(args).await,

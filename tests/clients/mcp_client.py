@@ -91,7 +91,7 @@ async def calls_every_tool(client):
 
 async def failures_are_results(client):
     for tool, arguments, code in [
-        ("run_sql", {"sql": "SELECT servic_name FROM otel_logs"}, "column_not_found"),
+        ("run_sql", {"sql": "SELECT colour FROM otel_logs"}, "column_not_found"),
         ("run_sql", {"sql": "DROP TABLE otel_logs"}, "not_allowed"),
         ("run_sql", {}, "invalid_arguments"),
         ("run_sql", {"sql": 7}, "invalid_arguments"),

@@ -64,7 +64,7 @@ async fn thinking_is_shown_when_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_query_comes_back_as_data_and_is_mended() {
     let fixture = AgentFixture::new(json!({"runs": [{"turns": [
-        turn(json!([run_sql("SELECT carier FROM flights")])),
+        turn(json!([run_sql("SELECT airline_code FROM flights")])),
         turn(json!([run_sql("SELECT DISTINCT carrier FROM flights ORDER BY 1")])),
         turn(json!([{"text": "AA and UA."}])),
     ]}]}))

@@ -111,6 +111,7 @@ fn every_event_has_its_frame() {
             kql_used: None,
             sql_used: Some("SELECT 1".to_owned()),
             ticket: Some(ResultTicket { text: "querentresultset02".to_owned(), truncated: false }),
+            proof: Vec::new(),
         },
         EventKind::RunError {
             code: RunErrorCode::Timeout,

@@ -1,5 +1,6 @@
 //! The command line, as a user types it: output, exit codes, embedded and against a server.
 
+mod answers;
 mod formats;
 mod shell;
 
@@ -119,7 +120,8 @@ fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
 fn help_has_examples_and_exit_codes() {
     let work = WorkFolder::new();
     let help = work.run(&["--help"]).succeeded();
-    let commands = ["relationships", "verified-queries", "metrics", "serve", "sql", "ask", "import", "search", "demo"];
+    let commands =
+        ["relationships", "verified-queries", "metrics", "serve", "sql", "ask", "verify", "import", "search", "demo"];
     for command in commands.into_iter().chain(["fetch", "config"]) {
         assert!(help.contains(command), "{help}");
         let arguments: &[&str] =

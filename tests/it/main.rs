@@ -10,6 +10,7 @@
 
 mod adk;
 mod agent;
+mod answers;
 mod approvals;
 mod ask;
 mod catalog_keys;

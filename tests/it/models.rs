@@ -75,6 +75,7 @@ async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
         max_output_tokens: Some(64),
         tool_choice: ToolChoice::Auto,
         sampling: Sampling::default(),
+        variation: 0,
     };
 
     collect_turn(model.chat(request).await).await.unwrap();
@@ -315,6 +316,7 @@ pub(crate) fn question(text: &str) -> ChatRequest {
         max_output_tokens: None,
         tool_choice: ToolChoice::Auto,
         sampling: Sampling::default(),
+        variation: 0,
     }
 }
 
@@ -331,6 +333,7 @@ fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
         answer_schema: None,
         tool_choice: ToolChoice::Auto,
         sampling: Sampling::default(),
+        variation: 0,
     }
 }
 

@@ -143,10 +143,8 @@ fn every_tool_is_documented_and_has_a_case() {
     .iter()
     .map(|file| read(&root().join(file)))
     .collect();
-    let tools = std::fs::read_dir(root().join("agent/src/tools")).unwrap();
     let mut seen = 0;
-    for entry in tools {
-        let path = entry.unwrap().path();
+    for path in rust_files_in(&root().join("agent/src/tools")) {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         if !read(&path).contains("impl Tool for") {
             continue;

@@ -57,6 +57,8 @@ pub struct TurnRequest {
     pub tool_choice: ToolChoice,
     /// How tokens are chosen.
     pub sampling: Sampling,
+    /// As in [`ChatRequest::variation`].
+    pub variation: u32,
 }
 
 /// A model whose tool calls are always native.
@@ -115,17 +117,26 @@ impl ToolCalling {
             answer_schema,
             tool_choice,
             sampling,
+            variation,
         } = turn;
         let reader = TextFormParser::new(&known_tools);
-        let request =
-            ChatRequest { messages, tools, format: answer_schema, think, max_output_tokens, tool_choice, sampling };
+        let request = ChatRequest {
+            messages,
+            tools,
+            format: answer_schema,
+            think,
+            max_output_tokens,
+            tool_choice,
+            sampling,
+            variation,
+        };
         Ok(read_content(self.provider.chat(request).await?, reader))
     }
 
     /// Generates a turn that is a call: the model's server holds the reply to the schema of one call's arguments, or of
     /// the calls that there are.
     async fn forced_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
-        let TurnRequest { messages, tools, client_tools, think, max_output_tokens, sampling, .. } = turn;
+        let TurnRequest { messages, tools, client_tools, think, max_output_tokens, sampling, variation, .. } = turn;
         let (format, asked) = (forced_schema(&tools, &client_tools), forced_instructions(&tools, &client_tools));
         let mut messages: Vec<ChatMessage> = match self.capabilities.tool_style {
             ToolStyle::Native => messages,
@@ -141,6 +152,7 @@ impl ToolCalling {
             max_output_tokens,
             tool_choice: ToolChoice::Auto,
             sampling,
+            variation,
         };
         Ok(read_content(self.provider.chat(request).await?, ForcedCallParser::new(tools)))
     }
@@ -154,6 +166,7 @@ impl ToolCalling {
             max_output_tokens: turn.max_output_tokens,
             tool_choice: ToolChoice::Auto,
             sampling: turn.sampling,
+            variation: turn.variation,
         };
         Ok(read_content(self.provider.chat(request).await?, ActionParser::new()))
     }

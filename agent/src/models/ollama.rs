@@ -39,6 +39,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same question gets the same answer, as far as the model's server allows.
 const TEMPERATURE: f32 = 0.0;
 const SEED: i32 = 42;
+/// For another reply than the likeliest.
+const VARIED_TEMPERATURE: f32 = 0.7;
 /// Room for a first prompt of 900 tokens, a dozen tool results of 600 and the replies between them.
 const SMALL_CONTEXT_TOKENS: u32 = 8_192;
 /// Room for a first prompt of 4,000 tokens, half a dozen full tool results and the replies; Ollama's own default
@@ -137,7 +139,12 @@ impl OllamaModel {
     }
 
     fn chat_body(&self, request: ChatRequest, capabilities: &ModelCapabilities) -> Result<ChatBody> {
-        let mut options = ModelOptions::default().temperature(TEMPERATURE).seed(SEED);
+        let (temperature, seed) = match i32::try_from(request.variation) {
+            Ok(0) => (TEMPERATURE, SEED),
+            Ok(variation) => (VARIED_TEMPERATURE, SEED.saturating_add(variation)),
+            Err(_) => (VARIED_TEMPERATURE, i32::MAX),
+        };
+        let mut options = ModelOptions::default().temperature(temperature).seed(seed);
         if let Some(context_tokens) = capabilities.context_tokens {
             options = options.num_ctx(u64::from(context_tokens));
         }

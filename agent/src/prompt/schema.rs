@@ -45,7 +45,12 @@ pub(crate) fn render(
     question: &str,
     budget: usize,
 ) -> String {
-    let heading = format!("Tables of database {} (example values in parentheses):", quote_identifier(database));
+    let heading = if tables.iter().any(|table| table.info.name.database.eq_ignore_ascii_case(database)) {
+        format!("Tables of database {} (example values in parentheses):", quote_identifier(database))
+    } else {
+        // A small model takes the database of the heading for the one to write.
+        "Tables as database.table, which is how a query names them (example values in parentheses):".to_owned()
+    };
     let mut left = budget.saturating_sub(estimate_tokens(&heading) + 2);
     let terms = words_of(question);
     let joining = join_columns(relationships);

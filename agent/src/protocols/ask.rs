@@ -121,9 +121,12 @@ impl AskRenderer {
                 add_ticket(&mut data, result.ticket.as_ref());
                 ("tool_result", data)
             }
-            EventKind::AnswerFinal { kql_used, sql_used, ticket, .. } => {
+            EventKind::AnswerFinal { kql_used, sql_used, ticket, proof, .. } => {
                 let mut data = json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used });
                 add_ticket(&mut data, ticket.as_ref());
+                if !proof.is_empty() {
+                    data["proof"] = json!(proof);
+                }
                 ("answer_final", data)
             }
             EventKind::RunError { code, message, detail_code } => {

@@ -1,6 +1,8 @@
 //! The exchange with the model, turn by turn: its text, its calls, and their results.
 
 mod calls;
+mod checked_text;
+mod opening;
 mod request;
 mod resume;
 mod speech;
@@ -8,12 +10,13 @@ mod speech;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use futures::StreamExt;
 use querent_catalog::RunStatus;
 use serde_json::{Value, json};
 
 use self::calls::WaitingToolCall;
+use self::checked_text::CheckedText;
+use self::opening::{FirstMessages, first_messages};
 use self::speech::{ItemIds, Speech};
 use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
@@ -26,17 +29,15 @@ use crate::models::{
     ChatMessage, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, Sampling, TokenUsage, ToolChoice,
     ToolSpec, ToolStyle,
 };
-use crate::prompt::{PromptParts, QuestionContext, find_context, first_turn};
-use crate::request::RunRequest;
+use crate::proof::Prover;
 use crate::tokens::{estimate_tokens, take_tokens};
-use crate::tools::{self, ToolContext};
+use crate::tools::{self, FailedQueries, ToolContext};
 
 /// How often a run in progress is stored, so that a crash loses little of it.
 const STORE_EVERY: Duration = Duration::from_secs(1);
 /// The share of a run's time that may go into that: one part in so many.
 const STORE_SHARE: u32 = 20;
-/// Tokens of the prompt and of a tool's text that a small model can use.
-const SMALL_PROMPT_TOKENS: usize = 900;
+/// Tokens of a tool's text that a small model can use.
 const SMALL_TOOL_RESULT_TOKENS: usize = 600;
 /// Tokens generated in one turn: enough for a query or an answer, and no endless repetition.
 const MAX_OUTPUT_TOKENS: u32 = 4_096;
@@ -45,8 +46,6 @@ const SMALL_MAX_OUTPUT_TOKENS: u32 = 768;
 const DEFAULT_CONTEXT_TOKENS: u32 = 8_192;
 /// Tokens that chat templates add to introduce native tools.
 const NATIVE_TOOLS_TOKENS: usize = 120;
-/// The application's instructions take at most one such part of the context.
-const INSTRUCTIONS_SHARE: usize = 4;
 /// Pieces of a reply that are passed on together at most.
 const PIECES_AT_ONCE: usize = 64;
 /// Appended to an answer that the model could not finish.
@@ -91,6 +90,12 @@ pub(super) struct Turns<'a> {
     /// When the run is stored again, and the events that it had when it was stored last.
     store_at: Instant,
     stored_events: usize,
+    /// What the answer's text is proven by.
+    prover: Prover,
+    /// The text of this turn.
+    checked: CheckedText,
+    /// Counts the queries that the model has sent again after they had failed, since the last one that ran.
+    variation: u32,
 }
 
 /// The reply of one turn.
@@ -115,7 +120,7 @@ impl<'a> Turns<'a> {
             ToolStyle::Actions => 0,
         };
         let structured = task.request.answer_schema.as_ref().and_then(|schema| StructuredAnswer::new(schema).ok());
-        let (conversation, later) =
+        let FirstMessages { conversation, later, at_hand } =
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
         // Kept from the start: a run that continues a failed one begins with these messages.
         task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
@@ -131,6 +136,8 @@ impl<'a> Turns<'a> {
             default_rows: task.config.default_tool_rows,
             bad_branch: task.request.bad_branch,
             results: task.results.clone(),
+            at_hand,
+            failed_queries: FailedQueries::default(),
         };
         Self {
             task,
@@ -153,6 +160,9 @@ impl<'a> Turns<'a> {
             answer_ticket: None,
             store_at: Instant::now() + STORE_EVERY,
             stored_events: 1,
+            prover: Prover::new(&task.request.question()),
+            checked: CheckedText::default(),
+            variation: 0,
         }
     }
 
@@ -166,7 +176,7 @@ impl<'a> Turns<'a> {
                 reply.calls.truncate(1);
             }
             if reply.calls.is_empty() {
-                if self.finish(reply)? {
+                if self.finish(reply).await? {
                     return Ok(End::Answered);
                 }
                 continue;
@@ -221,6 +231,8 @@ impl<'a> Turns<'a> {
                 }
                 continue;
             };
+            let waited = self.checked.finish(&self.prover);
+            speech.say(waited, &mut self.ids, |kind| heard.push(kind));
             let ended = end.map(|(usage, reason)| {
                 let cut = reason == DoneReason::Length;
                 if cut && !self.marks_cuts() && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
@@ -263,7 +275,13 @@ impl<'a> Turns<'a> {
                     speech.think(text, &mut self.ids, |kind| heard.push(kind));
                 }
             }
-            Ok(ModelEvent::Text(text)) => speech.say(text, &mut self.ids, |kind| heard.push(kind)),
+            Ok(ModelEvent::Text(text)) => {
+                let text = match self.structured {
+                    None => self.checked.push(text, &self.prover),
+                    Some(_) => text,
+                };
+                speech.say(text, &mut self.ids, |kind| heard.push(kind));
+            }
             Ok(ModelEvent::ToolCall(call)) => {
                 // The result refers to the model's own id: a provider may store things under it.
                 let own = call.id.clone().filter(|id| !id.is_empty() && !self.task.request.returns_messages);
@@ -299,7 +317,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns whether the reply ends the run; otherwise the model is asked to correct it.
-    fn finish(&mut self, reply: ModelReply) -> Result<bool, FailureCause> {
+    async fn finish(&mut self, reply: ModelReply) -> Result<bool, FailureCause> {
         let cut = reply.reason == DoneReason::Length;
         // Its client is told by a field, and gets what there is.
         let is_cut_as_asked = cut && self.marks_cuts();
@@ -342,6 +360,11 @@ impl<'a> Turns<'a> {
         self.keep_messages();
         self.return_messages();
         let (kql_used, sql_used, ticket) = (self.kql_used.take(), self.sql_used.take(), self.answer_ticket.take());
+        let corrections = self.checked.take_corrections();
+        let proof = match self.structured {
+            None => self.proof_of(&text, &corrections).await,
+            Some(_) => Vec::new(),
+        };
         self.emit(EventKind::AnswerFinal {
             item_id,
             text,
@@ -350,6 +373,7 @@ impl<'a> Turns<'a> {
             kql_used,
             sql_used,
             ticket,
+            proof,
         });
         Ok(true)
     }
@@ -417,6 +441,7 @@ impl<'a> Turns<'a> {
             answer_schema: None,
             tool_choice: ToolChoice::Auto,
             sampling: Sampling::default(),
+            variation: 0,
         };
         let mut summary = String::new();
         let mut tokens = TokenUsage::default();
@@ -509,78 +534,6 @@ impl<'a> Turns<'a> {
 /// Returns the model's context in tokens, as far as it is known.
 fn context_window(task: &RunTask, capabilities: &ModelCapabilities) -> usize {
     task.model.context_tokens.or(capabilities.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS) as usize
-}
-
-/// Returns the messages for the first request: the system message, the history and the input. Where calls are decided
-/// first, the input is returned apart, since the calls' results precede it.
-async fn first_messages(
-    task: &RunTask,
-    model: &ToolCalling,
-    capabilities: &ModelCapabilities,
-    specs: &[ToolSpec],
-    tool_tokens: usize,
-    structured: Option<&StructuredAnswer>,
-) -> (ChatHistory, Vec<ChatMessage>) {
-    let RunRequest { database, history, input, .. } = &task.request;
-    let small = capabilities.small;
-    let question = task.request.question();
-    let QuestionContext { tables, relationships, taught } =
-        find_context(&task.session, &question, database.as_deref(), small).await;
-    let tables = task.examples.examples_of_tables(&task.session, tables).await;
-    let instructions = model.instructions(specs);
-    let budget_tokens =
-        if small { task.config.prompt_tokens.min(SMALL_PROMPT_TOKENS) } else { task.config.prompt_tokens };
-    let [mut system, asked] = first_turn(&PromptParts {
-        question: &question,
-        database: task.session.database(),
-        instructions: instructions.as_deref(),
-        tool_tokens,
-        tables: &tables,
-        relationships: &relationships,
-        taught: &taught,
-        today: Utc::now().date_naive(),
-        small,
-        budget_tokens,
-        sections: task.request.prompt.as_ref(),
-        pictures: input.iter().map(|message| message.images.len()).sum(),
-    });
-    let context_tokens = context_window(task, capabilities);
-    let application = application_instructions(&task.request, structured);
-    if !application.is_empty() {
-        system.content.push_str("\n\n");
-        system.content.push_str(&bounded(&application, context_tokens / INSTRUCTIONS_SHARE));
-    }
-    let mut said = history.clone();
-    said.extend(input.iter().cloned());
-    // The question fits the prompt's budget, however long it is.
-    if let Some(last) = said.iter_mut().skip(history.len()).rev().find(|message| message.role == ChatRole::User) {
-        last.content = asked.content;
-    }
-    let for_reply = (max_output_tokens(small) as usize).min(context_tokens / 4);
-    let later = if task.request.resume.is_empty() { Vec::new() } else { said.split_off(history.len()) };
-    (ChatHistory::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens)), later)
-}
-
-fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {
-    let mut sections = Vec::new();
-    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        sections.push(format!("The application adds:\n{}", instructions.trim()));
-    }
-    if let Some(structured) = structured {
-        sections.push(format!(
-            "The final answer must be one JSON document of this schema, without a code fence and without other words:\n{}",
-            structured.schema()
-        ));
-    }
-    sections.join("\n\n")
-}
-
-fn bounded(text: &str, tokens: usize) -> String {
-    let kept = take_tokens(text, tokens);
-    if kept.len() == text.len() {
-        return text.to_owned();
-    }
-    format!("{kept}\n[the rest of these instructions was left out: they are too long for this model]")
 }
 
 fn runner_error(error: &AgentError) -> FailureCause {

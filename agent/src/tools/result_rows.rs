@@ -184,8 +184,22 @@ impl ToolRows {
         ToolOutput { chart, ticket: self.ticket.clone(), ..ToolOutput::new(self.to_json(), text) }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Whether there are no rows, or only one without a value: counts of nothing and sums of nothing.
+    pub(super) fn found_nothing(&self) -> bool {
+        let is_nothing = |value: &Value| value.is_null() || value.as_f64() == Some(0.0);
+        match self.rows.as_slice() {
+            [] => true,
+            [only] => only.iter().all(is_nothing),
+            _ => false,
+        }
     }
 
     /// Returns `{columns: [{name, type}], rows: [objects], row_count, truncated}`; of a result that was counted because

@@ -1,25 +1,30 @@
-//! `run_sql`: one query, its rows, and hints that help to correct it when it fails.
+//! `run_sql`: one query, its rows, what was repaired for it to run, and hints that help to correct it when it fails.
+
+mod attempt;
+mod hints;
 
 use async_trait::async_trait;
-use querent_catalog::{CatalogError, SearchRequest};
-use querent_engine::EngineError;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::attempt::FailedQueries;
+use self::attempt::{Attempt, is_of_the_text, run_with_repairs};
+pub(crate) use self::hints::REPEATED_QUERY;
+use self::hints::{repeated_failure, with_repair_hint};
 use super::arguments::ToolArguments;
 use super::result_rows::ToolRows;
-use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument, table_name};
+use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument};
 use crate::config::MAX_TOOL_ROWS;
+use crate::counter_checks::{Finding, check};
 use crate::models::ToolSpec;
-use crate::sql_text::{quote_identifier, relations_named_in};
-use crate::tokens::take_tokens;
+use crate::tokens::{estimate_tokens, take_tokens};
 
 pub(super) const NAME: &str = "run_sql";
-/// Tables whose columns a hint lists.
-const HINTED_TABLES: usize = 3;
-/// Tables that a hint suggests for an unknown one.
-const SUGGESTED_TABLES: usize = 5;
-/// A hint takes at most one such part of a result's tokens.
-const HINT_SHARE: usize = 2;
+/// The field of a result that says what was repaired.
+const REPAIRED: &str = "repaired";
+/// The field of a result that says what the counter-checks found.
+const CHECKS: &str = "checks";
+/// What is said of repairs, and of checks, takes at most one such part of a result's tokens.
+const NOTE_SHARE: usize = 3;
 
 pub(super) struct RunSql;
 
@@ -54,13 +59,37 @@ impl Tool for RunSql {
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
         let session = context.session.clone().in_database(database.as_deref()).await?;
-        let outcome = async { ToolRows::read_and_count(session.sql(sql).await?, max_rows, context).await }.await;
-        match outcome {
-            Ok(rows) => {
-                let output = rows.output(result_text(&rows, context.text_tokens), offered);
-                Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
+        if context.failed_queries.has_failed(session.database(), sql) {
+            return Err(repeated_failure(context, &session, sql).await);
+        }
+        match run_with_repairs(context, &session, sql, max_rows).await {
+            Ok(Attempt { rows, repaired }) => {
+                let ran = repaired.as_ref().map_or(sql, |repaired| repaired.sql.as_str());
+                let findings = check(&session, &context.at_hand, ran, rows.len()).await;
+                let before = repaired.as_ref().map(|repaired| repaired.to_text(context.text_tokens / NOTE_SHARE));
+                let after = checks_text(&findings, context.text_tokens / NOTE_SHARE);
+                let notes = [before.as_deref(), after.as_deref()];
+                let cost: usize = notes.iter().flatten().map(|note| estimate_tokens(note) + 1).sum();
+                let tokens = context.text_tokens.saturating_sub(cost);
+                let table = result_text(&rows, tokens);
+                let text: Vec<&str> = [notes[0], Some(table.as_str()), notes[1]].into_iter().flatten().collect();
+                let mut output = rows.output(text.join("\n"), offered);
+                if let Some(repaired) = &repaired {
+                    output.json[REPAIRED] = repaired.to_json(sql);
+                }
+                if !findings.is_empty() {
+                    output.json[CHECKS] = json!(findings);
+                }
+                let ran = repaired.map(|repaired| repaired.sql);
+                Ok(ToolOutput { truncation: rows.truncation(tokens), ran, ..output })
             }
-            Err(error) => Err(with_repair_hint(context, &error, sql).await),
+            Err(failure) => {
+                // What is not allowed, or too much, is said again as it is.
+                if is_of_the_text(&failure.error) {
+                    context.failed_queries.insert(session.database(), sql);
+                }
+                Err(with_repair_hint(context, &session, &failure, sql).await)
+            }
         }
     }
 }
@@ -83,6 +112,12 @@ pub(super) fn without_fence<'t>(text: &'t str, language: &str) -> &'t str {
     inner.strip_prefix(language).unwrap_or(inner).trim()
 }
 
+/// Returns what the counter-checks found, for the model.
+fn checks_text(findings: &[Finding], tokens: usize) -> Option<String> {
+    let lines: Vec<String> = findings.iter().map(|finding| format!("Check: {}", finding.message)).collect();
+    (!lines.is_empty()).then(|| take_tokens(&lines.join("\n"), tokens).to_owned())
+}
+
 fn result_text(rows: &ToolRows, tokens: usize) -> String {
     let text = rows.to_text(tokens);
     if rows.is_empty() {
@@ -90,59 +125,4 @@ fn result_text(rows: &ToolRows, tokens: usize) -> String {
         return take_tokens(&format!("{text}\n{note}"), tokens).to_owned();
     }
     text
-}
-
-/// Adds to the error what is needed to correct the query: the columns of the tables it names, tables that may be meant,
-/// or which statements are allowed.
-async fn with_repair_hint(context: &ToolContext, error: &EngineError, sql: &str) -> ToolError {
-    let mut tool_error = ToolError { hint: error.hint(), ..ToolError::new(error.code(), error.to_string()) };
-    let extra = match error {
-        EngineError::Catalog(CatalogError::ColumnNotFound { .. })
-        | EngineError::ColumnNotFound { .. }
-        | EngineError::Plan { .. }
-        | EngineError::InvalidValue { .. }
-        | EngineError::Execution { .. } => columns_of_named_tables(context, sql).await,
-        EngineError::Catalog(CatalogError::TableNotFound { .. }) => similar_tables(context, sql).await,
-        EngineError::Parse { .. } => Some(
-            "write one SELECT statement; text in 'single quotes', names in \"double quotes\" only if they need it"
-                .to_owned(),
-        ),
-        EngineError::NotAllowed { .. } | EngineError::MultipleStatements { .. } => {
-            Some("only one SELECT statement at a time is allowed".to_owned())
-        }
-        _ => None,
-    };
-    let hints: Vec<String> = tool_error.hint.take().into_iter().chain(extra).collect();
-    if !hints.is_empty() {
-        let hint = hints.join("; ");
-        tool_error.hint = Some(take_tokens(&hint, context.text_tokens / HINT_SHARE).to_owned());
-    }
-    tool_error
-}
-
-async fn columns_of_named_tables(context: &ToolContext, sql: &str) -> Option<String> {
-    let session = &context.session;
-    let names: Vec<_> = relations_named_in(sql)
-        .iter()
-        .take(HINTED_TABLES)
-        .map(|relation| table_name(session, None, relation))
-        .collect();
-    let resolved = session.engine().catalog().tables().resolve(session.principal(), &names).await.ok()?;
-    let tables: Vec<String> = resolved
-        .into_iter()
-        .flatten()
-        .map(|table| {
-            let columns: Vec<String> = table.info.columns.iter().map(|column| quote_identifier(&column.name)).collect();
-            format!("`{}` has the columns {}", table.info.name.table, columns.join(", "))
-        })
-        .collect();
-    (!tables.is_empty()).then(|| tables.join("; "))
-}
-
-async fn similar_tables(context: &ToolContext, sql: &str) -> Option<String> {
-    let session = &context.session;
-    let request = SearchRequest { query: relations_named_in(sql).join(" "), database: None, limit: SUGGESTED_TABLES };
-    let hits = session.engine().catalog().search().tables(session.principal(), &request).await.ok()?;
-    let names: Vec<String> = hits.iter().map(|hit| format!("`{}`", hit.table.name)).collect();
-    (!names.is_empty()).then(|| format!("tables that may be meant: {}", names.join(", ")))
 }

@@ -33,20 +33,26 @@ const SEED: u64 = 4242;
 
 /// One of Spider's databases, as `tables.json` has it.
 #[derive(Deserialize)]
-struct SpiderDatabase {
-    db_id: String,
-    table_names_original: Vec<String>,
+pub(super) struct SpiderDatabase {
+    pub(super) db_id: String,
+    pub(super) table_names_original: Vec<String>,
     /// Table index (-1 for `*`) and name.
-    column_names_original: Vec<(i64, String)>,
-    column_types: Vec<String>,
+    pub(super) column_names_original: Vec<(i64, String)>,
+    pub(super) column_types: Vec<String>,
+    /// Indexes of columns.
+    #[serde(default)]
+    pub(super) primary_keys: Vec<usize>,
+    /// Indexes of the referring column and of the one referred to.
+    #[serde(default)]
+    pub(super) foreign_keys: Vec<[usize; 2]>,
 }
 
 /// A question, as `dev.json` has it.
 #[derive(Deserialize)]
-struct SpiderQuestion {
-    db_id: String,
-    question: String,
-    query: String,
+pub(super) struct SpiderQuestion {
+    pub(super) db_id: String,
+    pub(super) question: String,
+    pub(super) query: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -226,15 +232,15 @@ fn gold_tables(question: &SpiderQuestion) -> Result<Gold, Failure> {
     Ok(tables.into_iter().map(|table| (question.db_id.clone(), table.table().to_lowercase())).collect())
 }
 
-fn is_even(question: &str) -> bool {
+pub(super) fn is_even(question: &str) -> bool {
     Sha1::digest(question.as_bytes()).first().is_some_and(|byte| byte % 2 == 0)
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-async fn read<T: serde::de::DeserializeOwned>(file: &str) -> Result<T, Failure> {
+pub(super) async fn read<T: serde::de::DeserializeOwned>(file: &str) -> Result<T, Failure> {
     let path = cache_folder()?.join("spider").join(file);
     let text = tokio::fs::read(&path).await.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(serde_json::from_slice(&text)?)

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::chart::{Chart, draw_text};
 use super::error::CliError;
+use super::footnotes::footnotes;
 use super::markdown::MarkdownLines;
 use super::output::cut;
 use super::output::grid::{Grid, GridCell, GridFit, visible};
@@ -177,6 +178,9 @@ impl EventPrinter {
             "answer_final" => {
                 let rest = if already_streamed { String::new() } else { self.markdown.push(text(data, "text")) };
                 write!(out, "{rest}{}", self.markdown.finish())?;
+                for (index, note) in footnotes(&data["proof"]).iter().enumerate() {
+                    writeln!(out, "{}", dim(&format!("  [{}] {}", index + 1, visible(note))))?;
+                }
                 match self.chart.as_ref().and_then(|chart| draw_text(chart, &terminal)) {
                     Some(chart) => writeln!(out, "\n{chart}"),
                     None => Ok(()),
@@ -258,8 +262,15 @@ impl EventPrinter {
             "thinking_delta" | "answer_delta" => write!(out, "{}", text(data, "text")),
             "tool_call" => show_call(out, data),
             "tool_result" => show_result(out, &data["result"]),
-            "answer_final" if already_streamed => Ok(()),
-            "answer_final" => writeln!(out, "answer: {}", text(data, "text")),
+            "answer_final" => {
+                if !already_streamed {
+                    writeln!(out, "answer: {}", text(data, "text"))?;
+                }
+                for (index, note) in footnotes(&data["proof"]).iter().enumerate() {
+                    writeln!(out, "  [{}] {note}", index + 1)?;
+                }
+                Ok(())
+            }
             "run_error" => writeln!(out, "run failed ({}): {}", text(data, "code"), text(data, "message")),
             "run_finished" => show_usage(out, data),
             // Unknown events are those of later protocols.

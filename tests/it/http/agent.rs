@@ -33,7 +33,12 @@ async fn a_question_is_answered_over_sse() {
     assert_eq!((&frames[2].data["tool"], &frames[2].data["call_index"]), (&json!("run_sql"), &json!(0)));
     assert_eq!(frames[3].data["result"]["rows"][0], json!({ "service_name": "payments", "n": 12 }));
     let ticket = &frames[3].data["ticket"];
-    let answer = json!({ "text": "payments, with 12.", "kql_used": null, "sql_used": SQL, "ticket": ticket });
+    let answer = json!({ "text": "payments, with 12.", "kql_used": null, "sql_used": SQL, "ticket": ticket, "proof": [
+        { "text": "payments", "start": 0, "end": 8, "origin": "cell", "value": "payments",
+          "cell": { "call_index": 0, "row": 0, "column": "service_name" } },
+        { "text": "12", "start": 15, "end": 17, "origin": "cell", "value": 12,
+          "cell": { "call_index": 0, "row": 0, "column": "n" } },
+    ] });
     assert!(ticket.is_string() && frames[6].data == answer, "{}", frames[6].data);
     assert_eq!(frames[7].data["usage"]["input_tokens"], 300, "{:?}", frames[7]);
 

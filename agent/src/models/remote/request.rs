@@ -31,7 +31,8 @@ pub(super) struct GenaiRequest {
 
 impl GenaiRequest {
     pub(super) fn new(request: ChatRequest, settings: &RemoteSettings, memory: &ThoughtMemory) -> Self {
-        let ChatRequest { messages, tools, format, think, max_output_tokens, tool_choice, sampling } = request;
+        let ChatRequest { messages, tools, format, think, max_output_tokens, tool_choice, sampling, variation: _ } =
+            request;
         let mut conversation =
             ProviderChat { memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
         for message in messages {

@@ -12,7 +12,8 @@ use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
 use crate::event::{EventKind, ResultTicket, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
 use crate::models::{ModelToolCall, ToolSpec};
-use crate::run::{FailureCause, elapsed_ms};
+use crate::proof::Prover;
+use crate::run::{FailureCause, RunHandle, elapsed_ms};
 use crate::sql_text::one_line;
 use crate::tokens::take_tokens;
 use crate::tools::{self, ToolContext, ToolError, ToolOutput};
@@ -54,6 +55,10 @@ struct ReportedResult {
     /// For the model.
     text: String,
     ticket: Option<ResultTicket>,
+    /// The query that ran in place of the one sent.
+    ran: Option<String>,
+    /// Whether the query had failed before, and was not run again.
+    is_repeated: bool,
 }
 
 impl Turns<'_> {
@@ -76,12 +81,14 @@ impl Turns<'_> {
             self.store().await;
         }
         let context = &self.context;
+        let text_tokens = context.text_tokens;
         let permits = Semaphore::new(MAX_CONCURRENT_CALLS);
         let mut outcomes: FuturesOrdered<_> = own.iter().map(|call| outcome_of(context, &permits, call)).collect();
         let mut reported = Vec::with_capacity(own.len());
+        let (results, prover) = (&self.task.handle, &mut self.prover);
         for call in &own {
             if let Some(outcome) = outcomes.next().await {
-                reported.push((call, self.report(&call.started, outcome, None)));
+                reported.push((call, report(results, prover, text_tokens, &call.started, outcome, None)));
             }
         }
         drop(outcomes);
@@ -183,52 +190,27 @@ impl Turns<'_> {
         outcome: CallOutcome,
         status: Option<ToolStatus>,
     ) -> bool {
-        let reported = self.report(call, outcome, status);
+        let text_tokens = self.context.text_tokens;
+        let reported = report(&self.task.handle, &mut self.prover, text_tokens, call, outcome, status);
         self.take_in(&call.tool, &call.tool, model_id, reported)
     }
 
     /// Adds the message of a result, and remembers the ticket of the latest query. Returns whether the call failed.
     fn take_in(&mut self, tool: &str, model_name: &str, model_id: &str, reported: ReportedResult) -> bool {
-        let ReportedResult { failed, text, ticket } = reported;
+        let ReportedResult { failed, text, ticket, ran, is_repeated } = reported;
         self.conversation.push_tool_result(model_name, model_id, text);
+        self.variation = match (failed, is_repeated) {
+            (false, _) => 0,
+            (true, true) => self.variation + 1,
+            (true, false) => self.variation,
+        };
+        if tool == tools::RUN_SQL && ran.is_some() {
+            self.sql_used = ran;
+        }
         if !failed && tools::answers(tool) {
             self.answer_ticket = ticket;
         }
         failed
-    }
-
-    /// Emits the result.
-    fn report(
-        &self,
-        call: &ToolCallStarted,
-        (outcome, took_ms): CallOutcome,
-        status: Option<ToolStatus>,
-    ) -> ReportedResult {
-        let failed = outcome.is_err();
-        let ToolOutput { json: result, text, truncation, chart, ticket } = outcome.unwrap_or_else(|error| {
-            let text = error.to_text(&call.tool);
-            ToolOutput::new(error.to_json(), take_tokens(&text, self.context.text_tokens))
-        });
-        let no_rows = result.get("row_count").and_then(Value::as_u64) == Some(0);
-        let status = status.unwrap_or(match (failed, no_rows) {
-            (true, _) => ToolStatus::Error,
-            (false, true) => ToolStatus::NoData,
-            (false, false) => ToolStatus::Success,
-        });
-        self.emit(EventKind::ToolResult(Box::new(ToolResult {
-            call_id: call.call_id.clone(),
-            item_id: call.item_id.clone(),
-            call_index: call.call_index,
-            tool: call.tool.clone(),
-            status,
-            result,
-            text: text.clone(),
-            truncation,
-            chart,
-            ticket: ticket.clone(),
-            elapsed_ms: took_ms,
-        })));
-        ReportedResult { failed, text, ticket }
     }
 
     /// Adds words to a tool's result that keep the model from repeating itself.
@@ -296,6 +278,47 @@ impl Turns<'_> {
     }
 }
 
+/// Emits the result, and adds it to what the answer is proven by.
+fn report(
+    handle: &RunHandle,
+    prover: &mut Prover,
+    text_tokens: usize,
+    call: &ToolCallStarted,
+    (outcome, took_ms): CallOutcome,
+    status: Option<ToolStatus>,
+) -> ReportedResult {
+    let failed = outcome.is_err();
+    let ToolOutput { json: result, text, truncation, chart, ticket, ran } = outcome.unwrap_or_else(|error| {
+        let text = error.to_text(&call.tool);
+        ToolOutput::new(error.to_json(), take_tokens(&text, text_tokens))
+    });
+    if !failed {
+        let query = ran.clone().or_else(|| query_of(call));
+        prover.add_result(call.call_index, query.as_deref(), &result);
+    }
+    let is_repeated = result["error"]["code"] == tools::REPEATED_QUERY;
+    let no_rows = result.get("row_count").and_then(Value::as_u64) == Some(0);
+    let status = status.unwrap_or(match (failed, no_rows) {
+        (true, _) => ToolStatus::Error,
+        (false, true) => ToolStatus::NoData,
+        (false, false) => ToolStatus::Success,
+    });
+    handle.emit(EventKind::ToolResult(Box::new(ToolResult {
+        call_id: call.call_id.clone(),
+        item_id: call.item_id.clone(),
+        call_index: call.call_index,
+        tool: call.tool.clone(),
+        status,
+        result,
+        text: text.clone(),
+        truncation,
+        chart,
+        ticket: ticket.clone(),
+        elapsed_ms: took_ms,
+    })));
+    ReportedResult { failed, text, ticket, ran, is_repeated }
+}
+
 async fn outcome_of(context: &ToolContext, permits: &Semaphore, call: &OwnCall) -> CallOutcome {
     if let Some(known) = &call.known {
         return (known.clone(), 0);
@@ -339,6 +362,11 @@ fn describe(tool: &str, arguments: &Value) -> String {
         return line;
     }
     line.chars().take(SHOWN_CHARS - 1).chain(['…']).collect()
+}
+
+/// Returns the text of the query that a call runs.
+fn query_of(call: &ToolCallStarted) -> Option<String> {
+    query_text(&call.args, tools::sql_argument).or_else(|| query_text(&call.args, tools::kql_argument))
 }
 
 fn query_text(arguments: &Value, argument: fn(&Map<String, Value>) -> Option<String>) -> Option<String> {

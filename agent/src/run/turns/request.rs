@@ -36,6 +36,8 @@ impl Turns<'_> {
                 .map(|structured| structured.schema().clone()),
             tool_choice,
             sampling: request.sampling.clone(),
+            // One that repeats a failing call is asked for another reply than the likeliest.
+            variation: self.variation,
         }
     }
 

@@ -1,0 +1,131 @@
+//! Counter-checks of a query that has run: what can make its rows other than what was asked, although nothing failed.
+//! Each is a look at the syntax tree and, where that leaves a doubt, one cheap query as the caller. It speaks only
+//! when it has found something.
+
+mod dates;
+mod fan_out;
+mod limits;
+mod nulls;
+mod numbers;
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use querent_engine::Session;
+use serde::Serialize;
+use sqlparser::ast::{Query, SetExpr, Statement};
+
+use crate::repair::{KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query, unknown_literals};
+
+/// How long all checks of one query may take, and one of them.
+const ALL_TIMEOUT: Duration = Duration::from_secs(3);
+const ONE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most that is said of one query.
+const MAX_FINDINGS: usize = 4;
+
+/// What a check is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CheckKind {
+    /// A join repeats rows of what is summed.
+    FanOut,
+    /// Nulls leave rows out.
+    Nulls,
+    /// A text is not among the values of its column.
+    Literal,
+    /// A day or a month is cut.
+    Period,
+    /// A limit leaves rows out, or one of equals.
+    Limit,
+    /// Whole numbers are divided.
+    Division,
+}
+
+/// Something that a check has found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) kind: CheckKind,
+    pub(crate) message: String,
+}
+
+impl Finding {
+    fn new(kind: CheckKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+/// What the checks of one query work with.
+struct Checked<'a> {
+    session: &'a Session,
+    query: &'a Query,
+    known: &'a KnownTables,
+}
+
+impl Checked<'_> {
+    /// Returns whether a query has rows, within the time of one check.
+    async fn has_rows(&self, sql: &str) -> bool {
+        self.rows(sql, 1).await.is_some_and(|rows| !rows.is_empty())
+    }
+
+    /// Returns the first rows of a query as texts; `None` where it fails or takes too long.
+    async fn rows(&self, sql: &str, most: usize) -> Option<Vec<Vec<String>>> {
+        let read = async {
+            let mut stream = self.session.sql(sql).await.ok()?;
+            let mut rows = Vec::new();
+            while rows.len() < most
+                && let Some(batch) = stream.next().await
+            {
+                let batch = batch.ok()?;
+                for row in 0..batch.num_rows().min(most - rows.len()) {
+                    let values = batch
+                        .columns()
+                        .iter()
+                        .map(|column| arrow::util::display::array_value_to_string(column, row).unwrap_or_default());
+                    rows.push(values.collect());
+                }
+            }
+            Some(rows)
+        };
+        tokio::time::timeout(ONE_TIMEOUT, read).await.ok().flatten()
+    }
+
+    fn scopes(&self) -> Scopes<'_> {
+        let mut scopes = Scopes::new(self.known, self.session.database());
+        scopes.enter_query(self.query);
+        scopes
+    }
+
+    /// Returns the query's own scope.
+    fn scope(&self) -> Scope {
+        self.scopes().stack.pop().unwrap_or_default()
+    }
+}
+
+/// Checks a query that has returned `rows` rows. Returns what was found, the gravest first.
+pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, rows: usize) -> Vec<Finding> {
+    let Some(parsed) = parse_query(sql) else { return Vec::new() };
+    let Statement::Query(query) = &parsed.statement else { return Vec::new() };
+    let known = known_tables(session, at_hand, &parsed.statement).await;
+    let checked = Checked { session, query, known: &known };
+    let mut findings = Vec::new();
+    let checks = async {
+        if let SetExpr::Select(select) = query.body.as_ref() {
+            findings.extend(fan_out::check(&checked, select).await);
+            findings.extend(dates::check(&checked, select).await);
+            findings.extend(nulls::check(&checked, select).await);
+            findings.extend(numbers::check(&checked, select));
+            findings.extend(limits::check(&checked, select, rows).await);
+        }
+        for unknown in unknown_literals(session, at_hand, sql).await {
+            let near: Vec<String> = unknown.near.iter().map(|value| format!("'{value}'")).collect();
+            let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) };
+            let message = format!("no row of `{}.{}` has '{}'{near}", unknown.table, unknown.column, unknown.literal);
+            findings.push(Finding::new(CheckKind::Literal, message));
+        }
+    };
+    if tokio::time::timeout(ALL_TIMEOUT, checks).await.is_err() {
+        tracing::debug!("the counter-checks of a query took too long; some were left out");
+    }
+    findings.truncate(MAX_FINDINGS);
+    findings
+}

@@ -1,0 +1,118 @@
+//! Limits that leave rows out: of rows in no order, before they are counted or summed, or between equals.
+
+use sqlparser::ast::{
+    Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Value,
+};
+
+use super::{CheckKind, Checked, Finding};
+
+/// The longest list whose last place is compared with the next.
+const MAX_PLACES: usize = 100;
+
+/// Looks for limits that are a truncation.
+pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for from in &select.from {
+        if let TableFactor::Derived { subquery, .. } = &from.relation
+            && let (Some(limit), None) = (limit_of(subquery), &subquery.order_by)
+            && has_more(checked, subquery, limit).await
+        {
+            let message = format!("only {limit} rows of the subquery, in no order, are counted");
+            findings.push(Finding::new(CheckKind::Limit, message));
+        }
+    }
+    let Some(limit) = limit_of(checked.query).filter(|limit| rows == *limit && *limit > 0) else { return findings };
+    match &checked.query.order_by {
+        None if select.selection.is_some() || limit > 1 => {
+            if has_more(checked, checked.query, limit).await {
+                let message =
+                    format!("LIMIT {limit} without ORDER BY: there are more rows, and any {limit} of them are shown");
+                findings.push(Finding::new(CheckKind::Limit, message));
+            }
+        }
+        Some(order) if limit <= MAX_PLACES => {
+            if let OrderByKind::Expressions(parts) = &order.kind
+                && !parts.is_empty()
+                && is_tied(checked, select, limit).await
+            {
+                let message = format!("the next row after LIMIT {limit} is equal by ORDER BY: there is a tie");
+                findings.push(Finding::new(CheckKind::Limit, message));
+            }
+        }
+        _ => {}
+    }
+    findings
+}
+
+/// Returns the limit of a query without an offset.
+fn limit_of(query: &Query) -> Option<usize> {
+    match query.limit_clause.as_ref()? {
+        LimitClause::LimitOffset { limit: Some(Expr::Value(value)), offset: None, limit_by } if limit_by.is_empty() => {
+            match &value.value {
+                Value::Number(text, _) => text.parse().ok(),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+async fn has_more(checked: &Checked<'_>, query: &Query, limit: usize) -> bool {
+    let mut whole = query.clone();
+    whole.limit_clause = None;
+    let sql = format!("SELECT 1 FROM ({whole}) AS counted LIMIT {}", limit + 1);
+    checked.rows(&sql, limit + 1).await.is_some_and(|rows| rows.len() > limit)
+}
+
+/// Whether the last row of the limit and the one after it are equal in what they are ordered by.
+async fn is_tied(checked: &Checked<'_>, select: &Select, limit: usize) -> bool {
+    let Some(OrderByKind::Expressions(parts)) = checked.query.order_by.as_ref().map(|order| &order.kind) else {
+        return false;
+    };
+    // Distinct rows are equal in what they hold, not in what they are ordered by.
+    if select.distinct.is_some() {
+        return false;
+    }
+    let parts: Vec<OrderByExpr> =
+        parts.iter().map(|part| OrderByExpr { expr: selected_as(select, &part.expr), ..part.clone() }).collect();
+    let keys: Vec<String> = parts.iter().map(|part| part.expr.to_string()).collect();
+    let order: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    let mut inner = select.clone();
+    let Ok(projection) = parse_projection(&keys) else { return false };
+    inner.projection = projection;
+    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let body = SetExpr::Select(Box::new(inner));
+    let sql = format!("{with}{body} ORDER BY {} LIMIT {}", order.join(", "), limit + 1);
+    match checked.rows(&sql, limit + 1).await {
+        Some(rows) if rows.len() == limit + 1 => rows[limit] == rows[limit - 1],
+        _ => false,
+    }
+}
+
+/// Returns what a part of ORDER BY names by its position or its alias, else the part itself.
+fn selected_as(select: &Select, part: &Expr) -> Expr {
+    let by_position = |text: &str| match select.projection.get(text.parse::<usize>().ok()?.checked_sub(1)?)? {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
+        _ => None,
+    };
+    let by_alias = |name: &str| {
+        select.projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if alias.value.eq_ignore_ascii_case(name) => Some(expr.clone()),
+            _ => None,
+        })
+    };
+    let found = match part {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => by_position(text),
+            _ => None,
+        },
+        Expr::Identifier(name) => by_alias(&name.value),
+        _ => None,
+    };
+    found.unwrap_or_else(|| part.clone())
+}
+
+fn parse_projection(keys: &[String]) -> Result<Vec<SelectItem>, sqlparser::parser::ParserError> {
+    let dialect = sqlparser::dialect::GenericDialect {};
+    sqlparser::parser::Parser::new(&dialect).try_with_sql(&keys.join(", "))?.parse_projection()
+}

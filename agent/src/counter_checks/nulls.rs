@@ -1,0 +1,143 @@
+//! Nulls that leave rows out: `NOT IN` over values with a null keeps no row, `<>` drops the rows without a value, and a
+//! condition on the far side of an outer join undoes the join.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, JoinOperator, Query, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
+};
+
+use super::{CheckKind, Checked, Finding};
+use crate::repair::column_of;
+use crate::sql_text::quote_identifier;
+
+/// Looks for the conditions of WHERE that nulls change.
+pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Some(filter) = &select.selection else { return findings };
+    let scope = checked.scope();
+    for condition in conditions(filter) {
+        match condition {
+            NullCondition::NotInQuery(expr, query) => {
+                if let Some(nulls) = null_in(query)
+                    && checked.has_rows(&nulls).await
+                {
+                    let message = format!(
+                        "the subquery of `{expr} NOT IN (...)` returns a null, and then no row is kept; add \
+                         `IS NOT NULL` to it, or use NOT EXISTS"
+                    );
+                    findings.push(Finding::new(CheckKind::Nulls, message));
+                }
+            }
+            NullCondition::Differs(expr) => {
+                let Some((source, column, _)) = column_of(&scope, expr) else { continue };
+                let Some(table) = &source.table else { continue };
+                let (table_name, column_name) = (
+                    format!("{}.{}", quote_identifier(&table.database), quote_identifier(&table.table)),
+                    quote_identifier(column),
+                );
+                let sql = format!("SELECT count(*) FROM {table_name} WHERE {column_name} IS NULL HAVING count(*) > 0");
+                let count = checked.rows(&sql, 1).await.and_then(|rows| rows.first()?.first().cloned());
+                if let Some(count) = count {
+                    let message = format!(
+                        "{count} rows of `{table}` have no `{column}`: they are neither equal nor different, so the \
+                         condition leaves them out"
+                    );
+                    findings.push(Finding::new(CheckKind::Nulls, message));
+                }
+            }
+            NullCondition::Compares(expr) => {
+                let Some((source, column, _)) = column_of(&scope, expr) else { continue };
+                if far_sides(select).iter().any(|far| far.eq_ignore_ascii_case(&source.name)) {
+                    let message = format!(
+                        "the condition on `{}.{column}` drops the rows that the outer join keeps without a match; it \
+                         belongs into the join's ON",
+                        source.name
+                    );
+                    findings.push(Finding::new(CheckKind::Nulls, message));
+                }
+            }
+        }
+    }
+    findings.dedup();
+    findings
+}
+
+enum NullCondition<'a> {
+    NotInQuery(&'a Expr, &'a Query),
+    /// `<>` and `NOT IN` of constants.
+    Differs(&'a Expr),
+    /// A comparison that a null never passes.
+    Compares(&'a Expr),
+}
+
+/// Returns the parts of a filter that all must hold.
+fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
+    let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    match filter {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            let mut found = conditions(left);
+            found.extend(conditions(right));
+            found
+        }
+        Expr::Nested(inner) => conditions(inner),
+        Expr::InSubquery { expr, subquery, negated: true } => vec![NullCondition::NotInQuery(expr, subquery)],
+        Expr::InList { expr, negated: true, .. } if is_column(expr) => vec![NullCondition::Differs(expr)],
+        Expr::BinaryOp { left, op, right } => {
+            let is_constant = |expr: &Expr| matches!(expr, Expr::Value(_));
+            let column = match (is_column(left) && is_constant(right), is_column(right) && is_constant(left)) {
+                (true, _) => left,
+                (_, true) => right,
+                _ => return Vec::new(),
+            };
+            use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+            match op {
+                NotEq => vec![NullCondition::Differs(column), NullCondition::Compares(column)],
+                Eq | Gt | GtEq | Lt | LtEq => vec![NullCondition::Compares(column)],
+                _ => Vec::new(),
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the query that finds a null among what a subquery returns; `None` where it depends on the query around.
+fn null_in(query: &Query) -> Option<String> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let [SelectItem::UnnamedExpr(column) | SelectItem::ExprWithAlias { expr: column, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    if query.with.is_some()
+        || query.limit_clause.is_some()
+        || !matches!(column, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+    {
+        return None;
+    }
+    let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
+    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
+    Some(format!("SELECT 1 FROM {} WHERE {filter}{column} IS NULL LIMIT 1", from.join(", ")))
+}
+
+/// Returns the names of the tables that outer joins may leave without a row.
+fn far_sides(select: &Select) -> Vec<String> {
+    struct FarNames(Vec<String>);
+    impl Visitor for FarNames {
+        type Break = ();
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            if let TableFactor::Table { name, alias, .. } = factor {
+                let own = name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone());
+                self.0.extend(alias.as_ref().map(|alias| alias.name.value.clone()).or(own));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = FarNames(Vec::new());
+    for join in select.from.iter().flat_map(|from| &from.joins) {
+        if matches!(join.join_operator, JoinOperator::Left(_) | JoinOperator::LeftOuter(_)) {
+            let _: ControlFlow<()> = join.relation.visit(&mut names);
+        }
+    }
+    names.0
+}

@@ -1,0 +1,80 @@
+//! Whole numbers that are divided: the fraction is dropped, so that a share of 0.7 is 0.
+
+use arrow::datatypes::DataType;
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, SelectItem, Value,
+};
+
+use super::{CheckKind, Checked, Finding};
+use crate::repair::{Scope, column_of};
+
+/// Looks for divisions of whole numbers in what is selected.
+pub(super) fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
+    let scope = checked.scope();
+    let mut findings = Vec::new();
+    for item in &select.projection {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+            && let Some(division) = division(expr, &scope)
+        {
+            let message =
+                format!("`{division}` divides whole numbers, and drops the fraction; write `1.0 *` before it");
+            findings.push(Finding::new(CheckKind::Division, message));
+        }
+    }
+    findings
+}
+
+/// Returns the first division of whole numbers within an expression.
+fn division<'e>(expr: &'e Expr, scope: &Scope) -> Option<&'e Expr> {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Divide, right }
+            if is_whole(left, scope) && is_whole(right, scope) =>
+        {
+            Some(expr)
+        }
+        Expr::BinaryOp { left, right, .. } => division(left, scope).or_else(|| division(right, scope)),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => {
+            division(inner, scope)
+        }
+        Expr::Function(function) => match &function.args {
+            FunctionArguments::List(list) => list.args.iter().find_map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => division(argument, scope),
+                _ => None,
+            }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether an expression is known to be a whole number.
+fn is_whole(expr: &Expr, scope: &Scope) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(&value.value, Value::Number(text, _) if !text.contains(['.', 'e', 'E'])),
+        Expr::Nested(inner) => is_whole(inner, scope),
+        Expr::BinaryOp { left, op, right } => {
+            use BinaryOperator::{Minus, Multiply, Plus};
+            matches!(op, Minus | Multiply | Plus) && is_whole(left, scope) && is_whole(right, scope)
+        }
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_lowercase();
+            let FunctionArguments::List(list) = &function.args else { return false };
+            match (name.as_str(), list.args.as_slice()) {
+                ("count", _) => true,
+                (
+                    "sum" | "min" | "max" | "coalesce" | "nullif",
+                    [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), ..],
+                ) => is_whole_choice(first) || is_whole(first, scope),
+                _ => false,
+            }
+        }
+        _ => column_of(scope, expr).is_some_and(|(_, _, data_type)| data_type.is_some_and(DataType::is_integer)),
+    }
+}
+
+/// Whether an expression is a CASE of whole numbers: `sum(CASE WHEN ... THEN 1 ELSE 0 END)`.
+fn is_whole_choice(expr: &Expr) -> bool {
+    let Expr::Case { conditions, else_result, .. } = expr else { return false };
+    let whole = |expr: &Expr| is_whole(expr, &Scope::default());
+    conditions.iter().all(|when| whole(&when.result)) && else_result.as_deref().is_none_or(whole)
+}

@@ -1,0 +1,330 @@
+//! The numbers, dates and codes of a text, and its sentences and clauses.
+
+use chrono::NaiveDate;
+use serde_json::Value;
+
+use super::number_of;
+
+/// A number, a date or a code in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TextToken {
+    pub(super) text: String,
+    /// Bytes of the text.
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: TextTokenKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TextTokenKind {
+    Number(WrittenNumber),
+    Date(NaiveDate),
+    /// Letters and digits, such as `N14228` or `12:30`.
+    Code(String),
+}
+
+/// A number as it is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct WrittenNumber {
+    pub(super) value: f64,
+    /// By how much another number may differ that is written so.
+    pub(super) tolerance: f64,
+    pub(super) is_percent: bool,
+}
+
+impl WrittenNumber {
+    pub(super) fn whole(number: usize) -> Self {
+        Self { value: number as f64, tolerance: 0.5, is_percent: false }
+    }
+
+    /// Whether `value` is written so when it is rounded to as many digits.
+    pub(super) fn stands_for(&self, value: f64) -> bool {
+        let close =
+            |value: f64| (value - self.value).abs() <= self.tolerance * 1.000_001 && !self.is_other_whole(value);
+        close(value) || (self.is_percent && close(value * 100.0))
+    }
+
+    /// Whether both are whole numbers, and not the same.
+    fn is_other_whole(&self, value: f64) -> bool {
+        self.tolerance <= 0.5 && value.fract() == 0.0 && self.value.fract() == 0.0 && value != self.value
+    }
+}
+
+impl TextToken {
+    /// Whether a cell holds what is written.
+    pub(super) fn equals(&self, value: &Value) -> bool {
+        match &self.kind {
+            TextTokenKind::Number(number) => number_of(value).is_some_and(|value| number.stands_for(value)),
+            TextTokenKind::Date(date) => {
+                value.as_str().is_some_and(|text| text.starts_with(&date.format("%Y-%m-%d").to_string()))
+            }
+            TextTokenKind::Code(code) => {
+                value.as_str().is_some_and(|text| text.to_lowercase().contains(&code.to_lowercase()))
+            }
+        }
+    }
+}
+
+const SCALES: [(&str, f64); 8] = [
+    ("thousand", 1e3),
+    ("million", 1e6),
+    ("billion", 1e9),
+    ("trillion", 1e12),
+    ("k", 1e3),
+    ("mn", 1e6),
+    ("bn", 1e9),
+    ("m", 1e6),
+];
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const WORDS: [&str; 11] = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+
+/// Returns the numbers, dates and codes of a text, in order. Numbers of a list are none.
+pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
+    let mut found = dates_in(text);
+    let taken = |start: usize, found: &[TextToken]| found.iter().any(|known| known.start <= start && start < known.end);
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let is_part = at > 0 && text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        if taken(at, &found) || is_part || !(first.is_alphanumeric()) {
+            at += first.len_utf8();
+            continue;
+        }
+        let word_end = at + text[at..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len() - at);
+        let word = &text[at..word_end];
+        if first.is_ascii_digit() {
+            let (token, end) = number_at(text, at);
+            found.extend(token);
+            at = end.max(word_end.min(end.max(at + 1)));
+        } else {
+            if word.chars().any(|c| c.is_ascii_digit()) {
+                let kind = TextTokenKind::Code(word.to_owned());
+                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
+            } else if let Some(number) = WORDS.iter().position(|known| word.eq_ignore_ascii_case(known)) {
+                let kind = TextTokenKind::Number(WrittenNumber::whole(number + 2));
+                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
+            }
+            at = word_end;
+        }
+    }
+    found.sort_by_key(|token| token.start);
+    found
+}
+
+/// Reads what begins with a digit. Returns it, unless it is the number of a list or a rank, and where it ends.
+fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
+    let rest = &text[start..];
+    let bytes = rest.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut end = digits(0);
+    // Groups of three.
+    while matches!(bytes.get(end), Some(b',' | b'_')) && digits(end + 1) == 3 {
+        end += 4;
+    }
+    let mut decimals = 0;
+    if bytes.get(end) == Some(&b'.') && digits(end + 1) > 0 {
+        decimals = digits(end + 1);
+        end += 1 + decimals;
+    }
+    // A time of day, a code, a rank.
+    if bytes.get(end) == Some(&b':') && digits(end + 1) > 0 {
+        let length = rest.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(rest.len());
+        let code = &rest[..length];
+        let kind = TextTokenKind::Code(code.to_owned());
+        return (Some(TextToken { text: code.to_owned(), start, end: start + length, kind }), start + length);
+    }
+    let letters: String = rest[end..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let is_scale = SCALES.iter().any(|(name, _)| letters.eq_ignore_ascii_case(name));
+    if !letters.is_empty() && !is_scale && !is_unit(&letters) {
+        let length = end + letters.len();
+        if ["st", "nd", "rd", "th"].contains(&letters.to_lowercase().as_str()) {
+            return (None, start + length);
+        }
+        let code = &rest[..length];
+        let kind = TextTokenKind::Code(code.to_owned());
+        return (Some(TextToken { text: code.to_owned(), start, end: start + length, kind }), start + length);
+    }
+    let line = text[..start].rsplit('\n').next().unwrap_or_default().trim();
+    let ends_item = rest[end..].starts_with(". ") || rest[end..].starts_with(") ");
+    if line.trim_matches(['-', '*', '(', ' ', '#']).is_empty() && decimals == 0 && ends_item {
+        return (None, start + end);
+    }
+    let plain: String = rest[..end].chars().filter(|c| !matches!(c, ',' | '_')).collect();
+    let Ok(mut value) = plain.parse::<f64>() else { return (None, start + end) };
+    let mut tolerance = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
+    let after = rest[end..].trim_start();
+    let word: String = after.chars().take_while(|c| c.is_alphabetic()).collect();
+    let scale = if letters.is_empty() { &word } else { &letters };
+    // A letter behind a space is a unit, not a scale.
+    let scale =
+        SCALES.iter().find(|(name, _)| scale.eq_ignore_ascii_case(name) && (!letters.is_empty() || name.len() > 2));
+    if let Some((_, factor)) = scale {
+        value *= factor;
+        tolerance *= factor;
+    }
+    let is_percent = after.starts_with('%') || word.eq_ignore_ascii_case("percent");
+    let before = text[..start].chars().next_back();
+    let is_negative =
+        matches!(before, Some('-' | '−')) && text[..start].chars().rev().nth(1).is_none_or(|c| !c.is_alphanumeric());
+    if is_negative {
+        value = -value;
+    }
+    let sign = if is_negative { before.map_or(0, char::len_utf8) } else { 0 };
+    let token = TextToken {
+        text: text[start - sign..start + end].to_owned(),
+        start: start - sign,
+        end: start + end,
+        kind: TextTokenKind::Number(WrittenNumber { value, tolerance, is_percent }),
+    };
+    (Some(token), start + end + letters.len())
+}
+
+/// Whether letters right behind a number are a unit.
+fn is_unit(letters: &str) -> bool {
+    ["ms", "s", "h", "min", "km", "kg", "g", "cm", "mm", "gb", "mb", "kb", "tb", "x", "usd", "eur", "hp", "mpg"]
+        .contains(&letters.to_lowercase().as_str())
+}
+
+/// Returns the dates of a text: `2014-03-09`, `March 9, 2014`, `9 March 2014`.
+fn dates_in(text: &str) -> Vec<TextToken> {
+    let mut found = Vec::new();
+    let mut push = |start: usize, end: usize, date: Option<NaiveDate>| {
+        if let Some(date) = date {
+            found.push(TextToken { text: text[start..end].to_owned(), start, end, kind: TextTokenKind::Date(date) });
+        }
+    };
+    let words: Vec<(usize, &str)> = text
+        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '\''))
+        .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
+        .filter(|(_, word)| !word.is_empty())
+        .collect();
+    for (index, (start, word)) in words.iter().enumerate() {
+        if let Some(day) = word.get(..10)
+            && word.get(10..).is_none_or(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            push(*start, start + 10, NaiveDate::parse_from_str(day, "%Y-%m-%d").ok());
+        }
+        let month = MONTHS.iter().position(|month| {
+            let word = word.trim_end_matches('.').to_lowercase();
+            *month == word || (word.len() >= 3 && word.len() < 5 && month.starts_with(&word))
+        });
+        let Some(month) = month.and_then(|month| u32::try_from(month + 1).ok()) else { continue };
+        let number = |index: Option<usize>| -> Option<(usize, usize, u32)> {
+            let (start, word) = words.get(index?)?;
+            let digits = word.trim_end_matches([',', '.', ';', ':', '!', '?']);
+            let digits = digits.strip_suffix("th").or(digits.strip_suffix("st")).unwrap_or(digits);
+            Some((*start, start + digits.len(), digits.parse().ok()?))
+        };
+        let (next, after) = (number(Some(index + 1)), number(Some(index + 2)));
+        if let (Some((_, _, day)), Some((_, end, year))) = (next, after) {
+            push(*start, end, NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day));
+        }
+        if let (Some((begin, _, day)), Some((_, end, year))) = (number(index.checked_sub(1)), next)
+            && day <= 31
+            && year > 31
+        {
+            push(begin, end, NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day));
+        }
+    }
+    found
+}
+
+/// Returns the sentences of a text, each with where it begins. Lines end sentences.
+pub(super) fn sentences(text: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let end = sentence_end(&text[start..]).map_or(text.len(), |end| start + end);
+        found.push((&text[start..end], start));
+        start = end;
+    }
+    found
+}
+
+/// Returns where the first sentence of a text ends, behind the space that ends it.
+pub(crate) fn sentence_end(text: &str) -> Option<usize> {
+    let mut previous = ' ';
+    for (index, c) in text.char_indices() {
+        if c == '\n' || (c.is_whitespace() && matches!(previous, '.' | '!' | '?')) {
+            // The number of a list ends no sentence.
+            let before = text[..index].trim().trim_start_matches(['-', '*', '#', ' ']);
+            let is_item = before.strip_suffix('.').is_some_and(|item| item.chars().all(|c| c.is_ascii_digit()));
+            if c == '\n' || !is_item {
+                return Some(index + c.len_utf8());
+            }
+        }
+        previous = c;
+    }
+    None
+}
+
+/// Returns the clauses of a sentence, each with where it begins.
+pub(super) fn clauses(sentence: &str) -> Vec<(&str, usize)> {
+    const MARKS: [&str; 9] = [", ", "; ", " and ", " while ", " but ", " whereas ", " vs ", " versus ", " | "];
+    let mut found = Vec::new();
+    let mut start = 0;
+    loop {
+        let rest = &sentence[start..];
+        let next = MARKS.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min();
+        // `March 9, 2014` is one.
+        match next {
+            Some((at, length)) => {
+                let is_date = rest[at..].starts_with(", ")
+                    && rest[at + length..].starts_with(|c: char| c.is_ascii_digit())
+                    && rest[..at].ends_with(|c: char| c.is_ascii_digit())
+                    && dates_in(sentence).iter().any(|date| date.start < start + at && start + at < date.end);
+                if is_date {
+                    let end = dates_in(sentence).iter().map(|date| date.end).find(|end| *end > start + at);
+                    let end = end.unwrap_or(start + at + length);
+                    let further = MARKS.iter().filter_map(|mark| Some((sentence[end..].find(mark)?, mark.len()))).min();
+                    let stop = further.map_or(sentence.len(), |(at, length)| end + at + length);
+                    found.push((&sentence[start..stop], start));
+                    start = stop;
+                } else {
+                    found.push((&rest[..at + length], start));
+                    start += at + length;
+                }
+            }
+            None => {
+                found.push((rest, start));
+                return found;
+            }
+        }
+        if start >= sentence.len() {
+            return found;
+        }
+    }
+}
+
+/// Whether a text is a name, and no number, date or time.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_day = text.get(..10).is_some_and(|day| NaiveDate::parse_from_str(day, "%Y-%m-%d").is_ok());
+    text.chars().any(char::is_alphabetic) && text.parse::<f64>().is_err() && !is_day
+}
+
+/// Returns where a name stands in a text as words of its own, whatever the case.
+pub(super) fn find_word(text: &str, name: &str) -> Option<usize> {
+    let (lower, wanted) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let mut from = 0;
+    while let Some(at) = lower.get(from..)?.find(&wanted).map(|at| from + at) {
+        let end = at + wanted.len();
+        let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        if !is_letter(text[..at].chars().next_back()) && !is_letter(text[end..].chars().next()) {
+            return Some(at);
+        }
+        from = at + wanted.chars().next().map_or(1, char::len_utf8);
+    }
+    None
+}

@@ -1,0 +1,160 @@
+//! Repairs of a query without a model: what is deterministic about a query that fails is put right by code, on its
+//! syntax tree and what the catalog knows. A small model writes the database as the table, drops the database of a
+//! joined table, asks the wrong table for a column, puts texts in double quotes, and writes the SQL of other systems;
+//! asked to correct that, it sends the same again.
+//!
+//! A repair is tried only where the query as sent has failed or found nothing, and it never changes what a query means
+//! without saying so: each has a line of what was written, what ran, and why.
+
+mod columns;
+mod dialects;
+mod foreign_functions;
+mod grouping;
+mod joins;
+mod literals;
+mod near;
+mod parse;
+mod scopes;
+mod tables;
+mod types;
+
+use std::collections::BTreeMap;
+
+use querent_catalog::{Relationship, TableInfo, TableName};
+use querent_engine::Session;
+use serde::Serialize;
+use sqlparser::ast::Statement;
+
+use crate::sql_text::quote_identifier;
+
+pub(crate) use literals::{repair_literals, unknown_literals};
+pub(crate) use parse::parse_query;
+pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of};
+
+/// How often the passes are repeated: a column of a subquery that was repaired may be one of the outer query.
+const ROUNDS: usize = 3;
+
+/// The tables that a run knows of: those that its prompt shows, best first, and how they join.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TablesAtHand {
+    pub(crate) tables: Vec<TableInfo>,
+    pub(crate) relationships: Vec<Relationship>,
+}
+
+/// What a repair is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RepairKind {
+    /// The text around the statement.
+    Statement,
+    /// Syntax or a function of another system.
+    Dialect,
+    /// The name of a table.
+    Table,
+    /// The name of a column, or the table that it is asked of.
+    Column,
+    /// A table that is joined by a known relationship.
+    Join,
+    /// A text in double quotes.
+    Quotes,
+    /// A column that is neither grouped nor aggregated.
+    Grouping,
+    /// A column computed with as another type.
+    Type,
+    /// A value as the column spells it.
+    Literal,
+}
+
+/// One change of a query.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Repair {
+    pub(crate) kind: RepairKind,
+    /// What was written.
+    pub(crate) from: String,
+    /// What ran in its place.
+    pub(crate) to: String,
+    /// Why.
+    pub(crate) why: String,
+}
+
+impl Repair {
+    fn new(kind: RepairKind, from: impl Into<String>, to: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { kind, from: from.into(), to: to.into(), why: why.into() }
+    }
+
+    /// Returns the repair in a line.
+    pub(crate) fn to_line(&self) -> String {
+        format!("{} -> {} ({})", self.from, self.to, self.why)
+    }
+}
+
+/// A query that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RepairedQuery {
+    pub(crate) sql: String,
+    pub(crate) repairs: Vec<Repair>,
+}
+
+/// The tables that names of a statement find, by their lowercase names.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTables {
+    tables: BTreeMap<(String, String), TableInfo>,
+}
+
+impl KnownTables {
+    fn insert(&mut self, info: TableInfo) {
+        self.tables.insert(key_of(&info.name), info);
+    }
+
+    fn get(&self, name: &TableName) -> Option<&TableInfo> {
+        self.tables.get(&key_of(name))
+    }
+}
+
+fn key_of(name: &TableName) -> (String, String) {
+    (name.database.to_lowercase(), name.table.to_lowercase())
+}
+
+/// Returns the table's name as SQL, qualified.
+fn qualified(name: &TableName) -> String {
+    format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table))
+}
+
+/// Repairs a query that failed. Returns `None` where nothing deterministic can be done about it.
+pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Option<RepairedQuery> {
+    let parsed = parse::parse_query(sql)?;
+    let (mut statement, mut repairs) = (parsed.statement, parsed.repairs);
+    dialects::repair(&mut statement, parsed.divides_as_decimals, &mut repairs);
+    let known = known_tables(session, at_hand, &statement).await;
+    let database = session.database();
+    tables::repair(&mut statement, at_hand, &known, database, &mut repairs);
+    for _ in 0..ROUNDS {
+        let before = repairs.len();
+        columns::repair(&mut statement, at_hand, &known, database, &mut repairs);
+        if repairs.len() == before {
+            break;
+        }
+    }
+    types::repair(&mut statement, &known, database, &mut repairs);
+    grouping::repair(&mut statement, &known, database, &mut repairs);
+    (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
+}
+
+/// Resolves the names of a statement, as the caller may see them; the tables at hand are known beside them.
+pub(crate) async fn known_tables(session: &Session, at_hand: &TablesAtHand, statement: &Statement) -> KnownTables {
+    let mut known = KnownTables::default();
+    for info in &at_hand.tables {
+        known.insert(info.clone());
+    }
+    let names: Vec<TableName> = tables::names_in(statement)
+        .iter()
+        .filter_map(|name| tables::full_name(name, session.database()))
+        .filter(|name| known.get(name).is_none())
+        .collect();
+    if let Ok(resolved) = session.engine().catalog().tables().resolve(session.principal(), &names).await {
+        for table in resolved.into_iter().flatten() {
+            known.insert(table.info);
+        }
+    }
+    known
+}

@@ -1,0 +1,225 @@
+//! Names of columns, each in its scope: asked of the wrong table or by an alias that does not have it, spelled in
+//! another way, in more tables than one, or a text in double quotes that is no column at all.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr, Ident, Query, Select, Statement, Value, VisitMut, VisitorMut};
+
+use super::joins;
+use super::near::{Likeness, nearest};
+use super::scopes::{Scope, ScopeSource, Scopes};
+use super::tables::identifier;
+use super::{KnownTables, Repair, RepairKind, TablesAtHand};
+
+/// Rewrites the columns that their scopes do not have, and joins the tables that have them.
+pub(super) fn repair(
+    statement: &mut Statement,
+    at_hand: &TablesAtHand,
+    known: &KnownTables,
+    database: &str,
+    repairs: &mut Vec<Repair>,
+) {
+    let mut fixer = ColumnFixer { at_hand, known, scopes: Scopes::new(known, database), repairs };
+    let _: ControlFlow<()> = VisitMut::visit(statement, &mut fixer);
+}
+
+struct ColumnFixer<'a> {
+    at_hand: &'a TablesAtHand,
+    known: &'a KnownTables,
+    scopes: Scopes<'a>,
+    repairs: &'a mut Vec<Repair>,
+}
+
+impl VisitorMut for ColumnFixer<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.scopes.enter_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave_query();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        joins::repair(select, &self.scopes, self.at_hand, self.known, self.repairs);
+        self.scopes.enter_select(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<()> {
+        self.scopes.leave_select();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let NameLookup::Instead(replaced, kind, why) = lookup(&self.scopes, expr) {
+            let repair = Repair::new(kind, expr.to_string(), replaced.to_string(), why);
+            *expr = replaced;
+            if !self.repairs.contains(&repair) {
+                self.repairs.push(repair);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a name of a column finds.
+pub(super) enum NameLookup {
+    /// What it says, or it is not the name of a column.
+    AsWritten,
+    /// Something else, for a reason.
+    Instead(Expr, RepairKind, String),
+    /// Nothing in any scope: a qualifier, and the column.
+    Missing(Option<String>, String),
+}
+
+/// Looks for the column that an expression names, from the innermost scope outwards.
+pub(super) fn lookup(scopes: &Scopes<'_>, expr: &Expr) -> NameLookup {
+    match expr {
+        Expr::Identifier(ident) => bare(scopes, ident),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [.., qualifier, column] => qualified(scopes, qualifier, column),
+            _ => NameLookup::AsWritten,
+        },
+        _ => NameLookup::AsWritten,
+    }
+}
+
+fn bare(scopes: &Scopes<'_>, ident: &Ident) -> NameLookup {
+    let name = ident.value.as_str();
+    for scope in scopes.inner_to_outer() {
+        let owners: Vec<&ScopeSource> = scope.sources.iter().filter(|source| source.column(name).is_some()).collect();
+        match owners.as_slice() {
+            [] if scope.has_alias(name) || scope.sources.iter().any(|source| source.may_have(name)) => {
+                return NameLookup::AsWritten;
+            }
+            [] => {}
+            [_] => return NameLookup::AsWritten,
+            _ if scope.is_natural || scope.has_alias(name) || is_among(&scope.merged, name) => {
+                return NameLookup::AsWritten;
+            }
+            [first, ..] => {
+                let why = format!("several tables have `{name}`; the first of them is taken");
+                return NameLookup::Instead(column_expr(first, name, true), RepairKind::Column, why);
+            }
+        }
+    }
+    let near = scopes.inner_to_outer().find_map(|scope| near_in_scope(scope, name));
+    let is_quoted = ident.quote_style == Some('"');
+    if let Some((found, source, likeness)) = near.filter(|(_, _, likeness)| !is_quoted || *likeness <= Likeness::Words)
+    {
+        let is_shared = scopes
+            .inner_to_outer()
+            .any(|scope| scope.sources.iter().filter(|other| other.column(&found).is_some()).count() > 1);
+        let why = format!("there is no column `{name}`; {} has `{found}`", shown(source));
+        return match likeness {
+            Likeness::Case => NameLookup::AsWritten,
+            _ => NameLookup::Instead(column_expr(source, &found, is_shared), RepairKind::Column, why),
+        };
+    }
+    if is_quoted {
+        let text = Expr::Value(Value::SingleQuotedString(name.to_owned()).into());
+        let why = "no column has that name; a text is in single quotes".to_owned();
+        return NameLookup::Instead(text, RepairKind::Quotes, why);
+    }
+    match scopes.stack.iter().any(|scope| !scope.sources.is_empty()) {
+        true => NameLookup::Missing(None, name.to_owned()),
+        false => NameLookup::AsWritten,
+    }
+}
+
+fn qualified(scopes: &Scopes<'_>, qualifier: &Ident, column: &Ident) -> NameLookup {
+    let (table, name) = (qualifier.value.as_str(), column.value.as_str());
+    let owner = scopes.inner_to_outer().find_map(|scope| scope.source(table).map(|source| (scope, source)));
+    if let Some((_, source)) = owner
+        && source.may_have(name)
+    {
+        return NameLookup::AsWritten;
+    }
+    let is_field = || {
+        let mut sources = scopes.inner_to_outer().flat_map(|scope| &scope.sources);
+        sources.any(|source| {
+            source.column(table).is_some_and(|(_, data_type)| data_type.is_none_or(|known| known.is_nested()))
+        })
+    };
+    if owner.is_none() && is_field() {
+        return NameLookup::AsWritten;
+    }
+    // The table's own name where it has an alias.
+    let aliased = scopes.inner_to_outer().flat_map(|scope| &scope.sources).find(|source| {
+        source.table.as_ref().is_some_and(|known| known.table.eq_ignore_ascii_case(table))
+            && source.column(name).is_some()
+    });
+    if let (None, Some(source)) = (owner, aliased) {
+        let why = format!("here `{table}` is called `{}`", source.name);
+        return NameLookup::Instead(column_expr(source, name, true), RepairKind::Column, why);
+    }
+    let missing = match owner {
+        Some((_, source)) => format!("{} has no column `{name}`", shown(source)),
+        None => format!("the query reads no table `{table}`"),
+    };
+    // A name that is nearly the column of its own table comes before the same name in another one.
+    if let Some((_, source)) = owner
+        && let Some((found, likeness)) = near_in_source(source, name)
+        && likeness <= Likeness::Words
+    {
+        return NameLookup::Instead(column_expr(source, found, true), RepairKind::Column, missing);
+    }
+    for scope in scopes.inner_to_outer() {
+        let mut others = scope.sources.iter().filter(|source| source.column(name).is_some());
+        if let Some(source) = others.next() {
+            let also = if others.next().is_some() { ", as the first of several" } else { "" };
+            let why = format!("{missing}; {} has it{also}", shown(source));
+            return NameLookup::Instead(column_expr(source, name, true), RepairKind::Column, why);
+        }
+    }
+    if let Some((_, source)) = owner
+        && let Some((found, _)) = near_in_source(source, name)
+    {
+        return NameLookup::Instead(column_expr(source, found, true), RepairKind::Column, missing);
+    }
+    let near = scopes.inner_to_outer().find_map(|scope| near_in_scope(scope, name));
+    match near.filter(|(_, _, likeness)| *likeness <= Likeness::Words) {
+        Some((found, source, _)) => {
+            let why = format!("{missing}; {} has `{found}`", shown(source));
+            NameLookup::Instead(column_expr(source, &found, true), RepairKind::Column, why)
+        }
+        None => NameLookup::Missing(Some(table.to_owned()), name.to_owned()),
+    }
+}
+
+/// Returns the one column of a scope that a name is nearly, with its table.
+fn near_in_scope<'s>(scope: &'s Scope, name: &str) -> Option<(String, &'s ScopeSource, Likeness)> {
+    let columns = scope.sources.iter().flat_map(|source| source.columns.iter().flatten());
+    let (found, likeness) = nearest(name, columns.map(|(column, _)| column.as_str()))?;
+    let source = scope.sources.iter().find(|source| source.column(found).is_some())?;
+    Some((found.to_owned(), source, likeness))
+}
+
+fn near_in_source<'s>(source: &'s ScopeSource, name: &str) -> Option<(&'s str, Likeness)> {
+    nearest(name, source.columns.iter().flatten().map(|(column, _)| column.as_str()))
+}
+
+/// Returns a table's column as an expression.
+pub(super) fn column_expr(source: &ScopeSource, column: &str, is_qualified: bool) -> Expr {
+    let spelled = source.column(column).map_or(column, |(name, _)| name);
+    match is_qualified && !source.name.is_empty() {
+        true => Expr::CompoundIdentifier(vec![identifier(&source.name), identifier(spelled)]),
+        false => Expr::Identifier(identifier(spelled)),
+    }
+}
+
+fn is_among(names: &[String], name: &str) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Names a source for people.
+pub(super) fn shown(source: &ScopeSource) -> String {
+    match &source.table {
+        Some(table) => format!("`{table}`"),
+        None => format!("`{}`", source.name),
+    }
+}

@@ -1,0 +1,261 @@
+//! Joins by known relationships: of a table whose columns a SELECT names and that its FROM clause lacks, and between
+//! tables that it joins without saying by what.
+
+use std::ops::ControlFlow;
+
+use querent_catalog::{Relationship, TableInfo, TableName};
+use sqlparser::ast::{
+    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, TableFactor,
+    TableWithJoins, Visit, Visitor,
+};
+use sqlparser::dialect::GenericDialect;
+use sqlparser::parser::Parser;
+
+use super::columns::{NameLookup, lookup};
+use super::scopes::{Scope, Scopes};
+use super::tables::identifier;
+use super::{KnownTables, Repair, RepairKind, TablesAtHand, qualified};
+use crate::sql_text::quote_identifier;
+
+/// Least confidence of a relationship by which tables are joined.
+const MIN_CONFIDENCE: f32 = 0.5;
+
+/// Adds to a SELECT the joins that it needs.
+pub(super) fn repair(
+    select: &mut Select,
+    scopes: &Scopes<'_>,
+    at_hand: &TablesAtHand,
+    known: &KnownTables,
+    repairs: &mut Vec<Repair>,
+) {
+    for from in 0..select.from.len() {
+        conditions(select, from, scopes, at_hand, repairs);
+    }
+    for (qualifier, column) in missing_columns(select, scopes) {
+        let scope = scopes.scope_of(select);
+        let Some(steps) = path_to(&scope, at_hand, known, qualifier.as_deref(), &column) else { continue };
+        for step in steps {
+            // The join goes where the table is that it joins to, so that its condition sees that table.
+            let place = select.from.iter().position(|from| has_source(from, &step.anchor));
+            let Some(from) = place.and_then(|place| select.from.get_mut(place)) else { break };
+            let Some(join) = join_of(&step) else { break };
+            from.joins.push(join);
+            let why = match &qualifier {
+                Some(table) => format!("`{table}.{column}` is asked for; the tables are related that way"),
+                None => format!("only it has `{column}`, and the tables are related that way"),
+            };
+            let text = format!("JOIN {} ON {}", qualified(&step.table), step.condition);
+            repairs.push(Repair::new(RepairKind::Join, "no join", text, why));
+        }
+    }
+}
+
+/// A join to add.
+struct JoinStep {
+    table: TableName,
+    condition: String,
+    /// What the table is called that it joins to.
+    anchor: String,
+}
+
+fn join_of(step: &JoinStep) -> Option<Join> {
+    Some(Join {
+        relation: table_factor(&step.table),
+        global: false,
+        join_operator: JoinOperator::Join(JoinConstraint::On(expression(&step.condition)?)),
+    })
+}
+
+fn table_factor(table: &TableName) -> TableFactor {
+    let parts = [identifier(&table.database), identifier(&table.table)];
+    TableFactor::Table {
+        name: ObjectName(parts.into_iter().map(ObjectNamePart::Identifier).collect()),
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}
+
+/// Parses an expression that was made here.
+pub(super) fn expression(text: &str) -> Option<Expr> {
+    Parser::new(&GenericDialect {}).try_with_sql(text).ok()?.parse_expr().ok()
+}
+
+fn has_source(from: &TableWithJoins, name: &str) -> bool {
+    let factors = std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
+    factors.into_iter().any(|factor| binding_of(factor).is_some_and(|known| known.value.eq_ignore_ascii_case(name)))
+}
+
+fn binding_of(factor: &TableFactor) -> Option<&Ident> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(&alias.name)
+        }
+        TableFactor::Table { name, alias: None, .. } => name.0.last()?.as_ident(),
+        _ => None,
+    }
+}
+
+/// Writes the condition of a join that has none, where the tables are known to be related.
+fn conditions(
+    select: &mut Select,
+    from: usize,
+    scopes: &Scopes<'_>,
+    at_hand: &TablesAtHand,
+    repairs: &mut Vec<Repair>,
+) {
+    let scope = scopes.scope_of(select);
+    let Some(from) = select.from.get_mut(from) else { return };
+    let mut before: Vec<String> = binding_of(&from.relation).map(|name| name.value.clone()).into_iter().collect();
+    for join in &mut from.joins {
+        let Some(name) = binding_of(&join.relation).map(|name| name.value.clone()) else { continue };
+        if let JoinOperator::Join(constraint @ JoinConstraint::None)
+        | JoinOperator::Inner(constraint @ JoinConstraint::None) = &mut join.join_operator
+            && let Some(joined) = scope.source(&name)
+        {
+            let found = before.iter().filter_map(|known| scope.source(known)).find_map(|known| {
+                related(at_hand, known.table.as_ref()?, joined.table.as_ref()?)
+                    .map(|one| condition(one, known.table.as_ref(), &known.name, &joined.name))
+            });
+            if let Some((text, expr)) = found.and_then(|text| Some((text.clone(), expression(&text)?))) {
+                *constraint = JoinConstraint::On(expr);
+                let why = "the join says not by what; the tables are related that way";
+                repairs.push(Repair::new(RepairKind::Join, format!("JOIN {name}"), format!("ON {text}"), why));
+            }
+        }
+        before.push(name);
+    }
+}
+
+/// Returns the columns that a SELECT names itself, outside of its subqueries, and that no scope has.
+fn missing_columns(select: &Select, scopes: &Scopes<'_>) -> Vec<(Option<String>, String)> {
+    struct Direct(usize, Vec<Expr>);
+    impl Visitor for Direct {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if self.0 == 0 && matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+                self.1.push(expr.clone());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut direct = Direct(0, Vec::new());
+    let _: ControlFlow<()> = select.visit(&mut direct);
+    let own = scopes.with_select(select);
+    let mut missing = Vec::new();
+    for expr in &direct.1 {
+        if let NameLookup::Missing(qualifier, column) = lookup(&own, expr)
+            && !missing.contains(&(qualifier.clone(), column.clone()))
+        {
+            missing.push((qualifier, column));
+        }
+    }
+    missing
+}
+
+/// Returns the joins that bring in the best-ranked table at hand that has the column: one, or one by a table between.
+fn path_to(
+    scope: &Scope,
+    at_hand: &TablesAtHand,
+    known: &KnownTables,
+    qualifier: Option<&str>,
+    column: &str,
+) -> Option<Vec<JoinStep>> {
+    let is_free = |table: &TableName| scope.source(&table.table).is_none();
+    let owners: Vec<&TableInfo> = at_hand
+        .tables
+        .iter()
+        .filter(|info| info.columns.iter().any(|known| known.name.eq_ignore_ascii_case(column)))
+        .filter(|info| is_free(&info.name))
+        .collect();
+    let named: Vec<&TableInfo> = owners
+        .iter()
+        .copied()
+        .filter(|info| qualifier.is_some_and(|name| info.name.table.eq_ignore_ascii_case(name)))
+        .collect();
+    let candidates = if named.is_empty() { owners } else { named };
+    candidates.iter().find_map(|info| direct(scope, at_hand, &info.name).map(|step| vec![step])).or_else(|| {
+        candidates.iter().find_map(|info| {
+            let between = at_hand.relationships.iter().filter(sure).filter_map(|one| other_end(one, &info.name));
+            between.filter(|table| is_free(table) && known.get(table).is_some()).find_map(|table| {
+                let first = direct(scope, at_hand, table)?;
+                let one = related(at_hand, table, &info.name)?;
+                let second = JoinStep {
+                    condition: condition(one, Some(table), &table.table, &info.name.table),
+                    table: info.name.clone(),
+                    anchor: table.table.clone(),
+                };
+                Some(vec![first, second])
+            })
+        })
+    })
+}
+
+/// Returns the join of a table to one of the scope.
+fn direct(scope: &Scope, at_hand: &TablesAtHand, table: &TableName) -> Option<JoinStep> {
+    scope.sources.iter().find_map(|source| {
+        let one = related(at_hand, source.table.as_ref()?, table)?;
+        Some(JoinStep {
+            condition: condition(one, source.table.as_ref(), &source.name, &table.table),
+            table: table.clone(),
+            anchor: source.name.clone(),
+        })
+    })
+}
+
+fn sure(one: &&Relationship) -> bool {
+    one.confidence >= MIN_CONFIDENCE
+}
+
+fn other_end<'r>(one: &'r Relationship, table: &TableName) -> Option<&'r TableName> {
+    if same(&one.from, table) {
+        Some(&one.to)
+    } else if same(&one.to, table) {
+        Some(&one.from)
+    } else {
+        None
+    }
+}
+
+fn same(left: &TableName, right: &TableName) -> bool {
+    super::key_of(left) == super::key_of(right)
+}
+
+/// Returns the surest relationship of two tables.
+pub(super) fn related<'r>(at_hand: &'r TablesAtHand, left: &TableName, right: &TableName) -> Option<&'r Relationship> {
+    let joins = |one: &&Relationship| {
+        (same(&one.from, left) && same(&one.to, right)) || (same(&one.from, right) && same(&one.to, left))
+    };
+    let found = at_hand.relationships.iter().filter(sure).filter(joins);
+    // The first of equals, which the catalog ranks.
+    found.fold(None, |best: Option<&Relationship>, one| match best {
+        Some(known) if known.confidence >= one.confidence => Some(known),
+        _ => Some(one),
+    })
+}
+
+/// Returns the condition by which a relationship joins `left`, called `left_name`, to the table called `right_name`.
+fn condition(one: &Relationship, left: Option<&TableName>, left_name: &str, right_name: &str) -> String {
+    let is_from = left.is_some_and(|left| same(&one.from, left));
+    let (left_columns, right_columns) =
+        if is_from { (&one.from_columns, &one.to_columns) } else { (&one.to_columns, &one.from_columns) };
+    let column = |table: &str, column: &str| format!("{}.{}", quote_identifier(table), quote_identifier(column));
+    let pairs = left_columns.iter().zip(right_columns);
+    let pairs: Vec<String> =
+        pairs.map(|(l, r)| format!("{} = {}", column(left_name, l), column(right_name, r))).collect();
+    pairs.join(" AND ")
+}

@@ -1,0 +1,303 @@
+//! Texts that a query compares a column with, as the column spells them: in another case, with accents, in the plural,
+//! by a part of a name, or dates in another form. Values are those that the catalog keeps of a column, else the column
+//! is asked within a bound.
+//!
+//! Tried only where a query has found nothing, or a date could not be read.
+
+mod matching;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use futures::StreamExt;
+use querent_catalog::TableName;
+use querent_engine::Session;
+use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Statement, Value, VisitMut, VisitorMut};
+
+use super::scopes::{Scopes, column_of};
+use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse, qualified};
+use crate::sql_text::quote_identifier;
+use matching::{ValueMatch, date_in, value_meant};
+
+/// Values that are read of a column, and how long that may take.
+const MAX_VALUES: usize = 5_000;
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// Columns of one query whose values are read.
+const MAX_COLUMNS: usize = 4;
+
+/// A column of a table.
+type ColumnKey = (TableName, String);
+
+/// A text that a column is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct LiteralComparison {
+    column: ColumnKey,
+    is_time: bool,
+    literal: String,
+}
+
+/// A text that is not among the values of the column it is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnknownLiteral {
+    pub(crate) table: TableName,
+    pub(crate) column: String,
+    pub(crate) literal: String,
+    /// Values that are nearest.
+    pub(crate) near: Vec<String>,
+}
+
+/// Returns the texts of a query that are not among the values of their columns.
+pub(crate) async fn unknown_literals(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Vec<UnknownLiteral> {
+    let Some(parsed) = parse::parse_query(sql) else { return Vec::new() };
+    let mut statement = parsed.statement;
+    let known = known_tables(session, at_hand, &statement).await;
+    let comparisons = comparisons(&mut statement, &known, session.database());
+    let values = values_of(session, &known, &comparisons).await;
+    let mut unknown = Vec::new();
+    for LiteralComparison { column, is_time, literal } in comparisons {
+        let Some(values) = values.get(&column).filter(|_| !is_time) else { continue };
+        if !values.contains(&literal) {
+            let near = matching::nearest_values(&literal, values);
+            unknown.push(UnknownLiteral { table: column.0, column: column.1, literal, near });
+        }
+    }
+    unknown
+}
+
+/// Spells the texts of a query as their columns do. Returns `None` where all are, or none is near.
+pub(crate) async fn repair_literals(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Option<RepairedQuery> {
+    let mut statement = parse::parse_query(sql)?.statement;
+    let known = known_tables(session, at_hand, &statement).await;
+    let comparisons = comparisons(&mut statement, &known, session.database());
+    let values = values_of(session, &known, &comparisons).await;
+    let mut meant: BTreeMap<(ColumnKey, String), ValueMatch> = BTreeMap::new();
+    for LiteralComparison { column, is_time, literal } in comparisons {
+        let found = match (is_time, values.get(&column)) {
+            (true, _) => date_in(&literal)
+                .filter(|date| *date != literal)
+                .map(|date| ValueMatch { values: vec![date], why: "the date is in another form here".to_owned() }),
+            (false, Some(values)) => value_meant(&literal, values),
+            (false, None) => None,
+        };
+        if let Some(found) = found {
+            meant.insert((column, literal), found);
+        }
+    }
+    let mut writer = LiteralWriter {
+        scopes: Scopes::new(&known, session.database()),
+        step: LiteralStep::Write { meant: &meant, repairs: Vec::new() },
+    };
+    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut writer);
+    let LiteralStep::Write { repairs, .. } = writer.step else { return None };
+    (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
+}
+
+fn comparisons(statement: &mut Statement, known: &KnownTables, database: &str) -> Vec<LiteralComparison> {
+    let mut finder = LiteralWriter { scopes: Scopes::new(known, database), step: LiteralStep::Find(Vec::new()) };
+    let _: ControlFlow<()> = VisitMut::visit(statement, &mut finder);
+    match finder.step {
+        LiteralStep::Find(found) => found,
+        LiteralStep::Write { .. } => Vec::new(),
+    }
+}
+
+/// What is done with the comparisons of a statement.
+enum LiteralStep<'a> {
+    Find(Vec<LiteralComparison>),
+    Write { meant: &'a BTreeMap<(ColumnKey, String), ValueMatch>, repairs: Vec<Repair> },
+}
+
+struct LiteralWriter<'a> {
+    scopes: Scopes<'a>,
+    step: LiteralStep<'a>,
+}
+
+impl VisitorMut for LiteralWriter<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.scopes.enter_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave_query();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.scopes.enter_select(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<()> {
+        self.scopes.leave_select();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::BinaryOp { left, op, right } if is_comparison(op) => {
+                let (column, literal) = if text_of(right).is_some() { (&*left, &**right) } else { (&*right, &**left) };
+                let Some(literal) = text_of(literal) else { return ControlFlow::Continue(()) };
+                let Some((key, is_time)) = self.column(column) else { return ControlFlow::Continue(()) };
+                let (op, column) = (op.clone(), column.clone());
+                if !is_time && !matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
+                    return ControlFlow::Continue(());
+                }
+                let is_left = text_of(right).is_some();
+                if let Some(values) = self.take(key, is_time, &literal) {
+                    *expr = comparison(&column, &op, &values, is_left);
+                }
+            }
+            Expr::InList { expr: column, list, .. } => {
+                let Some((key, is_time)) = self.column(column) else { return ControlFlow::Continue(()) };
+                let mut written = Vec::with_capacity(list.len());
+                for item in list.iter() {
+                    match text_of(item).and_then(|literal| self.take(key.clone(), is_time, &literal)) {
+                        Some(values) => written.extend(values.iter().map(|value| text(value))),
+                        None => written.push(item.clone()),
+                    }
+                }
+                *list = written;
+            }
+            Expr::Between { expr: column, low, high, .. } => {
+                let Some((key, true)) = self.column(column) else { return ControlFlow::Continue(()) };
+                for bound in [low, high] {
+                    if let Some(values) = text_of(bound).and_then(|literal| self.take(key.clone(), true, &literal))
+                        && let Some(first) = values.first()
+                    {
+                        **bound = text(first);
+                    }
+                }
+            }
+            Expr::Like { expr: column, pattern, any: false, negated, escape_char: None } => {
+                let Some(literal) = text_of(pattern) else { return ControlFlow::Continue(()) };
+                let Some((_, false)) = self.column(column) else { return ControlFlow::Continue(()) };
+                let LiteralStep::Write { repairs, .. } = &mut self.step else { return ControlFlow::Continue(()) };
+                let ilike = Expr::ILike {
+                    negated: *negated,
+                    any: false,
+                    expr: column.clone(),
+                    pattern: Box::new(text(&literal)),
+                    escape_char: None,
+                };
+                let why = "LIKE minds the case here";
+                repairs.push(Repair::new(RepairKind::Literal, expr.to_string(), ilike.to_string(), why));
+                *expr = ilike;
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl LiteralWriter<'_> {
+    /// Returns the column of a table that an expression is, and whether it holds times; `None` where it holds neither
+    /// times nor texts.
+    fn column(&self, expr: &Expr) -> Option<(ColumnKey, bool)> {
+        let (source, name, data_type) = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr))?;
+        let is_time = match data_type? {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => false,
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => true,
+            _ => return None,
+        };
+        Some(((source.table.clone()?, name.to_owned()), is_time))
+    }
+
+    /// Notes a comparison, or returns what stands for its text.
+    fn take(&mut self, column: ColumnKey, is_time: bool, literal: &str) -> Option<Vec<String>> {
+        match &mut self.step {
+            LiteralStep::Find(found) => {
+                let one = LiteralComparison { column, is_time, literal: literal.to_owned() };
+                if !found.contains(&one) {
+                    found.push(one);
+                }
+                None
+            }
+            LiteralStep::Write { meant, repairs } => {
+                let found = meant.get(&(column.clone(), literal.to_owned()))?;
+                let to: Vec<String> = found.values.iter().map(|value| text(value).to_string()).collect();
+                let why = format!("`{}.{}`: {}", column.0, column.1, found.why);
+                let repair = Repair::new(RepairKind::Literal, text(literal).to_string(), to.join(", "), why);
+                if !repairs.contains(&repair) {
+                    repairs.push(repair);
+                }
+                Some(found.values.clone())
+            }
+        }
+    }
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Gt | GtEq | Lt | LtEq)
+}
+
+fn text_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn text(value: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
+}
+
+/// Compares a column with one value, or with several where the text stands for them.
+fn comparison(column: &Expr, op: &BinaryOperator, values: &[String], is_left: bool) -> Expr {
+    if let [only] = values {
+        let (left, right) = if is_left { (column.clone(), text(only)) } else { (text(only), column.clone()) };
+        return Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) };
+    }
+    Expr::InList {
+        expr: Box::new(column.clone()),
+        list: values.iter().map(|value| text(value)).collect(),
+        negated: *op == BinaryOperator::NotEq,
+    }
+}
+
+/// Returns the values of the columns of texts that are compared, as far as they are few.
+async fn values_of(
+    session: &Session,
+    known: &KnownTables,
+    comparisons: &[LiteralComparison],
+) -> BTreeMap<ColumnKey, Vec<String>> {
+    let mut values = BTreeMap::new();
+    for comparison in comparisons.iter().filter(|comparison| !comparison.is_time) {
+        if values.len() >= MAX_COLUMNS || values.contains_key(&comparison.column) {
+            continue;
+        }
+        let read = tokio::time::timeout(READ_TIMEOUT, read_values(session, &comparison.column));
+        if known.get(&comparison.column.0).is_some()
+            && let Ok(Ok(Some(found))) = read.await
+        {
+            values.insert(comparison.column.clone(), found);
+        }
+    }
+    values
+}
+
+/// Reads the values of a column as the caller sees them; `None` where there are too many.
+async fn read_values(session: &Session, (table, column): &ColumnKey) -> querent_engine::Result<Option<Vec<String>>> {
+    let column = quote_identifier(column);
+    let limit = MAX_VALUES + 1;
+    let sql = format!("SELECT DISTINCT {column} FROM {} WHERE {column} IS NOT NULL LIMIT {limit}", qualified(table));
+    let mut stream = session.sql(&sql).await?;
+    let mut values = Vec::new();
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        let Some(texts) = batch.columns().first().and_then(|column| cast(column, &DataType::Utf8).ok()) else { break };
+        values.extend(texts.as_string::<i32>().iter().flatten().map(str::to_owned));
+    }
+    values.sort_unstable();
+    Ok((values.len() <= MAX_VALUES).then_some(values))
+}

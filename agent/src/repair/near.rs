@@ -1,0 +1,128 @@
+//! Which of the names at hand a written name means: the same word in other letters, in the singular or the plural,
+//! with a typing error, or with a word left out. Of two names that are as near, none is meant.
+
+use strsim::damerau_levenshtein;
+
+/// How a name was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Likeness {
+    /// The same letters in another case.
+    Case,
+    /// The same words, but for separators and plurals.
+    Words,
+    /// Some letters differ.
+    Spelling,
+    /// One has words that the other lacks.
+    Part,
+}
+
+/// The shortest name whose typing errors are corrected.
+const SHORTEST_MISSPELT: usize = 4;
+/// Letters for each of which one may differ.
+const LETTERS_PER_ERROR: usize = 4;
+
+/// Returns the one candidate that `written` means, if there is exactly one of the best likeness.
+pub(super) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, Likeness)> {
+    let mut best: Option<(&'a str, (Likeness, usize))> = None;
+    let mut is_tie = false;
+    for candidate in candidates {
+        let Some(likeness) = likeness(written, candidate) else { continue };
+        match &best {
+            Some((known, _)) if known.eq_ignore_ascii_case(candidate) => {}
+            Some((_, found)) if *found < likeness => {}
+            Some((_, found)) if *found == likeness => is_tie = true,
+            _ => {
+                best = Some((candidate, likeness));
+                is_tie = false;
+            }
+        }
+    }
+    best.filter(|_| !is_tie).map(|(candidate, (likeness, _))| (candidate, likeness))
+}
+
+/// Returns how alike two names are, and the number of differences; lower is nearer.
+fn likeness(written: &str, candidate: &str) -> Option<(Likeness, usize)> {
+    let (written, candidate) = (written.to_lowercase(), candidate.to_lowercase());
+    if written == candidate {
+        return Some((Likeness::Case, 0));
+    }
+    let (left, right) = (words(&written), words(&candidate));
+    let (joined_left, joined_right) = (left.concat(), right.concat());
+    if joined_left.is_empty() || joined_right.is_empty() {
+        return None;
+    }
+    if joined_left == joined_right {
+        return Some((Likeness::Words, 0));
+    }
+    let length = joined_left.chars().count();
+    if length >= SHORTEST_MISSPELT {
+        let allowed = (length / LETTERS_PER_ERROR).clamp(1, 3);
+        // Names that differ in a number are different things.
+        let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_digit).collect() };
+        let errors = damerau_levenshtein(&joined_left, &joined_right);
+        if errors <= allowed && digits(&joined_left) == digits(&joined_right) {
+            return Some((Likeness::Spelling, errors));
+        }
+    }
+    let has = |words: &[String], word: &String| words.contains(word);
+    let (all_left, all_right) = (left.iter().all(|word| has(&right, word)), right.iter().all(|word| has(&left, word)));
+    (all_left || all_right).then_some((Likeness::Part, left.len().abs_diff(right.len())))
+}
+
+/// Returns the words of a lowercase name in the singular.
+fn words(name: &str) -> Vec<String> {
+    name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(singular).collect()
+}
+
+/// Returns the word without the ending of its plural.
+pub(super) fn singular(word: &str) -> String {
+    let ending = |ending: &str| word.strip_suffix(ending).filter(|stem| stem.chars().count() >= 2);
+    if let Some(stem) = ending("ies") {
+        return format!("{stem}y");
+    }
+    for plural in ["sses", "shes", "ches", "xes"] {
+        if let Some(stem) = ending(plural) {
+            return format!("{stem}{}", &plural[..plural.len() - 2]);
+        }
+    }
+    match ending("s") {
+        Some(stem) if !stem.ends_with('s') && !stem.ends_with('u') => stem.to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_its_nearest() {
+        for (written, candidates, expected) in [
+            ("car_data", &["cars_data", "car_names", "car_makers"][..], Some("cars_data")),
+            ("Singers", &["singer", "concert"], Some("singer")),
+            ("carier", &["carrier", "origin"], Some("carrier")),
+            ("stadium_id", &["Stadium_ID", "Name"], Some("Stadium_ID")),
+            ("stadiumid", &["Stadium_ID", "Name"], Some("Stadium_ID")),
+            ("categories", &["category", "product"], Some("category")),
+            ("player", &["poker_player", "people"], Some("poker_player")),
+            // As near as one another.
+            ("name", &["first_name", "last_name"], None),
+            ("t1", &["t2"], None),
+            ("year_2019", &["year_2020"], None),
+            ("id", &["ix"], None),
+            ("salary", &["origin", "destination"], None),
+        ] {
+            let found = nearest(written, candidates.iter().copied()).map(|(name, _)| name);
+            assert_eq!(found, expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn plurals_lose_their_ending() {
+        for (plural, expected) in
+            [("cities", "city"), ("classes", "class"), ("boxes", "box"), ("bus", "bus"), ("class", "class")]
+        {
+            assert_eq!(singular(plural), expected);
+        }
+    }
+}

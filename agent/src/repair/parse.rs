@@ -1,0 +1,185 @@
+//! From the text of a query to its syntax tree, whichever system it was written for.
+//!
+//! Quotes are turned where they are tokens: names in backquotes or brackets, and texts in double quotes where the
+//! dialect has them as texts. In others a text in double quotes is a name until no column has it.
+
+use sqlparser::ast::Statement;
+use sqlparser::dialect::{BigQueryDialect, Dialect, GenericDialect, MsSqlDialect, MySqlDialect, SQLiteDialect};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use super::{Repair, RepairKind};
+
+/// A longer query is not repaired.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+/// How deep a query may nest that is repaired: its tree is walked on the stack of a task.
+const MAX_NESTING: usize = 40;
+const MAX_TOKENS: usize = 4_000;
+
+/// A query, and what reading it took.
+pub(crate) struct DialectQuery {
+    pub(crate) statement: Statement,
+    pub(crate) repairs: Vec<Repair>,
+    /// Whether it is written for a system where `7 / 2` is 3.5.
+    pub(crate) divides_as_decimals: bool,
+}
+
+/// Parses the first query of a text. Returns `None` where it is none in any dialect.
+pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
+    if sql.len() > MAX_TEXT_BYTES {
+        return None;
+    }
+    let text = statement_text(sql);
+    let dialects: [(&str, &dyn Dialect); 5] = [
+        ("", &GenericDialect {}),
+        ("MySQL", &MySqlDialect {}),
+        ("BigQuery", &BigQueryDialect {}),
+        ("T-SQL", &MsSqlDialect {}),
+        ("SQLite", &SQLiteDialect {}),
+    ];
+    let (name, statements, turned) = dialects.iter().find_map(|(name, dialect)| {
+        let (tokens, turned) = tokens(text, *dialect)?;
+        let parser = Parser::new(*dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
+        let statements = all_statements(parser)?;
+        Some((*name, statements, turned))
+    })?;
+    let found = statements.len();
+    let statement = statements.into_iter().next()?;
+    if !matches!(statement, Statement::Query(_)) {
+        return None;
+    }
+    let mut repairs = Vec::new();
+    if text.len() < sql.trim().trim_end_matches(';').len() {
+        repairs.push(Repair::new(
+            RepairKind::Statement,
+            "words around the query",
+            "the query alone",
+            "they are not SQL",
+        ));
+    }
+    if found > 1 {
+        let why = "one statement runs at a time; only the first did";
+        repairs.push(Repair::new(RepairKind::Statement, format!("{found} statements"), "the first", why));
+    }
+    if !name.is_empty() {
+        let why = format!("the query is written as {name} has it");
+        repairs.push(Repair::new(RepairKind::Dialect, format!("syntax of {name}"), "the syntax here", why));
+    }
+    let has_backquotes = turned.contains(&'`');
+    for quote in turned.iter().filter(|quote| **quote != '\'') {
+        let (from, why) = match quote {
+            '`' => ("`name`", "names are in double quotes here, not in backquotes"),
+            _ => ("[name]", "names are in double quotes here, not in brackets"),
+        };
+        repairs.push(Repair::new(RepairKind::Quotes, from, "\"name\"", why));
+    }
+    if turned.contains(&'\'') {
+        let why = "texts are in single quotes; double quotes are for names";
+        repairs.push(Repair::new(RepairKind::Quotes, "\"text\"", "'text'", why));
+    }
+    let divides_as_decimals = has_backquotes || ["MySQL", "BigQuery"].contains(&name);
+    Some(DialectQuery { statement, repairs, divides_as_decimals })
+}
+
+/// Returns the text from its first SELECT or WITH to its end, without a fence and what follows it.
+fn statement_text(sql: &str) -> &str {
+    let text = sql.trim();
+    let text = text.find("```").map_or(text, |open| {
+        let inner = &text[open + 3..];
+        inner.find("```").map_or(inner, |close| &inner[..close])
+    });
+    let begins = |word: &str| {
+        text.match_indices(|c: char| c.is_ascii_alphabetic()).map(|(index, _)| index).find(|index| {
+            let ends = text[*index..].get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word));
+            let starts = text[..*index].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_');
+            ends && starts && text[*index + word.len()..].starts_with(|c: char| !c.is_alphanumeric())
+        })
+    };
+    // A parenthesis may open the query: what is before the word then belongs to it.
+    let start = [begins("select"), begins("with")].into_iter().flatten().min().unwrap_or(0);
+    let start = if text[..start].trim_start().starts_with('(') { 0 } else { start };
+    text[start..].trim().trim_end_matches(';').trim()
+}
+
+/// Tokenizes a text and turns its quotes. Returns the tokens and the quotes that were turned.
+fn tokens(text: &str, dialect: &dyn Dialect) -> Option<(Vec<TokenWithSpan>, Vec<char>)> {
+    let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
+    if tokens.len() > MAX_TOKENS {
+        return None;
+    }
+    let mut turned = Vec::new();
+    for token in &mut tokens {
+        match &mut token.token {
+            Token::Word(word) => {
+                if let Some(quote @ ('`' | '[')) = word.quote_style {
+                    word.quote_style = Some('"');
+                    word.keyword = Keyword::NoKeyword;
+                    turned.push(quote);
+                    // BigQuery quotes a whole path.
+                }
+            }
+            Token::DoubleQuotedString(text) => {
+                token.token = Token::SingleQuotedString(std::mem::take(text));
+                turned.push('\'');
+            }
+            _ => {}
+        }
+    }
+    turned.sort_unstable();
+    turned.dedup();
+    Some((split_paths(tokens), turned))
+}
+
+/// Splits `"a.b"`, a quoted path, into `"a"."b"`, where it is the name of a table.
+fn split_paths(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut split = Vec::with_capacity(tokens.len());
+    let mut after_from = false;
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) => {}
+            Token::Word(word) if word.quote_style.is_some() && after_from && word.value.contains('.') => {
+                let span = token.span;
+                for (index, part) in word.value.split('.').enumerate() {
+                    if index > 0 {
+                        split.push(TokenWithSpan::new(Token::Period, span));
+                    }
+                    split.push(TokenWithSpan::new(Token::make_word(part, Some('"')), span));
+                }
+                after_from = false;
+                continue;
+            }
+            Token::Word(word) => after_from = matches!(word.keyword, Keyword::FROM | Keyword::JOIN),
+            _ => after_from = false,
+        }
+        split.push(token);
+    }
+    split
+}
+
+fn all_statements(mut parser: Parser<'_>) -> Option<Vec<Statement>> {
+    parser.parse_statements().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_found_in_its_text_and_its_quotes_are_turned() {
+        for (sql, expected) in [
+            ("SELECT 1;", "SELECT 1"),
+            ("```sql\nSELECT 1\n```\nThis counts.", "SELECT 1"),
+            ("Here is the query: SELECT a FROM t", "SELECT a FROM t"),
+            ("SELECT `a b` FROM `t`", "SELECT \"a b\" FROM \"t\""),
+            ("SELECT [a b] FROM [t]", "SELECT \"a b\" FROM \"t\""),
+            ("SELECT a FROM `project.sales.orders`", "SELECT a FROM \"project\".\"sales\".\"orders\""),
+            ("SELECT a FROM t; SELECT 2", "SELECT a FROM t"),
+        ] {
+            let parsed = parse_query(sql).unwrap_or_else(|| panic!("{sql}"));
+            assert_eq!(parsed.statement.to_string(), expected, "{sql}");
+        }
+        assert!(parse_query("no query").is_none());
+        assert!(parse_query("DELETE FROM t").is_none());
+    }
+}

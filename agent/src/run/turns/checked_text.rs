@@ -1,0 +1,83 @@
+//! The text of a turn on its way to its readers: a sentence with a number waits until it is complete, and is corrected
+//! where it contradicts the rows that the run has read. Other text passes as it arrives.
+
+use super::Turns;
+use crate::proof::{ProofLink, ProofOrigin, Prover, sentence_end};
+
+/// Expressions of one answer that are computed again.
+const MAX_EXPRESSIONS: usize = 32;
+/// How much what the engine computes may differ from what was found, relative to it.
+const TOLERANCE: f64 = 1e-9;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct CheckedText {
+    /// The sentence so far.
+    sentence: String,
+    /// Bytes of it that were passed on.
+    said: usize,
+    /// What was written, and what stands there now.
+    corrections: Vec<(String, String)>,
+}
+
+impl CheckedText {
+    /// Takes in a piece. Returns what can be passed on.
+    pub(super) fn push(&mut self, piece: String, prover: &Prover) -> String {
+        if !prover.has_rows() {
+            return piece;
+        }
+        self.sentence.push_str(&piece);
+        let mut ready = String::new();
+        while let Some(end) = sentence_end(&self.sentence) {
+            let rest = self.sentence.split_off(end);
+            self.pass_on(prover, &mut ready);
+            self.sentence = rest;
+            self.said = 0;
+        }
+        let waits = self.sentence[self.said..].contains(|c: char| c.is_ascii_digit());
+        if !waits {
+            ready.push_str(&self.sentence[self.said..]);
+            self.said = self.sentence.len();
+        }
+        ready
+    }
+
+    /// Returns what waits, where nothing follows.
+    pub(super) fn finish(&mut self, prover: &Prover) -> String {
+        let mut ready = String::new();
+        self.pass_on(prover, &mut ready);
+        self.sentence.clear();
+        self.said = 0;
+        ready
+    }
+
+    fn pass_on(&mut self, prover: &Prover, ready: &mut String) {
+        if self.said < self.sentence.len() {
+            let (text, corrections) = prover.correct(&self.sentence, self.said);
+            ready.push_str(&text);
+            self.corrections.extend(corrections);
+        }
+    }
+
+    /// Takes what was corrected.
+    pub(super) fn take_corrections(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.corrections)
+    }
+}
+
+impl Turns<'_> {
+    /// Links the parts of the answer to what proves them; arithmetic is computed again by the engine.
+    pub(super) async fn proof_of(&self, text: &str, corrections: &[(String, String)]) -> Vec<ProofLink> {
+        let mut links = self.prover.links(text, corrections);
+        for link in
+            links.iter_mut().filter(|link| matches!(link.origin, ProofOrigin::Expression { .. })).take(MAX_EXPRESSIONS)
+        {
+            let ProofOrigin::Expression { expression, value, .. } = &link.origin else { continue };
+            let computed = self.context.compute(expression).await;
+            if !computed.is_some_and(|computed| (computed - value).abs() <= TOLERANCE * value.abs().max(1.0)) {
+                link.origin = ProofOrigin::Unproven;
+            }
+        }
+        links
+    }
+}

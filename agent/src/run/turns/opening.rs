@@ -1,0 +1,102 @@
+//! What a run begins with: the messages of its first request, and the tables that they show.
+
+use chrono::Utc;
+
+use super::{context_window, max_output_tokens};
+use crate::answer::StructuredAnswer;
+use crate::history::ChatHistory;
+use crate::models::actions::ToolCalling;
+use crate::models::{ChatMessage, ChatRole, ModelCapabilities, ToolSpec};
+use crate::prompt::{PromptParts, QuestionContext, find_context, first_turn};
+use crate::repair::TablesAtHand;
+use crate::request::RunRequest;
+use crate::run::RunTask;
+use crate::tokens::take_tokens;
+
+/// Tokens of the prompt that a small model can use.
+const SMALL_PROMPT_TOKENS: usize = 900;
+/// The application's instructions take at most one such part of the context.
+const INSTRUCTIONS_SHARE: usize = 4;
+
+/// What a run begins with.
+pub(super) struct FirstMessages {
+    pub(super) conversation: ChatHistory,
+    /// The input, where calls are decided first.
+    pub(super) later: Vec<ChatMessage>,
+    /// The tables that the prompt shows.
+    pub(super) at_hand: TablesAtHand,
+}
+
+/// Returns the messages for the first request: the system message, the history and the input. Where calls are decided
+/// first, the input is returned apart, since the calls' results precede it.
+pub(super) async fn first_messages(
+    task: &RunTask,
+    model: &ToolCalling,
+    capabilities: &ModelCapabilities,
+    specs: &[ToolSpec],
+    tool_tokens: usize,
+    structured: Option<&StructuredAnswer>,
+) -> FirstMessages {
+    let RunRequest { database, history, input, .. } = &task.request;
+    let small = capabilities.small;
+    let question = task.request.question();
+    let QuestionContext { tables, relationships, taught } =
+        find_context(&task.session, &question, database.as_deref(), small).await;
+    let tables = task.examples.examples_of_tables(&task.session, tables).await;
+    let instructions = model.instructions(specs);
+    let budget_tokens =
+        if small { task.config.prompt_tokens.min(SMALL_PROMPT_TOKENS) } else { task.config.prompt_tokens };
+    let [mut system, asked] = first_turn(&PromptParts {
+        question: &question,
+        database: task.session.database(),
+        instructions: instructions.as_deref(),
+        tool_tokens,
+        tables: &tables,
+        relationships: &relationships,
+        taught: &taught,
+        today: Utc::now().date_naive(),
+        small,
+        budget_tokens,
+        sections: task.request.prompt.as_ref(),
+        pictures: input.iter().map(|message| message.images.len()).sum(),
+    });
+    let context_tokens = context_window(task, capabilities);
+    let application = application_instructions(&task.request, structured);
+    if !application.is_empty() {
+        system.content.push_str("\n\n");
+        system.content.push_str(&bounded(&application, context_tokens / INSTRUCTIONS_SHARE));
+    }
+    let mut said = history.clone();
+    said.extend(input.iter().cloned());
+    // The question fits the prompt's budget, however long it is.
+    if let Some(last) = said.iter_mut().skip(history.len()).rev().find(|message| message.role == ChatRole::User) {
+        last.content = asked.content;
+    }
+    let for_reply = (max_output_tokens(small) as usize).min(context_tokens / 4);
+    let later = if task.request.resume.is_empty() { Vec::new() } else { said.split_off(history.len()) };
+    let conversation = ChatHistory::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens));
+    let tables = tables.into_iter().map(|(info, _)| info).collect();
+    FirstMessages { conversation, later, at_hand: TablesAtHand { tables, relationships } }
+}
+
+fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {
+    let mut sections = Vec::new();
+    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+        sections.push(format!("The application adds:\n{}", instructions.trim()));
+    }
+    if let Some(structured) = structured {
+        sections.push(format!(
+            "The final answer must be one JSON document of this schema, without a code fence and without other words:\n{}",
+            structured.schema()
+        ));
+    }
+    sections.join("\n\n")
+}
+
+fn bounded(text: &str, tokens: usize) -> String {
+    let kept = take_tokens(text, tokens);
+    if kept.len() == text.len() {
+        return text.to_owned();
+    }
+    format!("{kept}\n[the rest of these instructions was left out: they are too long for this model]")
+}

@@ -1,0 +1,151 @@
+//! Runs a query, and where it fails or finds nothing, the query as it was repaired. What is repaired is said.
+
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
+use querent_catalog::CatalogError;
+use querent_engine::{EngineError, Session};
+use serde_json::{Value, json};
+
+use crate::repair::{RepairedQuery, repair, repair_literals};
+use crate::tokens::take_tokens;
+use crate::tools::ToolContext;
+use crate::tools::result_rows::ToolRows;
+
+/// Queries of a run that failed and that nothing repairs, by database and without regard to spaces.
+#[derive(Debug, Default)]
+pub(crate) struct FailedQueries {
+    seen: Mutex<HashSet<(String, String)>>,
+}
+
+impl FailedQueries {
+    pub(super) fn has_failed(&self, database: &str, sql: &str) -> bool {
+        self.seen.lock().contains(&key(database, sql))
+    }
+
+    pub(super) fn insert(&self, database: &str, sql: &str) {
+        self.seen.lock().insert(key(database, sql));
+    }
+}
+
+fn key(database: &str, sql: &str) -> (String, String) {
+    let sql = sql.trim().trim_end_matches(';');
+    (database.to_owned(), sql.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A query that ran.
+pub(super) struct Attempt {
+    pub(super) rows: ToolRows,
+    /// What ran in place of what was sent.
+    pub(super) repaired: Option<RepairedQuery>,
+}
+
+/// A query that did not run.
+pub(super) struct FailedAttempt {
+    pub(super) error: EngineError,
+    /// The repaired query, where that is what failed.
+    pub(super) ran: Option<RepairedQuery>,
+}
+
+/// Runs a query; a repaired one where it fails for a reason that may be in its text, or finds nothing.
+pub(super) async fn run_with_repairs(
+    context: &ToolContext,
+    session: &Session,
+    sql: &str,
+    max_rows: usize,
+) -> Result<Attempt, FailedAttempt> {
+    let run = async |sql: &str| ToolRows::read_and_count(session.sql(sql).await?, max_rows, context).await;
+    let sent = run(sql).await;
+    let at_hand = &context.at_hand;
+    let (first, mended) = match sent {
+        Ok(rows) => (Ok(rows), None),
+        Err(error) if is_of_the_text(&error) => match repair(session, at_hand, sql).await {
+            Some(repaired) => (run(&repaired.sql).await, Some((repaired, error))),
+            None => (Err(error), None),
+        },
+        Err(error) => return Err(FailedAttempt { error, ran: None }),
+    };
+    let (repaired, sent_error) = match mended {
+        Some((repaired, error)) => (Some(repaired), Some(error)),
+        None => (None, None),
+    };
+    match first {
+        Ok(rows) if !rows.found_nothing() => Ok(Attempt { rows, repaired }),
+        Ok(rows) => match spelled(session, context, sql, repaired.as_ref(), max_rows).await {
+            Some(found) if !found.rows.found_nothing() => Ok(found),
+            _ => Ok(Attempt { rows, repaired }),
+        },
+        Err(error) => match spelled(session, context, sql, repaired.as_ref(), max_rows).await {
+            Some(found) => Ok(found),
+            // Where the repaired query fails in running, its error is nearer to what is wrong.
+            None => Err(match (sent_error, repaired) {
+                (Some(_), Some(repaired)) if is_of_the_text(&error) => FailedAttempt { error, ran: Some(repaired) },
+                (Some(sent), _) if !is_of_the_text(&error) => FailedAttempt { error: sent, ran: None },
+                _ => FailedAttempt { error, ran: None },
+            }),
+        },
+    }
+}
+
+/// Runs the query with its texts spelled as their columns do, where any of them is not.
+async fn spelled(
+    session: &Session,
+    context: &ToolContext,
+    sql: &str,
+    repaired: Option<&RepairedQuery>,
+    max_rows: usize,
+) -> Option<Attempt> {
+    let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
+    let mut spelled = repair_literals(session, &context.at_hand, written).await?;
+    let stream = session.sql(&spelled.sql).await.ok()?;
+    let rows = ToolRows::read_and_count(stream, max_rows, context).await.ok()?;
+    let mut repairs = repaired.map(|repaired| repaired.repairs.clone()).unwrap_or_default();
+    repairs.append(&mut spelled.repairs);
+    Some(Attempt { rows, repaired: Some(RepairedQuery { sql: spelled.sql, repairs }) })
+}
+
+/// Whether a query failed by what its text says, and not by a limit, a right or a fault.
+pub(super) fn is_of_the_text(error: &EngineError) -> bool {
+    match error {
+        EngineError::Catalog(error) => matches!(
+            error,
+            CatalogError::TableNotFound { .. }
+                | CatalogError::DatabaseNotFound { .. }
+                | CatalogError::ColumnNotFound { .. }
+        ),
+        EngineError::Parse { .. }
+        | EngineError::MultipleStatements { .. }
+        | EngineError::ColumnNotFound { .. }
+        | EngineError::FunctionNotFound { .. }
+        | EngineError::Plan { .. }
+        | EngineError::Unsupported { .. }
+        | EngineError::InvalidValue { .. }
+        | EngineError::Execution { .. }
+        | EngineError::Internal(_) => true,
+        EngineError::Kql { .. }
+        | EngineError::EmptyQuery
+        | EngineError::NotAllowed { .. }
+        | EngineError::WallClockExceeded { .. }
+        | EngineError::ReaderIdle { .. }
+        | EngineError::ValueTooLarge { .. }
+        | EngineError::MemoryExceeded { .. }
+        | EngineError::BadData { .. }
+        | EngineError::NoFiles { .. }
+        | EngineError::LocationNotAllowed { .. }
+        | EngineError::Store(_) => false,
+    }
+}
+
+impl RepairedQuery {
+    /// Returns `{sent, ran, changes: [{kind, from, to, why}]}`.
+    pub(super) fn to_json(&self, sent: &str) -> Value {
+        json!({ "sent": sent, "ran": self.sql, "changes": self.repairs })
+    }
+
+    /// Returns what ran and why, for the model, in at most `tokens` tokens.
+    pub(super) fn to_text(&self, tokens: usize) -> String {
+        let changes: Vec<String> = self.repairs.iter().map(|repair| repair.to_line()).collect();
+        let text = format!("The query was corrected and ran as: {}\nCorrected: {}", self.sql, changes.join("; "));
+        take_tokens(&text, tokens).to_owned()
+    }
+}

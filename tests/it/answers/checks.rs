@@ -1,0 +1,87 @@
+//! Counter-checks: what they flag, and that they say nothing of queries that are right.
+
+use serde_json::Value;
+
+use super::AnswersFixture;
+
+/// Tables with what the checks look for: customers with many orders, orders without a customer, times of day.
+const SHOP: &[&str] = &[
+    "CREATE SCHEMA shop",
+    "CREATE TABLE shop.customers (id BIGINT, name VARCHAR, credit BIGINT, city VARCHAR)",
+    "CREATE TABLE shop.orders (id BIGINT, customer_id BIGINT, amount BIGINT, placed TIMESTAMP, day DATE, \
+     status VARCHAR)",
+    "INSERT INTO shop.customers VALUES (1, 'Ann', 100, 'Rome'), (2, 'Bob', 50, 'Oslo'), (3, 'Cem', 10, NULL)",
+    "INSERT INTO shop.orders VALUES (1, 1, 5, TIMESTAMP '2024-03-01 10:00:00', DATE '2024-03-01', 'paid'), \
+     (2, 1, 7, TIMESTAMP '2024-03-31 18:00:00', DATE '2024-03-31', 'paid'), \
+     (3, 2, 7, TIMESTAMP '2024-04-01 09:00:00', DATE '2024-04-01', 'open'), \
+     (4, NULL, 1, TIMESTAMP '2024-04-02 09:00:00', DATE '2024-04-02', NULL)",
+];
+
+/// SQL, and the kinds that are found.
+const CASES: &[(&str, &[&str])] = &[
+    // Joins that repeat what is summed.
+    ("SELECT sum(c.credit) AS s FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id", &["fan_out"]),
+    (
+        "SELECT c.name, avg(c.credit) AS a, count(*) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = \
+         c.id GROUP BY c.name",
+        &["fan_out"],
+    ),
+    ("SELECT sum(o.amount) AS s FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id", &[]),
+    (
+        "SELECT c.name, sum(o.amount) AS s FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id GROUP BY \
+         c.name",
+        &[],
+    ),
+    ("SELECT sum(credit) AS s FROM shop.customers", &[]),
+    ("SELECT count(DISTINCT c.id) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id", &[]),
+    // Nulls.
+    ("SELECT name FROM shop.customers WHERE id NOT IN (SELECT customer_id FROM shop.orders)", &["nulls"]),
+    (
+        "SELECT name FROM shop.customers WHERE id NOT IN (SELECT customer_id FROM shop.orders WHERE customer_id IS NOT \
+         NULL)",
+        &[],
+    ),
+    ("SELECT count(*) AS n FROM shop.orders WHERE status <> 'paid'", &["nulls"]),
+    ("SELECT count(*) AS n FROM shop.customers WHERE name <> 'Ann'", &[]),
+    (
+        "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.status = 'paid'",
+        &["nulls"],
+    ),
+    ("SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.id IS NULL", &[]),
+    // Texts that no row has.
+    ("SELECT count(*) AS n FROM shop.orders WHERE status IN ('paid', 'shipped')", &["literal"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE status = 'paid'", &[]),
+    // Days and months.
+    ("SELECT count(*) AS n FROM shop.orders WHERE placed BETWEEN '2024-03-01' AND '2024-03-31'", &["period"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE placed >= '2024-03-01' AND placed < '2024-04-01'", &[]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE day BETWEEN '2024-03-01' AND '2024-04-01'", &["period"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE day BETWEEN '2024-03-01' AND '2024-03-30'", &["period"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE day BETWEEN '2024-03-01' AND '2024-03-31'", &[]),
+    // Limits.
+    ("SELECT id FROM shop.orders LIMIT 2", &["limit"]),
+    ("SELECT id FROM shop.orders ORDER BY id LIMIT 2", &[]),
+    ("SELECT id FROM shop.orders ORDER BY amount DESC LIMIT 1", &["limit"]),
+    ("SELECT sum(amount) AS s FROM (SELECT amount FROM shop.orders LIMIT 2) AS few", &["limit"]),
+    ("SELECT id FROM shop.orders LIMIT 100", &[]),
+    // Whole numbers.
+    ("SELECT count(status) / count(*) AS share FROM shop.orders", &["division"]),
+    ("SELECT 1.0 * count(status) / count(*) AS share FROM shop.orders", &[]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_speak_only_of_what_is_wrong() {
+    let fixture = AnswersFixture::new().await;
+    for statement in SHOP {
+        fixture.execute(statement).await;
+    }
+    let mut failures = Vec::new();
+    for (sql, expected) in CASES {
+        let result = fixture.result_of("What did the shop's customers order?", sql).await.result;
+        let found: Vec<&str> =
+            result["checks"].as_array().into_iter().flatten().filter_map(|check| check["kind"].as_str()).collect();
+        if found != *expected || result.get("rows").is_none_or(Value::is_null) {
+            failures.push(format!("{sql}\n  expected {expected:?}, found {found:?}: {result}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} cases:\n{}", failures.len(), failures.join("\n\n"));
+}

@@ -1,0 +1,191 @@
+//! Numbers of an answer are linked to cells; wrong ones are caught. Five hundred are planted in answers of a scripted
+//! model, beside as many that are right.
+
+use querent_agent::{EventKind, ProofLink, ProofOrigin};
+use querent_tests::script::run_sql;
+use serde_json::{Value, json};
+
+use super::AnswersFixture;
+
+const QUESTION: &str = "How many flights did each airline operate, and with which delay?";
+/// Rows of one result: a name, a count, a mean, a day.
+const ROWS: [(&str, i64, f64, &str); 6] = [
+    ("United Air Lines", 58_665, 12.11, "2013-01-14"),
+    ("JetBlue Airways", 54_635, 13.02, "2013-02-21"),
+    ("ExpressJet", 54_173, 19.96, "2013-03-05"),
+    ("Delta Air Lines", 48_110, 9.26, "2013-04-17"),
+    ("American Airlines", 32_729, 8.59, "2013-05-29"),
+    ("Envoy Air", 26_397, 10.55, "2013-06-08"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_planted_numbers_are_caught() {
+    let fixture = AnswersFixture::new().await;
+    let (mut caught, mut planted, mut alarms, mut right) = (Vec::new(), 0, Vec::new(), 0);
+    let mut random = SeededNumbers(4242);
+    for run in 0..50 {
+        let sentences: Vec<(String, String, bool)> =
+            (0..20).map(|index| sentence(&mut random, run, index % 2 == 1)).collect();
+        let text: Vec<&str> = sentences.iter().map(|(text, _, _)| text.as_str()).collect();
+        let events = fixture.ask(QUESTION, turns(&table(), &text.join("\n"))).await;
+        let (said, links) = answer(&events);
+        // Sentence by sentence, in order: a corrected sentence has other words.
+        let mut lines = Vec::new();
+        let mut start = 0;
+        for line in said.split('\n') {
+            let end = start + line.chars().count();
+            lines.push(links.iter().filter(|link| link.start >= start && link.end <= end).collect::<Vec<_>>());
+            start = end + 1;
+        }
+        assert_eq!(lines.len(), sentences.len(), "{said}");
+        for ((text, number, is_wrong), links) in sentences.iter().zip(lines) {
+            let doubted = links.iter().any(|link| match &link.origin {
+                ProofOrigin::Unproven => link.text == *number,
+                ProofOrigin::Cell { corrected_from: Some(written), .. } => written == number,
+                _ => false,
+            });
+            let alarm = links.iter().any(|link| {
+                matches!(link.origin, ProofOrigin::Unproven | ProofOrigin::Cell { corrected_from: Some(_), .. })
+            });
+            if *is_wrong {
+                planted += 1;
+                if !doubted {
+                    caught.push(format!("{text} [{number}] {links:?}"));
+                }
+            } else {
+                right += 1;
+                if alarm {
+                    alarms.push(format!("{text} {links:?}"));
+                }
+            }
+        }
+    }
+    println!("planted {planted}, missed {}; right {right}, false alarms {}", caught.len(), alarms.len());
+    assert_eq!((planted, right), (500, 500));
+    assert!(caught.is_empty(), "missed {}:\n{}", caught.len(), caught.join("\n"));
+    assert!(alarms.len() * 100 <= right, "false alarms {}:\n{}", alarms.len(), alarms.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_contradicts_its_only_cell_is_corrected() {
+    let fixture = AnswersFixture::new().await;
+    let sql = "SELECT count(*) AS n FROM voter_1.votes WHERE state = 'CA'";
+    let events = fixture.ask("How many votes of CA?", turns(sql, "There are 7 votes.")).await;
+    let (text, links) = answer(&events);
+    assert_eq!(text, "There are 2 votes.");
+    let [link] = links.as_slice() else { panic!("{links:?}") };
+    assert_eq!((link.start, link.end, link.text.as_str()), (10, 11, "2"));
+    let ProofOrigin::Cell { cell, value, corrected_from } = &link.origin else { panic!("{link:?}") };
+    assert_eq!((cell.call_index, cell.row, cell.column.as_str()), (0, 0, "n"));
+    assert_eq!((value, corrected_from.as_deref()), (&json!(2), Some("7")));
+    // What streams is what stands in the answer.
+    let streamed: String = events
+        .iter()
+        .filter_map(|event| match event {
+            EventKind::TextDelta { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(streamed, text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_number_is_proven_by_is_said() {
+    let fixture = AnswersFixture::new().await;
+    for (text, number, origin) in [
+        ("United Air Lines operated 58,665 flights.", "58,665", "cell"),
+        ("About 58.7 thousand flights were United Air Lines.", "58.7", "cell"),
+        ("In total there were 274,709 flights.", "274,709", "expression"),
+        ("United Air Lines had 4,030 more flights than JetBlue Airways.", "4,030", "expression"),
+        ("United Air Lines has a share of 21.4 %.", "21.4", "expression"),
+        ("There are 6 airlines.", "6", "row_count"),
+        ("United Air Lines began on January 14, 2013.", "January 14, 2013", "cell"),
+        ("United Air Lines was delayed by 12 minutes on average.", "12", "cell"),
+        ("Some 999 flights were lost.", "999", "unproven"),
+    ] {
+        let (_, links) = answer(&fixture.ask(QUESTION, turns(&table(), text)).await);
+        let found = links.iter().find(|link| link.text == number).map(|link| json!(link.origin)["origin"].clone());
+        assert_eq!(found, Some(json!(origin)), "{text} {links:?}");
+    }
+}
+
+fn table() -> String {
+    let rows: Vec<String> =
+        ROWS.iter().map(|(name, count, mean, day)| format!("('{name}', {count}, {mean}, DATE '{day}')")).collect();
+    format!("SELECT * FROM (VALUES {}) AS t(airline, flights, delay, first_day)", rows.join(", "))
+}
+
+fn turns(sql: &str, text: &str) -> Value {
+    json!([{ "events": [run_sql(sql)] }, { "events": [{ "text": text }] }])
+}
+
+fn answer(events: &[EventKind]) -> (String, Vec<ProofLink>) {
+    let found = events.iter().find_map(|event| match event {
+        EventKind::AnswerFinal { text, proof, .. } => Some((text.clone(), proof.clone())),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("no answer: {events:?}"))
+}
+
+/// Returns a sentence, the number of it that counts, and whether that is wrong.
+fn sentence(random: &mut SeededNumbers, run: usize, is_wrong: bool) -> (String, String, bool) {
+    let row = random.below(ROWS.len());
+    let (name, count, mean, day) = ROWS[row];
+    let other = (row + 1 + random.below(ROWS.len() - 1)) % ROWS.len();
+    let total: i64 = ROWS.iter().map(|row| row.1).sum();
+    // Wrong ones: another row's, a digit changed, a figure made up.
+    let wrong_count = match random.below(3) {
+        0 => ROWS[other].1,
+        1 => count + 10i64.pow(u32::try_from(random.below(4)).unwrap()),
+        _ => 1_000 + i64::try_from(random.below(20_000)).unwrap(),
+    };
+    let wrong_mean = if random.below(2) == 0 { ROWS[other].2 } else { mean + 0.5 };
+    let count = if is_wrong { wrong_count } else { count };
+    let (number, text) = match (run + random.below(8)) % 8 {
+        0 => (grouped(count), format!("{name} operated {} flights.", grouped(count))),
+        1 => (count.to_string(), format!("- {name}: {count}")),
+        2 => (grouped(count), format!("With {} flights, {name} is in the list.", grouped(count))),
+        3 => {
+            let mean = if is_wrong { wrong_mean } else { mean };
+            (format!("{mean:.2}"), format!("The mean delay of {name} was {mean:.2} minutes."))
+        }
+        4 => {
+            let total = if is_wrong { total + 1_000 + i64::try_from(random.below(9_000)).unwrap() } else { total };
+            (grouped(total), format!("In total there were {} flights.", grouped(total)))
+        }
+        5 => {
+            let (most, least) = (ROWS[0].1, ROWS[5].1);
+            let gap = most - least + if is_wrong { 77 } else { 0 };
+            (grouped(gap), format!("The gap between the first and the last is {} flights.", grouped(gap)))
+        }
+        6 => {
+            let day = if is_wrong { ROWS[other].3 } else { day };
+            (day.to_owned(), format!("The first day of {name} was {day}."))
+        }
+        _ => (grouped(count), format!("{name} had {} flights and is known for them.", grouped(count))),
+    };
+    (text, number, is_wrong)
+}
+
+/// Writes a number with commas.
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A generator of numbers, the same in every run.
+struct SeededNumbers(u64);
+
+impl SeededNumbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}

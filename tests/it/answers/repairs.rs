@@ -1,0 +1,347 @@
+//! What is repaired without a model, each case through a run: what the model sent, what it changed to, what came of it.
+
+use querent_agent::{EventKind, ToolStatus};
+use querent_tests::script::run_sql;
+use serde_json::{Value, json};
+
+use super::{AnswersFixture, results};
+
+/// Question, SQL as sent, the kinds of the changes, and the rows.
+type RepairCase = (&'static str, &'static str, &'static [&'static str], Value);
+
+const CARS: &str = "What are the horsepower and mpg of the cars data by model name?";
+const VOTES: &str = "How many votes by state and phone number?";
+const POKER: &str = "What are the names and earnings of poker player people by nationality?";
+const WORLD: &str = "Which country on each continent, and the population of its city?";
+const CONCERTS: &str = "Names of each singer, of the concert and the stadium capacity?";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_tables_resolve_as_a_model_writes_them() {
+    run_table(vec![
+        (VOTES, "SELECT count(*) AS n FROM votes WHERE state = 'CA'", &["table"], json!([{"n": 2}])),
+        (VOTES, "SELECT count(*) AS n FROM voter_1 WHERE state = 'CA'", &["table"], json!([{"n": 2}])),
+        (VOTES, "SELECT count(*) AS n FROM voter_1 WHERE voter_1.state = 'CA'", &["table"], json!([{"n": 2}])),
+        (VOTES, "SELECT count(*) AS n FROM public.votes", &["table"], json!([{"n": 3}])),
+        (VOTES, "SELECT count(*) AS n FROM voter_1.vote", &["table"], json!([{"n": 3}])),
+        (CARS, "SELECT max(horsepower) AS h FROM car_data", &["table"], json!([{"h": 165}])),
+        // A database that has a table of its name: the column tells which is meant.
+        (POKER, "SELECT max(earnings) AS e FROM poker_player", &["table"], json!([{"e": 476_090.0}])),
+        // Joined tables that drop the database.
+        (
+            WORLD,
+            "SELECT count(*) AS n FROM world_1.city JOIN country ON city.country_code = country.code \
+             WHERE country.name = 'France'",
+            &["table"],
+            json!([{"n": 2}]),
+        ),
+        (
+            POKER,
+            "SELECT t1.name FROM people AS t1 JOIN poker_player AS t2 ON t1.people_id = t2.people_id \
+             ORDER BY t2.earnings DESC LIMIT 1",
+            &["table", "table"],
+            json!([{"name": "Aleksey"}]),
+        ),
+        (
+            WORLD,
+            "SELECT name FROM country WHERE code IN (SELECT country_code FROM city WHERE population > 2)",
+            &["table", "table"],
+            json!([{"name": "Spain"}]),
+        ),
+        (
+            WORLD,
+            "WITH big AS (SELECT * FROM city WHERE population > 1) SELECT count(*) AS n FROM big",
+            &["table"],
+            json!([{"n": 2}]),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_are_found_where_they_are() {
+    run_table(vec![
+        // An alias that does not own the column, and the table's own name where it has an alias.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.concert AS t1 JOIN concert_singer.stadium AS t2 \
+             ON t1.stadium_id = t2.stadium_id WHERE t1.capacity > 150",
+            &["column"],
+            json!([{"n": 1}]),
+        ),
+        (
+            CONCERTS,
+            "SELECT singer.name FROM concert_singer.singer AS s WHERE s.age > 50",
+            &["column"],
+            json!([{"name": "Joe"}]),
+        ),
+        // Spelled in another way.
+        (CONCERTS, "SELECT count(*) AS n FROM singer WHERE is_males = 'T'", &["table", "column"], json!([{"n": 2}])),
+        (
+            CONCERTS,
+            "SELECT concertname AS c FROM concert WHERE year = '2015'",
+            &["table", "column"],
+            json!([{"c": "Week"}]),
+        ),
+        // In more than one table.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.concert JOIN concert_singer.stadium ON concert.stadium_id = \
+             stadium.stadium_id WHERE stadium_id = 1",
+            &["column"],
+            json!([{"n": 2}]),
+        ),
+        // Of a table that is not joined, by one relationship and by a table between.
+        (
+            CONCERTS,
+            "SELECT max(capacity) AS c FROM concert_singer.concert WHERE year = '2014'",
+            &["join"],
+            json!([{"c": 200}]),
+        ),
+        (
+            CONCERTS,
+            "SELECT count(DISTINCT singer.name) AS n FROM concert_singer.singer WHERE concert.year = '2014'",
+            &["join", "join"],
+            json!([{"n": 3}]),
+        ),
+        // A join that says not by what.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.concert AS c JOIN stadium AS s WHERE s.capacity = 100",
+            &["table", "join"],
+            json!([{"n": 2}]),
+        ),
+        // Texts in double quotes.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM singer WHERE country = \"France\"",
+            &["table", "quotes"],
+            json!([{"n": 2}]),
+        ),
+        // Numbers that are kept as texts.
+        (CARS, "SELECT avg(mpg) AS a FROM cars_data", &["table", "type"], json!([{"a": 21.0}])),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_dialects_are_turned() {
+    let votes = |sql: &'static str, kinds: &'static [&'static str], rows: Value| (VOTES, sql, kinds, rows);
+    run_table(vec![
+        votes(
+            "SELECT TOP 1 contestant FROM voter_1.votes ORDER BY vote_id DESC",
+            &["dialect"],
+            json!([{"contestant": "Ann"}]),
+        ),
+        votes(
+            "SELECT [contestant] FROM [voter_1].[votes] WHERE [vote_id] = 2",
+            &["dialect", "quotes"],
+            json!([{"contestant": "Bob"}]),
+        ),
+        votes(
+            "SELECT `contestant` FROM `votes` WHERE `vote_id` = 2",
+            &["quotes", "table"],
+            json!([{"contestant": "Bob"}]),
+        ),
+        votes(
+            "SELECT strftime('%Y-%m', created) AS m FROM votes WHERE vote_id = 3",
+            &["dialect", "table"],
+            json!([{"m": "2018-04"}]),
+        ),
+        votes(
+            "SELECT DATE_FORMAT(created, '%Y/%m/%d') AS d FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"d": "2018/03/09"}]),
+        ),
+        votes("SELECT DATEDIFF(max(created), min(created)) AS d FROM votes", &["dialect", "table"], json!([{"d": 23}])),
+        votes(
+            "SELECT DATEDIFF(day, min(created), max(created)) AS d FROM votes",
+            &["dialect", "table"],
+            json!([{"d": 23}]),
+        ),
+        votes(
+            "SELECT DATE_DIFF(max(created), min(created), DAY) AS d FROM votes",
+            &["dialect", "table"],
+            json!([{"d": 23}]),
+        ),
+        votes(
+            "SELECT count(*) AS n FROM votes WHERE created > DATE_SUB('2018-03-11', INTERVAL 1 DAY)",
+            &["dialect", "table"],
+            json!([{"n": 1}]),
+        ),
+        votes(
+            "SELECT count(*) AS n FROM votes WHERE DATEADD(day, 1, created) = DATE '2018-03-10'",
+            &["dialect", "table"],
+            json!([{"n": 1}]),
+        ),
+        votes(
+            "SELECT DATEPART(year, created) AS y FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"y": 2018}]),
+        ),
+        votes(
+            "SELECT SAFE_DIVIDE(1, 0) AS q, SAFE_CAST('x' AS INT64) AS i FROM votes LIMIT 1",
+            &["dialect", "table"],
+            json!([{"q": null, "i": null}]),
+        ),
+        votes(
+            "SELECT GROUP_CONCAT(contestant SEPARATOR '/') AS c FROM votes WHERE state = 'CA'",
+            &["dialect", "table"],
+            json!([{"c": "Bob/Ann"}]),
+        ),
+        votes("SELECT count(*) AS n FROM votes WHERE contestant REGEXP '^A'", &["dialect", "table"], json!([{"n": 2}])),
+        votes("SELECT vote_id FROM votes ORDER BY vote_id LIMIT 1, 1", &["dialect", "table"], json!([{"vote_id": 2}])),
+        votes(
+            "SELECT CONVERT(VARCHAR, vote_id) AS v FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"v": "1"}]),
+        ),
+        votes(
+            "SELECT `state`, 7 / 2 AS q FROM votes WHERE vote_id = 1",
+            &["dialect", "quotes", "table"],
+            json!([{"state": "NY", "q": 3.5}]),
+        ),
+        votes(
+            "SELECT contestant FROM votes ORDER BY state COLLATE NOCASE DESC LIMIT 1",
+            &["dialect", "table"],
+            json!([{"contestant": "Ann"}]),
+        ),
+        votes(
+            "SELECT state, contestant, count(*) AS n FROM voter_1.votes GROUP BY state HAVING state = 'NY'",
+            &["grouping"],
+            json!([{"state": "NY", "contestant": "Ann", "n": 1}]),
+        ),
+        (CARS, "SELECT id, max(horsepower) AS h FROM car_1.cars_data", &["grouping"], json!([{"id": 2, "h": 165}])),
+        (
+            WORLD,
+            "SELECT DISTINCT continent FROM world_1.country ORDER BY population LIMIT 1",
+            &["grouping"],
+            json!([{"continent": "South America"}]),
+        ),
+        votes(
+            "Here it is:\n```sql\nSELECT count(*) AS n FROM votes;\n```\nIt counts.",
+            &["statement", "table"],
+            json!([{"n": 3}]),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_spelled_as_the_column_spells_them() {
+    run_table(vec![
+        (
+            CONCERTS,
+            "SELECT name FROM concert_singer.singer WHERE country = 'united'",
+            &["literal"],
+            json!([{"name": "Timbaland"}]),
+        ),
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.singer WHERE country = 'FRANCE'",
+            &["literal"],
+            json!([{"n": 2}]),
+        ),
+        (WORLD, "SELECT code FROM world_1.country WHERE name IN ('Peru')", &["literal"], json!([{"code": "PER"}])),
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.singer WHERE is_male = 'yes'",
+            &["literal"],
+            json!([{"n": 2}]),
+        ),
+        (
+            VOTES,
+            "SELECT count(*) AS n FROM voter_1.votes WHERE created = 'March 9, 2018'",
+            &["literal"],
+            json!([{"n": 1}]),
+        ),
+        (CARS, "SELECT model FROM car_1.car_names WHERE make LIKE '%Pinto%'", &["literal"], json!([{"model": "ford"}])),
+        (
+            CONCERTS,
+            "SELECT name FROM singer WHERE country = \"netherlands\"",
+            &["table", "quotes", "literal"],
+            json!([{"name": "Joe"}]),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_runs_is_left_alone_and_one_beyond_repair_fails() {
+    let fixture = AnswersFixture::new().await;
+    let result = fixture.result_of(VOTES, "SELECT count(*) AS n FROM voter_1.votes").await;
+    assert_eq!(result.result.get("repaired"), None, "{}", result.result);
+    let none = fixture.result_of(CONCERTS, "SELECT name FROM concert_singer.singer WHERE country = 'Atlantis'").await;
+    assert_eq!((none.result.get("repaired"), none.status), (None, ToolStatus::NoData), "{}", none.result);
+    // Statements that write are not turned into others.
+    let refused = fixture.result_of(VOTES, "DELETE FROM votes").await;
+    assert_eq!(refused.status, ToolStatus::Error);
+    // The error names the tables at hand, qualified and with their columns.
+    let failed = fixture.result_of(VOTES, "SELECT zzz FROM qqq").await;
+    let hint = failed.result["error"]["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("voter_1.votes(vote_id, phone_number, state, contestant, created)"), "{hint}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_failing_query_is_not_sent_back_twice_the_same() {
+    let fixture = AnswersFixture::new().await;
+    let turns = json!([
+        { "events": [run_sql("SELECT zzz FROM qqq")] },
+        { "events": [run_sql("SELECT  zzz FROM qqq;")] },
+        { "events": [{ "text": "It cannot be done." }] },
+    ]);
+    let events = fixture.ask(VOTES, turns).await;
+    let results = results(&events);
+    assert_eq!(results[0].result["error"]["code"], "table_not_found");
+    assert_eq!(results[1].result["error"]["code"], "repeated_tool_failure");
+    assert_ne!(results[0].text, results[1].text);
+    // It says something new: a query that runs, with its rows.
+    assert!(results[1].text.contains("this one runs: SELECT"), "{}", results[1].text);
+    assert!(matches!(events.last(), Some(EventKind::RunFinished { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_reports_the_query_that_ran() {
+    let fixture = AnswersFixture::new().await;
+    let turns = json!([
+        { "events": [run_sql("SELECT count(*) AS n FROM votes WHERE state = 'CA'")] },
+        { "events": [{ "text": "2 votes." }] },
+    ]);
+    let events = fixture.ask(VOTES, turns).await;
+    let used = events.iter().find_map(|event| match event {
+        EventKind::AnswerFinal { sql_used, .. } => sql_used.clone(),
+        _ => None,
+    });
+    assert_eq!(used.as_deref(), Some("SELECT count(*) AS n FROM voter_1.votes WHERE state = 'CA'"));
+    let repaired = &results(&events)[0].result["repaired"];
+    assert_eq!(repaired["sent"], "SELECT count(*) AS n FROM votes WHERE state = 'CA'");
+    assert_eq!(repaired["ran"].as_str(), used.as_deref());
+    assert_eq!(repaired["changes"][0]["to"], "voter_1.votes");
+    assert!(results(&events)[0].text.starts_with("The query was corrected and ran as: "));
+}
+
+/// Runs every case and reports all that fail.
+async fn run_table(cases: Vec<RepairCase>) {
+    let fixture = AnswersFixture::new().await;
+    let mut failures = Vec::new();
+    for (question, sql, kinds, rows) in cases {
+        let result = fixture.result_of(question, sql).await.result;
+        let mut found: Vec<&str> = result["repaired"]["changes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|change| change["kind"].as_str())
+            .collect();
+        let mut expected = kinds.to_vec();
+        // A kind is listed once in these cases, but for tables and joins, which are counted.
+        let count = |kinds: &mut Vec<&str>| {
+            kinds.sort_unstable();
+            kinds.dedup_by(|left, right| left == right && !["table", "join"].contains(left));
+        };
+        count(&mut found);
+        count(&mut expected);
+        if result["rows"] != rows || found != expected {
+            failures.push(format!("{sql}\n  expected {expected:?} {rows}\n  found {found:?} {result:#}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} cases:\n{}", failures.len(), failures.join("\n\n"));
+}

@@ -1,0 +1,51 @@
+//! Answers on the command line: footnotes, `querent verify`, `querent test-answers`.
+
+use serde_json::json;
+
+use super::{Done, WorkFolder, json_lines, script};
+
+#[test]
+fn an_answer_has_footnotes_and_is_verified_again() {
+    let work = WorkFolder::new();
+    work.run(&["import", "flights.csv"]).succeeded();
+    let turns = script("SELECT count(*) AS n FROM flights", "There are 3 flights.");
+    std::fs::write(work.path("script.json"), turns.to_string()).unwrap();
+    let ask = |flags: &[&str]| {
+        let mut command = work.querent(&[&["ask"][..], flags, &["how many", "flights?"]].concat());
+        Done::of(command.env("QUERENT_AGENT_SCRIPT", work.path("script.json")).output().unwrap())
+    };
+    let said = ask(&[]).succeeded();
+    assert!(said.contains("[1] 3: query 1, row 1, n"), "{said}");
+    let events = json_lines(&ask(&["--json"]).succeeded());
+    let run = events[0]["data"]["run_id"].as_str().unwrap().to_owned();
+    let verified = work.run(&["verify", &run]).succeeded();
+    assert!(verified.ends_with("1 proven, 0 not proven, 0 changed\n"), "{verified}");
+    work.run(&["sql", "INSERT INTO flights VALUES ('AA', 1)"]).succeeded();
+    work.run(&["verify", &run]).failed(1);
+    work.run(&["verify", "00000000-0000-7000-8000-000000000000"]).failed(1);
+}
+
+#[test]
+fn answers_found_right_fail_where_their_data_changes() {
+    let work = WorkFolder::new();
+    work.run(&["import", "flights.csv", "Air Lines.csv"]).succeeded();
+    let lines = [
+        json!({"question": "How many flights?", "sql": "SELECT count(*) AS n FROM flights", "rows": [{"n": 3}]}),
+        json!({"question": "Which airlines?", "sql": "SELECT name FROM air_lines", "rows": [
+            {"name": "American Airlines Inc."}, {"name": "United Air Lines Inc."}]}),
+    ];
+    let text: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    std::fs::write(work.path("answers.ndjson"), text.join("\n")).unwrap();
+    let said = work.run(&["test-answers", "answers.ndjson"]).succeeded();
+    assert!(said.ends_with("2 answers hold, 0 do not\n"), "{said}");
+    // A renamed column fails the answer that depends on it, and no other.
+    work.run(&["sql", "CREATE OR REPLACE TABLE air_lines AS SELECT carrier, name AS title FROM air_lines"]).succeeded();
+    work.run(&["test-answers", "answers.ndjson"]).failed(1);
+    work.run(&["test-answers", "--update", "answers.ndjson"]).failed(1);
+    work.run(&["sql", "INSERT INTO flights VALUES ('AA', 1)"]).succeeded();
+    std::fs::write(work.path("answers.ndjson"), format!("{}\n", text[0])).unwrap();
+    work.run(&["test-answers", "answers.ndjson"]).failed(1);
+    work.run(&["test-answers", "--update", "answers.ndjson"]).succeeded();
+    work.run(&["test-answers", "answers.ndjson"]).succeeded();
+    work.run(&["test-answers", "nowhere.ndjson"]).failed(2);
+}
