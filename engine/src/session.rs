@@ -115,6 +115,12 @@ impl Session {
         }
     }
 
+    /// Returns the session with bare names resolved in a database that was looked up for this caller before, by the name that
+    /// was found. One that is gone since has no tables.
+    pub fn in_known_database(self, database: &str) -> Self {
+        if *self.database == *database { self } else { Self { database: Arc::from(database), ..self } }
+    }
+
     /// Returns the session in `database`, where one is given. Errors: as [`Session::with_database`].
     pub async fn in_database(self, database: Option<&str>) -> Result<Self> {
         match database {

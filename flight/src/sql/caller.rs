@@ -9,6 +9,7 @@ use tonic::Request;
 
 use super::endpoints::MAX_ENDPOINTS;
 use super::sessions::{FlightSession, FlightSessions};
+use super::ticket::StatementText;
 use crate::connection::ConnectionScope;
 use crate::error::{ApiError, ErrorCode};
 use crate::query_limits::{QueryLanguage, requested_limits};
@@ -94,12 +95,25 @@ impl FlightCaller {
 
     /// Returns the engine's session for a statement in `database`. Errors: `bad_header`, `database_not_found`.
     pub(super) async fn engine_session(&self, state: &AppState, database: Option<&str>) -> Result<Session, ApiError> {
-        let limits: Limits = requested_limits(&self.headers, state.settings.limits())?;
-        let mut session = state.session(self.principal.clone(), limits);
-        if let Some(own) = &self.session {
-            session = session.with_temporary_tables(Arc::clone(own.tables()));
+        Ok(self.own_session(state)?.in_database(database).await?)
+    }
+
+    /// Returns the engine's session for a statement. Errors: as [`FlightCaller::engine_session`].
+    pub(super) async fn session_of(&self, state: &AppState, statement: &StatementText) -> Result<Session, ApiError> {
+        match statement.database.as_str() {
+            "" => self.own_session(state),
+            known if statement.is_database_known => Ok(self.own_session(state)?.in_known_database(known)),
+            named => self.engine_session(state, Some(named)).await,
         }
-        Ok(session.in_database(database).await?)
+    }
+
+    fn own_session(&self, state: &AppState) -> Result<Session, ApiError> {
+        let limits: Limits = requested_limits(&self.headers, state.settings.limits())?;
+        let session = state.session(self.principal.clone(), limits);
+        Ok(match &self.session {
+            Some(own) => session.with_temporary_tables(Arc::clone(own.tables())),
+            None => session,
+        })
     }
 
     fn header(&self, name: &str) -> Result<Option<String>, ApiError> {

@@ -112,7 +112,7 @@ async fn described(
     caller: &FlightCaller,
     statement: &StatementText,
 ) -> Result<(SchemaRef, SchemaRef, bool), ApiError> {
-    let session = caller.engine_session(state, Some(&statement.database)).await?;
+    let session = caller.session_of(state, statement).await?;
     let session = session.with_result_types(caller.result_types()?);
     if statement.is_kql {
         let mut permit = state.admission.admit(Door::Flight)?;

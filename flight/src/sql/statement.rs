@@ -74,7 +74,7 @@ impl Statements {
     /// Returns a statement as its caller sent it: its text in the language and the database of the call.
     pub(super) async fn statement(&self, caller: &FlightCaller, text: String) -> Result<StatementText, ApiError> {
         let session = caller.engine_session(&self.state, caller.database()?.as_deref()).await?;
-        Ok(StatementText::new(text, session.database(), caller.language()?))
+        Ok(StatementText::in_session(text, &session, caller.language()?))
     }
 
     /// Plans and authorises a statement for its caller.
@@ -84,8 +84,7 @@ impl Statements {
         statement: Arc<StatementText>,
         types: ResultTypes,
     ) -> Result<PlannedStatement, ApiError> {
-        let database = Some(statement.database.as_str()).filter(|name| !name.is_empty());
-        let session = caller.engine_session(&self.state, database).await?.with_result_types(types);
+        let session = caller.session_of(&self.state, &statement).await?.with_result_types(types);
         if statement.is_kql {
             let schema = session.describe_kql(&statement.text).await?;
             return Ok(PlannedStatement { schema, changes: false, session, work: StatementWork::Kql, statement });

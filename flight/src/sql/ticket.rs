@@ -19,6 +19,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
 use querent_catalog::{DatabaseScope, Principal};
+use querent_engine::Session;
 use ring::{digest, hmac};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
@@ -54,12 +55,20 @@ pub(super) struct StatementText {
     /// The values of its parameters, as an Arrow IPC stream; empty where there are none.
     #[prost(bytes = "bytes", tag = "4")]
     pub(super) parameters: Bytes,
+    /// Whether its database was looked up for its caller, so that it need not be for every use.
+    #[prost(bool, tag = "5")]
+    pub(super) is_database_known: bool,
 }
 
 impl StatementText {
     pub(super) fn new(text: String, database: &str, language: QueryLanguage) -> Self {
         let is_kql = language == QueryLanguage::Kql;
-        Self { text, database: database.to_owned(), is_kql, parameters: Bytes::new() }
+        Self { text, database: database.to_owned(), is_kql, parameters: Bytes::new(), is_database_known: false }
+    }
+
+    /// Returns the statement of a caller whose session is in the database.
+    pub(super) fn in_session(text: String, session: &Session, language: QueryLanguage) -> Self {
+        Self { is_database_known: true, ..Self::new(text, session.database(), language) }
     }
 
     /// Returns the statement with values of its parameters.
