@@ -98,6 +98,11 @@ impl FlightCaller {
         let mut session = state.session(self.principal.clone(), limits);
         if let Some(own) = &self.session {
             session = session.with_temporary_tables(Arc::clone(own.tables()));
+            session = session.with_variables(Arc::clone(own.variables()));
+        }
+        // What the session's later calls would not see is not set in it.
+        if let Some(header) = DATABASE_HEADERS.into_iter().find(|name| self.headers.contains_key(*name)) {
+            session = session.with_fixed_database(format!("the header {header}"));
         }
         Ok(session.in_database(database).await?)
     }
