@@ -12,6 +12,7 @@ mod json;
 mod list_reduce;
 mod lists;
 mod number_text;
+mod numbers;
 mod row_hash;
 mod text;
 mod time_text;
@@ -63,6 +64,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             time_text::functions(),
             text::functions(),
             lists::functions(),
+            numbers::functions(),
             json::functions(),
             vectors::functions(),
         ];

@@ -62,7 +62,7 @@ pub use limits::Limits;
 pub use options::EngineOptions;
 pub use querent_kql as kql;
 pub use session::{IngestMode, KqlAnswers, KqlResult, Session, StatementDescription};
-pub use sql::qualify_tables;
+pub use sql::{SessionVariables, qualify_tables};
 pub use stores::UrlRoot;
 pub use stream::{QueryStats, QueryStream, ResultTypes};
 pub use tables::{ReadColumn, SourceReading, check_reader_options};

@@ -4,10 +4,14 @@
 //! query is executed as a physical plan, and a statement that writes is applied (`apply_write`).
 
 mod apply_write;
+mod copy_to;
 mod describe;
+mod file_tables;
 mod ingest;
 mod kql_answers;
 mod kql_host;
+mod named_statements;
+mod pivot_values;
 mod rejects_table;
 
 use std::sync::Arc;
@@ -32,10 +36,11 @@ use crate::limits::{Interrupt, Limits, PlanningMemory, QueryClock, batch_rows, p
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::embedded_texts::with_embedded_texts;
 use crate::sql::parameters::ParameterValues;
-use crate::sql::parse::parse_statement;
+use crate::sql::parse::{ParsedStatement, parse_statement};
 use crate::sql::statement::StatementPlanner;
 use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
+use crate::sql::{FileSources, SessionVariables};
 use crate::stream::{QueryStream, ResultTypes, RunningQuery};
 use crate::tables::sample;
 use crate::temporary::TemporaryTables;
@@ -61,7 +66,13 @@ pub struct Session {
     limits: Limits,
     database: Arc<str>,
     mode: Mode,
+    /// Whether [`Session::with_database`] chose it, so that `USE` does not.
+    database_is_given: bool,
+    /// What names the database of each statement, so that none of them does.
+    database_said_by: Option<String>,
     temporary: Option<Arc<TemporaryTables>>,
+    variables: Option<Arc<SessionVariables>>,
+    reads_files: bool,
     result_types: ResultTypes,
 }
 
@@ -91,7 +102,11 @@ impl Session {
             limits,
             database: Arc::from(database),
             mode,
+            database_is_given: false,
+            database_said_by: None,
             temporary: None,
+            variables: None,
+            reads_files: true,
             result_types: ResultTypes::default(),
         }
     }
@@ -110,7 +125,7 @@ impl Session {
     pub async fn with_database(self, database: &str) -> Result<Self> {
         let catalog = self.engine.catalog();
         match catalog.databases().get(&self.principal, database).await? {
-            Some(found) => Ok(Self { database: Arc::from(found.name), ..self }),
+            Some(found) => Ok(Self { database: Arc::from(found.name), database_is_given: true, ..self }),
             None => Err(catalog.tables().not_found(&self.principal, &TableName::new(database, "")).await.into()),
         }
     }
@@ -118,7 +133,9 @@ impl Session {
     /// Returns the session with bare names resolved in a database that was looked up for this caller before, by the name that
     /// was found. One that is gone since has no tables.
     pub fn in_known_database(self, database: &str) -> Self {
-        if *self.database == *database { self } else { Self { database: Arc::from(database), ..self } }
+        let known: Arc<str> =
+            if *self.database == *database { Arc::clone(&self.database) } else { Arc::from(database) };
+        Self { database: known, database_is_given: true, ..self }
     }
 
     /// Returns the session in `database`, where one is given. Errors: as [`Session::with_database`].
@@ -127,6 +144,11 @@ impl Session {
             Some(database) => self.with_database(database).await,
             None => Ok(self),
         }
+    }
+
+    /// Returns the session whose statements read no files by their names, whatever its principal may.
+    pub fn without_files(self) -> Self {
+        Self { reads_files: false, ..self }
     }
 
     /// Returns the session with tables of its own, which bare names find before those of its database.
@@ -188,7 +210,7 @@ impl Session {
 
     /// Parses, plans and analyses one statement without authorising it. Errors: `multiple_statements` where there are several.
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
-        let (session, text) = (self.clone(), text.to_owned());
+        let (session, text) = (self.in_force(), text.to_owned());
         self.plan_on_query_threads(async move { session.parse_and_plan(&text, ParameterValues::None).await }).await
     }
 
@@ -241,7 +263,7 @@ impl Session {
         W: FnOnce(Session, Interrupt) -> F + Send + 'static,
         F: Future<Output = Result<StartedQuery>> + Send + 'static,
     {
-        self.spawn_within(QueryClock::start(self.limits.wall_clock), work).await
+        self.spawn_within(QueryClock::start(self.in_force().limits.wall_clock), work).await
     }
 
     /// As [`Session::spawn_on_query_threads`], within a clock that runs already.
@@ -250,8 +272,8 @@ impl Session {
         W: FnOnce(Session, Interrupt) -> F + Send + 'static,
         F: Future<Output = Result<StartedQuery>> + Send + 'static,
     {
+        let session = self.in_force();
         let threads = &self.engine.runtime().threads;
-        let session = self.clone();
         let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
@@ -287,10 +309,18 @@ impl Session {
     }
 
     async fn parse_and_plan(&self, text: &str, parameters: ParameterValues) -> Result<LogicalPlan> {
-        let parsed = parse_statement(text)?;
+        self.plan_parsed(parse_statement(text)?, parameters).await
+    }
+
+    async fn plan_parsed(&self, mut parsed: ParsedStatement, parameters: ParameterValues) -> Result<LogicalPlan> {
+        if let Some(plan) = self.plan_named(&parsed, &parameters).await? {
+            return Ok(plan);
+        }
         let state = self.planning_state();
         let types = parameters.types();
-        let planner = self.planner(&state, &types);
+        let files = self.take_files(&state, &mut parsed).await?;
+        self.find_pivot_values(&state, &mut parsed, &files, &parameters).await?;
+        let planner = self.planner(&state, &types, &files);
         let plan = planner.plan(parsed).await?;
         let plan = match parameters {
             ParameterValues::None => planner.analyse(plan)?,
@@ -310,7 +340,12 @@ impl Session {
     }
 
     /// Returns the planner of the session's statements; `parameters` are the types of `$1`, `$2`, ..., where known.
-    fn planner<'a>(&'a self, state: &'a SessionState, parameters: &'a [Option<FieldRef>]) -> StatementPlanner<'a> {
+    fn planner<'a>(
+        &'a self,
+        state: &'a SessionState,
+        parameters: &'a [Option<FieldRef>],
+        files: &'a FileSources,
+    ) -> StatementPlanner<'a> {
         StatementPlanner {
             catalog: self.engine.catalog(),
             state,
@@ -318,6 +353,8 @@ impl Session {
             database: &self.database,
             parameters,
             temporary: self.temporary.as_ref(),
+            variables: self.variables.as_deref(),
+            files,
         }
     }
 

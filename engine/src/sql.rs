@@ -1,10 +1,13 @@
-//! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`, which
-//! refuses what is parsed and not planned; `shorthand` and `function_forms`, which write out what is short for something else;
-//! `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are resolved; `expansion`, which
-//! writes out what stands for columns; `relations`, which plans samples, pivots and the like; `column_scopes` and
-//! `column_folding`, which plan without regard to case; `resolved_names`, the tables that a statement names; `parameters`,
-//! their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`, `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`;
-//! `statement`, which plans every kind of statement, those that write as [`write_statement`]s.
+//! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
+//! which refuses what is parsed and not planned; `shorthand`, `unary_minus` and `function_forms`, which write out what
+//! is short for something else; `file_requests`, the files that stand for tables, and `pivot_requests`, pivots whose
+//! values are to be found; `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are
+//! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
+//! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
+//! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
+//! `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
+//! `session_variables` and `session_statement`, what statements set for those that follow; `statement`, which plans
+//! every kind of statement, those that write as [`write_statement`]s.
 
 mod accepted;
 pub(crate) mod catalog_table;
@@ -14,6 +17,7 @@ mod date_arithmetic;
 mod dialect;
 pub(crate) mod embedded_texts;
 mod expansion;
+pub(crate) mod file_requests;
 mod foreign_keys;
 mod function_forms;
 mod graph_traverse;
@@ -21,11 +25,15 @@ mod integer_casts;
 mod marks;
 pub(crate) mod parameters;
 pub(crate) mod parse;
+pub(crate) mod pivot_requests;
 mod qualify;
 mod relation_folding;
 mod relations;
 mod resolved_names;
 mod series;
+pub(crate) mod session_settings;
+mod session_statement;
+pub(crate) mod session_variables;
 mod shorthand;
 mod show;
 mod show_functions;
@@ -34,8 +42,12 @@ pub(crate) mod statement;
 mod syntax;
 pub(crate) mod time_comparisons;
 mod tokens;
+mod unary_minus;
 mod unique_keys;
 pub(crate) mod write_statement;
 
 pub use qualify::qualify_tables;
-pub(crate) use resolved_names::{PlanningScope, ResolvedNames, tables_named_in};
+pub(crate) use relations::MAX_PIVOT_COLUMNS;
+pub(crate) use resolved_names::{FileSources, PlanningScope, ResolvedNames, tables_named_in};
+pub use session_variables::SessionVariables;
+pub(crate) use shorthand::{query_from_table, query_of_items};

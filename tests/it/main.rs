@@ -27,6 +27,7 @@ mod duckdb_changes;
 mod faults;
 mod flight_sql;
 mod formats;
+mod functions_page;
 mod guard;
 mod holmes;
 mod http;

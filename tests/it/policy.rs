@@ -46,9 +46,9 @@ const NOT_QUERIES: &[(&str, &str)] = &[
     ("DELETE FROM t WHERE a IN (SELECT a FROM t)", "not_allowed"),
     ("UPDATE t SET a = 2", "not_allowed"),
     ("TRUNCATE TABLE t", "not_allowed"),
-    ("SET datafusion.execution.batch_size = 1", "not_allowed"),
+    ("SET datafusion.execution.batch_size = 1", "unsupported"),
     ("SET TIME ZONE 'UTC'", "*"),
-    ("RESET datafusion.execution.batch_size", "not_allowed"),
+    ("RESET datafusion.execution.batch_size", "unsupported"),
     ("BEGIN", "*"),
     ("START TRANSACTION", "not_allowed"),
     ("COMMIT", "not_allowed"),
@@ -137,12 +137,12 @@ const NOT_QUERIES: &[(&str, &str)] = &[
     ("REMOVE @stage", "*"),
     ("PUT file:///etc/passwd @stage", "*"),
     // Files and addresses where a table is expected.
-    ("SELECT * FROM '/etc/passwd'", "unsupported"),
-    ("SELECT * FROM '{files}/secret.csv'", "unsupported"),
+    ("SELECT * FROM '/etc/passwd'", "not_allowed"),
+    ("SELECT * FROM '{files}/secret.csv'", "not_allowed"),
     ("SELECT * FROM \"file:///etc/passwd\"", "table_not_found"),
-    ("SELECT * FROM 'http://169.254.169.254/latest'", "unsupported"),
-    ("SELECT * FROM read_csv('/etc/passwd')", "function_not_found"),
-    ("SELECT * FROM read_parquet('{files}/secret.csv')", "function_not_found"),
+    ("SELECT * FROM 'http://169.254.169.254/latest'", "not_allowed"),
+    ("SELECT * FROM read_csv('/etc/passwd')", "not_allowed"),
+    ("SELECT * FROM read_parquet('{files}/secret.csv')", "not_allowed"),
     ("SELECT read_text('/etc/passwd')", "function_not_found"),
     ("SELECT pg_read_file('/etc/passwd')", "function_not_found"),
     ("SELECT @@version", "*"),
@@ -213,7 +213,6 @@ async fn what_nobody_may_run_is_refused_for_administrators_too() {
     let before = state(folder.path(), &engine).await;
     let session = admin(&engine);
     let refused_for_all = [
-        "COPY t TO '{files}/out.parquet'",
         "DELETE FROM t",
         "UPDATE t SET a = 2",
         "TRUNCATE TABLE t",
@@ -313,6 +312,39 @@ async fn external_tables_stay_where_the_caller_may_read() {
     let own = folder.path().join("data/data").display().to_string();
     let own_files = format!("CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION '{own}'");
     assert_eq!(rows(&admin(&engine), &own_files).await.unwrap_err().code(), "location_not_allowed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_read_by_their_names_where_external_tables_may_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let allowed = folder.path().join("allowed");
+    let outside = folder.path().join("outside");
+    for dir in [&allowed, &outside] {
+        std::fs::create_dir_all(dir).unwrap();
+        std::fs::write(dir.join("a.csv"), "x\n7\n").unwrap();
+    }
+    let mut options = EngineOptions::new(folder.path().join("data"));
+    options.external_roots = vec![allowed.clone()];
+    let engine = Engine::open_with(options).await.unwrap();
+    let inside = format!("SELECT x FROM '{}/a.csv'", allowed.display());
+    let beyond = format!("SELECT x FROM read_csv('{}/a.csv')", outside.display());
+    let own = format!("SELECT * FROM '{}/data/*.sqlite'", folder.path().display());
+    let copy = format!("COPY (SELECT 1 AS x) TO '{}/made.csv'", allowed.display());
+    let writer = engine.session(Principal::new("writer", Role::Write), Limits::default());
+    assert_eq!(rows(&writer, &inside).await.unwrap(), [["7"]]);
+    assert_eq!(rows(&writer, &beyond).await.unwrap_err().code(), "location_not_allowed");
+    assert_eq!(rows(&writer, &copy).await.unwrap_err().code(), "not_allowed", "files are written by administrators");
+    let administrator = admin(&engine);
+    assert_eq!(rows(&administrator, &beyond).await.unwrap(), [["7"]]);
+    assert_eq!(rows(&administrator, &own).await.unwrap_err().code(), "location_not_allowed");
+    assert_eq!(rows(&administrator, &copy).await.unwrap(), [["1"]]);
+    // What runs on somebody's behalf reads and writes none, whatever that one may.
+    let agent = admin(&engine).without_files();
+    for statement in [&inside, &copy, &format!("CREATE TABLE t AS {inside}"), &format!("EXPLAIN {inside}")] {
+        let error = rows(&agent, statement).await.unwrap_err();
+        assert_eq!(error.code(), "not_allowed", "{statement}: {error}");
+    }
+    assert_eq!(agent.describe_sql(&inside).await.unwrap_err().code(), "not_allowed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 //! `UPDATE_SLT=1` completes the files with what the engine answers instead of comparing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -62,7 +63,7 @@ async fn slt_files_hold() {
     let update = std::env::var_os("UPDATE_SLT").is_some();
     for file in files {
         let (folder, engine) = engine().await;
-        let session = admin(&engine);
+        let session = admin(&engine).with_variables(Arc::default());
         let mut runner = Runner::new(|| async { Ok(SessionUnderTest(session.clone())) });
         runner.set_var("DATA".into(), folder.path().join("files").display().to_string());
         std::fs::create_dir_all(folder.path().join("files")).unwrap();
@@ -149,11 +150,13 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
 /// Each example of the page runs, and answers what the page says.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_says_what_the_dialect_does() {
-    let (_folder, engine) = engine().await;
-    let session = admin(&engine);
+    let (folder, engine) = engine().await;
+    let session = admin(&engine).with_variables(Arc::default());
     let sales = std::fs::read_to_string(slt_folder().join("duckdb_queries.slt")).unwrap();
     let create = sales.lines().find(|line| line.starts_with("CREATE TABLE sales")).unwrap();
     rows(&session, create).await.unwrap();
+    let file = folder.path().join("sales.csv").display().to_string();
+    rows(&session, &format!("COPY sales TO '{file}'")).await.unwrap();
     let page = std::fs::read_to_string(querent_tests::package_folder().join("../docs/sql.md")).unwrap();
     let section = page.split("## Against DuckDB and PostgreSQL").nth(1).unwrap().split("\n## ").next().unwrap();
     let mut examples = 0;
@@ -162,7 +165,8 @@ async fn the_page_says_what_the_dialect_does() {
         let cells: Vec<String> = line.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect();
         let [_, _, here, example, answer, _] = cells.as_slice() else { panic!("{line}") };
         examples += 1;
-        match rows(&session, example.trim_matches('`')).await {
+        let example = example.trim_matches('`').replace("'sales.csv'", &format!("'{file}'"));
+        match rows(&session, &example).await {
             Ok(rows) => {
                 assert!(!here.starts_with("not here"), "{example}");
                 let first = rows.first().unwrap_or_else(|| panic!("{example}: no row")).join(" ");
@@ -176,6 +180,36 @@ async fn the_page_says_what_the_dialect_does() {
         }
     }
     assert!(examples > 40, "{examples}");
+}
+
+/// Each example of the page of types runs, and its value has the type of Arrow that the page says.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_says_which_types_there_are() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    let page = std::fs::read_to_string(querent_tests::package_folder().join("../docs/types.md")).unwrap();
+    let table = page.split("| SQL | Arrow |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let mut examples = 0;
+    for line in table.lines().skip(2) {
+        let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(&['|', ' '][..])).collect();
+        let [_, arrow, _, example, value] = cells.as_slice() else { panic!("{line}") };
+        examples += 1;
+        let example = example.trim_matches('`');
+        let stream = session.sql(example).await.unwrap_or_else(|error| panic!("{example}: {error}"));
+        let declared = stream.schema();
+        let (batches, _) = stream.collect().await.unwrap();
+        let found = cells_of_first_row(&declared, &batches);
+        assert_eq!(found, value.trim_matches('`'), "{example}");
+        let shown = format!("{:?}", declared.field(0).data_type());
+        let kind = shown.split('(').next().unwrap();
+        let kind = kind.trim_end_matches(|char: char| char.is_ascii_digit());
+        assert!(arrow.contains(kind) || example.contains("length("), "{example}: {shown} is not {arrow}");
+    }
+    assert!(examples > 15, "{examples}");
+}
+
+fn cells_of_first_row(declared: &SchemaRef, batches: &[RecordBatch]) -> String {
+    cells(declared, batches).into_iter().flatten().next().expect("a row")
 }
 
 fn slt_folder() -> PathBuf {

@@ -39,6 +39,10 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["zeroifnull", "isnull_zero", "nz"], "coalesce(value, 0)"),
         (&["nullifzero"], "nullif(value, 0)"),
         (&["decode_case"], "CASE value WHEN 1 THEN 'a' END"),
+        (&["sha1", "sha", "hash", "md5_number"], "md5(text) or sha256(text)"),
+        (&["uuidv7", "uuid_generate_v7"], "uuid()"),
+        (&["length_grapheme"], "length(text)"),
+        (&["list_select", "list_where"], "list_transform(indexes, i -> list[i])"),
         (&["stuff"], "overlay(text PLACING new FROM 1 FOR 2)"),
         (&["space"], "repeat(' ', count)"),
         (&["replicate"], "repeat(text, count)"),
@@ -58,7 +62,7 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
                 "parquet_scan",
                 "glob",
             ],
-            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '...', or `querent import`",
+            "FROM 'file.csv' or FROM read_csv('file.csv'), CREATE EXTERNAL TABLE, or `querent import`",
         ),
     ];
     let name = function.to_lowercase();

@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::{
     DdlStatement, Distinct, Expr, GroupingSet, LogicalPlan, Partitioning, Statement, Subquery, TableScan, WriteOp,
 };
-use querent_catalog::{CatalogError, Principal};
+use querent_catalog::{CatalogError, Principal, Role};
 use querent_kql::{Materialized, graph, is_kql_aggregate, is_kql_function, is_kql_window_function};
 
 use super::functions::ALLOWED;
@@ -72,6 +72,14 @@ impl Rights<'_> {
     }
 
     fn change(&self, change: &WriteStatement) -> Result<()> {
+        if let WriteStatement::CopyTo { .. } = change {
+            let why = match (self.mode, self.who.role()) {
+                (Mode::ReadOnly, _) => " in read-only mode",
+                (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
+                (Mode::ReadWrite, Role::Admin) => return Ok(()),
+            };
+            return Err(EngineError::NotAllowed { what: change.label().to_owned(), why: why.to_owned() });
+        }
         let Some(database) = change.database() else {
             // Tables of the session: no role is needed to keep rows that one may read anyway.
             return require_session_write(change.label(), self.mode);
@@ -100,6 +108,8 @@ impl Rights<'_> {
             | WriteStatement::CreateTemporary { .. }
             | WriteStatement::InsertTemporary { .. }
             | WriteStatement::DropTemporary { .. }
+            | WriteStatement::Session(_)
+            | WriteStatement::CopyTo { .. }
             | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())
             }

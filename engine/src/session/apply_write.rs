@@ -67,6 +67,8 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         WriteStatement::DropTemporary { name } => {
             session.temporary_tables().ok_or_else(no_session)?.drop_table(&name);
         }
+        WriteStatement::CopyTo { target, input } => return session.copy_to(target, &input, interrupt).await,
+        WriteStatement::Session(change) => session.apply_change(change)?,
         WriteStatement::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
             let commented = match &target {

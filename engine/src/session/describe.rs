@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
+use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
 use querent_kql::KqlParameters;
 
@@ -12,6 +13,7 @@ use crate::limits::{Interrupt, QueryClock};
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
 use crate::sql::parameters::{ParameterValues, parameter_schema};
+use crate::sql::parse::{ParsedStatement, parse_statement};
 use crate::sql::write_statement::WriteStatement;
 use crate::stream::ResultTypes;
 
@@ -30,7 +32,7 @@ pub struct StatementDescription {
 impl Session {
     /// Plans and authorises one SQL statement whose parameters are open.
     pub async fn describe_sql(&self, text: &str) -> Result<StatementDescription> {
-        let (session, text) = (self.clone(), text.to_owned());
+        let (session, text) = (self.in_force(), text.to_owned());
         self.plan_on_query_threads(async move { session.describe(&text).await }).await
     }
 
@@ -41,7 +43,7 @@ impl Session {
         text: &str,
         parameters: arrow::array::RecordBatch,
     ) -> Result<AuthorizedPlan> {
-        let (session, text) = (self.clone(), text.to_owned());
+        let (session, text) = (self.in_force(), text.to_owned());
         let work = async move {
             let plan = session.parse_and_plan(&text, ParameterValues::Rows(parameters)).await?;
             session.authorize(plan)
@@ -52,7 +54,7 @@ impl Session {
     /// Returns the schema of a KQL query's rows, as [`Session::kql`] streams them. Queries whose rows decide the columns of
     /// the rest (`pivot`, `bag_unpack`) are run for it.
     pub async fn describe_kql(&self, text: &str) -> Result<SchemaRef> {
-        let (session, text) = (self.clone(), text.to_owned());
+        let (session, text) = (self.in_force(), text.to_owned());
         let interrupt = Interrupt::new(QueryClock::start(self.limits.wall_clock));
         let abandoned = interrupt.abandon_on_drop();
         let work = async move {
@@ -68,14 +70,23 @@ impl Session {
     }
 
     async fn describe(&self, text: &str) -> Result<StatementDescription> {
-        let failure = match self.describe_with_types(text, &[]).await {
+        self.describe_parsed(&parse_statement(text)?, Vec::new()).await
+    }
+
+    /// As [`Session::describe_sql`], of a statement of which the types of some parameters are known.
+    pub(super) async fn describe_parsed(
+        &self,
+        parsed: &ParsedStatement,
+        known: Vec<Option<FieldRef>>,
+    ) -> Result<StatementDescription> {
+        let failure = match self.describe_with_types(parsed, &known).await {
             Ok(described) => return Ok(described),
             Err(failure) => failure,
         };
         // Some functions cannot be planned before the types of their arguments are known. What type it is decides little
         // about the result, so the first that plans is taken for all; values are planned by their own types.
-        let count = crate::sql::parse::parse_statement(text)?.parameters;
-        if count > 0 {
+        let count = parsed.parameters;
+        if count > known.len() {
             let guesses = [
                 DataType::Utf8,
                 DataType::Int64,
@@ -84,9 +95,12 @@ impl Session {
                 DataType::Boolean,
             ];
             for guess in guesses {
-                let types: Vec<Option<FieldRef>> =
-                    (1..=count).map(|at| Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true)))).collect();
-                if let Ok(mut described) = self.describe_with_types(text, &types).await {
+                let types = (1..=count).map(|at| match known.get(at - 1) {
+                    Some(Some(field)) => Some(Arc::clone(field)),
+                    _ => Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true))),
+                });
+                let types: Vec<Option<FieldRef>> = types.collect();
+                if let Ok(mut described) = self.describe_with_types(parsed, &types).await {
                     let unknown = |field: &FieldRef| Field::new(field.name(), DataType::Null, true);
                     let fields: Vec<_> = described.parameters.fields().iter().map(unknown).collect();
                     described.parameters = Arc::new(arrow::datatypes::Schema::new(fields));
@@ -97,18 +111,31 @@ impl Session {
         Err(failure)
     }
 
-    async fn describe_with_types(&self, text: &str, types: &[Option<FieldRef>]) -> Result<StatementDescription> {
+    async fn describe_with_types(
+        &self,
+        parsed: &ParsedStatement,
+        types: &[Option<FieldRef>],
+    ) -> Result<StatementDescription> {
+        if let Some(plan) = self.plan_named(parsed, &ParameterValues::None).await? {
+            return self.described(&plan, Arc::new(arrow::datatypes::Schema::empty()));
+        }
         let state = self.planning_state();
-        let planner = self.planner(&state, types);
-        let plan = planner.plan(crate::sql::parse::parse_statement(text)?).await?;
+        let mut parsed = parsed.clone();
+        let files = self.take_files(&state, &mut parsed).await?;
+        self.find_pivot_values(&state, &mut parsed, &files, &ParameterValues::None).await?;
+        let planner = self.planner(&state, types, &files);
+        let plan = planner.plan(parsed).await?;
         let parameters = parameter_schema(&plan)?;
-        let plan = planner.analyse(plan)?;
-        check_open(&plan, &self.principal, self.mode)?;
+        self.described(&planner.analyse(plan)?, parameters)
+    }
+
+    fn described(&self, plan: &LogicalPlan, parameters: SchemaRef) -> Result<StatementDescription> {
+        check_open(plan, &self.principal, self.mode)?;
         Ok(StatementDescription {
             schema: self.result_types.result_schema(plan.schema().as_arrow()),
             // Clients bind plain types.
             parameters: ResultTypes::default().result_schema(&parameters),
-            is_query: WriteStatement::from_plan(&plan).is_none(),
+            is_query: WriteStatement::from_plan(plan).is_none(),
         })
     }
 

@@ -40,10 +40,10 @@ impl Session {
     /// Plans and authorises one KQL query with all its results, whose rows have KQL's own types; `parameters` are the values
     /// of its `declare query_parameters`. The wall clock starts here. Errors: as [`Session::kql`].
     pub async fn kql_answers(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswers> {
-        let clock = QueryClock::start(self.limits.wall_clock);
+        let (session, text) = (self.in_force(), text.to_owned());
+        let clock = QueryClock::start(session.limits.wall_clock);
         let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
-        let (session, text) = (self.clone(), text.to_owned());
         // Boxed, as the work of other statements is.
         let work = async move {
             let state = session.engine.planning_state();
@@ -59,7 +59,7 @@ impl Session {
         .boxed();
         let (results, plans, memory) = clock.limit_time(self.engine.runtime().threads.run(work)).boxed().await?;
         Ok(KqlAnswers {
-            session: self.clone(),
+            session: self.in_force(),
             results,
             plans,
             memory: Arc::new(memory),

@@ -1,6 +1,7 @@
 //! Functions that are expressions over other functions: DuckDB's and PostgreSQL's names for what there is already. A call is
 //! written out in the syntax tree, so that it is planned, coerced and judged by policy as what it stands for.
 
+mod indexed_lambda;
 mod table;
 
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
-    FunctionArguments, ObjectNamePart, Value, ValueWithSpan, VisitMut, VisitorMut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -71,9 +72,32 @@ pub(super) fn expand(expr: &mut Expr) -> Result<()> {
     let mut written = meaning.clone();
     let mut filling = Filling { arguments: &arguments };
     let _: ControlFlow<()> = VisitMut::visit(&mut written, &mut filling);
-    carry(&mut written, function);
+    let has_aggregates = arguments.iter().any(calls_aggregate);
+    if *repeats && has_aggregates && (function.filter.is_some() || function.over.is_some()) {
+        return Err(EngineError::Unsupported {
+            what: format!("{name} of an aggregate, with FILTER or OVER,"),
+            hint: "compute the inner aggregate in a subquery".into(),
+        });
+    }
+    carry(&mut written, function, !has_aggregates);
     *expr = Expr::Nested(Box::new(written));
     Ok(())
+}
+
+fn calls_aggregate(expr: &Expr) -> bool {
+    struct AggregateFinder;
+    impl Visitor for AggregateFinder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Function(function) if table::is_aggregate(&function.name.to_string().to_lowercase()) => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(expr, &mut AggregateFinder).is_break()
 }
 
 fn repeats(meaning: &str) -> bool {
@@ -115,9 +139,9 @@ impl VisitorMut for Filling<'_> {
     }
 }
 
-/// Gives the first aggregate of `written` what the call had beside its arguments.
-fn carry(written: &mut Expr, call: &Function) {
-    struct Carrier<'a>(&'a Function);
+/// Gives the aggregates of `written` what the call had beside its arguments.
+fn carry(written: &mut Expr, call: &Function, to_all: bool) {
+    struct Carrier<'a>(&'a Function, bool);
     impl VisitorMut for Carrier<'_> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -126,10 +150,11 @@ fn carry(written: &mut Expr, call: &Function) {
                 return ControlFlow::Continue(());
             }
             add_modifiers(function, self.0);
-            ControlFlow::Break(())
+            // What an argument calls is not ours.
+            if self.1 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         }
     }
-    let _: ControlFlow<()> = written.visit(&mut Carrier(call));
+    let _: ControlFlow<()> = VisitMut::visit(written, &mut Carrier(call, to_all));
 }
 
 fn add_modifiers(function: &mut Function, call: &Function) {
@@ -155,10 +180,27 @@ fn add_modifiers(function: &mut Function, call: &Function) {
 fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Result<Option<Expr>> {
     Ok(match (name, arguments) {
         ("struct_pack" | "row_pack", _) => struct_pack(function),
+        (
+            "list_transform" | "array_transform" | "list_apply" | "array_apply" | "apply" | "transform" | "list_filter"
+            | "array_filter" | "filter",
+            Some([list, Expr::Lambda(lambda)]),
+        ) => {
+            let function = if name.ends_with("filter") { "array_filter" } else { "array_transform" };
+            indexed_lambda::indexed(function, list, lambda)?
+        }
         ("list_value" | "list_pack" | "array_value", Some(values)) => Some(call("make_array", values.to_vec())),
         ("group_concat", _) => group_concat(function),
-        ("count", Some([])) => {
+        (
+            "json_extract" | "json_extract_string" | "json_exists" | "json_value" | "json_type",
+            Some([json, Expr::Array(paths)]),
+        ) => Some(call(
+            "make_array",
+            paths.elem.iter().map(|path| call(name, vec![json.clone(), path.clone()])).collect(),
+        )),
+        ("date_part" | "datepart", Some([part, time])) => return date_part(part, time),
+        ("count" | "count_star", Some([])) => {
             let mut counted = function.clone();
+            counted.name = ObjectName::from(vec![Ident::new("count")]);
             counted.args = FunctionArguments::List(FunctionArgumentList {
                 duplicate_treatment: None,
                 args: vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)],
@@ -203,7 +245,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             let mut written = parse(&meaning)?;
             let _: ControlFlow<()> =
                 VisitMut::visit(&mut written, &mut Filling { arguments: &[value.clone(), count.clone()] });
-            carry(&mut written, function);
+            carry(&mut written, function, false);
             Some(written)
         }
         ("string_to_array" | "string_split" | "str_split" | "split", Some([value, separator])) => {
@@ -211,6 +253,20 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         }
         _ => None,
     })
+}
+
+/// `date_part('century', t)`, of a part that is a function and not one of DataFusion's parts.
+fn date_part(part: &Expr, time: &Expr) -> Result<Option<Expr>> {
+    const FUNCTIONS: [&str; 8] =
+        ["century", "decade", "millennium", "era", "yearweek", "julian", "isoyear", "dayofyear"];
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(part), .. }) = part else { return Ok(None) };
+    let part = part.to_lowercase();
+    if !FUNCTIONS.contains(&part.as_str()) {
+        return Ok(None);
+    }
+    let mut written = call(&part, vec![time.clone()]);
+    expand(&mut written)?;
+    Ok(Some(written))
 }
 
 fn parse(meaning: &str) -> Result<Expr> {
@@ -293,7 +349,7 @@ mod tests {
         // As deep as on a query's thread.
         let is_refused = stacker::grow(64 << 20, || {
             let mut expr = Parser::new(&SqlDialect).try_with_sql(&text).unwrap().parse_expr().unwrap();
-            expr.visit(&mut Expander).is_break()
+            VisitMut::visit(&mut expr, &mut Expander).is_break()
         });
         assert!(is_refused);
     }

@@ -10,5 +10,7 @@ pub(super) const UNPIVOT: &str = "unpivot";
 pub(super) const SAMPLE: &str = "sample";
 /// `asof((SELECT * FROM left), (SELECT * FROM right), condition or columns, 'inner' or 'left')`.
 pub(super) const ASOF: &str = "asof";
+/// `positional((SELECT * FROM left), (SELECT * FROM right))`.
+pub(super) const POSITIONAL: &str = "positional";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";

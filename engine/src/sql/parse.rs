@@ -33,6 +33,7 @@ const SHALLOW_MARKS: usize = 16;
 const DEEP_STACK_BYTES: usize = 128 << 20;
 
 /// A statement, and how much stack it needs.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ParsedStatement {
     pub(crate) statement: Statement,
     pub(crate) nesting: Nesting,
@@ -40,6 +41,8 @@ pub(crate) struct ParsedStatement {
     pub(crate) parameters: usize,
     /// Whether it has any, numbered or named.
     pub(crate) has_parameters: bool,
+    /// The bytes of its text.
+    pub(crate) text_bytes: usize,
 }
 
 /// How deep a statement may nest, as its tokens say.
@@ -89,7 +92,9 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     let found = statements.len();
     let mut statements = statements.into_iter();
     match (statements.next(), found) {
-        (Some(statement), 1) => Ok(ParsedStatement { statement, nesting, parameters, has_parameters }),
+        (Some(statement), 1) => {
+            Ok(ParsedStatement { statement, nesting, parameters, has_parameters, text_bytes: text.len() })
+        }
         (None, _) => Err(EngineError::EmptyQuery),
         (Some(_), found) => Err(EngineError::MultipleStatements { found }),
     }

@@ -1,4 +1,4 @@
-//! Relations that DataFusion's planner does not know: samples, summaries, PIVOT and UNPIVOT, and joins ASOF. Each needs the
+//! Relations that DataFusion's planner does not know: samples, summaries, PIVOT and UNPIVOT, joins ASOF and by position. Each needs the
 //! columns of the relation that it is about, so it is planned when that one is, in the same place of the statement: the tables,
 //! common table expressions and outer columns that are visible there are visible to it.
 //!
@@ -6,6 +6,7 @@
 
 mod asof;
 mod pivot;
+mod positional;
 mod sample;
 mod summarize;
 mod unpivot;
@@ -26,6 +27,7 @@ use super::dialect::SqlDialect;
 use super::marks;
 use super::shorthand::plain;
 use crate::error::EngineError;
+pub(crate) use pivot::MAX_PIVOT_COLUMNS;
 
 /// Returns the planners, for each statement.
 pub(super) fn relation_planners() -> &'static [Arc<dyn RelationPlanner>] {
@@ -64,7 +66,8 @@ impl RelationPlanner for OwnRelations {
 }
 
 fn is_mark(name: &ObjectName) -> bool {
-    const MARKS: [&str; 5] = [marks::SUMMARIZE, marks::PIVOT, marks::UNPIVOT, marks::SAMPLE, marks::ASOF];
+    const MARKS: [&str; 6] =
+        [marks::SUMMARIZE, marks::PIVOT, marks::UNPIVOT, marks::SAMPLE, marks::ASOF, marks::POSITIONAL];
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if MARKS.contains(&ident.value.as_str()))
 }
 
@@ -83,6 +86,7 @@ fn marked(name: &ObjectName, args: &TableFunctionArgs, context: &mut Context<'_>
         marks::PIVOT => pivot::plan(&args, context),
         marks::UNPIVOT => unpivot::plan(&args, context),
         marks::SAMPLE => sample::plan(&args, context),
+        marks::POSITIONAL => positional::plan(&args, context),
         _ => asof::plan(&args, context),
     }
 }
@@ -92,7 +96,7 @@ fn malformed(usage: &str) -> datafusion::error::DataFusionError {
     EngineError::Plan { message: usage.to_owned() }.into()
 }
 
-fn subquery(expr: &Expr) -> Option<&Query> {
+pub(super) fn subquery(expr: &Expr) -> Option<&Query> {
     match expr {
         Expr::Subquery(query) => Some(query),
         Expr::Nested(inner) => subquery(inner),
@@ -137,7 +141,7 @@ fn relations_of(query: &Query) -> Option<TableFactor> {
     Some(TableFactor::NestedJoin { table_with_joins: Box::new(first), alias: None })
 }
 
-fn derived(query: Query, alias: Option<TableAlias>) -> TableFactor {
+pub(super) fn derived(query: Query, alias: Option<TableAlias>) -> TableFactor {
     TableFactor::Derived { lateral: false, subquery: Box::new(query), alias, sample: None }
 }
 

@@ -55,6 +55,18 @@ pub(crate) struct ResolvedNames {
     temporary: HashMap<String, Arc<dyn TableSource>>,
 }
 
+/// Files that a statement reads, by the names that its tree has in their places.
+pub(crate) type FileSources = HashMap<String, Arc<dyn TableSource>>;
+
+/// Tables that are no table of the catalog.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnTables<'a> {
+    /// Those of the session.
+    pub(crate) temporary: Option<&'a Arc<TemporaryTables>>,
+    /// Files of the statement.
+    pub(crate) files: &'a FileSources,
+}
+
 /// A full name in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct NameKey {
@@ -117,11 +129,16 @@ impl ResolvedNames {
         statement: &Statement,
         nesting: Nesting,
         database: &str,
-        tables: Option<&Arc<TemporaryTables>>,
+        own: OwnTables<'_>,
     ) -> Result<Self> {
+        let OwnTables { temporary: tables, files } = own;
         let mut temporary = HashMap::new();
         let mut wanted = BTreeSet::new();
         for reference in nesting.with_room(|| table_references(statement))? {
+            if let (TableReference::Bare { table }, Some(source)) = (&reference, files.get(reference.table())) {
+                temporary.insert(table.to_lowercase(), Arc::clone(source));
+                continue;
+            }
             match (&reference, tables.and_then(|tables| tables.provider(reference.table()))) {
                 (TableReference::Bare { table }, Some(provider)) => {
                     let source = provider_as_source(Arc::new(CatalogTable::temporary(table, provider)));

@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::accepted::has_limit;
 use super::function_forms;
 use super::marks;
+use super::unary_minus::bind_minus;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
@@ -103,6 +104,11 @@ impl VisitorMut for ShorthandWriter {
                 *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) };
             }
         }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        bind_minus(expr);
         ControlFlow::Continue(())
     }
 
@@ -220,6 +226,12 @@ fn asof_joins(tables: &mut TableWithJoins) {
     while let Some(at) = tables.joins.iter().position(|join| join.global) {
         let rest = tables.joins.split_off(at + 1);
         let Some(join) = tables.joins.pop() else { return };
+        if matches!(join.join_operator, JoinOperator::CrossJoin(_)) {
+            let left = std::mem::take(&mut tables.joins);
+            tables.relation = positional_join(&mut tables.relation, left, join.relation);
+            tables.joins = rest;
+            continue;
+        }
         let (kind, constraint) = match join.join_operator {
             JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("left", constraint),
             JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => ("inner", constraint),
@@ -249,6 +261,16 @@ fn asof_joins(tables: &mut TableWithJoins) {
         tables.relation = table_factor(name, Some(arguments));
         tables.joins = rest;
     }
+}
+
+/// Returns the call that stands for a join by position; the relations before it are one side.
+fn positional_join(first: &mut TableFactor, joins: Vec<Join>, right: TableFactor) -> TableFactor {
+    let relation = std::mem::replace(first, table_factor(ObjectName(Vec::new()), None));
+    let side = |tables: TableWithJoins| {
+        Expr::Subquery(Box::new(query_of(SetExpr::Select(Box::new(select_star(vec![tables]))))))
+    };
+    let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(marks::POSITIONAL))]);
+    table_factor(name, Some(vec![side(TableWithJoins { relation, joins }), side(plain(right))]))
 }
 
 /// Puts the definitions of `WINDOW` where they are named; the planner knows names in the select list only.
@@ -373,7 +395,12 @@ fn operators(expr: &mut Expr) -> Result<()> {
                 BinaryOperator::HashLongArrow => "json_extract_path_text",
                 BinaryOperator::PGStartsWith => "starts_with",
                 BinaryOperator::PGOverlap => "array_has_any",
-                BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => "div",
+                BinaryOperator::MyIntegerDivide => "div",
+                // Of integers `/` is whole here; DuckDB's `//` of other numbers has a fraction.
+                BinaryOperator::DuckIntegerDivide => {
+                    *op = BinaryOperator::Divide;
+                    return Ok(());
+                }
                 _ => return Ok(()),
             };
             let arguments =
@@ -522,6 +549,16 @@ pub(super) fn select_star(from: Vec<TableWithJoins>) -> Select {
 }
 
 /// A query with nothing around its body.
+/// Returns `SELECT * FROM name`.
+pub(crate) fn query_from_table(name: ObjectName) -> Query {
+    query_of(SetExpr::Select(Box::new(select_star(vec![plain(table_factor(name, None))]))))
+}
+
+/// Returns `SELECT items`.
+pub(crate) fn query_of_items(items: Vec<SelectItem>) -> Query {
+    query_of(SetExpr::Select(Box::new(Select { projection: items, ..select_star(Vec::new()) })))
+}
+
 pub(super) fn query_of(body: SetExpr) -> Query {
     Query {
         with: None,

@@ -11,6 +11,8 @@ use querent_catalog::{
     Catalog, KeyConstraint, KeyFilter, KeyKind, PageRequest, Principal, TableFilter, TableName, TableSource,
 };
 
+use super::session_settings::SessionSetting;
+use super::session_variables::SessionVariables;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::tables::system::{self, is_system_database};
@@ -94,33 +96,34 @@ pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &Tabl
 }
 
 /// Returns the query for `SHOW name`: what clients ask about a session.
-pub(super) fn variable(words: &[Ident], database: &str) -> Result<String> {
+pub(super) fn variable(words: &[Ident], database: &str, variables: Option<&SessionVariables>) -> Result<String> {
     let name = words.iter().map(|word| word.value.to_lowercase()).collect::<Vec<_>>().join(" ");
-    let value = match name.as_str() {
-        "all tables" => {
-            return Ok("SELECT table_schema, table_name, table_type FROM information_schema.tables \
-                       ORDER BY table_schema, table_name"
-                .into());
-        }
-        "timezone" | "time zone" => "UTC",
-        "search_path" | "schema" | "database" => database,
-        "all" => {
-            return Ok(format!(
-                "SELECT * FROM (VALUES ('schema', {}), ('time zone', 'UTC')) AS settings(name, setting)",
-                quoted(database)
-            ));
-        }
-        _ => {
-            return Err(EngineError::Unsupported {
-                what: format!("SHOW {name}"),
-                hint:
-                    "there are SHOW ALL, SHOW SCHEMA, SHOW TIME ZONE, SHOW TABLES, SHOW DATABASES and SHOW FUNCTIONS; \
-                       settings are the server's"
-                        .into(),
-            });
-        }
+    let value = |setting: &SessionSetting| {
+        let set = variables.and_then(|variables| variables.value(setting)).filter(|_| !setting.is_database());
+        set.unwrap_or_else(|| setting.default_value().unwrap_or(database).to_owned())
     };
-    Ok(format!("SELECT {} AS {}", quoted(value), quote_identifier(&name)))
+    match name.as_str() {
+        "all tables" => Ok("SELECT table_schema, table_name, table_type FROM information_schema.tables \
+                            ORDER BY table_schema, table_name"
+            .into()),
+        "all" => {
+            let rows = SessionSetting::all().iter().map(|setting| {
+                format!("({}, {}, {})", quoted(setting.name), quoted(&value(setting)), quoted(setting.description))
+            });
+            let rows: Vec<String> = rows.collect();
+            Ok(format!("SELECT * FROM (VALUES {}) AS settings(name, setting, description)", rows.join(", ")))
+        }
+        _ => match SessionSetting::named(&name) {
+            Ok(setting) => Ok(format!("SELECT {} AS {}", quoted(&value(setting)), quote_identifier(&name))),
+            Err(EngineError::Unsupported { hint, .. }) => Err(EngineError::Unsupported {
+                what: format!("SHOW {name}"),
+                hint: format!(
+                    "{hint}; there are also SHOW TABLES, SHOW DATABASES, SHOW COLUMNS FROM and SHOW FUNCTIONS"
+                ),
+            }),
+            Err(error) => Err(error),
+        },
+    }
 }
 
 /// Plans `SHOW CREATE TABLE` and `SHOW CREATE VIEW`: the statement that would make it.

@@ -24,7 +24,8 @@ use super::column_folding::plan_folded;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
-use super::resolved_names::{PlanningScope, ResolvedNames, full_name};
+use super::resolved_names::{FileSources, OwnTables, PlanningScope, ResolvedNames, full_name};
+use super::session_variables::SessionVariables;
 use super::shorthand::write_out_asof;
 use super::show;
 use super::show_functions;
@@ -47,6 +48,10 @@ pub(crate) struct StatementPlanner<'a> {
     pub(crate) parameters: &'a [Option<FieldRef>],
     /// The session's own tables.
     pub(crate) temporary: Option<&'a Arc<TemporaryTables>>,
+    /// What statements set for those that follow, where there is a session that keeps it.
+    pub(crate) variables: Option<&'a SessionVariables>,
+    /// The files that the statement reads, by the names that stand for them in it.
+    pub(crate) files: &'a FileSources,
 }
 
 impl StatementPlanner<'_> {
@@ -61,7 +66,8 @@ impl StatementPlanner<'_> {
                 Err(EngineError::Plan { message: "a view has no parameters; write the value in its place".into() })
             }
             Statement::Statement(statement) => self.plan_sql(*statement, nesting).await,
-            Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) | Statement::Reset(_) => {
+            Statement::Reset(statement) => self.reset_statement(statement),
+            Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) => {
                 self.plan_datafusion(statement, nesting).await
             }
         }
@@ -114,18 +120,16 @@ impl StatementPlanner<'_> {
                 let reference = object_name_to_table_reference(obj_name, false)?;
                 show::definition(self.catalog, self.who, &self.full_name(&reference)?).await
             }
-            ast::Statement::ShowVariable { variable } => self.query(&show::variable(&variable, self.database)?).await,
-            ast::Statement::Use(_) => Err(EngineError::Unsupported {
-                what: "USE".into(),
-                hint: "name tables as database.table, or give the database with the connection or the request".into(),
-            }),
-            ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate { .. } => {
-                Err(EngineError::Unsupported {
-                    what: "PREPARE as a statement".into(),
-                    hint: "send the statement with ? or $1 and its values beside it, or prepare it over Flight SQL"
-                        .into(),
-                })
+            ast::Statement::ShowVariable { variable } => {
+                self.query(&show::variable(&variable, self.database, self.variables)?).await
             }
+            ast::Statement::Use(statement) => self.use_database(statement).await,
+            ast::Statement::Set(statement) => self.set(statement).await,
+            ast::Statement::Deallocate { name, prepare: _ } => self.deallocate(&name),
+            ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } => Err(EngineError::Unsupported {
+                what: "PREPARE or EXECUTE inside another statement".into(),
+                hint: "send it by itself".into(),
+            }),
             ast::Statement::ShowCreate { .. }
             | ast::Statement::ShowVariables { .. }
             | ast::Statement::ShowStatus { .. }
@@ -170,7 +174,7 @@ impl StatementPlanner<'_> {
             &statement,
             nesting,
             self.database,
-            self.temporary,
+            OwnTables { temporary: self.temporary, files: self.files },
         )
         .await?;
         let scope = PlanningScope { names: &names, state: self.state, database: self.database, sees_temporary: true };
@@ -439,7 +443,7 @@ fn if_exists(if_not_exists: bool, or_replace: bool) -> Result<IfExists> {
 }
 
 /// `db` or `querent.db`.
-fn database_name(name: &ObjectName) -> Result<String> {
+pub(super) fn database_name(name: &ObjectName) -> Result<String> {
     let reference = object_name_to_table_reference(name.clone(), false)?;
     match reference {
         TableReference::Bare { table } => Ok(table.to_string()),

@@ -5,11 +5,13 @@
 //! Brackets are matched first, so that every search stays on one level of them.
 
 mod brackets;
+mod copies;
 mod samples;
 
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
+use self::copies::copies;
 use self::samples::samples;
 use super::marks;
 use crate::error::{EngineError, Result};
@@ -45,7 +47,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
         return Ok(tokens);
     }
     match tree(&tokens) {
-        Some(items) => Ok(flat(level(items, None)?)),
+        Some(items) => Ok(flat(level(copies(items)?, None)?)),
         // Brackets that do not match are the parser's to report.
         None => Ok(tokens),
     }
@@ -56,7 +58,8 @@ fn is_word(token: &Token, text: &str) -> bool {
 }
 
 fn is_trigger(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 11] = [
+    const WORDS: [&str; 12] = [
+        "copy",
         "for",
         "sample",
         "table",
@@ -373,8 +376,9 @@ impl<'a> Clauses<'a> {
     }
 }
 
-/// Marks `ASOF JOIN`s and refuses joins by position.
-fn joins(mut items: Vec<Item>) -> Result<Vec<Item>> {
+/// Marks `ASOF JOIN`s and `POSITIONAL JOIN`s, by the parser's flag for GLOBAL.
+fn joins(items: Vec<Item>) -> Result<Vec<Item>> {
+    let mut items = positional_joins(items)?;
     let has_match_condition = items.iter().any(|item| item.is("match_condition"));
     for index in 0..items.len() {
         let joins =
@@ -382,24 +386,31 @@ fn joins(mut items: Vec<Item>) -> Result<Vec<Item>> {
         if !joins(items.get(index + 1)) {
             continue;
         }
-        if items[index].is("positional") {
-            return Err(EngineError::Unsupported {
-                what: "POSITIONAL JOIN".into(),
-                hint: "the rows of a table have no order here; number both sides with \
-                       row_number() OVER (ORDER BY ...) and join on the number"
-                    .into(),
-            });
-        }
         if items[index].is("global") {
             return Err(EngineError::Unsupported { what: "GLOBAL JOIN".into(), hint: "leave GLOBAL out".into() });
         }
         if items[index].is("asof") && !has_match_condition {
-            // The parser's flag for GLOBAL carries it.
             let span = items[index].span();
             items[index] = word("GLOBAL", span);
         }
     }
     Ok(items)
+}
+
+/// `a POSITIONAL JOIN b` becomes a cross join with the flag.
+fn positional_joins(items: Vec<Item>) -> Result<Vec<Item>> {
+    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let before_join = items.get(index + 1).is_some_and(|next| next.is("join"));
+        if item.is("global") && items.get(index + 1).is_some_and(|next| next.is("cross")) {
+            return Err(EngineError::Unsupported { what: "GLOBAL JOIN".into(), hint: "leave GLOBAL out".into() });
+        }
+        match item.is("positional") && before_join {
+            true => kept.extend([word("GLOBAL", item.span()), word("CROSS", item.span())]),
+            false => kept.push(item.clone()),
+        }
+    }
+    Ok(kept)
 }
 
 /// `SELECT * FROM name(arguments)`.

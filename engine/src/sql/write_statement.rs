@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -13,6 +14,8 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::{ForeignKey, IfExists, ResolvedTable, TableKind, TableName, UniqueKey};
+
+use super::session_variables::SessionChange;
 
 /// What a statement writes to the catalog, and to the files of its tables.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +55,10 @@ pub(crate) enum WriteStatement {
     InsertTemporary { name: String, overwrite: bool, input: Arc<LogicalPlan> },
     /// `DROP TABLE`, of a table of the session.
     DropTemporary { name: String },
+    /// `SET`, `USE`, `RESET`, `PREPARE`, `DEALLOCATE`: what the session's later statements find.
+    Session(SessionChange),
+    /// `COPY query TO 'file'`.
+    CopyTo { target: CopyTarget, input: Arc<LogicalPlan> },
     /// `COMMENT ON`.
     Comment { target: CommentTarget, comment: Option<String>, if_missing_ok: bool },
 }
@@ -68,6 +75,29 @@ pub(crate) struct ExternalTableRequest {
     pub(crate) partition_columns: Vec<String>,
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) if_exists: IfExists,
+}
+
+/// The file of a COPY.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CopyTarget {
+    pub(crate) path: PathBuf,
+    pub(crate) format: CopyFormat,
+    pub(crate) delimiter: u8,
+    pub(crate) has_header: bool,
+    /// What stands for null in CSV.
+    pub(crate) null: String,
+    /// Whether JSON is one array, instead of a record a line.
+    pub(crate) is_array: bool,
+    pub(crate) compression: String,
+}
+
+/// The formats that COPY writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CopyFormat {
+    Csv,
+    Json,
+    Parquet,
+    Arrow,
 }
 
 /// What a comment is about.
@@ -103,6 +133,7 @@ impl WriteStatement {
             self,
             WriteStatement::Insert { .. }
                 | WriteStatement::InsertTemporary { .. }
+                | WriteStatement::CopyTo { .. }
                 | WriteStatement::CreateTable { with_rows: true, .. }
                 | WriteStatement::CreateTemporary { with_rows: true, .. }
         )
@@ -124,6 +155,8 @@ impl WriteStatement {
             WriteStatement::CreateTemporary { .. } => "CREATE TEMPORARY TABLE",
             WriteStatement::InsertTemporary { .. } => "INSERT",
             WriteStatement::DropTemporary { .. } => "DROP TABLE",
+            WriteStatement::Session(change) => change.label(),
+            WriteStatement::CopyTo { .. } => "COPY TO",
             WriteStatement::Comment { .. } => "COMMENT ON",
         }
     }
@@ -142,7 +175,9 @@ impl WriteStatement {
                 CommentTarget::Table(name) | CommentTarget::Column(name, _) => &name.database,
             },
             WriteStatement::CreateTemporary { .. }
+            | WriteStatement::CopyTo { .. }
             | WriteStatement::InsertTemporary { .. }
+            | WriteStatement::Session(_)
             | WriteStatement::DropTemporary { .. } => return None,
         })
     }
@@ -154,12 +189,14 @@ impl WriteStatement {
             | WriteStatement::CreateView { input, .. }
             | WriteStatement::CreateTemporary { input, .. }
             | WriteStatement::InsertTemporary { input, .. }
+            | WriteStatement::CopyTo { input, .. }
             | WriteStatement::Insert { input, .. } => Some(input),
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
+            | WriteStatement::Session(_)
             | WriteStatement::Comment { .. } => None,
         }
     }
@@ -172,6 +209,7 @@ impl WriteStatement {
             | WriteStatement::CreateView { input, .. }
             | WriteStatement::CreateTemporary { input, .. }
             | WriteStatement::InsertTemporary { input, .. }
+            | WriteStatement::CopyTo { input, .. }
             | WriteStatement::Insert { input, .. } => {
                 *input = Arc::new(replacement);
             }
@@ -180,6 +218,7 @@ impl WriteStatement {
             | WriteStatement::CreateExternalTable(_)
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
+            | WriteStatement::Session(_)
             | WriteStatement::Comment { .. } => {}
         }
         changed

@@ -33,7 +33,7 @@ use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use querent_catalog::{ExternalTable, FileFormat};
 
-pub(crate) use ad_hoc::{Bounds, ad_hoc_table};
+pub(crate) use ad_hoc::{Bounds, ad_hoc_table, file_table};
 pub(crate) use csv::{CsvDialect, CsvFiles, TypedCsv, column_names};
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
 pub(crate) use hive_partitions::Partitioning;
@@ -47,7 +47,7 @@ pub(crate) use location::{
 };
 pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
 pub use reader_options::check_reader_options;
-pub(crate) use reader_options::known_options;
+pub(crate) use reader_options::{known_options, type_of_text};
 pub use reading::{ReadColumn, SourceReading};
 pub(crate) use rejects::Rejects;
 pub(super) use scan::ExternalTableProvider;

@@ -15,6 +15,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use rustls::ClientConfig;
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 use tonic::transport::{Channel, Endpoint};
 
 use super::error::CliError;
@@ -37,6 +38,8 @@ pub(super) struct Client {
     /// For an https URL.
     tls: Option<ClientConfig>,
     http: reqwest::Client,
+    /// The one connection of statements that share a session.
+    kept: OnceCell<Channel>,
 }
 
 impl Client {
@@ -48,12 +51,31 @@ impl Client {
             None => builder,
         };
         let http = builder.build().map_err(|error| CliError::failed(format!("cannot make an HTTP client: {error}")))?;
-        Ok(Self { address, tls, http })
+        Ok(Self { address, tls, http, kept: OnceCell::new() })
     }
 
     /// Runs one statement by Flight SQL, in `database` where one is named.
     pub(super) async fn sql(&self, statement: &str, database: Option<&str>) -> Result<StreamedRows, CliError> {
-        let mut flight = self.flight().await?;
+        let flight = self.flight_over(self.connect().await?);
+        self.execute(flight, statement, database).await
+    }
+
+    /// As [`Client::sql`], on one connection for all statements, which is a session: what one sets, the next ones find.
+    pub(super) async fn sql_in_session(
+        &self,
+        statement: &str,
+        database: Option<&str>,
+    ) -> Result<StreamedRows, CliError> {
+        let channel = self.kept.get_or_try_init(|| self.connect()).await?;
+        self.execute(self.flight_over(channel.clone()), statement, database).await
+    }
+
+    async fn execute(
+        &self,
+        mut flight: FlightSqlServiceClient<Channel>,
+        statement: &str,
+        database: Option<&str>,
+    ) -> Result<StreamedRows, CliError> {
         if let Some(database) = database {
             flight.set_header("x-database", database);
         }
@@ -71,7 +93,7 @@ impl Client {
 
     /// Fetches the rows of a result of the agent's.
     pub(super) async fn fetch(&self, ticket: &str) -> Result<StreamedRows, CliError> {
-        let mut flight = self.flight().await?;
+        let mut flight = self.flight_over(self.connect().await?);
         let ticket = Ticket::new(ticket.to_owned());
         let mut stream = flight.do_get(ticket).await.map_err(|error| self.flight_error(error))?;
         // The schema comes with the first message.
@@ -139,7 +161,7 @@ impl Client {
         CliError::failed(message)
     }
 
-    async fn flight(&self) -> Result<FlightSqlServiceClient<Channel>, CliError> {
+    async fn connect(&self) -> Result<Channel, CliError> {
         let unreachable = |error: tonic::transport::Error| {
             let fault = tls_fault(&error).map(|fault| self.tls_message(fault));
             CliError::Unavailable(fault.unwrap_or_else(|| self.unreachable_message()))
@@ -157,14 +179,17 @@ impl Client {
             }
             None => endpoint.connect().await,
         };
-        let channel = channel.map_err(unreachable)?;
+        channel.map_err(unreachable)
+    }
+
+    fn flight_over(&self, channel: Channel) -> FlightSqlServiceClient<Channel> {
         // One row may be larger than tonic's default of 4 MiB.
         let inner = FlightServiceClient::new(channel).max_decoding_message_size(usize::MAX);
         let mut flight = FlightSqlServiceClient::new_from_inner(inner);
         if let Some(token) = &self.address.token {
             flight.set_token(token.clone());
         }
-        Ok(flight)
+        flight
     }
 
     fn flight_error(&self, error: FlightError) -> CliError {

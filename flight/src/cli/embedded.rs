@@ -8,7 +8,7 @@ use futures::stream::StreamExt;
 use querent_agent::protocols::ask::decode_trace;
 use querent_agent::{Agent, AgentConfig};
 use querent_catalog::{CatalogError, Principal};
-use querent_engine::{Engine, EngineError, QueryStream, Session};
+use querent_engine::{Engine, EngineError, QueryStream, Session, SessionVariables, TemporaryTables};
 
 use super::client::StreamedRows;
 use super::error::CliError;
@@ -24,6 +24,8 @@ const SEARCH_VALUES_TIME: Duration = Duration::from_secs(2);
 const VECTORS_TIME: Duration = Duration::from_secs(300);
 /// How long a search waits for them.
 const SEARCH_VECTORS_TIME: Duration = Duration::from_secs(10);
+/// The bytes that the temporary tables of a session may hold.
+const TEMPORARY_BYTES: usize = 1 << 30;
 
 /// Waits until every table is in the schema index. A failing embedder costs the search by meaning, not the command.
 pub(super) async fn wait_until_indexed(engine: &Engine) -> Result<(), CliError> {
@@ -54,6 +56,12 @@ async fn vectors_missing(engine: &Engine, time: Duration) -> Result<Option<Strin
     }
 }
 
+/// What a session keeps between its statements.
+pub(super) struct OwnSession {
+    variables: Arc<SessionVariables>,
+    tables: Arc<TemporaryTables>,
+}
+
 /// An engine on the settings' data folder, and the settings.
 pub(super) struct EmbeddedEngine {
     /// The engine.
@@ -75,6 +83,18 @@ impl EmbeddedEngine {
     pub(super) async fn session(&self, database: Option<&str>) -> Result<Session, CliError> {
         let session = self.engine.session(Principal::local_admin(), self.config.settings.limits());
         Ok(session.in_database(database).await?)
+    }
+
+    /// As [`EmbeddedEngine::session`], where statements follow one another: tables and settings of the session stay.
+    pub(super) async fn lasting_session(&self, own: &OwnSession) -> Result<Session, CliError> {
+        let session = self.session(None).await?;
+        let session = session.with_variables(Arc::clone(&own.variables));
+        Ok(session.with_temporary_tables(Arc::clone(&own.tables)))
+    }
+
+    /// Begins what a session of several statements keeps.
+    pub(super) fn own_session(&self) -> OwnSession {
+        OwnSession { variables: Arc::default(), tables: self.engine.temporary_tables(TEMPORARY_BYTES) }
     }
 
     /// Makes an agent on this engine, with the model of the settings.

@@ -160,7 +160,7 @@ fn changes_names(text: &str, language: ShellLanguage) -> bool {
         let changes = match input {
             ShellInput::Statement(ShellLanguage::Sql, sql) => {
                 let first = sql.split_whitespace().next().unwrap_or_default().to_uppercase();
-                matches!(first.as_str(), "CREATE" | "DROP" | "ALTER" | "INSERT" | "ATTACH")
+                matches!(first.as_str(), "CREATE" | "DROP" | "ALTER" | "INSERT" | "ATTACH" | "USE" | "SET" | "RESET")
             }
             ShellInput::Command(command) => {
                 command.starts_with("\\c") || command.starts_with(".database") || command.contains("read")

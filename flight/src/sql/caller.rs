@@ -109,11 +109,16 @@ impl FlightCaller {
 
     fn own_session(&self, state: &AppState) -> Result<Session, ApiError> {
         let limits: Limits = requested_limits(&self.headers, state.settings.limits())?;
-        let session = state.session(self.principal.clone(), limits);
-        Ok(match &self.session {
-            Some(own) => session.with_temporary_tables(Arc::clone(own.tables())),
-            None => session,
-        })
+        let mut session = state.session(self.principal.clone(), limits);
+        if let Some(own) = &self.session {
+            session = session.with_temporary_tables(Arc::clone(own.tables()));
+            session = session.with_variables(Arc::clone(own.variables()));
+        }
+        // What the session's later calls would not see is not set in it.
+        if let Some(header) = DATABASE_HEADERS.into_iter().find(|name| self.headers.contains_key(*name)) {
+            session = session.with_fixed_database(format!("the header {header}"));
+        }
+        Ok(session)
     }
 
     fn header(&self, name: &str) -> Result<Option<String>, ApiError> {

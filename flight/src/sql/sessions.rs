@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use parking_lot::Mutex;
 use querent_catalog::{CATALOG_NAME, Principal};
-use querent_engine::{Engine, ResultTypes, TemporaryTables};
+use querent_engine::{Engine, ResultTypes, SessionVariables, TemporaryTables};
 use uuid::Uuid;
 
 use super::endpoints::MAX_ENDPOINTS;
@@ -53,6 +53,8 @@ pub(super) struct FlightSession {
     owner: Bytes,
     options: Mutex<SessionOptions>,
     tables: Arc<TemporaryTables>,
+    /// What its statements set (`USE`, `SET`, `PREPARE`); the option `schema` is one of them.
+    variables: Arc<SessionVariables>,
 }
 
 /// What a client set for its statements.
@@ -77,15 +79,20 @@ impl KnownSession {
 
 impl FlightSession {
     pub(super) fn options(&self) -> SessionOptions {
-        self.options.lock().clone()
+        SessionOptions { schema: self.variables.database(), ..self.options.lock().clone() }
     }
 
     pub(super) fn tables(&self) -> &Arc<TemporaryTables> {
         &self.tables
     }
 
+    pub(super) fn variables(&self) -> &Arc<SessionVariables> {
+        &self.variables
+    }
+
     /// Replaces the options.
     pub(super) fn set_options(&self, options: SessionOptions) {
+        self.variables.set_database(options.schema.clone());
         *self.options.lock() = options;
     }
 
@@ -156,6 +163,7 @@ impl FlightSessions {
             id: Uuid::new_v4().to_string(),
             owner,
             options: Mutex::default(),
+            variables: Arc::default(),
             tables: self.engine.temporary_tables(TEMPORARY_BYTES),
         });
         let mut sessions = self.by_id.lock();

@@ -105,6 +105,26 @@ fn commands_list_what_there_is() {
 }
 
 #[test]
+fn what_a_statement_sets_holds_for_the_shell() {
+    let session = "create schema if not exists sales; use sales; create or replace table t as select 7 as seven; \
+                   prepare q as select seven + $1 as s from t; execute q(1); show schema as x; \\dt\n";
+    let session = session.replace("show schema as x;", "show schema;");
+    let expected = "count\n1\ns\n8\nschema\nsales\ndatabase,name,kind\nsales,t,BASE TABLE\n";
+    let work = WorkFolder::new();
+    assert_eq!(work.pipe(&["--output", "csv"], &session).succeeded(), expected);
+    let kept = "create temp table own as select 5 as five; select five from own; select * from 'flights.csv' limit 0; \
+                copy (select 1 as one) to 'one.csv'; select one from 'one.csv';";
+    assert_eq!(
+        work.pipe(&["--output", "csv"], kept).succeeded(),
+        "count\n1\nfive\n5\ncarrier,delay\ncount\n1\none\n1\n"
+    );
+
+    let server = ServerProcess::start(&[]);
+    let address = server.url.trim_end_matches('/').to_owned();
+    assert_eq!(work.pipe(&["--server", &address, "--output", "csv"], &session).succeeded(), expected);
+}
+
+#[test]
 fn files_are_queried_without_a_data_folder() {
     let work = WorkFolder::new();
     let said = work.run(&[

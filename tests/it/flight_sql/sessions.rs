@@ -217,6 +217,52 @@ async fn temporary_tables_are_the_sessions_own() {
 }
 
 #[tokio::test]
+async fn statements_set_what_later_ones_find() {
+    let server = TestServer::start(TestSettings::default().tokens("reader-tok:read,writer-tok:write")).await;
+    let mut writer = Raw::connect(&server).await.token("writer-tok");
+    writer.rows("create schema sales").await.unwrap();
+    writer.rows("create table sales.orders as select cast(7 as bigint) as a").await.unwrap();
+
+    // A role that only reads chooses its own database.
+    let mut reader = Raw::connect(&server).await.token("reader-tok");
+    assert_eq!(refused(reader.rows("select a from orders").await).1, "table_not_found");
+    reader.rows("use sales").await.unwrap();
+    assert_eq!(reader.number("select a from orders").await, 7);
+    assert_eq!(reader.option("schema").await.as_deref(), Some("sales"), "the option of the session is the same thing");
+    reader.set(&[("schema", text("default"))]).await.unwrap();
+    assert_eq!(refused(reader.rows("select a from orders").await).1, "table_not_found");
+    reader.rows("set search_path = sales").await.unwrap();
+    reader.rows("prepare plus as select a + $1 from orders").await.unwrap();
+    assert_eq!(reader.number("execute plus(35)").await, 42);
+    assert_eq!(refused(reader.rows("set search_path = nowhere").await).1, "database_not_found");
+    assert_eq!(refused(reader.rows("prepare gone as drop table orders").await).1, "not_allowed");
+
+    let mut another = Raw::connect(&server).await.token("reader-tok");
+    assert_eq!(refused(another.rows("select a from orders").await).1, "table_not_found", "a session of its own");
+    assert_eq!(refused(another.rows("execute plus(1)").await).1, "sql_plan_error");
+
+    // What each call's header says is not chosen by a statement.
+    let mut named = Raw::connect(&server).await.token("reader-tok").header("x-database", "sales");
+    assert_eq!(named.number("select a from orders").await, 7);
+    let status = named.rows("use \"default\"").await.err().expect("a refusal");
+    let message = status.message().to_owned();
+    assert_eq!(refused(Err::<(), _>(status)).1, "unsupported");
+    assert!(message.contains("the header x-database names the database"), "{message}");
+
+    for (statement, says) in [
+        ("use sales", "\"database\" or the header x-database"),
+        ("set schema = sales", "\"database\""),
+        ("prepare q as select 1", "\"params\""),
+        ("execute q", "\"params\""),
+    ] {
+        let http = server.post("/v1/query", &serde_json::json!({"sql": statement}), Some("writer-tok")).await;
+        let error = &http.json()["error"];
+        assert_eq!(error["code"], "unsupported", "{statement}: an HTTP request has no session");
+        assert!(error.to_string().replace('\\', "").contains(says), "{statement}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn queries_are_cancelled_and_tickets_renewed() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;

@@ -29,6 +29,14 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("millennium", 1, "CAST(ceil(date_part('year', $1) / 1000.0e0) AS BIGINT)"),
     ("isoyear", 1, "CAST(strftime($1, '%G') AS BIGINT)"),
     ("yearweek", 1, "CAST(strftime($1, '%G%V') AS BIGINT)"),
+    ("nanosecond", 1, "CAST(date_part('nanosecond', $1) AS BIGINT)"),
+    ("era", 1, "CAST(CASE WHEN date_part('year', $1) > 0 THEN 1 ELSE 0 + 0 * date_part('year', $1) END AS BIGINT)"),
+    ("julian", 1, "date_part('epoch', $1) / 86400.0e0 + 2440588.0e0"),
+    (
+        "days_in_month",
+        1,
+        "CAST(date_part('day', date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day') AS BIGINT)",
+    ),
     ("epoch", 1, "date_part('epoch', $1)"),
     ("dayname", 1, "strftime($1, '%A')"),
     ("monthname", 1, "strftime($1, '%B')"),
@@ -45,6 +53,11 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("current_localtimestamp", 0, "CAST(now() AS TIMESTAMP)"),
     ("today", 0, "current_date()"),
     ("to_years", 1, "CAST(concat($1, ' years') AS INTERVAL)"),
+    ("to_decades", 1, "CAST(concat($1 * 10, ' years') AS INTERVAL)"),
+    ("to_centuries", 1, "CAST(concat($1 * 100, ' years') AS INTERVAL)"),
+    ("to_millennia", 1, "CAST(concat($1 * 1000, ' years') AS INTERVAL)"),
+    ("make_timestamp_ms", 1, "epoch_ms($1)"),
+    ("make_timestamp_ns", 1, "arrow_cast($1, 'Timestamp(Nanosecond, None)')"),
     ("to_quarters", 1, "CAST(concat($1 * 3, ' months') AS INTERVAL)"),
     ("to_months", 1, "CAST(concat($1, ' months') AS INTERVAL)"),
     ("to_weeks", 1, "CAST(concat($1, ' weeks') AS INTERVAL)"),
@@ -60,8 +73,12 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("strlen", 1, "octet_length($1)"),
     ("prefix", 2, "starts_with($1, $2)"),
     ("suffix", 2, "ends_with($1, $2)"),
-    ("ord", 1, "ascii($1)"),
-    ("unicode", 1, "ascii($1)"),
+    ("ord", 1, "CASE WHEN $1 = '' THEN -1 ELSE ascii($1) END"),
+    ("unicode", 1, "CASE WHEN $1 = '' THEN -1 ELSE ascii($1) END"),
+    ("encode", 1, "CAST($1 AS BYTEA)"),
+    ("decode", 1, "CAST($1 AS VARCHAR)"),
+    ("gen_random_uuid", 0, "uuid()"),
+    ("uuidv4", 0, "uuid()"),
     ("charindex", 2, "strpos($2, $1)"),
     ("regexp_matches", 2, "regexp_like($1, $2)"),
     ("regexp_matches", 3, "regexp_like($1, $2, $3)"),
@@ -74,7 +91,16 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("unhex", 1, "from_hex($1)"),
     // Numbers.
     ("mod", 2, "$1 % $2"),
-    ("div", 2, "CAST(floor($1 / $2) AS BIGINT)"),
+    ("div", 2, "CAST(trunc($1 / $2) AS BIGINT)"),
+    ("fdiv", 2, "floor(CAST($1 AS DOUBLE) / $2)"),
+    ("fmod", 2, "$1 - $2 * floor(CAST($1 AS DOUBLE) / $2)"),
+    ("add", 2, "$1 + $2"),
+    ("subtract", 1, "-$1"),
+    ("subtract", 2, "$1 - $2"),
+    ("multiply", 2, "$1 * $2"),
+    ("divide", 2, "$1 / $2"),
+    ("atan2", 2, "atan2(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))"),
+    ("constant_or_null", 2, "CASE WHEN $2 IS NOT NULL THEN $1 END"),
     ("sign", 1, "signum($1)"),
     ("ceiling", 1, "ceil($1)"),
     ("xor", 2, "$1 xor $2"),
@@ -117,7 +143,23 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("list_string_agg", 1, "array_to_string($1, ',')"),
     ("list_zip", 2, "arrays_zip($1, $2)"),
     ("list_zip", 3, "arrays_zip($1, $2, $3)"),
+    ("list_distinct", 1, "array_distinct(array_compact($1))"),
+    ("array_distinct", 1, "array_distinct(array_compact($1))"),
+    ("list_inner_product", 2, "inner_product($1, $2)"),
+    ("list_dot_product", 2, "inner_product($1, $2)"),
+    ("list_cosine_similarity", 2, "1.0e0 - cosine_distance($1, $2)"),
+    ("list_cosine_distance", 2, "cosine_distance($1, $2)"),
+    ("array_inner_product", 2, "inner_product($1, $2)"),
+    ("array_dot_product", 2, "inner_product($1, $2)"),
+    ("array_cosine_similarity", 2, "1.0e0 - cosine_distance($1, $2)"),
+    ("array_cosine_distance", 2, "cosine_distance($1, $2)"),
+    ("array_to_string_comma_default", 1, "array_to_string($1, ',')"),
     ("map_contains", 2, "array_has(map_keys($1), $2)"),
+    ("map_contains_value", 2, "array_has(map_values($1), $2)"),
+    ("map_contains_entry", 3, "coalesce(array_element(map_extract($1, $2), 1) = $3, false)"),
+    ("map_extract_value", 2, "array_element(map_extract($1, $2), 1)"),
+    // JSON.
+    ("json_quote", 1, "to_json($1)"),
 ];
 
 /// Functions of many rows.
@@ -132,6 +174,66 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
     ("arg_min", 2, "first_value($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("argmin", 2, "first_value($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("min_by", 2, "first_value($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    (
+        "arg_max",
+        3,
+        "array_slice(array_agg($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)",
+    ),
+    (
+        "arg_min",
+        3,
+        "array_slice(array_agg($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)",
+    ),
+    (
+        "max_by",
+        3,
+        "array_slice(array_agg($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)",
+    ),
+    ("min_by", 3, "array_slice(array_agg($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)"),
+    ("arg_max_null", 2, "first_value($1 ORDER BY $2 DESC) FILTER (WHERE $2 IS NOT NULL)"),
+    ("arg_min_null", 2, "first_value($1 ORDER BY $2 ASC) FILTER (WHERE $2 IS NOT NULL)"),
+    ("sum_no_overflow", 1, "sum($1)"),
+    ("sem", 1, "stddev_pop($1) / sqrt(CAST(count($1) AS DOUBLE))"),
+    (
+        "weighted_avg",
+        2,
+        "sum(CAST($1 AS DOUBLE) * $2) / sum(CAST(CASE WHEN $1 IS NOT NULL THEN $2 ELSE 0 END AS DOUBLE))",
+    ),
+    ("wavg", 2, "sum(CAST($1 AS DOUBLE) * $2) / sum(CAST(CASE WHEN $1 IS NOT NULL THEN $2 ELSE 0 END AS DOUBLE))"),
+    (
+        "skewness",
+        1,
+        "CASE WHEN count($1) > 2 THEN sqrt(CAST(count($1) AS DOUBLE) * (CAST(count($1) AS DOUBLE) - 1)) / \
+         (CAST(count($1) AS DOUBLE) - 2) * (avg(power(CAST($1 AS DOUBLE), 3)) - 3.0e0 * avg(power(CAST($1 \
+         AS DOUBLE), 2)) * avg(CAST($1 AS DOUBLE)) + 2.0e0 * power(avg(CAST($1 AS DOUBLE)), 3)) / \
+         power(var_pop($1), 1.5e0) END",
+    ),
+    (
+        "kurtosis",
+        1,
+        "CASE WHEN var_pop($1) <> 0 AND count($1) > 3 THEN (CAST(count($1) AS DOUBLE) - 1) / \
+         ((CAST(count($1) AS DOUBLE) - 2) * (CAST(count($1) AS DOUBLE) - 3)) * ((CAST(count($1) AS \
+         DOUBLE) + 1) * (avg(power(CAST($1 AS DOUBLE), 4)) - 4.0e0 * avg(power(CAST($1 AS DOUBLE), 3)) * \
+         avg(CAST($1 AS DOUBLE)) + 6.0e0 * avg(power(CAST($1 AS DOUBLE), 2)) * power(avg(CAST($1 AS \
+         DOUBLE)), 2) - 3.0e0 * power(avg(CAST($1 AS DOUBLE)), 4)) / power(var_pop($1), 2) - 3.0e0 * \
+         (CAST(count($1) AS DOUBLE) - 1)) END",
+    ),
+    (
+        "kurtosis_pop",
+        1,
+        "CASE WHEN var_pop($1) <> 0 AND count($1) > 1 THEN (avg(power(CAST($1 AS DOUBLE), 4)) - 4.0e0 * \
+         avg(power(CAST($1 AS DOUBLE), 3)) * avg(CAST($1 AS DOUBLE)) + 6.0e0 * avg(power(CAST($1 AS \
+         DOUBLE), 2)) * power(avg(CAST($1 AS DOUBLE)), 2) - 3.0e0 * power(avg(CAST($1 AS DOUBLE)), 4)) / \
+         power(var_pop($1), 2) - 3.0e0 END",
+    ),
+    ("json_group_array", 1, "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')"),
+    ("json_agg", 1, "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')"),
+    (
+        "json_group_object",
+        2,
+        "concat('{', coalesce(string_agg(concat(to_json(CAST($1 AS VARCHAR)), ':', \
+         coalesce(to_json($2), 'null')), ','), ''), '}')",
+    ),
     ("count_if", 1, "count(*) FILTER (WHERE $1)"),
     ("countif", 1, "count(*) FILTER (WHERE $1)"),
     ("sum_if", 2, "sum($1) FILTER (WHERE $2)"),

@@ -17,7 +17,7 @@ use crate::sql::function_forms::is_aggregate;
 use crate::sql::shorthand::{plain, query_of, select_star};
 
 /// The most columns that a pivot makes.
-const MAX_COLUMNS: usize = 1_000;
+pub(crate) const MAX_PIVOT_COLUMNS: usize = 1_000;
 
 const USAGE: &str = "write PIVOT table ON column IN (values) USING aggregate(column) [GROUP BY columns]";
 
@@ -74,8 +74,8 @@ pub(super) fn plan_factor(
 
 fn without_values() -> datafusion::error::DataFusionError {
     EngineError::Unsupported {
-        what: "PIVOT on whatever values there are".into(),
-        hint: "the columns of an answer are known before it is computed: list the values, ON column IN ('a', 'b')"
+        what: "PIVOT on whatever values there are, in a view,".into(),
+        hint: "the columns of a view are those of the day when it is made: list the values, ON column IN ('a', 'b')"
             .into(),
     }
     .into()
@@ -83,8 +83,10 @@ fn without_values() -> datafusion::error::DataFusionError {
 
 impl Pivot {
     fn plan(self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
-        if self.values.len() * self.aggregates.len() > MAX_COLUMNS {
-            return Err(EngineError::Plan { message: format!("PIVOT makes at most {MAX_COLUMNS} columns") }.into());
+        if self.values.len() * self.aggregates.len() > MAX_PIVOT_COLUMNS {
+            return Err(
+                EngineError::Plan { message: format!("PIVOT makes at most {MAX_PIVOT_COLUMNS} columns") }.into()
+            );
         }
         let group_by = match &self.group_by {
             Some(exprs) => exprs.clone(),

@@ -20,8 +20,8 @@ use serde_json::Value;
 use super::reader_options::SKIP_BLANK;
 use super::text_source::open_text;
 use super::{
-    CsvDialect, ExternalTableProvider, LocatedFile, bad_line, blocking, column_names, compression_of, infer, locate,
-    open,
+    CsvDialect, ExternalTableProvider, LanceTable, LocatedFile, bad_line, blocking, column_names, compression_of,
+    infer, locate, open,
 };
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
@@ -80,6 +80,22 @@ pub(crate) async fn ad_hoc_table(
         provider(ExternalTable { location, format: FileFormat::Csv, options, partition_columns: Vec::new() }, schema),
         0,
     ))
+}
+
+/// Returns the files of a location as a table with the columns and types that an external table would have.
+/// Errors: `no_files`, `bad_data`, `sql_plan_error` for an option, those of stores.
+pub(crate) async fn file_table(
+    state: &dyn Session,
+    location: &str,
+    format: Option<FileFormat>,
+    options: &BTreeMap<String, String>,
+    declared: Option<&Schema>,
+) -> Result<Arc<dyn TableProvider>> {
+    let (table, schema) = infer(state, location, format, options, declared, &[]).await?;
+    Ok(match table.format {
+        FileFormat::Lance => Arc::new(LanceTable::at_location(&table.location, location.to_owned(), schema)),
+        _ => provider(table, schema),
+    })
 }
 
 fn provider(table: ExternalTable, schema: SchemaRef) -> Arc<dyn TableProvider> {

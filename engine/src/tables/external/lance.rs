@@ -85,11 +85,11 @@ pub(in crate::tables) struct LanceTable {
 
 impl LanceTable {
     pub(in crate::tables) fn new(resolved: &ResolvedTable, table: &ExternalTable) -> Self {
-        Self {
-            location: table.location.clone(),
-            name: resolved.info.name.to_string(),
-            schema: resolved.info.arrow_schema(),
-        }
+        Self::at_location(&table.location, resolved.info.name.to_string(), resolved.info.arrow_schema())
+    }
+
+    pub(in crate::tables) fn at_location(location: &str, name: String, schema: SchemaRef) -> Self {
+        Self { location: location.to_owned(), name, schema }
     }
 
     fn changed(&self, column: &str) -> EngineError {

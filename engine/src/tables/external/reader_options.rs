@@ -185,7 +185,7 @@ fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
 }
 
 /// Returns the type that a name of SQL stands for.
-fn type_of_text(text: &str) -> Result<DataType> {
+pub(crate) fn type_of_text(text: &str) -> Result<DataType> {
     let unknown = || {
         let names = [
             "BOOLEAN",

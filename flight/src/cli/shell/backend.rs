@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use super::statements::ShellLanguage;
 use crate::cli::ask::{self, UserQuestion};
 use crate::cli::client::{Client, StreamedRows};
-use crate::cli::embedded::EmbeddedEngine;
+use crate::cli::embedded::{EmbeddedEngine, OwnSession};
 use crate::cli::error::CliError;
 use crate::cli::events::{Answered, EventDisplay};
 use crate::cli::import::table_name;
@@ -28,6 +28,8 @@ pub(super) enum ShellBackend {
 /// A data folder in this process.
 pub(super) struct EmbeddedShell {
     embedded: EmbeddedEngine,
+    /// What its statements keep: temporary tables, settings, prepared statements.
+    own: OwnSession,
     /// Made for the first question: its model may not be there.
     agent: OnceCell<Agent>,
     /// The folder of a shell on files, which goes when the shell does.
@@ -70,7 +72,8 @@ impl ShellBackend {
         let bars = Arc::new(Bars::new(false));
         let embedded = EmbeddedEngine::open(config, &bars).await?;
         bars.clear();
-        Ok(Self::Here(Box::new(EmbeddedShell { embedded, agent: OnceCell::new(), _temporary: temporary })))
+        let own = embedded.own_session();
+        Ok(Self::Here(Box::new(EmbeddedShell { embedded, own, agent: OnceCell::new(), _temporary: temporary })))
     }
 
     /// Runs one statement.
@@ -81,10 +84,10 @@ impl ShellBackend {
         database: Option<&str>,
     ) -> Result<StreamedRows, CliError> {
         match (self, language) {
-            (ShellBackend::Server(client), ShellLanguage::Sql) => client.sql(text, database).await,
+            (ShellBackend::Server(client), ShellLanguage::Sql) => client.sql_in_session(text, database).await,
             (ShellBackend::Server(client), ShellLanguage::Kql) => client.kql(text.to_owned(), database).await,
             (ShellBackend::Here(here), ShellLanguage::Sql) => {
-                let session = here.embedded.session(database).await?;
+                let session = here.embedded.lasting_session(&here.own).await?.in_database(database).await?;
                 Ok(StreamedRows::from(session.sql(text).await?))
             }
             (ShellBackend::Here(here), ShellLanguage::Kql) => {
@@ -108,7 +111,8 @@ impl ShellBackend {
     /// Ends what runs, and closes the folder.
     pub(super) async fn close(self) -> Result<(), CliError> {
         let ShellBackend::Here(here) = self else { return Ok(()) };
-        let EmbeddedShell { embedded, agent, _temporary } = *here;
+        let EmbeddedShell { embedded, own, agent, _temporary } = *here;
+        drop(own);
         if let Some(agent) = agent.into_inner() {
             // Stores a run that was stopped before the folder is closed.
             agent.shutdown().await;

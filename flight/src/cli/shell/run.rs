@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::backend::ShellBackend;
 use super::commands::{ShellCommand, help_text, parse_command};
 use super::schema;
-use super::statements::{NextInput, ShellInput, ShellLanguage, next_input};
+use super::statements::{NextInput, ShellInput, ShellLanguage, chooses_database, next_input};
 use crate::cli::ask::UserQuestion;
 use crate::cli::chart::{Chart, draw_text};
 use crate::cli::client::StreamedRows;
@@ -133,10 +133,17 @@ async fn statement(
     let began = Instant::now();
     let is_box = matches!(state.printer.format, OutputFormat::Table | OutputFormat::Box);
     let waiting = Waiting::new("running", state.is_interactive && (is_box || state.output.is_some()));
-    let rows = backend.run(language, text, state.database.as_deref()).await?;
+    let chooses = language == ShellLanguage::Sql && chooses_database(text);
+    // The database of the prompt goes with each statement, so that it outlives a connection; one that chooses it is to.
+    let database = state.database.clone().filter(|_| !chooses);
+    let rows = backend.run(language, text, database.as_deref()).await?;
     let last = LastRows { schema: Arc::clone(&rows.schema), batches: Arc::default() };
     state.last = Some(last.clone());
     print(state, last.keeping(waiting.counting(rows))).await?;
+    if chooses {
+        let found = schema::texts(backend, "SHOW schema", None).await?;
+        state.database = found.into_iter().flatten().next();
+    }
     if state.has_timer {
         output::print_line(&format!("Time: {:.3} s", began.elapsed().as_secs_f64()))?;
     }

@@ -95,7 +95,11 @@ pub(super) async fn names(backend: &ShellBackend, database: Option<&str>) -> Res
 }
 
 /// Runs a statement and returns its rows as texts.
-async fn texts(backend: &ShellBackend, sql: &str, database: Option<&str>) -> Result<Vec<Vec<String>>, CliError> {
+pub(super) async fn texts(
+    backend: &ShellBackend,
+    sql: &str,
+    database: Option<&str>,
+) -> Result<Vec<Vec<String>>, CliError> {
     let rows = backend.run(ShellLanguage::Sql, sql, database).await?;
     let batches: Vec<RecordBatch> = rows.batches.try_collect().await?;
     let mut found = Vec::new();

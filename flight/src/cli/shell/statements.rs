@@ -71,6 +71,19 @@ pub(super) fn next_input(text: &str, language: ShellLanguage) -> NextInput<'_> {
     NextInput::Unfinished(statement(text))
 }
 
+/// Whether a statement chooses where bare names resolve: USE, and SET or RESET of the setting.
+pub(super) fn chooses_database(sql: &str) -> bool {
+    let words = sql.split(|char: char| char.is_whitespace() || char == '=').filter(|word| !word.is_empty());
+    let mut words = words.map(str::to_lowercase).filter(|word| word != "session");
+    match (words.next().as_deref(), words.next().as_deref()) {
+        (Some("use"), _) => true,
+        (Some("set" | "reset"), Some(name)) => {
+            matches!(name.trim_end_matches(';'), "schema" | "search_path" | "database" | "current_schema" | "all")
+        }
+        _ => false,
+    }
+}
+
 /// Whether the input that begins here ends with its line.
 fn is_line_input(text: &str) -> bool {
     let mut chars = text.chars();

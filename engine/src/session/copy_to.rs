@@ -1,0 +1,307 @@
+//! `COPY query TO 'file'`: rows of a query in a file on this machine, for administrators. The file is written beside its
+//! place and moved there when it is whole, so a reader never sees a part of it.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::csv::WriterBuilder;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::writer::FileWriter;
+use arrow::json::{ArrayWriter, LineDelimitedWriter, WriterBuilder as JsonBuilder};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
+use datafusion::sql::sqlparser::ast::{self, Value};
+use futures::StreamExt;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use querent_catalog::Role;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::Session;
+use crate::error::{EngineError, Result};
+use crate::limits::Interrupt;
+use crate::policy::{Mode, allowed_location};
+use crate::sql::parameters::ParameterValues;
+use crate::sql::parse::ParsedStatement;
+use crate::sql::query_from_table;
+use crate::sql::write_statement::{CopyFormat, CopyTarget, WriteStatement};
+
+/// Batches waiting for the writing thread.
+const QUEUE: usize = 4;
+
+impl Session {
+    /// Plans `COPY table TO 'file'` and `COPY (query) TO 'file'`.
+    pub(super) async fn plan_copy(
+        &self,
+        copy: &CopyToStatement,
+        parsed: &ParsedStatement,
+        parameters: &ParameterValues,
+    ) -> Result<LogicalPlan> {
+        self.may_write_files(&copy.target)?;
+        if !copy.partitioned_by.is_empty() {
+            return Err(EngineError::Unsupported {
+                what: "PARTITIONED BY in COPY".into(),
+                hint: "write one COPY with a WHERE for each file".into(),
+            });
+        }
+        let location = allowed_location(&copy.target, self.principal(), self.engine()).await?;
+        if location.contains("://") {
+            return Err(EngineError::Unsupported {
+                what: "COPY to a URL".into(),
+                hint: "write a local file and copy it there".into(),
+            });
+        }
+        let target = copy_target(PathBuf::from(location), copy)?;
+        let query = match &copy.source {
+            CopyToSource::Relation(name) => query_from_table(name.clone()),
+            CopyToSource::Query(query) => query.as_ref().clone(),
+        };
+        let inner = ParsedStatement {
+            statement: Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
+            ..parsed.clone()
+        };
+        let input = Box::pin(self.plan_parsed(inner, parameters.clone())).await?;
+        if WriteStatement::from_plan(&input).is_some() {
+            return Err(EngineError::Plan { message: "COPY writes the rows of a query".into() });
+        }
+        Ok(WriteStatement::CopyTo { target, input: Arc::new(input) }.into_plan())
+    }
+
+    /// Errors: `not_allowed`, for everybody but an administrator who speaks for itself.
+    fn may_write_files(&self, file: &str) -> Result<()> {
+        let why = match (self.mode(), self.principal().role()) {
+            _ if !self.reads_files => " for what runs on behalf of a caller",
+            (Mode::ReadOnly, _) => " in read-only mode",
+            (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
+            (Mode::ReadWrite, Role::Admin) => return Ok(()),
+        };
+        Err(EngineError::NotAllowed { what: format!("writing the file `{file}`"), why: why.to_owned() })
+    }
+
+    /// Writes the rows of a query into the file. Returns how many there are.
+    pub(super) async fn copy_to(&self, target: CopyTarget, input: &LogicalPlan, interrupt: &Interrupt) -> Result<u64> {
+        let shown = target.path.display().to_string();
+        self.may_write_files(&shown)?;
+        let mut rows = self.execute_query(input, interrupt).await?;
+        let schema = rows.schema();
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let writing = tokio::task::spawn_blocking(move || write_file(&target, &schema, receiver));
+        let mut failure = None;
+        while let Some(batch) = rows.next().await {
+            match batch {
+                Ok(batch) => {
+                    // A writer that has failed takes no more; its own error is the one to report.
+                    if sender.send(Some(batch)).await.is_err() {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    failure = Some(EngineError::from(error));
+                    break;
+                }
+            }
+        }
+        if failure.is_none() {
+            let _ = sender.send(None).await;
+        }
+        drop(sender);
+        let written = writing.await.map_err(|error| EngineError::Internal(format!("writing thread: {error}")))?;
+        failure.map_or(written, Err)
+    }
+}
+
+/// Reads the format and the options of a COPY. Errors: `unsupported`.
+fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
+    let mut options: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in &copy.options {
+        let text = match value {
+            Value::SingleQuotedString(text) | Value::Number(text, _) => text.clone(),
+            other => other.to_string(),
+        };
+        options.insert(name.trim_start_matches("format.").to_lowercase(), text);
+    }
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let named = options.remove("format").or_else(|| copy.stored_as.clone()).unwrap_or(ending);
+    let format = match named.to_lowercase().as_str() {
+        "csv" | "tsv" | "txt" => CopyFormat::Csv,
+        "json" | "ndjson" | "jsonl" => CopyFormat::Json,
+        "parquet" | "pq" => CopyFormat::Parquet,
+        "arrow" | "ipc" | "feather" => CopyFormat::Arrow,
+        other => {
+            return Err(EngineError::Unsupported {
+                what: format!("writing files in the format `{other}`"),
+                hint: "there are csv, tsv, json, parquet and arrow: COPY ... TO 'file' (FORMAT csv)".into(),
+            });
+        }
+    };
+    let mut target = CopyTarget {
+        path,
+        format,
+        delimiter: if named.eq_ignore_ascii_case("tsv") { b'\t' } else { b',' },
+        has_header: true,
+        null: String::new(),
+        is_array: false,
+        compression: "snappy".to_owned(),
+    };
+    for (name, value) in options {
+        let refused = |expected: &str| EngineError::Plan {
+            message: format!("option `{name}` of COPY is `{value}` but takes {expected}"),
+        };
+        let truth = || match value.to_lowercase().as_str() {
+            "true" | "1" | "on" | "yes" => Ok(true),
+            "false" | "0" | "off" | "no" => Ok(false),
+            _ => Err(refused("true or false")),
+        };
+        match (name.as_str(), format) {
+            ("delimiter" | "delim" | "sep", CopyFormat::Csv) => {
+                target.delimiter = match value.as_bytes() {
+                    [one] if one.is_ascii() => *one,
+                    b"\\t" => b'\t',
+                    _ => return Err(refused("one ASCII character")),
+                };
+            }
+            ("header" | "has_header", CopyFormat::Csv) => target.has_header = truth()?,
+            ("null" | "nullstr" | "null_value", CopyFormat::Csv) => target.null = value,
+            ("array", CopyFormat::Json) => target.is_array = truth()?,
+            ("compression" | "codec", CopyFormat::Parquet) => {
+                compression(&value).ok_or_else(|| refused("snappy, zstd, lz4 or none"))?;
+                target.compression = value;
+            }
+            _ => {
+                return Err(EngineError::Unsupported {
+                    what: format!("the option `{name}` of COPY"),
+                    hint:
+                        "there are FORMAT; DELIMITER, HEADER and NULL for csv; ARRAY for json; COMPRESSION for parquet"
+                            .into(),
+                });
+            }
+        }
+    }
+    Ok(target)
+}
+
+fn compression(name: &str) -> Option<Compression> {
+    Some(match name.to_lowercase().as_str() {
+        "snappy" => Compression::SNAPPY,
+        "zstd" => Compression::ZSTD(ZstdLevel::default()),
+        "lz4" | "lz4_raw" => Compression::LZ4_RAW,
+        "none" | "uncompressed" => Compression::UNCOMPRESSED,
+        _ => return None,
+    })
+}
+
+/// Writes batches until the one that is none, which ends the file. Blocks.
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
+fn write_file(target: &CopyTarget, schema: &SchemaRef, batches: mpsc::Receiver<Option<RecordBatch>>) -> Result<u64> {
+    let name = target.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let temporary = target.path.with_file_name(format!(".{name}.{}", Uuid::new_v4().simple()));
+    let written = write_rows(target, &temporary, schema, batches).and_then(|rows| match rows {
+        Some(rows) => {
+            std::fs::rename(&temporary, &target.path).map(|()| rows).map_err(|error| unwritable(target, &error))
+        }
+        None => Err(EngineError::Internal("the rows of a COPY broke off".into())),
+    });
+    if written.is_err() {
+        // There may be none.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Returns the number of rows; `None` where they broke off.
+fn write_rows(
+    target: &CopyTarget,
+    path: &Path,
+    schema: &SchemaRef,
+    mut batches: mpsc::Receiver<Option<RecordBatch>>,
+) -> Result<Option<u64>> {
+    #[expect(clippy::disallowed_methods, reason = "on a blocking thread, where the statement names it")]
+    let file = std::fs::File::create(path).map_err(|error| unwritable(target, &error))?;
+    let mut writer = RowsWriter::new(target, schema, BufWriter::new(file))?;
+    let mut rows = 0;
+    while let Some(next) = batches.blocking_recv() {
+        match next {
+            Some(batch) => {
+                rows += batch.num_rows() as u64;
+                writer.write(&batch)?;
+            }
+            None => {
+                let file = writer.finish()?;
+                let file = file.into_inner().map_err(|error| unwritable(target, error.error()))?;
+                file.sync_all().map_err(|error| unwritable(target, &error))?;
+                return Ok(Some(rows));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A writer of one of the formats.
+enum RowsWriter<W: Write + Send> {
+    Csv(Box<arrow::csv::Writer<W>>),
+    Lines(LineDelimitedWriter<W>),
+    Array(ArrayWriter<W>),
+    Parquet(Box<ArrowWriter<W>>),
+    Arrow(Box<FileWriter<W>>),
+}
+
+impl<W: Write + Send> RowsWriter<W> {
+    fn new(target: &CopyTarget, schema: &SchemaRef, file: W) -> Result<Self> {
+        let json = || JsonBuilder::new().with_explicit_nulls(true);
+        Ok(match target.format {
+            CopyFormat::Csv => {
+                let builder = WriterBuilder::new().with_header(target.has_header).with_delimiter(target.delimiter);
+                let mut writer = builder.with_null(target.null.clone()).build(file);
+                // The header is there also where no row is.
+                writer.write(&RecordBatch::new_empty(Arc::clone(schema)))?;
+                RowsWriter::Csv(Box::new(writer))
+            }
+            CopyFormat::Json if target.is_array => RowsWriter::Array(json().build(file)),
+            CopyFormat::Json => RowsWriter::Lines(json().build(file)),
+            CopyFormat::Parquet => {
+                let compression = compression(&target.compression).unwrap_or(Compression::SNAPPY);
+                let properties = WriterProperties::builder().set_compression(compression).build();
+                let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(properties));
+                RowsWriter::Parquet(Box::new(writer.map_err(DataFusionError::from)?))
+            }
+            CopyFormat::Arrow => RowsWriter::Arrow(Box::new(FileWriter::try_new(file, schema)?)),
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self {
+            RowsWriter::Csv(writer) => writer.write(batch)?,
+            RowsWriter::Lines(writer) => writer.write(batch)?,
+            RowsWriter::Array(writer) => writer.write(batch)?,
+            RowsWriter::Parquet(writer) => writer.write(batch).map_err(DataFusionError::from)?,
+            RowsWriter::Arrow(writer) => writer.write(batch)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<W> {
+        Ok(match self {
+            RowsWriter::Csv(writer) => writer.into_inner(),
+            RowsWriter::Lines(mut writer) => {
+                writer.finish()?;
+                writer.into_inner()
+            }
+            RowsWriter::Array(mut writer) => {
+                writer.finish()?;
+                writer.into_inner()
+            }
+            RowsWriter::Parquet(writer) => writer.into_inner().map_err(DataFusionError::from)?,
+            RowsWriter::Arrow(writer) => writer.into_inner()?,
+        })
+    }
+}
+
+fn unwritable(target: &CopyTarget, error: &std::io::Error) -> EngineError {
+    EngineError::LocationNotAllowed { location: target.path.display().to_string(), reason: error.to_string() }
+}

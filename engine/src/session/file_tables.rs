@@ -1,0 +1,78 @@
+//! Files in the place of tables. Reading one needs the right to make an external table of it: role write below the folders
+//! that the settings name, administrators on any local path, and at URLs what the settings name. What runs for somebody
+//! else, such as the agent, reads none, whatever its caller may.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::SessionState;
+use querent_catalog::Role;
+
+use super::Session;
+use crate::error::{EngineError, Result};
+use crate::policy::{Mode, allowed_location};
+use crate::sql::FileSources;
+use crate::sql::catalog_table::CatalogTable;
+use crate::sql::file_requests::{FileRequest, OpenedFiles, file_requests, replace_files};
+use crate::sql::parse::ParsedStatement;
+use crate::tables::external::{file_table, type_of_text};
+
+impl Session {
+    /// Opens the files that a statement reads by their names, and puts names of ours in their places.
+    /// Errors: `not_allowed`, `location_not_allowed`, `no_files`, `bad_data`.
+    pub(super) async fn take_files(&self, state: &SessionState, parsed: &mut ParsedStatement) -> Result<FileSources> {
+        let mut sources = FileSources::new();
+        let nesting = parsed.nesting;
+        let requests = nesting.with_room(|| file_requests(&parsed.statement))?;
+        if requests.is_empty() {
+            return Ok(sources);
+        }
+        let mut opened = Vec::with_capacity(requests.len());
+        for request in &requests {
+            self.may_read_files(request)?;
+            opened.push(self.open_files(state, request, &mut sources).await?);
+        }
+        nesting.with_room(|| replace_files(&mut parsed.statement, opened));
+        Ok(sources)
+    }
+
+    fn may_read_files(&self, request: &FileRequest) -> Result<()> {
+        let why = match (self.mode, self.principal.role()) {
+            _ if !self.reads_files => " for what runs on behalf of a caller",
+            (Mode::ReadOnly, _) => " in read-only mode",
+            (Mode::ReadWrite, Role::Read) => " for role read (it needs role write)",
+            (Mode::ReadWrite, Role::Write | Role::Admin) => return Ok(()),
+        };
+        let file = request.locations.first().map(String::as_str).unwrap_or_default();
+        Err(EngineError::NotAllowed { what: format!("reading the file `{file}`"), why: why.to_owned() })
+    }
+
+    async fn open_files(
+        &self,
+        state: &SessionState,
+        request: &FileRequest,
+        sources: &mut FileSources,
+    ) -> Result<OpenedFiles> {
+        let declared = declared_schema(&request.columns)?;
+        let mut opened = OpenedFiles { sources: Vec::new(), columns: Vec::new() };
+        for location in &request.locations {
+            let allowed = allowed_location(location, &self.principal, &self.engine).await?;
+            let table = file_table(state, &allowed, request.format, &request.options, declared.as_ref()).await?;
+            if opened.columns.is_empty() {
+                opened.columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();
+            }
+            let name = format!("file {}: {location}", sources.len() + 1);
+            let source = provider_as_source(Arc::new(CatalogTable::at_allowed_location(table)));
+            sources.insert(name.clone(), source);
+            opened.sources.push(name);
+        }
+        Ok(opened)
+    }
+}
+
+fn declared_schema(columns: &[(String, String)]) -> Result<Option<Schema>> {
+    let fields = columns.iter().map(|(name, data_type)| Ok(Field::new(name, type_of_text(data_type)?, true)));
+    let fields = fields.collect::<Result<Vec<_>>>()?;
+    Ok((!fields.is_empty()).then(|| Schema::new(fields)))
+}

@@ -1,0 +1,231 @@
+//! PIVOT on whatever values there are. The columns of a statement are known before it runs, so the values are found first,
+//! by a query of their own: here it is written, and what it found is put into the statement.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    self, Cte, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, Ident, PivotValueSource, Query, SelectItem, SetExpr,
+    TableFactor, Visit, VisitMut, Visitor, VisitorMut, With,
+};
+
+use super::marks;
+use super::parse::{ParsedStatement, parse_statement};
+use super::relations::{MAX_PIVOT_COLUMNS, derived, subquery};
+use super::shorthand::{plain, query_of_items};
+use crate::error::Result;
+use crate::identifiers::same_name;
+
+/// A value of a pivot's column, and the text that names what it becomes.
+pub(crate) type PivotValue = (Expr, String);
+
+/// The source and the column of a pivot whose values are not given, and what is visible to it.
+struct OpenPivot {
+    source: TableFactor,
+    on: Expr,
+    /// Where the values are a query's.
+    values: Option<Query>,
+    with: Vec<Cte>,
+    is_recursive: bool,
+}
+
+/// Returns the query for the values of the first pivot that has none: two columns, the values and their texts, one row
+/// more than a pivot may have. `None`: all have theirs.
+pub(crate) fn pivot_query(statement: &Statement) -> Result<Option<ParsedStatement>> {
+    let inner = match statement {
+        Statement::Statement(inner) => inner,
+        Statement::Explain(explain) => return pivot_query(&explain.statement),
+        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(None),
+    };
+    // A view would keep the values of today.
+    if matches!(**inner, ast::Statement::CreateView(_)) {
+        return Ok(None);
+    }
+    let mut finder = PivotFinder { levels: Vec::new() };
+    match inner.visit(&mut finder) {
+        ControlFlow::Break(open) => values_query(*open).map(Some),
+        ControlFlow::Continue(()) => Ok(None),
+    }
+}
+
+/// Gives the first pivot that has no values these.
+pub(crate) fn give_pivot_values(statement: &mut Statement, values: Vec<PivotValue>) {
+    struct Giver(Vec<PivotValue>);
+    impl VisitorMut for Giver {
+        type Break = ();
+        fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+            if parts_of(factor).is_none() {
+                return ControlFlow::Continue(());
+            }
+            let named = std::mem::take(&mut self.0).into_iter();
+            match factor {
+                TableFactor::Pivot { value_source, .. } => {
+                    let named = named.map(|(expr, name)| ExprWithAlias { expr, alias: Some(quoted(name)) });
+                    *value_source = PivotValueSource::List(named.collect());
+                }
+                TableFactor::Table { args: Some(args), .. } => {
+                    let items = named.map(|(expr, name)| SelectItem::ExprWithAlias { expr, alias: quoted(name) });
+                    let values = Expr::Subquery(Box::new(query_of_items(items.collect())));
+                    args.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(values)));
+                }
+                _ => {}
+            }
+            ControlFlow::Break(())
+        }
+    }
+    match statement {
+        Statement::Statement(inner) => {
+            let _: ControlFlow<()> = VisitMut::visit(inner.as_mut(), &mut Giver(values));
+        }
+        Statement::Explain(explain) => give_pivot_values(&mut explain.statement, values),
+        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+    }
+}
+
+/// A query on the way down to a pivot, and the queries of WITH that are visible in it.
+struct QueryLevel {
+    inherited: Vec<Cte>,
+    own: Vec<Cte>,
+    /// Where those of its own are in the tree.
+    places: Vec<*const Query>,
+    is_recursive: bool,
+}
+
+struct PivotFinder {
+    levels: Vec<QueryLevel>,
+}
+
+impl Visitor for PivotFinder {
+    type Break = Box<OpenPivot>;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Box<OpenPivot>> {
+        let (inherited, above) = match self.levels.last() {
+            None => (Vec::new(), false),
+            Some(level) => {
+                // One query of a WITH sees those before it.
+                let seen = level.places.iter().position(|place| std::ptr::eq(*place, query));
+                let own = level.own.iter().take(seen.unwrap_or(level.own.len()));
+                (level.inherited.iter().chain(own).cloned().collect(), level.is_recursive)
+            }
+        };
+        let (own, places, is_recursive) = match &query.with {
+            None => (Vec::new(), Vec::new(), false),
+            Some(With { with_token: _, recursive, cte_tables }) => {
+                let places = cte_tables.iter().map(|cte| std::ptr::from_ref(cte.query.as_ref())).collect();
+                (cte_tables.clone(), places, *recursive)
+            }
+        };
+        self.levels.push(QueryLevel { inherited, own, places, is_recursive: is_recursive || above });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Box<OpenPivot>> {
+        self.levels.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Box<OpenPivot>> {
+        let Some((source, on, values)) = parts_of(factor) else { return ControlFlow::Continue(()) };
+        let level = self.levels.last();
+        let visible = level.map(|level| level.inherited.iter().chain(&level.own).cloned().collect::<Vec<_>>());
+        // Of two of one name, the inner one is meant.
+        let mut with: Vec<Cte> = Vec::new();
+        for cte in visible.unwrap_or_default() {
+            with.retain(|outer| !same_name(&outer.alias.name.value, &cte.alias.name.value));
+            with.push(cte);
+        }
+        let is_recursive = level.is_some_and(|level| level.is_recursive);
+        ControlFlow::Break(Box::new(OpenPivot { source, on, values, with, is_recursive }))
+    }
+}
+
+/// Returns the source, the column and the values' query of a pivot that has no values.
+fn parts_of(factor: &TableFactor) -> Option<(TableFactor, Expr, Option<Query>)> {
+    match factor {
+        TableFactor::Table { name, args: Some(args), .. } if name.to_string() == marks::PIVOT => {
+            let exprs: Option<Vec<&Expr>> = args
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+                    _ => None,
+                })
+                .collect();
+            match exprs?.as_slice() {
+                [source, _, on] => Some((derived(subquery(source)?.clone(), None), (*on).clone(), None)),
+                _ => None,
+            }
+        }
+        TableFactor::Pivot { table, value_column, value_source, .. } => {
+            let [on] = value_column.as_slice() else { return None };
+            match value_source {
+                PivotValueSource::List(_) => None,
+                PivotValueSource::Any(_) => Some((table.as_ref().clone(), on.clone(), None)),
+                PivotValueSource::Subquery(query) => {
+                    Some((table.as_ref().clone(), on.clone(), Some(query.as_ref().clone())))
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+fn values_query(open: OpenPivot) -> Result<ParsedStatement> {
+    let limit = MAX_PIVOT_COLUMNS + 1;
+    let inner = "SELECT 1 AS pivot_value FROM source";
+    let text = format!(
+        "SELECT pivot_value, CAST(pivot_value AS VARCHAR) AS pivot_name FROM (SELECT DISTINCT pivot_value FROM \
+         ({inner}) AS found WHERE pivot_value IS NOT NULL) AS listed ORDER BY pivot_value LIMIT {limit}"
+    );
+    let mut parsed = parse_statement(&text)?;
+    parsed.nesting = super::parse::Nesting::Deep;
+    let OpenPivot { source, on, values, with, is_recursive } = open;
+    let source = match values {
+        // Its one column is the values.
+        Some(query) => SourceOfValues::Query(query),
+        None => SourceOfValues::Column(source, on),
+    };
+    if let Statement::Statement(statement) = &mut parsed.statement
+        && let ast::Statement::Query(query) = statement.as_mut()
+    {
+        if !with.is_empty() {
+            let with_token = AttachedToken::empty();
+            query.with = Some(With { with_token, recursive: is_recursive, cte_tables: with });
+        }
+        innermost(&mut query.body, source);
+    }
+    Ok(parsed)
+}
+
+enum SourceOfValues {
+    Query(Query),
+    Column(TableFactor, Expr),
+}
+
+/// Puts the source into the innermost query.
+fn innermost(body: &mut SetExpr, source: SourceOfValues) {
+    let SetExpr::Select(select) = body else { return };
+    let Some(table) = select.from.first_mut() else { return };
+    if let TableFactor::Derived { subquery, .. } = &mut table.relation {
+        match (subquery.body.as_ref(), source) {
+            (SetExpr::Select(inner), SourceOfValues::Query(query))
+                if matches!(inner.from.first().map(|table| &table.relation), Some(TableFactor::Table { .. })) =>
+            {
+                let columns = vec![ast::TableAliasColumnDef { name: Ident::new("pivot_value"), data_type: None }];
+                let alias = ast::TableAlias { explicit: true, name: Ident::new("found"), columns, at: None };
+                table.relation = derived(query, Some(alias));
+            }
+            (_, source) => innermost(&mut subquery.body, source),
+        }
+        return;
+    }
+    if let SourceOfValues::Column(source, on) = source {
+        select.projection = vec![SelectItem::ExprWithAlias { expr: on, alias: Ident::new("pivot_value") }];
+        select.from = vec![plain(source)];
+    }
+}
+
+fn quoted(name: String) -> Ident {
+    Ident::with_quote('"', name)
+}

@@ -1,0 +1,101 @@
+//! `COPY` as PostgreSQL and DuckDB write it: options behind the file in parentheses, and `COPY t FROM 'file'`, which is an
+//! INSERT of what the file holds.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::brackets::{Item, call, joined, parenthesized, token, word};
+use crate::error::{EngineError, Result};
+
+/// Rewrites a statement that begins with COPY; others stay. Errors: `sql_plan_error`, `unsupported`.
+pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
+    let Some(first) = items.first().filter(|first| first.is("copy")) else { return Ok(items) };
+    let span = first.span();
+    let Some(at) = items.iter().position(|item| item.is_any(&["to", "from"])) else { return Ok(items) };
+    let (source, target) = (&items[1..at], items.get(at + 1));
+    let text = match target {
+        Some(Item::Token(TokenWithSpan { token: Token::SingleQuotedString(text), .. })) => text.clone(),
+        _ => {
+            return Err(EngineError::Unsupported {
+                what: "COPY with standard input or output".into(),
+                hint: "name a file: COPY t TO 'file.csv'; rows are asked for in a format with --output, and files are \
+                       sent with `querent import`"
+                    .into(),
+            });
+        }
+    };
+    let rest = items.get(at + 2..).unwrap_or_default();
+    let end = rest.iter().position(|item| item.is_token(&Token::SemiColon)).unwrap_or(rest.len());
+    let (rest, after) = rest.split_at(end);
+    let rest = if rest.first().is_some_and(|item| item.is("with")) { &rest[1..] } else { rest };
+    let options = match rest {
+        [] => Vec::new(),
+        [one] if let Some(group) = one.parentheses() => options(&group.items)?,
+        _ => return Ok(items),
+    };
+    if items[at].is("to") {
+        let mut written = items[..at + 2].to_vec();
+        if !options.is_empty() {
+            let mut inside = Vec::new();
+            for (name, value) in options {
+                if !inside.is_empty() {
+                    inside.push(token(Token::Comma, span));
+                }
+                inside.push(token(Token::SingleQuotedString(name), span));
+                inside.push(token(Token::SingleQuotedString(value), span));
+            }
+            written.extend([word("OPTIONS", span), parenthesized(inside, span)]);
+        }
+        return Ok(joined([written, after.to_vec()]));
+    }
+    let format = options.iter().find(|(name, _)| name == "format").map(|(_, value)| value.to_lowercase());
+    let ending = text.trim_end_matches(".gz").trim_end_matches(".zst").rsplit('.').next().unwrap_or_default();
+    let reader = match format.as_deref().unwrap_or(&ending.to_lowercase()) {
+        "parquet" => "read_parquet",
+        "json" | "ndjson" | "jsonl" => "read_json",
+        "arrow" | "ipc" | "feather" => "read_arrow",
+        _ => "read_csv",
+    };
+    let mut arguments = vec![vec![token(Token::SingleQuotedString(text), span)]];
+    for (name, value) in options.into_iter().filter(|(name, _)| name != "format") {
+        arguments.push(vec![
+            word(&name, span),
+            token(Token::Assignment, span),
+            token(Token::SingleQuotedString(value), span),
+        ]);
+    }
+    let insert = vec![word("INSERT", span), word("INTO", span)];
+    let select = vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)];
+    Ok(joined([insert, source.to_vec(), select, call(reader, arguments, span), after.to_vec()]))
+}
+
+/// Reads `FORMAT csv, HEADER, DELIMITER ';'`.
+fn options(items: &[Item]) -> Result<Vec<(String, String)>> {
+    let wrong =
+        || EngineError::Plan { message: "the options of COPY are written (FORMAT csv, DELIMITER ';', HEADER)".into() };
+    let mut found = Vec::new();
+    for entry in items.split(|item| item.is_token(&Token::Comma)) {
+        let Some((name, value)) = entry.split_first() else { return Err(wrong()) };
+        let name = match name {
+            Item::Token(TokenWithSpan { token: Token::Word(word), .. }) => word.value.to_lowercase(),
+            Item::Token(TokenWithSpan { token: Token::SingleQuotedString(text), .. }) => text.to_lowercase(),
+            _ => return Err(wrong()),
+        };
+        let value = match value {
+            [equals, rest @ ..] if equals.is_token(&Token::Eq) => rest,
+            other => other,
+        };
+        let value = match value {
+            [] => "true".to_owned(),
+            [Item::Token(TokenWithSpan { token, .. })] => match token {
+                Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) | Token::Number(text, _) => {
+                    text.clone()
+                }
+                Token::Word(word) => word.value.clone(),
+                _ => return Err(wrong()),
+            },
+            _ => return Err(wrong()),
+        };
+        found.push((name, value));
+    }
+    Ok(found)
+}
