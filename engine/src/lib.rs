@@ -32,6 +32,7 @@
 mod engine;
 mod error;
 mod functions;
+mod governor;
 mod identifiers;
 mod import;
 mod knowledge;

@@ -34,6 +34,7 @@ mod syntax;
 pub(crate) mod time_comparisons;
 mod tokens;
 mod unique_keys;
+mod with_weight;
 pub(crate) mod write_statement;
 
 pub use qualify::qualify_tables;

@@ -9,6 +9,7 @@
 )]
 
 mod adk;
+mod adversarial;
 mod agent;
 mod approvals;
 mod ask;
@@ -54,3 +55,4 @@ mod tables;
 mod tidy;
 mod trees;
 mod typed_objects;
+mod view_rights;

@@ -73,7 +73,7 @@ impl Rights<'_> {
 
     fn change(&self, change: &WriteStatement) -> Result<()> {
         let Some(database) = change.database() else {
-            // Tables of the session: no role is needed to keep rows that one may read anyway.
+            // Tables of the session, and the caller's own queries: no role is needed to keep rows that one may read anyway.
             return require_session_write(change.label(), self.mode);
         };
         require_write(change.label(), self.who, self.mode)?;
@@ -100,6 +100,7 @@ impl Rights<'_> {
             | WriteStatement::CreateTemporary { .. }
             | WriteStatement::InsertTemporary { .. }
             | WriteStatement::DropTemporary { .. }
+            | WriteStatement::Kill { .. }
             | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())
             }

@@ -8,7 +8,7 @@ use querent_kql::KqlParameters;
 
 use super::Session;
 use crate::error::Result;
-use crate::limits::{Interrupt, QueryClock};
+use crate::limits::{Interrupt, QueryClock, check_plan_size};
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
 use crate::sql::parameters::{ParameterValues, parameter_schema};
@@ -102,6 +102,7 @@ impl Session {
         let planner = self.planner(&state, types);
         let plan = planner.plan(crate::sql::parse::parse_statement(text)?).await?;
         let parameters = parameter_schema(&plan)?;
+        check_plan_size(&plan)?;
         let plan = planner.analyse(plan)?;
         check_open(&plan, &self.principal, self.mode)?;
         Ok(StatementDescription {
@@ -117,8 +118,11 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let work = work.boxed();
         let clock = QueryClock::start(self.limits.wall_clock);
-        clock.limit_time(self.engine.runtime().threads.run(work)).boxed().await
+        let interrupt = Interrupt::new(clock.clone());
+        let _abandoned = interrupt.abandon_on_drop();
+        let (lane, usage) = self.lane_of(self.label("(planning)"), &interrupt)?;
+        let work = usage.scope(work).boxed();
+        clock.limit_time(lane.run(work)).boxed().await
     }
 }

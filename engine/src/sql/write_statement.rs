@@ -54,6 +54,8 @@ pub(crate) enum WriteStatement {
     DropTemporary { name: String },
     /// `COMMENT ON`.
     Comment { target: CommentTarget, comment: Option<String>, if_missing_ok: bool },
+    /// `KILL`, of a running query.
+    Kill { id: u64 },
 }
 
 /// What `CREATE EXTERNAL TABLE` asks for.
@@ -125,10 +127,12 @@ impl WriteStatement {
             WriteStatement::InsertTemporary { .. } => "INSERT",
             WriteStatement::DropTemporary { .. } => "DROP TABLE",
             WriteStatement::Comment { .. } => "COMMENT ON",
+            WriteStatement::Kill { .. } => "KILL",
         }
     }
 
-    /// Returns the database that the statement writes to; `None` for one that only changes tables of the session.
+    /// Returns the database that the statement writes to; `None` for one that only changes tables of the session, or
+    /// ends one of the caller's queries.
     pub(crate) fn database(&self) -> Option<&str> {
         Some(match self {
             WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => name,
@@ -143,7 +147,8 @@ impl WriteStatement {
             },
             WriteStatement::CreateTemporary { .. }
             | WriteStatement::InsertTemporary { .. }
-            | WriteStatement::DropTemporary { .. } => return None,
+            | WriteStatement::DropTemporary { .. }
+            | WriteStatement::Kill { .. } => return None,
         })
     }
 
@@ -160,7 +165,8 @@ impl WriteStatement {
             | WriteStatement::CreateExternalTable(_)
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
-            | WriteStatement::Comment { .. } => None,
+            | WriteStatement::Comment { .. }
+            | WriteStatement::Kill { .. } => None,
         }
     }
 
@@ -180,7 +186,8 @@ impl WriteStatement {
             | WriteStatement::CreateExternalTable(_)
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
-            | WriteStatement::Comment { .. } => {}
+            | WriteStatement::Comment { .. }
+            | WriteStatement::Kill { .. } => {}
         }
         changed
     }

@@ -261,6 +261,7 @@ impl ErrorCode {
             | ErrorCode::ResponseInProgress
             | ErrorCode::SessionConflict
             | ErrorCode::InvocationConflict
+            | ErrorCode::Cancelled
             | ErrorCode::TicketUsed => StatusCode::CONFLICT,
             ErrorCode::ReaderIdle | ErrorCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             ErrorCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -279,7 +280,6 @@ impl ErrorCode {
             | ErrorCode::QueryExecutionError
             | ErrorCode::TooManyToolCalls
             | ErrorCode::RepeatedToolFailure
-            | ErrorCode::Cancelled
             | ErrorCode::ClientGone
             | ErrorCode::SerializationError
             | ErrorCode::Internal
