@@ -87,6 +87,6 @@ pub use retention::Purged;
 pub use runs::{CatalogRuns, RunRecord, RunStatus};
 pub use search::cutoff::clear_drop;
 pub use search::{CatalogSearch, ColumnHit, ColumnSearch};
-pub use store::{FolderServer, folder_server, table_text};
+pub use store::{FolderServer, ViewReferences, folder_server, read_views_with, table_text};
 pub use tables::CatalogTables;
 pub use values::{CatalogValues, ColumnProfile, TableProfile, Unprofiled, ValueHit};

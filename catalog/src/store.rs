@@ -32,6 +32,7 @@ pub(crate) mod search_text;
 mod stats;
 pub(crate) mod tables;
 pub(crate) mod types;
+mod view_rights;
 pub(crate) mod views;
 
 use std::path::{Path, PathBuf};
@@ -51,6 +52,8 @@ pub(crate) use objects::{ObjectText, object_count, object_texts, pending_texts, 
 pub(crate) use pending::ObjectKind;
 pub(crate) use relations::table_infos;
 pub use search_text::table_text;
+pub(crate) use view_rights::may_know;
+pub use view_rights::{ViewReferences, read_views_with};
 
 use crate::error::{CatalogError, Result};
 use crate::model::SnapshotId;

@@ -94,6 +94,9 @@ pub enum EngineError {
         /// The limit.
         limit: Duration,
     },
+    /// Somebody ended the query.
+    #[error("the query was cancelled")]
+    Cancelled,
     /// The strings or lists of a column need longer offsets than their type has.
     #[error("the values of a column are too large: {detail}")]
     ValueTooLarge {
@@ -167,6 +170,7 @@ impl EngineError {
             EngineError::Unsupported { .. } => "unsupported",
             EngineError::WallClockExceeded { .. } => "wall_clock_exceeded",
             EngineError::ReaderIdle { .. } => "reader_idle",
+            EngineError::Cancelled => "cancelled",
             EngineError::ValueTooLarge { .. } => "value_too_large",
             EngineError::MemoryExceeded { .. } => "memory_exceeded",
             EngineError::BadData { .. } => "bad_data",
@@ -200,6 +204,7 @@ impl EngineError {
             EngineError::FunctionNotFound { .. } => "only built-in functions can be called",
             EngineError::WallClockExceeded { .. } => "filter or aggregate earlier, or read fewer columns",
             EngineError::ReaderIdle { .. } => "run the query again and read its rows as they come, or ask for fewer",
+            EngineError::Cancelled => "run it again, or ask who ended it: `system.queries` is open to administrators",
             EngineError::ValueTooLarge { .. } => {
                 "2 GiB is the most that one value, or one batch of a column, can have; make the values shorter, \
                  or cast the column to LargeUtf8 with arrow_cast"

@@ -10,9 +10,11 @@ mod json;
 mod parquet;
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -28,6 +30,7 @@ use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::limits::{Interrupt, QueryClock, QueryLabel, QueryUsage};
 use crate::policy::allowed_location;
 use crate::session::RejectsTable;
 use crate::tables::external::{
@@ -37,6 +40,8 @@ use crate::tables::managed;
 use column_mapping::{ColumnMapping, repeated};
 pub use folder_tree::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
 
+/// An import takes as long as its files are long; it ends with its caller, or where the process has no memory for it.
+const UNLIMITED: Duration = Duration::MAX;
 /// Batches waiting for the files to be written.
 const QUEUE: usize = 4;
 
@@ -84,7 +89,16 @@ impl Engine {
         request: ImportRequest,
         progress: Arc<dyn Progress>,
     ) -> Result<ImportOutcome> {
-        import(self, principal, request, progress).boxed().await
+        let interrupt = Interrupt::new(QueryClock::start(UNLIMITED));
+        let _abandoned = interrupt.abandon_on_drop();
+        let label = QueryLabel {
+            subject: principal.subject().to_owned(),
+            database: request.table.database.clone(),
+            text: format!("import into {}", request.table),
+        };
+        let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&self.runtime().resident), Arc::new(()));
+        let work = usage.scope(import(self, principal, request, progress)).boxed();
+        interrupt.clock().limit_time(work).await
     }
 }
 
@@ -271,6 +285,7 @@ impl ImportSource {
                 (blocking(move || external::infer_ipc(&files)).await?, FormatReader::Arrow)
             }
         };
+        external::check_column_count(Path::new(&self.location), None, fields.fields().len())?;
         Ok(PreparedImport { fields, reader })
     }
 
@@ -281,6 +296,7 @@ impl ImportSource {
             done: Arc::new(AtomicU64::new(0)),
             total: self.files.iter().map(|file| file.size).sum(),
             progress: Arc::clone(progress),
+            usage: QueryUsage::current(),
         }
     }
 }
@@ -388,7 +404,10 @@ fn stream_from_thread(
     let (sender, receiver) = mpsc::channel(QUEUE);
     tokio::task::spawn_blocking(move || {
         let output = BatchSender(sender);
-        if let Err(error) = produce(&output) {
+        // A stream that ends is complete: without this, a panic would end it as if all had been read.
+        let produced = std::panic::catch_unwind(AssertUnwindSafe(|| produce(&output)));
+        let produced = produced.unwrap_or_else(|panic| Err(EngineError::from_panic(panic.as_ref())));
+        if let Err(error) = produced {
             // The error is lost only where nobody reads the stream any more.
             let _ = output.0.blocking_send(Err(error.into()));
         }
@@ -407,6 +426,8 @@ struct ByteCounter {
     done: Arc<AtomicU64>,
     total: u64,
     progress: Arc<dyn Progress>,
+    /// The import, which may have been ended.
+    usage: Option<Arc<QueryUsage>>,
 }
 
 impl ByteCounter {
@@ -430,6 +451,9 @@ struct Counted<R> {
 impl<R: std::io::Read> std::io::Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         const REPORT_EVERY: u64 = 1 << 20;
+        if let Some(usage) = &self.counter.usage {
+            usage.check().map_err(std::io::Error::other)?;
+        }
         let read = self.inner.read(buffer)?;
         self.pending += read as u64;
         if self.pending >= REPORT_EVERY || read == 0 {

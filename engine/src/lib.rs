@@ -34,6 +34,7 @@ mod distinct_limits;
 mod engine;
 mod error;
 mod functions;
+mod governor;
 mod identifiers;
 mod import;
 mod knowledge;

@@ -1,16 +1,28 @@
 //! What one query may use. Every session has limits, so that none is unlimited by accident.
 
+mod charged;
 mod clock;
+mod growth;
 mod interrupt;
+mod plan_size;
 mod pool;
+mod resident;
 mod row_pace;
+mod unnest_pace;
+mod usage;
+mod wide_rows;
 
 use std::time::Duration;
 
 pub(crate) use clock::QueryClock;
+pub(crate) use growth::{CallGrowth, compared_pairs};
 pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
+pub(crate) use plan_size::check_plan_size;
 pub(crate) use pool::{PlanningMemory, QueryPool};
-pub(crate) use row_pace::{BATCH_BYTES, batch_bytes, batch_rows, pace_projections};
+pub(crate) use resident::{Announced, ResidentLimit, running_queries};
+pub(crate) use row_pace::{BATCH_BYTES, array_bytes, batch_bytes, batch_rows, pace_projections};
+pub(crate) use unnest_pace::pace_unnests;
+pub(crate) use usage::{QueryLabel, QueryUsage, follow_spawned_tasks};
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

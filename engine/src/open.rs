@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use querent_catalog::{Catalog, CatalogOptions};
+use querent_catalog::{Catalog, CatalogOptions, read_views_with};
 
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::options::EngineOptions;
 use crate::profiler;
 use crate::runtime::Runtime;
+use crate::sql::tables_named_in;
 
 impl Engine {
     /// Opens or creates a data folder with default options and no embedder.
@@ -19,6 +20,7 @@ impl Engine {
 
     /// Opens or creates a data folder.
     pub async fn open_with(options: EngineOptions) -> Result<Self> {
+        read_views_with(|sql, database| tables_named_in(sql, database).ok());
         let catalog = Catalog::open(CatalogOptions {
             data_dir: options.data_dir.clone(),
             embedder: options.embedder.clone(),

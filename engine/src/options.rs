@@ -16,6 +16,9 @@ pub struct EngineOptions {
     /// Memory shared by all queries, in bytes. `None`: [`EngineOptions::DEFAULT_MEMORY_PERCENT`] of the machine's, or of
     /// the control group's where that is smaller.
     pub memory_bytes: Option<usize>,
+    /// The most that the process may take from the machine, in bytes: beyond, the query that holds most is ended. `None`:
+    /// [`EngineOptions::DEFAULT_RESIDENT_PERCENT`] of the machine's.
+    pub resident_bytes: Option<usize>,
     /// The most that spill files of all queries may take together, in bytes.
     pub spill_bytes: u64,
     /// Partitions that a query is executed in; `None`: the number of the machine's cores.
@@ -36,6 +39,8 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// The share of the machine's memory that queries get where `memory_bytes` is `None`, in percent.
     pub const DEFAULT_MEMORY_PERCENT: u64 = 60;
+    /// The share of the machine's memory that the process gets where `resident_bytes` is `None`, in percent.
+    pub const DEFAULT_RESIDENT_PERCENT: u64 = 85;
     /// What spill files may take where nothing else is said, in bytes.
     pub const DEFAULT_SPILL_BYTES: u64 = 100 << 30;
 
@@ -45,6 +50,7 @@ impl EngineOptions {
         Self {
             data_dir: data_dir.into(),
             memory_bytes: None,
+            resident_bytes: None,
             spill_bytes: Self::DEFAULT_SPILL_BYTES,
             target_partitions: None,
             external_roots: Vec::new(),

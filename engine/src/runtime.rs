@@ -20,8 +20,8 @@ use uuid::Uuid;
 use crate::distinct_limits::FitDistinctLimits;
 use crate::error::{EngineError, Result};
 use crate::functions;
-use crate::limits::Limits;
-use crate::limits::QueryPool;
+use crate::governor::{governed, governed_optimizer_rules, governed_physical_rules};
+use crate::limits::{Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
 use crate::options::EngineOptions;
 use crate::stores::Stores;
 use crate::tables::system::RunTraceDecoder;
@@ -38,6 +38,8 @@ pub(crate) struct Runtime {
     /// DataFusion's plans, and does so again for every async method of a trait that holds a session (4 s each).
     template: Arc<dyn Fn() -> SessionState + Send + Sync>,
     env: Arc<RuntimeEnv>,
+    /// What the whole process may take from the machine.
+    pub(crate) resident: Arc<ResidentLimit>,
     /// How `system.agent_runs` shows traces; an extension of every session's configuration.
     pub(crate) run_traces: Arc<RunTraceDecoder>,
     /// Where queries are planned and run.
@@ -47,10 +49,16 @@ pub(crate) struct Runtime {
 impl Runtime {
     /// Prepares memory and an empty spill folder. This process has to hold the data folder already.
     pub(crate) async fn open(options: &EngineOptions) -> Result<Self> {
-        let memory_bytes = match options.memory_bytes {
+        let resident_bytes = match options.resident_bytes {
             Some(bytes) => bytes,
-            None => default_memory_bytes().await,
+            None => share(machine_bytes().await, EngineOptions::DEFAULT_RESIDENT_PERCENT),
         };
+        let memory_bytes = match (options.memory_bytes, options.resident_bytes) {
+            (Some(bytes), _) => bytes,
+            (None, Some(resident)) => share(resident as u64, EngineOptions::DEFAULT_MEMORY_PERCENT),
+            (None, None) => share(machine_bytes().await, EngineOptions::DEFAULT_MEMORY_PERCENT),
+        };
+        follow_spawned_tasks();
         let spill_dir = emptied_spill_dir(&options.data_dir).await?;
         let env = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory_bytes)))
@@ -75,14 +83,15 @@ impl Runtime {
             .with_config(config)
             .with_runtime_env(Arc::clone(&env))
             .with_default_features()
-            .with_scalar_functions(scalar_functions.collect())
+            .with_scalar_functions(scalar_functions.map(governed).collect())
             .with_aggregate_functions(functions::aggregate_functions())
             .with_higher_order_functions(functions::higher_order_functions())
-            .with_optimizer_rule(Arc::new(StoredComparisons))
-            .with_physical_optimizer_rule(Arc::new(FitDistinctLimits))
+            .with_optimizer_rules(governed_optimizer_rules([Arc::new(StoredComparisons) as _]))
+            .with_physical_optimizer_rules(governed_physical_rules([Arc::new(FitDistinctLimits) as _]))
             .build();
         let template = Arc::new(move || template.clone());
-        Ok(Self { template, env, run_traces, threads: QueryThreads::start()? })
+        let resident = ResidentLimit::new(resident_bytes, &options.data_dir);
+        Ok(Self { template, env, resident, run_traces, threads: QueryThreads::start()? })
     }
 
     /// Returns the state that plans one statement, for which `now()` is the time of this call.
@@ -99,7 +108,12 @@ impl Runtime {
 
     /// Returns the memory pool of one query, within the engine's.
     pub(crate) fn query_memory(&self, limits: &Limits) -> Arc<dyn MemoryPool> {
-        Arc::new(QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool)))
+        let pool: Arc<dyn MemoryPool> =
+            Arc::new(QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool)));
+        if let Some(usage) = QueryUsage::current() {
+            usage.count_pool(&pool);
+        }
+        pool
     }
 
     /// Returns the context that one query executes in: the shared environment with the query's own memory.
@@ -143,8 +157,8 @@ fn session_config(target_partitions: Option<usize>) -> SessionConfig {
     config
 }
 
-/// Returns the default share of the machine's memory, or of the control group's where that is smaller.
-async fn default_memory_bytes() -> usize {
+/// Returns the machine's memory, or the control group's where that is smaller.
+async fn machine_bytes() -> u64 {
     const FALLBACK_BYTES: u64 = 4 << 30;
     let machine = tokio::fs::read_to_string("/proc/meminfo").await.ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -152,12 +166,15 @@ async fn default_memory_bytes() -> usize {
     });
     let group = tokio::fs::read_to_string("/sys/fs/cgroup/memory.max").await.ok();
     let group = group.and_then(|text| text.trim().parse::<u64>().ok());
-    let total = match (machine, group) {
+    match (machine, group) {
         (Some(machine), Some(group)) => machine.min(group),
         (Some(bytes), None) | (None, Some(bytes)) => bytes,
         (None, None) => FALLBACK_BYTES,
-    };
-    usize::try_from(total / 100 * EngineOptions::DEFAULT_MEMORY_PERCENT).unwrap_or(usize::MAX)
+    }
+}
+
+fn share(bytes: u64, percent: u64) -> usize {
+    usize::try_from(bytes / 100 * percent).unwrap_or(usize::MAX)
 }
 
 /// Returns the folder for spill files without the files that a killed process left.

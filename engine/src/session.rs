@@ -32,7 +32,10 @@ use querent_kql::KqlParameters;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::identifiers::quote_identifier;
-use crate::limits::{Interrupt, Limits, PlanningMemory, QueryClock, batch_rows, pace_projections};
+use crate::limits::{
+    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, batch_rows, check_plan_size,
+    pace_projections, pace_unnests,
+};
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::embedded_texts::with_embedded_texts;
 use crate::sql::parameters::ParameterValues;
@@ -44,6 +47,7 @@ use crate::sql::{FileSources, SessionVariables};
 use crate::stream::{QueryStream, ResultTypes, RunningQuery};
 use crate::tables::sample;
 use crate::temporary::TemporaryTables;
+use crate::threads::Lane;
 use kql_host::SessionHost;
 
 pub use describe::StatementDescription;
@@ -55,6 +59,10 @@ pub(crate) use rejects_table::RejectsTable;
 const MAX_PUSHED_ROWS: u64 = 10_000;
 /// The most rows a sample has.
 const MAX_SAMPLE_ROWS: usize = 1_000;
+/// The most characters of a statement that `system.queries` shows.
+const MAX_SHOWN_CHARS: usize = 1_000;
+/// What it shows of one whose text was planned before.
+const PLANNED_BEFORE: &str = "(a statement that was planned before)";
 /// How long rows are read for a sample where they cannot be addressed.
 const MAX_SAMPLE_TIME: std::time::Duration = std::time::Duration::from_secs(3);
 
@@ -200,12 +208,12 @@ impl Session {
     /// As [`Session::sql`], with `$1`, `$2`, ... bound to `params` before analysis, so that the values' types are coerced as those
     /// of literals are. Errors also: `sql_plan_error` where a parameter is missing or one too many is given.
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
-        let text = text.to_owned();
+        let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
             let plan = session.parse_and_plan(&text, ParameterValues::Row(params)).await?;
             session.begin_plan(session.authorize(plan)?, &interrupt).await
         };
-        self.spawn_on_query_threads(work).await
+        self.spawn_on_query_threads(label, work).await
     }
 
     /// Parses, plans and analyses one statement without authorising it. Errors: `multiple_statements` where there are several.
@@ -217,7 +225,7 @@ impl Session {
     /// Plans, authorises and executes one KQL query of one result. Times have microseconds. The wall clock starts here.
     /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
-        let text = text.to_owned();
+        let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
             let state = session.engine.planning_state();
             let host = SessionHost::new(&session, &state, &interrupt);
@@ -225,7 +233,7 @@ impl Session {
             let plan = host.authorized(planned.in_arrow_types()?)?;
             session.begin_query_within(plan, Arc::new(host.into_memory()), &interrupt).await
         };
-        self.spawn_on_query_threads(work).await
+        self.spawn_on_query_threads(label, work).await
     }
 
     /// Authorises a plan for this session's principal and mode.
@@ -240,7 +248,8 @@ impl Session {
 
     /// Executes an authorised plan. A statement that writes has written when this returns.
     pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
-        self.spawn_on_query_threads(move |session: Session, interrupt| async move {
+        let label = self.label(PLANNED_BEFORE);
+        self.spawn_on_query_threads(label, move |session: Session, interrupt| async move {
             session.begin_plan(plan, &interrupt).await
         })
         .await
@@ -250,39 +259,57 @@ impl Session {
     /// rows have to be read from the beginning (views, CSV, NDJSON, system tables) the sample is drawn from those that can be
     /// read in a few seconds; [`crate::QueryStats::truncated`] is set where that is not all of them.
     pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
+        let label = self.label(&format!("sample of {table}"));
         let table = table.clone();
         let n = n.clamp(1, MAX_SAMPLE_ROWS);
         let work = move |session: Session, interrupt| async move { session.begin_sample(&table, n, &interrupt).await };
-        self.spawn_on_query_threads(work).await
+        self.spawn_on_query_threads(label, work).await
     }
 
     /// Runs `work` on the engine's query threads and returns the stream of the query that it begins. A caller that drops this
     /// future or the stream interrupts the work.
-    async fn spawn_on_query_threads<W, F>(&self, work: W) -> Result<QueryStream>
+    async fn spawn_on_query_threads<W, F>(&self, label: QueryLabel, work: W) -> Result<QueryStream>
     where
         W: FnOnce(Session, Interrupt) -> F + Send + 'static,
         F: Future<Output = Result<StartedQuery>> + Send + 'static,
     {
-        self.spawn_within(QueryClock::start(self.in_force().limits.wall_clock), work).await
+        self.spawn_within(label, QueryClock::start(self.in_force().limits.wall_clock), work).await
     }
 
     /// As [`Session::spawn_on_query_threads`], within a clock that runs already.
-    async fn spawn_within<W, F>(&self, clock: QueryClock, work: W) -> Result<QueryStream>
+    async fn spawn_within<W, F>(&self, label: QueryLabel, clock: QueryClock, work: W) -> Result<QueryStream>
     where
         W: FnOnce(Session, Interrupt) -> F + Send + 'static,
         F: Future<Output = Result<StartedQuery>> + Send + 'static,
     {
         let session = self.in_force();
-        let threads = &self.engine.runtime().threads;
         let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
+        let (lane, usage) = self.lane_of(label, &interrupt)?;
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
         // async method of a trait that awaits it, which took seconds each.
-        let work = async move { work(session, interrupt).await }.boxed();
-        let StartedQuery { schema, rows, memory, is_all } = clock.limit_time(threads.run(work)).await?;
-        let running = RunningQuery { limits: &self.limits, clock, abandoned, memory: &memory };
-        let stream = QueryStream::start(threads, schema, rows, running)?;
+        let work = usage.scope(async move { work(session, interrupt).await }).boxed();
+        let StartedQuery { schema, rows, memory, is_all } = clock.limit_time(lane.run(work)).await?;
+        let running = RunningQuery { limits: &self.limits, clock, abandoned, memory: &memory, usage: &usage };
+        let stream = QueryStream::start(&lane, schema, rows, running);
         Ok(if is_all { stream } else { stream.truncated() })
+    }
+
+    /// Returns the threads of a query that begins now, and what counts what it uses.
+    fn lane_of(&self, label: QueryLabel, interrupt: &Interrupt) -> Result<(Lane, Arc<QueryUsage>)> {
+        let runtime = self.engine.runtime();
+        let lane = runtime.threads.lane()?;
+        let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&runtime.resident), lane.token());
+        Ok((lane, usage))
+    }
+
+    /// Returns how a query of this session is shown to those who may see it.
+    fn label(&self, text: &str) -> QueryLabel {
+        QueryLabel {
+            subject: self.principal.subject().to_owned(),
+            database: self.database.as_ref().to_owned(),
+            text: text.chars().take(MAX_SHOWN_CHARS).collect(),
+        }
     }
 
     async fn begin_sample(&self, table: &TableName, n: usize, interrupt: &Interrupt) -> Result<StartedQuery> {
@@ -322,6 +349,7 @@ impl Session {
         self.find_pivot_values(&state, &mut parsed, &files, &parameters).await?;
         let planner = self.planner(&state, &types, &files);
         let plan = planner.plan(parsed).await?;
+        check_plan_size(&plan)?;
         let plan = match parameters {
             ParameterValues::None => planner.analyse(plan)?,
             // The values are literals now, which are compared as those of the text are.
@@ -433,7 +461,8 @@ impl Session {
                 state.query_planner().create_physical_plan(&optimized, &state).await?
             }
         };
-        Ok(interrupt.instrument(pace_projections(physical, state.config().batch_size())?)?)
+        let paced = pace_unnests(pace_projections(physical, state.config().batch_size())?)?;
+        Ok(interrupt.instrument(paced)?)
     }
 
     /// Puts a small row limit into the plan, one row larger: sorts become top-k, scans stop early, and the stream still sees

@@ -44,6 +44,7 @@ pub(crate) mod time_comparisons;
 mod tokens;
 mod unary_minus;
 mod unique_keys;
+mod with_weight;
 pub(crate) mod write_statement;
 
 pub use qualify::qualify_tables;

@@ -21,8 +21,8 @@ use tokio::time::Sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::Result;
-use crate::limits::{AbandonOnDrop, Limits, QueryClock};
-use crate::threads::QueryThreads;
+use crate::limits::{AbandonOnDrop, Limits, QueryClock, QueryUsage};
+use crate::threads::Lane;
 use queue::BatchQueue;
 use result_types::ResultSchema;
 pub use result_types::ResultTypes;
@@ -59,20 +59,19 @@ struct QueryWork {
 }
 
 impl QueryStream {
-    /// Starts to read `input`, whose batches get the promised `schema` and are charged to `memory`. Errors: `internal` where
-    /// the engine is closed.
+    /// Starts to read `input`, whose batches get the promised `schema` and are charged to `memory`.
     pub(crate) fn start(
-        threads: &QueryThreads,
+        lane: &Lane,
         schema: SchemaRef,
         input: SendableRecordBatchStream,
         running: RunningQuery<'_>,
-    ) -> Result<Self> {
-        let RunningQuery { limits, clock, abandoned, memory } = running;
+    ) -> Self {
+        let RunningQuery { limits, clock, abandoned, memory, usage } = running;
         let queue = Arc::new(BatchQueue::new(clock.clone(), limits.reader_idle, memory));
         let filled = Arc::clone(&queue);
         let promised = ResultSchema(Arc::clone(&schema));
-        let task = threads.spawn(async move { filled.fill(input, promised).await })?;
-        Ok(Self {
+        let task = lane.spawn(usage.scope(async move { filled.fill(input, promised).await }));
+        Self {
             schema,
             queue,
             work: Some(QueryWork { _task: task, _abandoned: abandoned }),
@@ -81,7 +80,7 @@ impl QueryStream {
             max_rows: limits.max_rows,
             max_bytes: limits.max_bytes,
             stats: QueryStats::default(),
-        })
+        }
     }
 
     /// Returns the stream, marked as not being all rows.
@@ -211,6 +210,7 @@ pub(crate) struct RunningQuery<'q> {
     pub(crate) clock: QueryClock,
     pub(crate) abandoned: AbandonOnDrop,
     pub(crate) memory: &'q Arc<dyn MemoryPool>,
+    pub(crate) usage: &'q Arc<QueryUsage>,
 }
 
 /// Returns the bytes of the first `rows` rows, whatever else their buffers hold.

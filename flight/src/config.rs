@@ -228,8 +228,10 @@ pub struct QuerySettings {
     pub reader_idle: DurationSetting,
     /// Memory of one query; a request may ask for less.
     pub memory: ByteSize,
-    /// Memory of all queries together; unset: 60 % of the machine's.
+    /// Memory of all queries together; unset: 60 % of `process_memory`, or of the machine's.
     pub pool_memory: Option<ByteSize>,
+    /// Resident memory of the process at which the query that holds most is ended; unset: 85 % of the machine's.
+    pub process_memory: Option<ByteSize>,
     /// Spill files of all queries together.
     pub spill: ByteSize,
     /// Threads of one query; unset: the machine's cores.
@@ -364,6 +366,7 @@ impl Default for QuerySettings {
             reader_idle: DurationSetting(reader_idle),
             memory: ByteSize(memory_bytes as u64),
             pool_memory: None,
+            process_memory: None,
             spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),
             threads: None,
             max_concurrent: 64,

@@ -9,6 +9,7 @@
 )]
 
 mod adk;
+mod adversarial;
 mod agent;
 mod answers;
 mod approvals;
@@ -58,3 +59,4 @@ mod tidy;
 mod trees;
 mod typed_objects;
 mod vectors;
+mod view_rights;

@@ -11,6 +11,7 @@ use super::rows::{resolve_row, rows_of_table};
 use crate::error::Result;
 use crate::model::{Relationship, RelationshipOrigin, TableKind};
 use crate::principal::Principal;
+use crate::store::may_know;
 use crate::store::objects::object_name;
 use crate::store::relations::RelationLoader;
 use crate::store::rows::to_json;
@@ -54,7 +55,10 @@ pub(crate) fn join_tables(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
             (TableKind::Managed, Some(columns)) => tables.push(JoinTable::new(*id, name, columns.into_iter())),
             (TableKind::Managed, None) => {}
             (TableKind::External | TableKind::View, _) => {
-                let relation = loader.load(*id)?;
+                let relation = match loader.load(*id)? {
+                    Some(relation) => may_know(&loader, who, &relation)?.then_some(relation),
+                    None => None,
+                };
                 tables.extend(relation.map(|relation| JoinTable::from(relation.info())));
             }
         }

@@ -9,6 +9,7 @@ use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
 use super::relations::{RelationLoader, RowCounts};
 use super::rows::{MAX_PAGE, bad_token, to_json};
+use super::view_rights::{may_know, may_know_id};
 use super::{SnapshotView, relations};
 use crate::error::Result;
 use crate::model::{Page, PageRequest, PageToken, TableFilter, TableInfo, TableKind, TableName, TableSummary};
@@ -45,7 +46,7 @@ pub(crate) fn tables(
     filter: &TableFilter,
     page: &PageRequest,
 ) -> Result<Page<TableSummary>> {
-    let page = table_rows(view, who, filter, page)?;
+    let page = known_rows(view, who, filter, page)?;
     let counts = RowCounts::new(view.connection, view.snapshot)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (database, object) in page.items {
@@ -61,7 +62,7 @@ pub(crate) fn tables_with_columns(
     filter: &TableFilter,
     page: &PageRequest,
 ) -> Result<Page<TableInfo>> {
-    let page = table_rows(view, who, filter, page)?;
+    let page = known_rows(view, who, filter, page)?;
     let loader = RelationLoader::for_view(view);
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
@@ -70,6 +71,25 @@ pub(crate) fn tables_with_columns(
         }
     }
     Ok(Page { items, next: page.next })
+}
+
+/// The rows of a page without the views that `who` may not know; the page may have fewer than it could.
+fn known_rows(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    filter: &TableFilter,
+    page: &PageRequest,
+) -> Result<Page<(String, ObjectRow)>> {
+    let mut page = table_rows(view, who, filter, page)?;
+    let loader = RelationLoader::for_view(view);
+    let mut known = Vec::with_capacity(page.items.len());
+    for (database, object) in page.items {
+        if may_know_id(&loader, who, object.id, object.kind)? {
+            known.push((database, object));
+        }
+    }
+    page.items = known;
+    Ok(page)
 }
 
 fn table_rows(
@@ -365,5 +385,16 @@ pub(crate) fn by_name(
     let rows = statement.query_map(params![key, below, database.map(name_key), only, limit as i64], |row| {
         Ok((row.get(0)?, TableName { database: row.get(2)?, table: row.get(1)? }))
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let mut found: Vec<(i64, TableName)> = rows.collect::<rusqlite::Result<_>>()?;
+    if matches!(who.scope(), DatabaseScope::Only(_)) {
+        let loader = RelationLoader::for_view(view);
+        let ids: Vec<i64> = found.iter().map(|(id, _)| *id).collect();
+        for id in ids {
+            let is_known = loader.load(id)?.map_or(Ok(false), |relation| may_know(&loader, who, &relation))?;
+            if !is_known {
+                found.retain(|(other, _)| *other != id);
+            }
+        }
+    }
+    Ok(found)
 }

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::columns::{self, COMMENT_KEY};
+use super::view_rights::may_know;
 use super::{SnapshotView, column_names, deletes, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -57,6 +58,10 @@ impl<'a> RelationLoader<'a> {
 
     pub(crate) fn for_view(view: &SnapshotView<'a>) -> Self {
         Self::new(view.connection, view.snapshot)
+    }
+
+    pub(super) fn connection(&self) -> &'a Connection {
+        self.connection
     }
 
     /// Reads an object; `None` where it is gone.
@@ -220,7 +225,10 @@ pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     let loader = RelationLoader::for_view(view);
     let mut infos = Vec::with_capacity(ids.len());
     for id in ids {
-        let visible = loader.load(*id)?.filter(|relation| who.may_see(&relation.info().name.database));
+        let visible = match loader.load(*id)?.filter(|relation| who.may_see(&relation.info().name.database)) {
+            Some(relation) => may_know(&loader, who, &relation)?.then_some(relation),
+            None => None,
+        };
         infos.push(visible.map(|relation| relation.resolved.info));
     }
     Ok(infos)

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::names::{key_range_end, name_key, nearest};
 use super::relations::RelationLoader;
+use super::view_rights::may_know;
 use super::{SnapshotView, databases, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::{ResolvedTable, TableInfo, TableName};
@@ -29,7 +30,11 @@ pub(crate) fn resolve(
             Some(object) => loader.load_known(object)?,
             None => None,
         };
-        resolved.push(relation.map(|relation| relation.resolved));
+        let known = match relation {
+            Some(relation) => may_know(&loader, who, &relation)?.then_some(relation),
+            None => None,
+        };
+        resolved.push(known.map(|relation| relation.resolved));
     }
     Ok(resolved)
 }
@@ -99,7 +104,9 @@ fn nearest_table(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> 
         ),
         &database,
     )?;
-    if let Some(near) = nearest(&name.table, candidates.iter().map(String::as_str)) {
+    // What has the very name and did not resolve may not be known.
+    let others = candidates.iter().map(String::as_str).filter(|other| name_key(other) != name_key(&name.table));
+    if let Some(near) = nearest(&name.table, others) {
         return Ok(Some(near.to_string()));
     }
     // The right name in the wrong database.

@@ -92,7 +92,7 @@ pub use {
     bind_error::{BindError, BindErrorCode},
     host::{ExternalLayout, ExternalLocation, KqlHost, TableKey, TableLookup},
     materialized::Materialized,
-    origin::{is_kql_aggregate, is_kql_function, is_kql_window_function},
+    origin::{is_kql_aggregate, is_kql_function, is_kql_window_function, is_stored_conversion},
     plan::{Rendering, StoredComparisons},
     planner::{KqlColumn, KqlParameters, PlannedKql, plan, plan_all},
     query_error::{ExecutionError, KqlError, KqlErrorCode},

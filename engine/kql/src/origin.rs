@@ -19,3 +19,8 @@ pub fn is_kql_aggregate(function: &AggregateUDF) -> bool {
 pub fn is_kql_window_function(function: &WindowUDF) -> bool {
     plan::is_operator_window_function(function)
 }
+
+/// Whether a scalar function converts what is stored to KQL's types. [`crate::StoredComparisons`] has to find it as it is.
+pub fn is_stored_conversion(function: &ScalarUDF) -> bool {
+    plan::is_stored_conversion(function)
+}

@@ -40,6 +40,14 @@ pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {
         || scan::is_scan_function(function)
 }
 
+/// What an operator counts as, in nodes: planning walks all operators below again for each of them.
+const OPERATOR_NODES: usize = 40;
+
+/// Whether a function converts what is stored.
+pub(super) fn is_stored_conversion(function: &ScalarUDF) -> bool {
+    scan::is_scan_function(function)
+}
+
 /// Whether a window function is one that operators call.
 pub(super) fn is_operator_window_function(function: &WindowUDF) -> bool {
     sequences::is_sequences_function(function) || crate::bind::is_sessions_function(function)
@@ -79,7 +87,7 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        self.spend(1, operator.span)?;
+        self.spend(OPERATOR_NODES, operator.span)?;
         let span = operator.span;
         let takes_graph = matches!(
             operator.kind,

@@ -27,6 +27,7 @@ pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "range" | "generate_series" => Growth::Series,
         "replace" => Growth::Replace,
         "levenshtein" => Growth::Product,
+        "arrow_cast" | "arrow_try_cast" | "arrow_field" => Growth::TypeName,
         _ => return function,
     };
     Arc::new(ScalarUDF::new_from_impl(Bounded { inner: function, growth }))
@@ -49,6 +50,8 @@ enum Growth {
     Product,
     /// From, to, step.
     Series,
+    /// Nothing; the text of a type is parsed recursively while the call is planned.
+    TypeName,
 }
 
 impl Growth {
@@ -66,6 +69,7 @@ impl Growth {
             }
             Growth::Product => args.iter().take(2).map(value_bytes).product(),
             Growth::Series => series_rows(args).unwrap_or(0) * ELEMENT_BYTES,
+            Growth::TypeName => 0,
         }
     }
 }
@@ -128,6 +132,14 @@ fn shrinks(args: &[ColumnarValue]) -> bool {
     }
 }
 
+/// Whether the text of a type nests more types in one another than anybody writes.
+fn nests_deeply(value: &ScalarValue) -> bool {
+    const MAX_TYPE_BYTES: usize = 64 << 10;
+    const MAX_TYPE_BRACKETS: usize = 128;
+    let is_deep = |text: &str| text.len() > MAX_TYPE_BYTES || text.matches(['(', '<']).count() > MAX_TYPE_BRACKETS;
+    value.try_as_str().flatten().is_some_and(is_deep)
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bounded {
     inner: Arc<ScalarUDF>,
@@ -136,6 +148,9 @@ struct Bounded {
 
 impl Bounded {
     fn check(&self, args: &ScalarFunctionArgs) -> Result<()> {
+        if self.growth == Growth::TypeName {
+            return Ok(());
+        }
         let all_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         if self.growth == Growth::Replace && shrinks(&args.args) {
             return Ok(());
@@ -179,6 +194,10 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let type_name = args.scalar_arguments.get(1).copied().flatten();
+        if self.growth == Growth::TypeName && type_name.is_some_and(nests_deeply) {
+            return Err(EngineError::too_deep().into());
+        }
         self.inner.return_field_from_args(args)
     }
 

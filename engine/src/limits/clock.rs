@@ -1,5 +1,5 @@
 //! A query's wall clock. It stands still while the query waits for its client, to read its rows or to send some, so that a
-//! slow client costs the query no time of its own.
+//! slow client costs the query no time of its own. It is over at once where the query is ended for want of memory.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::error::EngineError;
@@ -22,19 +23,33 @@ const STANDING: Duration = Duration::from_millis(200);
 pub(crate) struct QueryClock {
     limit: Duration,
     state: Arc<Mutex<ClockState>>,
+    /// Wakes whoever waits for the query when it is ended.
+    ended: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct ClockState {
     deadline: Instant,
     stopped: Option<Instant>,
+    /// Why the query was ended before its time was over.
+    end: Option<QueryEnd>,
+}
+
+/// Why a query is ended by somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum QueryEnd {
+    /// The process has no memory for it; with what was missing.
+    NoMemory(String),
+    /// A person or a program asked for its end.
+    Cancelled,
 }
 
 impl QueryClock {
     /// Returns a clock that runs from now on and is over after `limit`.
     pub(crate) fn start(limit: Duration) -> Self {
         let deadline = Instant::now() + limit.min(FOREVER);
-        Self { limit, state: Arc::new(Mutex::new(ClockState { deadline, stopped: None })) }
+        let state = ClockState { deadline, stopped: None, end: None };
+        Self { limit, state: Arc::new(Mutex::new(state)), ended: Arc::default() }
     }
 
     /// Returns when the time is over; `None` while the clock stands still.
@@ -46,7 +61,18 @@ impl QueryClock {
     /// Returns whether the time is over.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.state.lock();
-        state.stopped.unwrap_or_else(Instant::now) >= state.deadline
+        state.end.is_some() || state.stopped.unwrap_or_else(Instant::now) >= state.deadline
+    }
+
+    /// Ends the query's time now.
+    pub(crate) fn end(&self, end: QueryEnd) {
+        self.state.lock().end.get_or_insert(end);
+        self.ended.notify_waiters();
+    }
+
+    /// Returns whether somebody ended the query.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.state.lock().end.is_some()
     }
 
     /// Stops the clock.
@@ -70,10 +96,20 @@ impl QueryClock {
         let mut work = std::pin::pin!(work);
         loop {
             let until = self.deadline().unwrap_or_else(|| Instant::now() + STANDING);
-            match tokio::time::timeout_at(until, &mut work).await {
-                Ok(result) => return result,
-                Err(_) if self.is_over() => return Err(self.exceeded().into()),
-                Err(_) => {}
+            // Registered before the clock is looked at, so that no end is missed.
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.is_ended() {
+                return Err(self.exceeded().into());
+            }
+            tokio::select! {
+                biased;
+                result = &mut work => return result,
+                () = tokio::time::sleep_until(until) => {}
+                () = ended => {}
+            }
+            if self.is_over() {
+                return Err(self.exceeded().into());
             }
         }
     }
@@ -85,7 +121,11 @@ impl QueryClock {
 
     /// Returns the error of a query whose time is over.
     pub(crate) fn exceeded(&self) -> EngineError {
-        EngineError::WallClockExceeded { limit: self.limit }
+        match &self.state.lock().end {
+            Some(QueryEnd::NoMemory(detail)) => EngineError::MemoryExceeded { detail: detail.clone() },
+            Some(QueryEnd::Cancelled) => EngineError::Cancelled,
+            None => EngineError::WallClockExceeded { limit: self.limit },
+        }
     }
 }
 

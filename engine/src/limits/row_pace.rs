@@ -1,8 +1,9 @@
 //! Batches of bounded bytes. DataFusion counts rows: eight thousand rows of a hundred kilobytes are one batch of 800 MB, and
 //! eight thousand of a megabyte are more than the 2 GiB that the offsets of one string column can address.
 //!
-//! Large rows come from two places. A projection makes them (`repeat('x', 100000)`, or a long literal for every row): it gets
-//! its input in slices, as many rows at a time as made [`BATCH_BYTES`] the last time, beginning with few. A scan reads them:
+//! Large rows come from two places. Expressions make them (`repeat('x', 100000)`, or a long literal for every row): an operator
+//! with such expressions gets its input in slices, as many rows at a time as made [`BATCH_BYTES`] the last time, beginning with
+//! few. What a projection delivers is seen, what functions make on the way to it they say themselves. A scan reads them:
 //! where its statistics say that its rows are wide, the whole query counts fewer rows to a batch; and so it does where large
 //! rows are made below operators that gather rows (filters, joins, sorts).
 
@@ -28,10 +29,17 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{Stream, StreamExt};
 
+use super::charged::charged_input;
+use super::growth::grows;
+use super::usage::measure_with;
+use super::wide_rows::checked_width;
+
 /// The bytes of a batch, where one row alone is not larger.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// The rows of the first slice, whose size nobody knows yet.
 const FIRST_ROWS: usize = 1;
+/// What a function may make of one slice, on the way to a result.
+const MADE_BYTES: usize = 8 * BATCH_BYTES;
 /// How much larger a slice may be than the one before it, since rows may grow.
 const GROWTH: usize = 8;
 /// Rows narrower than this are left to DataFusion's own number of rows.
@@ -43,11 +51,16 @@ const LEAST_ROWS: usize = 16;
 const LARGE_ROWS: usize = 256;
 /// A literal that is larger is worth counting: it stands in every row.
 const LONG_LITERAL_BYTES: usize = 256;
+/// Aggregates with more grouping sets get fewer rows at a time: they keep a copy of the rows for each set.
+const FEW_GROUPING_SETS: usize = 8;
+/// The rows that they make of one slice.
+const GROUPED_ROWS: usize = 65_536;
 /// The bytes of a row of a type whose slices cannot be measured.
 const GUESSED_BYTES: usize = 16;
 /// Operators that hand batches on as they come.
-const PASSING_OPERATORS: [&str; 7] = [
+const PASSING_OPERATORS: [&str; 8] = [
     "CoalescePartitionsExec",
+    "ChargedExec",
     "CooperativeExec",
     "GlobalLimitExec",
     "LocalLimitExec",
@@ -64,14 +77,31 @@ const GROWING_FUNCTIONS: [&str; 8] =
 pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let rows = batch_rows(&plan, usual);
     plan.transform_up(|node| {
+        if let Some(sets) = node.downcast_ref::<AggregateExec>().map(|aggregate| aggregate.group_expr().groups().len())
+            && sets > FEW_GROUPING_SETS
+        {
+            let rows = (GROUPED_ROWS / sets).max(1);
+            let inputs = node.children().into_iter().map(|input| sliced_to(input, rows)).collect();
+            return node.with_new_children(inputs).map(Transformed::yes);
+        }
+        let makes_rows = rows <= LARGE_ROWS && gathers_rows(node.as_ref());
+        let node = if makes_rows {
+            let inputs = node.children().into_iter().map(checked_width).collect();
+            node.with_new_children(inputs)?
+        } else {
+            node
+        };
+        let node = charged_input(node)?;
         if makes_large_values(node.as_ref()) {
-            let inputs: Vec<Arc<dyn ExecutionPlan>> = node.children().into_iter().map(sliced_to_large_rows).collect();
-            return resized(node.with_new_children(inputs)?, rows.min(LARGE_ROWS)).map(Transformed::yes);
+            let inputs: Vec<Arc<dyn ExecutionPlan>> = node.children().into_iter().map(sliced_by_what_is_made).collect();
+            return resized(node.with_new_children(inputs)?, rows).map(Transformed::yes);
         }
         if rows < usual && node.downcast_ref::<FilterExec>().is_some() {
             return resized(node, rows).map(Transformed::yes);
         }
-        let Some(projection) = node.downcast_ref::<ProjectionExec>() else { return Ok(Transformed::no(node)) };
+        let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+            return Ok(Transformed::new_transformed(node, makes_rows));
+        };
         let schema = projection.schema();
         let may_be_large = projection
             .expr()
@@ -81,38 +111,41 @@ pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Re
         if !may_be_large {
             return Ok(Transformed::no(node));
         }
-        let hides_large_values = projection
-            .expr()
-            .iter()
-            .zip(schema.fields())
-            .any(|(projected, field)| has_fixed_width(field.data_type()) && can_grow(projected.expr.as_ref()));
-        let most = if hides_large_values { LARGE_ROWS } else { usize::MAX };
         let input = Arc::clone(projection.input());
-        let partitions = input.output_partitioning().partition_count();
-        let rows: Arc<[AtomicUsize]> = (0..partitions).map(|_| AtomicUsize::new(FIRST_ROWS)).collect();
-        let sliced = Arc::new(PacedExec { input, rows: Arc::clone(&rows), side: PaceSide::Below });
+        let paces = Pace::of_partitions(&input);
+        let sliced = Arc::new(PacedExec { input, paces: Arc::clone(&paces), side: PaceSide::Below });
         let projected = node.with_new_children(vec![sliced])?;
-        Ok(Transformed::yes(Arc::new(PacedExec { input: projected, rows, side: PaceSide::Above { most } }) as _))
+        Ok(Transformed::yes(Arc::new(PacedExec { input: projected, paces, side: PaceSide::Above }) as _))
     })
     .data()
+}
+
+/// Whether an operator copies rows of several batches into one.
+fn gathers_rows(node: &dyn ExecutionPlan) -> bool {
+    const NAMES: [&str; 4] = ["SortExec", "SortPreservingMergeExec", "FilterExec", "RepartitionExec"];
+    (node.children().len() > 1 && node.name() != "UnionExec") || NAMES.contains(&node.name())
 }
 
 /// Returns whether an operator makes large values only to look at them, so that nobody sees how large they are.
 fn makes_large_values(node: &dyn ExecutionPlan) -> bool {
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
-        return can_grow(filter.predicate().as_ref());
+        return makes_values(filter.predicate().as_ref());
     }
     node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
         let mut arguments = aggregate.aggr_expr().iter().flat_map(|function| function.expressions());
         let mut groups = aggregate.group_expr().expr().iter();
-        arguments.any(|expr| can_grow(expr.as_ref())) || groups.any(|(expr, _)| can_grow(expr.as_ref()))
+        arguments.any(|expr| makes_values(expr.as_ref())) || groups.any(|(expr, _)| makes_values(expr.as_ref()))
     })
 }
 
-fn sliced_to_large_rows(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    let partitions = input.output_partitioning().partition_count();
-    let rows = (0..partitions).map(|_| AtomicUsize::new(LARGE_ROWS)).collect();
-    Arc::new(PacedExec { input: Arc::clone(input), rows, side: PaceSide::Below })
+fn sliced_by_what_is_made(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(PacedExec { input: Arc::clone(input), paces: Pace::of_partitions(input), side: PaceSide::Alone })
+}
+
+fn sliced_to(input: &Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
+    let paces = Pace::of_partitions(input);
+    paces.iter().for_each(|pace| pace.rows.store(rows, Ordering::Relaxed));
+    Arc::new(PacedExec { input: Arc::clone(input), paces, side: PaceSide::Below })
 }
 
 /// Returns a filter that gathers so many rows to a batch, and other operators as they are.
@@ -173,6 +206,14 @@ fn can_grow(expr: &dyn PhysicalExpr) -> bool {
         || expr.children().into_iter().any(|child| can_grow(child.as_ref()))
 }
 
+/// Whether an expression makes values of any length on its way to its result.
+fn makes_values(expr: &dyn PhysicalExpr) -> bool {
+    let makes = expr
+        .downcast_ref::<ScalarFunctionExpr>()
+        .is_some_and(|called| grows(called.name()) || !has_fixed_width(called.return_type()));
+    makes || can_grow(expr) || expr.children().into_iter().any(|child| makes_values(child.as_ref()))
+}
+
 fn may_be_large(expr: &dyn PhysicalExpr, data_type: &DataType) -> bool {
     if expr.downcast_ref::<Column>().is_some() {
         return false;
@@ -181,36 +222,84 @@ fn may_be_large(expr: &dyn PhysicalExpr, data_type: &DataType) -> bool {
         return can_grow(expr);
     }
     // Also for a number: `length(repeat('x', n))` makes the string on its way.
-    can_grow(expr) || !has_fixed_width(data_type)
+    makes_values(expr) || !has_fixed_width(data_type)
 }
 
 fn has_fixed_width(data_type: &DataType) -> bool {
     data_type.is_primitive() || matches!(data_type, DataType::Null | DataType::Boolean)
 }
 
-/// Passes batches on, in one of two places around a projection that share the number of rows that it gets.
+/// Passes batches on, below and above a projection or below another operator.
 #[derive(Debug)]
 struct PacedExec {
     input: Arc<dyn ExecutionPlan>,
-    /// Rows of the next slice, a partition.
-    rows: Arc<[AtomicUsize]>,
+    paces: Arc<[Pace]>,
     side: PaceSide,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PaceSide {
-    /// Below the projection: slices.
+    /// Below a projection: slices.
     Below,
-    /// Above the projection: measures. A projection that makes large values on its way to small ones does not show how large
-    /// they are, so it gets `most` rows at a time.
-    Above { most: usize },
+    /// Above a projection: measures what it delivers and what was made on the way.
+    Above,
+    /// Below another operator: slices by what was made of the last slice.
+    Alone,
+}
+
+/// How many rows an operator gets at a time, in one partition.
+#[derive(Debug)]
+struct Pace {
+    /// Rows of the next slice.
+    rows: AtomicUsize,
+    /// Rows of the slice in hand.
+    in_hand: AtomicUsize,
+    /// The bytes of the largest values that were made of it.
+    made: Arc<AtomicUsize>,
+}
+
+impl Pace {
+    fn of_partitions(input: &Arc<dyn ExecutionPlan>) -> Arc<[Pace]> {
+        let pace = |_| Pace {
+            rows: AtomicUsize::new(FIRST_ROWS),
+            in_hand: AtomicUsize::new(0),
+            made: Arc::new(AtomicUsize::new(0)),
+        };
+        (0..input.output_partitioning().partition_count()).map(pace).collect()
+    }
+
+    /// Sets the rows of the next slice by what became of the last one; `delivered` are its bytes and rows, where known.
+    fn measure(&self, delivered: Option<(usize, usize)>) {
+        let sliced = self.in_hand.swap(0, Ordering::Relaxed);
+        let made = self.made.swap(0, Ordering::Relaxed);
+        if sliced == 0 && delivered.is_none() {
+            return;
+        }
+        let mut fitting = usize::MAX;
+        if let Some((bytes, rows)) = delivered
+            && rows > 0
+        {
+            fitting = BATCH_BYTES / bytes.div_ceil(rows).max(1);
+        }
+        if sliced > 0 {
+            fitting = fitting.min(MADE_BYTES / made.div_ceil(sliced).max(1));
+        }
+        let most = self.rows.load(Ordering::Relaxed).saturating_mul(GROWTH);
+        self.rows.store(fitting.clamp(1, most), Ordering::Relaxed);
+    }
+
+    /// Takes note of the next slice, of which functions say what they make from now on.
+    fn begin(&self, rows: usize) {
+        self.in_hand.store(rows, Ordering::Relaxed);
+        measure_with(&self.made);
+    }
 }
 
 impl DisplayAs for PacedExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.side {
-            PaceSide::Below => write!(f, "PacedExec: slices"),
-            PaceSide::Above { .. } => write!(f, "PacedExec: measures"),
+            PaceSide::Below | PaceSide::Alone => write!(f, "PacedExec: slices"),
+            PaceSide::Above => write!(f, "PacedExec: measures"),
         }
     }
 }
@@ -234,17 +323,18 @@ impl ExecutionPlan for PacedExec {
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         match <[_; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(Self { input, rows: Arc::clone(&self.rows), side: self.side })),
+            Ok([input]) => Ok(Arc::new(Self { input, paces: Arc::clone(&self.paces), side: self.side })),
             Err(_) => internal_err!("PacedExec has one child"),
         }
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
-        let rows = Arc::clone(&self.rows);
+        let paces = Arc::clone(&self.paces);
         Ok(match self.side {
-            PaceSide::Below => Box::pin(SlicedStream { input, rest: None, rows, partition }),
-            PaceSide::Above { most } => Box::pin(MeasuredStream { input, rows, partition, most }),
+            PaceSide::Below => Box::pin(SlicedStream { input, rest: None, paces, partition, measures: false }),
+            PaceSide::Alone => Box::pin(SlicedStream { input, rest: None, paces, partition, measures: true }),
+            PaceSide::Above => Box::pin(MeasuredStream { input, paces, partition }),
         })
     }
 
@@ -256,14 +346,21 @@ impl ExecutionPlan for PacedExec {
 struct SlicedStream {
     input: SendableRecordBatchStream,
     rest: Option<RecordBatch>,
-    rows: Arc<[AtomicUsize]>,
+    paces: Arc<[Pace]>,
     partition: usize,
+    /// Whether nobody above measures.
+    measures: bool,
 }
 
 impl Stream for SlicedStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.measures
+            && let Some(pace) = self.paces.get(self.partition)
+        {
+            pace.measure(None);
+        }
         let batch = match self.rest.take() {
             Some(rest) => rest,
             None => match ready!(self.input.poll_next_unpin(cx)) {
@@ -271,12 +368,16 @@ impl Stream for SlicedStream {
                 other => return Poll::Ready(other),
             },
         };
-        let rows = self.rows.get(self.partition).map_or(usize::MAX, |rows| rows.load(Ordering::Relaxed));
+        let paces = Arc::clone(&self.paces);
+        let Some(pace) = paces.get(self.partition) else { return Poll::Ready(Some(Ok(batch))) };
+        let rows = pace.rows.load(Ordering::Relaxed);
         if batch.num_rows() <= rows {
+            pace.begin(batch.num_rows());
             return Poll::Ready(Some(Ok(batch)));
         }
         let first = batch.slice(0, rows);
         self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        pace.begin(rows);
         Poll::Ready(Some(Ok(first)))
     }
 }
@@ -289,9 +390,8 @@ impl RecordBatchStream for SlicedStream {
 
 struct MeasuredStream {
     input: SendableRecordBatchStream,
-    rows: Arc<[AtomicUsize]>,
+    paces: Arc<[Pace]>,
     partition: usize,
-    most: usize,
 }
 
 impl Stream for MeasuredStream {
@@ -301,11 +401,9 @@ impl Stream for MeasuredStream {
         let polled = ready!(self.input.poll_next_unpin(cx));
         if let Some(Ok(batch)) = &polled
             && batch.num_rows() > 0
-            && let Some(rows) = self.rows.get(self.partition)
+            && let Some(pace) = self.paces.get(self.partition)
         {
-            let fitting = BATCH_BYTES / batch_bytes(batch).div_ceil(batch.num_rows()).max(1);
-            let most = rows.load(Ordering::Relaxed).saturating_mul(GROWTH).min(self.most);
-            rows.store(fitting.clamp(1, most), Ordering::Relaxed);
+            pace.measure(Some((batch_bytes(batch), batch.num_rows())));
         }
         Poll::Ready(polled)
     }
@@ -322,7 +420,8 @@ pub(crate) fn batch_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| array_bytes(column.as_ref())).sum()
 }
 
-fn array_bytes(array: &dyn Array) -> usize {
+/// Returns the bytes of an array's own values, as [`batch_bytes`].
+pub(crate) fn array_bytes(array: &dyn Array) -> usize {
     match array.data_type() {
         DataType::Utf8View => 16 * array.len() + long_values(array.as_string_view().views()),
         DataType::BinaryView => 16 * array.len() + long_values(array.as_binary_view().views()),

@@ -81,7 +81,7 @@ impl Rights<'_> {
             return Err(EngineError::NotAllowed { what: change.label().to_owned(), why: why.to_owned() });
         }
         let Some(database) = change.database() else {
-            // Tables of the session: no role is needed to keep rows that one may read anyway.
+            // Tables of the session, and the caller's own queries: no role is needed to keep rows that one may read anyway.
             return require_session_write(change.label(), self.mode);
         };
         require_write(change.label(), self.who, self.mode)?;
@@ -110,6 +110,7 @@ impl Rights<'_> {
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::CopyTo { .. }
+            | WriteStatement::Kill { .. }
             | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())
             }

@@ -16,7 +16,7 @@ use querent_catalog::{
 
 use super::{RejectsTable, Session};
 use crate::error::{EngineError, Result};
-use crate::limits::{Interrupt, PlanningMemory, batch_bytes};
+use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
 use crate::policy::allowed_location;
 use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, WriteStatement};
 use crate::stream::ResultTypes;
@@ -69,6 +69,13 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         }
         WriteStatement::CopyTo { target, input } => return session.copy_to(target, &input, interrupt).await,
         WriteStatement::Session(change) => session.apply_change(change)?,
+        WriteStatement::Kill { id } => {
+            let running = running_queries(catalog.data_dir(), session.principal());
+            let query = running.iter().find(|query| query.id() == id).ok_or_else(|| EngineError::Plan {
+                message: format!("no query {id} is running; SELECT * FROM system.queries lists those that are"),
+            })?;
+            query.cancel();
+        }
         WriteStatement::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
             let commented = match &target {

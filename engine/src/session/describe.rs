@@ -9,7 +9,7 @@ use querent_kql::KqlParameters;
 
 use super::Session;
 use crate::error::Result;
-use crate::limits::{Interrupt, QueryClock};
+use crate::limits::{Interrupt, QueryClock, check_plan_size};
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
 use crate::sql::parameters::{ParameterValues, parameter_schema};
@@ -126,6 +126,7 @@ impl Session {
         let planner = self.planner(&state, types, &files);
         let plan = planner.plan(parsed).await?;
         let parameters = parameter_schema(&plan)?;
+        check_plan_size(&plan)?;
         self.described(&planner.analyse(plan)?, parameters)
     }
 
@@ -144,8 +145,11 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let work = work.boxed();
         let clock = QueryClock::start(self.limits.wall_clock);
-        clock.limit_time(self.engine.runtime().threads.run(work)).boxed().await
+        let interrupt = Interrupt::new(clock.clone());
+        let _abandoned = interrupt.abandon_on_drop();
+        let (lane, usage) = self.lane_of(self.label("(planning)"), &interrupt)?;
+        let work = usage.scope(work).boxed();
+        clock.limit_time(lane.run(work)).boxed().await
     }
 }

@@ -62,8 +62,9 @@ impl Session {
         rows: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
     ) -> Result<u64> {
         let rows = rows.map(|batch| batch.map_err(DataFusionError::from)).boxed();
+        let label = self.label(&format!("rows sent to {table}"));
         let table = table.clone();
-        let written = self.spawn_on_query_threads(move |session: Session, interrupt| async move {
+        let written = self.spawn_on_query_threads(label, move |session: Session, interrupt| async move {
             let rows = RecordBatchStreamAdapter::new(schema, interrupt.clock().awaited(rows));
             let rows: SendableRecordBatchStream = Box::pin(rows);
             // Held until the table is written: whoever is next finds it.

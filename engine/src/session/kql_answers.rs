@@ -31,6 +31,8 @@ pub struct KqlAnswers {
     plans: VecDeque<AuthorizedPlan>,
     memory: Arc<PlanningMemory>,
     clock: QueryClock,
+    /// The query's text, which is shown while a result is executed.
+    text: String,
     slots: Option<Arc<Semaphore>>,
     slot: Option<OwnedSemaphorePermit>,
     _abandoned: AbandonOnDrop,
@@ -40,10 +42,12 @@ impl Session {
     /// Plans and authorises one KQL query with all its results, whose rows have KQL's own types; `parameters` are the values
     /// of its `declare query_parameters`. The wall clock starts here. Errors: as [`Session::kql`].
     pub async fn kql_answers(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswers> {
-        let (session, text) = (self.in_force(), text.to_owned());
+        let (session, shown) = (self.in_force(), text.to_owned());
+        let text = shown.clone();
         let clock = QueryClock::start(session.limits.wall_clock);
         let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
+        let watch = interrupt.clone();
         // Boxed, as the work of other statements is.
         let work = async move {
             let state = session.engine.planning_state();
@@ -57,13 +61,16 @@ impl Session {
             Ok::<_, EngineError>((results, plans, host.into_memory()))
         }
         .boxed();
-        let (results, plans, memory) = clock.limit_time(self.engine.runtime().threads.run(work)).boxed().await?;
+        let (lane, usage) = self.lane_of(self.label("(planning)"), &watch)?;
+        let planned = clock.limit_time(lane.run(usage.scope(work))).boxed().await?;
+        let (results, plans, memory) = planned;
         Ok(KqlAnswers {
             session: self.in_force(),
             results,
             plans,
             memory: Arc::new(memory),
             clock,
+            text: shown,
             slots: None,
             slot: None,
             _abandoned: abandoned,
@@ -102,6 +109,7 @@ impl KqlAnswers {
         let begin = move |session: Session, interrupt: Interrupt| async move {
             session.begin_query_within(plan, memory, &interrupt).await
         };
-        Ok(Some(self.session.spawn_within(self.clock.clone(), begin).await?.holding(slot)))
+        let label = self.session.label(&self.text);
+        Ok(Some(self.session.spawn_within(label, self.clock.clone(), begin).await?.holding(slot)))
     }
 }

@@ -15,7 +15,7 @@ use querent_kql::{ExternalLocation, KqlError, KqlHost, TableKey, TableLookup};
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::limits::{Interrupt, PlanningMemory};
+use crate::limits::{Interrupt, PlanningMemory, check_plan_size};
 use crate::policy::{AuthorizedPlan, Mode, allowed_location};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::{PlanningScope, ResolvedNames};
@@ -45,6 +45,7 @@ impl<'s> SessionHost<'s> {
 
     /// Analyses and authorises a plan. Every part of a query that is executed passes through here.
     pub(crate) fn authorized(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
+        check_plan_size(&plan)?;
         let analysed = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
         self.session.authorize(analysed)
     }

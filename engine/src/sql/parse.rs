@@ -8,12 +8,20 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::dialect::SqlDialect;
 use super::tokens::rewrite_tokens;
+use super::with_weight::check_with_weight;
 use crate::error::{EngineError, Result};
 
 /// The longest statement text.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// The deepest nesting of parentheses, subqueries and prefix operators.
-const MAX_RECURSION: usize = 64;
+/// The deepest nesting of brackets, CASE and prefix operators.
+const MAX_BRACKETS: usize = 64;
+/// How often the parser calls itself for one of them, at most. Where its own limit is reached it tries each level again in
+/// another way, which takes time that doubles with each level: so what nests too deeply is refused by its tokens before.
+const RECURSIONS_A_BRACKET: usize = 8;
+/// The most queries in one statement, subqueries among them.
+const MAX_QUERIES: usize = 2_000;
+/// The longest number: parsing one takes the square of its length.
+const MAX_NUMBER_BYTES: usize = 1_000;
 /// The most tokens of one list item. Operator chains (`a + a + ...`, `SELECT 1 UNION SELECT 2 ...`) become trees as
 /// deep as they are long, and trees are walked and dropped recursively: without a bound their depth is the sender's choice.
 const MAX_CHAIN_TOKENS: usize = 2_000;
@@ -29,7 +37,7 @@ const MANY_JOINED: usize = 16;
 const MAX_PARAMETERS: usize = 65_535;
 /// Past this number of marks of nesting, a statement is parsed and planned on a stack of its own.
 const SHALLOW_MARKS: usize = 16;
-/// The size of that stack: several times what `MAX_RECURSION` levels of subqueries need in an unoptimised build.
+/// The size of that stack: several times what `MAX_BRACKETS` levels of subqueries need in an unoptimised build.
 const DEEP_STACK_BYTES: usize = 128 << 20;
 
 /// A statement, and how much stack it needs.
@@ -85,7 +93,7 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     let statements = nesting.with_room(|| {
         DFParserBuilder::new(tokens)
             .with_dialect(&dialect)
-            .with_recursion_limit(MAX_RECURSION)
+            .with_recursion_limit(MAX_BRACKETS * RECURSIONS_A_BRACKET)
             .build()?
             .parse_statements()
     })?;
@@ -93,6 +101,7 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     let mut statements = statements.into_iter();
     match (statements.next(), found) {
         (Some(statement), 1) => {
+            nesting.with_room(|| check_with_weight(&statement))?;
             Ok(ParsedStatement { statement, nesting, parameters, has_parameters, text_bytes: text.len() })
         }
         (None, _) => Err(EngineError::EmptyQuery),
@@ -146,7 +155,9 @@ fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
     let mut joined = JoinCounter::default();
     let mut most_joined = 0;
     let mut marks = 0;
+    let mut depth = DepthCounter::default();
     for token in tokens {
+        depth.see(&token.token)?;
         joined.see(&token.token);
         most_joined = most_joined.max(joined.count);
         if most_joined > MAX_JOINED {
@@ -177,6 +188,55 @@ fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
     }
     let chained = tokens.len() > MAX_CHAIN_TOKENS / 4 || most_joined > MANY_JOINED;
     Ok(if marks > SHALLOW_MARKS || chained { Nesting::Deep } else { Nesting::Shallow })
+}
+
+/// Counts how deep a statement nests, and what else the parser's time grows with.
+#[derive(Default)]
+struct DepthCounter {
+    brackets: usize,
+    cases: usize,
+    /// Prefix operators in a row.
+    prefixes: usize,
+    follows_operand: bool,
+    queries: usize,
+}
+
+impl DepthCounter {
+    fn see(&mut self, token: &Token) -> Result<()> {
+        let mut is_prefix = false;
+        let mut is_operand = false;
+        match token {
+            Token::Whitespace(_) => return Ok(()),
+            Token::LParen | Token::LBracket | Token::LBrace => self.brackets += 1,
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                self.brackets = self.brackets.saturating_sub(1);
+                is_operand = true;
+            }
+            Token::Minus | Token::Plus | Token::Tilde => is_prefix = !self.follows_operand,
+            Token::Number(digits, _) => {
+                if digits.len() > MAX_NUMBER_BYTES {
+                    let message = format!("a number has at most {MAX_NUMBER_BYTES} digits");
+                    return Err(EngineError::Plan { message });
+                }
+                is_operand = true;
+            }
+            Token::Word(word) => match word.keyword {
+                Keyword::NOT | Keyword::EXPLAIN | Keyword::INTERVAL | Keyword::PRIOR => is_prefix = true,
+                Keyword::CASE => self.cases += 1,
+                Keyword::END => self.cases = self.cases.saturating_sub(1),
+                Keyword::SELECT => self.queries += 1,
+                _ => is_operand = true,
+            },
+            Token::SingleQuotedString(_) | Token::Placeholder(_) => is_operand = true,
+            _ => {}
+        }
+        self.prefixes = if is_prefix { self.prefixes + 1 } else { 0 };
+        self.follows_operand = is_operand;
+        if self.brackets + self.cases + self.prefixes > MAX_BRACKETS || self.queries > MAX_QUERIES {
+            return Err(EngineError::too_deep());
+        }
+        Ok(())
+    }
 }
 
 /// Counts what deepens a plan although commas are between: tables of a FROM clause, joins, members of a UNION, WITH queries.

@@ -115,6 +115,9 @@ impl StatementPlanner<'_> {
                 let reference = object_name_to_table_reference(table_name, false)?;
                 show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
             }
+            ast::Statement::Kill { modifier: None | Some(ast::KillType::Query), id } => {
+                Ok(WriteStatement::Kill { id }.into_plan())
+            }
             ast::Statement::ShowFunctions { filter } => show_functions::plan(self.state, filter),
             ast::Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } => {
                 let reference = object_name_to_table_reference(obj_name, false)?;

@@ -61,6 +61,8 @@ pub(crate) enum WriteStatement {
     CopyTo { target: CopyTarget, input: Arc<LogicalPlan> },
     /// `COMMENT ON`.
     Comment { target: CommentTarget, comment: Option<String>, if_missing_ok: bool },
+    /// `KILL`, of a running query.
+    Kill { id: u64 },
 }
 
 /// What `CREATE EXTERNAL TABLE` asks for.
@@ -158,10 +160,12 @@ impl WriteStatement {
             WriteStatement::Session(change) => change.label(),
             WriteStatement::CopyTo { .. } => "COPY TO",
             WriteStatement::Comment { .. } => "COMMENT ON",
+            WriteStatement::Kill { .. } => "KILL",
         }
     }
 
-    /// Returns the database that the statement writes to; `None` for one that only changes tables of the session.
+    /// Returns the database that the statement writes to; `None` for one that only changes tables of the session, or
+    /// ends one of the caller's queries.
     pub(crate) fn database(&self) -> Option<&str> {
         Some(match self {
             WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => name,
@@ -178,7 +182,8 @@ impl WriteStatement {
             | WriteStatement::CopyTo { .. }
             | WriteStatement::InsertTemporary { .. }
             | WriteStatement::Session(_)
-            | WriteStatement::DropTemporary { .. } => return None,
+            | WriteStatement::DropTemporary { .. }
+            | WriteStatement::Kill { .. } => return None,
         })
     }
 
@@ -197,7 +202,8 @@ impl WriteStatement {
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
-            | WriteStatement::Comment { .. } => None,
+            | WriteStatement::Comment { .. }
+            | WriteStatement::Kill { .. } => None,
         }
     }
 
@@ -219,7 +225,8 @@ impl WriteStatement {
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
-            | WriteStatement::Comment { .. } => {}
+            | WriteStatement::Comment { .. }
+            | WriteStatement::Kill { .. } => {}
         }
         changed
     }

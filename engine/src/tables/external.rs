@@ -403,6 +403,18 @@ fn bad_files(files: &[LocatedFile], error: EngineError) -> EngineError {
     EngineError::BadData { location, detail: error.to_string() }
 }
 
+/// The most columns that a file may have.
+pub(crate) const MAX_COLUMNS: usize = 10_000;
+
+/// Returns an error for a file of too many columns. Errors: `bad_data`.
+pub(crate) fn check_column_count(path: &Path, line: Option<u64>, count: usize) -> Result<()> {
+    if count <= MAX_COLUMNS {
+        return Ok(());
+    }
+    let detail = format!("more than {MAX_COLUMNS} columns; make rows of them, or read each record as one text");
+    Err(bad_line(path, line, None, detail))
+}
+
 /// `bad_data` at a line, counted from 1 as an editor does.
 pub(crate) fn bad_line(path: &Path, line: Option<u64>, column: Option<&str>, detail: String) -> EngineError {
     let mut location = path.display().to_string();

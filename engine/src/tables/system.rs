@@ -1,4 +1,4 @@
-//! The `system` database (`agent_runs`, `databases`, `tables`, `columns`) and `information_schema`: filters are pushed
+//! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
 mod constraints;
@@ -29,6 +29,7 @@ use filters::Lookup;
 
 use crate::error::Result;
 use crate::identifiers::same_name;
+use crate::limits::running_queries;
 
 /// Turns a stored run's trace into the JSON that `system.agent_runs.trace_json` shows. The format belongs to whoever
 /// writes the runs; as long as nobody has said how to decode it, traces are shown as stored.
@@ -82,6 +83,7 @@ pub(crate) fn provider(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SystemTable {
     AgentRuns,
+    Queries,
     Databases,
     Tables,
     Columns,
@@ -99,6 +101,7 @@ impl SystemTable {
     fn named(schema: &str, name: &str) -> Option<Self> {
         match (schema.to_lowercase().as_str(), name.to_lowercase().as_str()) {
             ("system", "agent_runs") => Some(Self::AgentRuns),
+            ("system", "queries") => Some(Self::Queries),
             ("system", "databases") => Some(Self::Databases),
             ("system", "tables") => Some(Self::Tables),
             ("system", "columns") => Some(Self::Columns),
@@ -133,6 +136,14 @@ impl SystemTable {
                 text("trace_json"),
                 text("protocol"),
                 maybe("conversation_id"),
+            ],
+            Self::Queries => vec![
+                count("id", false),
+                text("subject"),
+                text("default_database"),
+                text("statement"),
+                time("started_at", false),
+                count("memory_bytes", false),
             ],
             Self::Databases => vec![text("name"), maybe("comment")],
             Self::Tables => {
@@ -228,7 +239,7 @@ impl SystemTable {
     /// Returns the columns that say which objects to list: database, name, kind.
     fn key_columns(self) -> [Option<&'static str>; 3] {
         match self {
-            Self::AgentRuns => [None, None, None],
+            Self::AgentRuns | Self::Queries => [None, None, None],
             Self::Databases => [Some("name"), None, None],
             Self::Tables => [Some("database"), Some("name"), Some("kind")],
             Self::Columns => [Some("database"), Some("table"), None],
@@ -380,6 +391,10 @@ impl SystemTableScan {
         let filter = &lookup.filter;
         match self.table {
             SystemTable::AgentRuns => self.runs(request).await,
+            SystemTable::Queries => {
+                let running = running_queries(self.catalog.data_dir(), &self.who);
+                Ok((rows::queries(&self.schema, &running)?, None))
+            }
             SystemTable::Databases | SystemTable::Schemata => {
                 let page = self.catalog.databases().list(&self.who, lookup.database_like().as_deref(), request).await?;
                 let batch = match self.table {

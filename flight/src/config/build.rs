@@ -32,6 +32,7 @@ impl Settings {
         Ok(EngineOptions {
             data_dir: self.data.clone(),
             memory_bytes: self.query.pool_memory.map(|bytes| bytes.to_usize()),
+            resident_bytes: self.query.process_memory.map(|bytes| bytes.to_usize()),
             spill_bytes: self.query.spill.0,
             target_partitions: self.query.threads,
             external_roots: self.query.external_roots.clone(),

@@ -210,6 +210,12 @@ pub const KEYS: &[SettingKey] = &[
         SettingKind::Text,
         "memory of all queries; none: 60 % of the machine's",
     ),
+    key(
+        "query.process_memory",
+        &["QUERENT_QUERY_PROCESS_MEMORY"],
+        SettingKind::Text,
+        "resident memory of the process at which the query that holds most is ended; none: 85 % of the machine's",
+    ),
     key("query.spill", &["QUERENT_QUERY_SPILL"], SettingKind::Text, "spill files of all queries, at most"),
     key(
         "query.threads",

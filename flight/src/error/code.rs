@@ -264,6 +264,7 @@ impl ErrorCode {
             | ErrorCode::SessionConflict
             | ErrorCode::InvocationConflict
             | ErrorCode::IdempotencyConflict
+            | ErrorCode::Cancelled
             | ErrorCode::TicketUsed => StatusCode::CONFLICT,
             ErrorCode::ReaderIdle | ErrorCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             ErrorCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -282,7 +283,6 @@ impl ErrorCode {
             | ErrorCode::QueryExecutionError
             | ErrorCode::TooManyToolCalls
             | ErrorCode::RepeatedToolFailure
-            | ErrorCode::Cancelled
             | ErrorCode::ClientGone
             | ErrorCode::SerializationError
             | ErrorCode::Internal

@@ -56,6 +56,7 @@ impl From<&EngineError> for ErrorCode {
             EngineError::Unsupported { .. } => ErrorCode::Unsupported,
             EngineError::WallClockExceeded { .. } => ErrorCode::WallClockExceeded,
             EngineError::ReaderIdle { .. } => ErrorCode::ReaderIdle,
+            EngineError::Cancelled => ErrorCode::Cancelled,
             EngineError::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
             EngineError::MemoryExceeded { .. } => ErrorCode::MemoryExceeded,
             EngineError::BadData { .. } => ErrorCode::BadData,

@@ -66,7 +66,7 @@ const FLOORS: &[Floors] = &[
         floors: &[
             &["distinct_limits", "error", "identifiers", "profile_queue", "timestamp", "type_names"],
             &["functions", "limits", "stores", "temporary", "threads"],
-            &["options", "stream"],
+            &["governor", "options", "stream"],
             &["tables"],
             &["runtime", "sql"],
             &["engine"],

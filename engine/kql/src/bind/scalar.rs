@@ -573,12 +573,17 @@ fn is_also_scalar(name: &str) -> bool {
     matches!(name, "make_bag" | "any" | "percentile" | "hll_merge" | "tdigest_merge" | "merge_tdigest")
 }
 
-fn joined(operator: LogicalOperator, operands: Vec<PlanExpr>) -> PlanExpr {
-    let combined = match operator {
-        LogicalOperator::And => operands.into_iter().reduce(PlanExpr::and),
-        LogicalOperator::Or => operands.into_iter().reduce(PlanExpr::or),
-    };
-    combined.unwrap_or_else(|| lit(true))
+/// Joins operands in their order, in a tree as low as can be: trees are walked recursively, and a chain may be long.
+fn joined(operator: LogicalOperator, mut operands: Vec<PlanExpr>) -> PlanExpr {
+    if operands.len() <= 1 {
+        return operands.pop().unwrap_or_else(|| lit(true));
+    }
+    let right = operands.split_off(operands.len().div_ceil(2));
+    let (left, right) = (joined(operator, operands), joined(operator, right));
+    match operator {
+        LogicalOperator::And => left.and(right),
+        LogicalOperator::Or => left.or(right),
+    }
 }
 
 /// Returns the string, the delimiter and the index of `split(string, delimiter)[index]`.

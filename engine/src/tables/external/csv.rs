@@ -22,7 +22,7 @@ pub(crate) use rows::column_names;
 
 use super::reader_options::{COLUMN_FORMATS, KEPT_MARKERS, sql_type_name};
 use super::rejects::Rejects;
-use super::{LocatedFile, bad_line, compression_of, open, shortened};
+use super::{LocatedFile, bad_line, check_column_count, compression_of, open, shortened};
 use crate::error::{EngineError, Result};
 use convert::{ColumnReading, convert};
 use dates::TemporalFormat;
@@ -42,6 +42,7 @@ impl CsvFiles {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
         let dialect = CsvDialect::detect(options, first)?;
         let names = column_names(&first.path, &dialect, open(first)?)?;
+        check_column_count(&first.path, None, names.len())?;
         dialect.types.check(names.iter().map(String::as_str))?;
         for file in files.iter().skip(1) {
             if !options.contains_key("compression") && compression_of(&file.path) != dialect.compression {

@@ -6,7 +6,7 @@
 mod inference;
 mod records;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use super::reader_options::{COLUMN_KEYS, GivenTypes, bad_option, boolean_option, known_options, sql_type_name};
 use super::rejects::{Reject, Rejects};
 use super::text_source::TextEncoding;
-use super::{LocatedFile, bad_line, compression_of_all, shortened};
+use super::{LocatedFile, bad_line, check_column_count, compression_of_all, shortened};
 use crate::error::{EngineError, Result};
 use inference::{JsonType, Members};
 use records::{JsonLayout, JsonRecord, JsonRecords};
@@ -95,7 +95,10 @@ impl JsonFiles {
                 Err(error) => return Err(error),
             };
             match parse(path, &record) {
-                Ok(value) => inference.update(path, &record, value, is_geo)?,
+                Ok(value) => {
+                    inference.update(path, &record, value, is_geo)?;
+                    check_column_count(path, Some(record.line), inference.members.iter().len())?;
+                }
                 // Whoever reads the rows sets the record aside.
                 Err(_) if self.ignore_errors || !is_whole => {}
                 Err(error) => return Err(error),
@@ -107,16 +110,15 @@ impl JsonFiles {
     /// Returns the columns as inferred and given.
     pub(crate) fn typed(&self, path: &Path, inference: &JsonInference) -> Result<TypedJson> {
         let mut columns: Vec<JsonColumn> = Vec::new();
+        let mut taken: HashSet<String> = HashSet::new();
         let mut add = |key: &str, found: DataType| {
-            let taken = |name: &str, columns: &[JsonColumn]| {
-                columns.iter().any(|own| own.name.to_lowercase() == name.to_lowercase())
-            };
             let (mut name, mut copy) = (key.to_owned(), 1);
-            while name.is_empty() || taken(&name, &columns) {
+            while name.is_empty() || taken.contains(&name.to_lowercase()) {
                 name =
                     if key.is_empty() { format!("column_{}", columns.len() + copy) } else { format!("{key}_{copy}") };
                 copy += 1;
             }
+            taken.insert(name.to_lowercase());
             columns.push(JsonColumn { key: key.to_owned(), name, data_type: found });
         };
         if inference.values > 0 {

@@ -13,6 +13,7 @@ use querent_catalog::{
 
 use super::filters::kind_name;
 use crate::error::Result;
+use crate::limits::QueryUsage;
 
 pub(super) fn runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch> {
     let started = runs.iter().map(|run| Some(run.started_at.timestamp_micros()));
@@ -31,6 +32,20 @@ pub(super) fn runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch
         maybe(runs.iter().map(|run| run.conversation.as_ref().map(|key| key.id.as_str()))),
     ];
     batch(schema, columns, runs.len())
+}
+
+pub(super) fn queries(schema: &SchemaRef, running: &[Arc<QueryUsage>]) -> Result<RecordBatch> {
+    let started: TimestampMicrosecondArray =
+        running.iter().map(|query| Some(query.started_at().timestamp_micros())).collect();
+    let columns = vec![
+        Arc::new(running.iter().map(|query| Some(query.id())).collect::<UInt64Array>()) as ArrayRef,
+        text(running.iter().map(|query| &query.label().subject)),
+        text(running.iter().map(|query| &query.label().database)),
+        text(running.iter().map(|query| &query.label().text)),
+        Arc::new(started.with_timezone("UTC")),
+        Arc::new(running.iter().map(|query| Some(query.held_bytes() as u64)).collect::<UInt64Array>()),
+    ];
+    batch(schema, columns, running.len())
 }
 
 pub(super) fn databases(schema: &SchemaRef, databases: &[DatabaseInfo]) -> Result<RecordBatch> {

@@ -60,7 +60,7 @@ impl Members {
     }
 
     /// Returns the members and their types.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &JsonType)> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &JsonType)> {
         self.types.iter().map(|(name, found)| (name.as_str(), found))
     }
 }

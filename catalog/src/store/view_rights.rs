@@ -1,0 +1,69 @@
+//! Who may know a view. A view over what its reader may not see cannot be read by it, and its text, its columns and the errors
+//! of its plan would tell what is hidden: for such a reader it is not there. This is decided where objects are loaded and
+//! listed, so that no door can forget it.
+
+use std::sync::OnceLock;
+
+use super::objects;
+use super::relations::{RelationLoader, StoredRelation};
+use crate::error::Result;
+use crate::model::{SYSTEM_DATABASE, TableKind, TableName, TableSource};
+use crate::principal::{DatabaseScope, Principal};
+
+/// Returns the tables that a view's query names, by its text and the database where bare names resolve; `None` where the text
+/// cannot be read.
+pub type ViewReferences = fn(sql: &str, default_database: &str) -> Option<Vec<TableName>>;
+
+/// The other database of system tables.
+const INFORMATION_SCHEMA: &str = "information_schema";
+/// How deep views may stand on one another.
+const MAX_VIEW_DEPTH: usize = 16;
+
+static REFERENCES: OnceLock<ViewReferences> = OnceLock::new();
+
+/// Says how the text of a view is read. Where nobody has, callers who may see some databases only see no views.
+pub fn read_views_with(references: ViewReferences) {
+    // Whoever says it again says the same.
+    let _ = REFERENCES.set(references);
+}
+
+/// Returns whether `who` may know an object in a database that it may see.
+pub(crate) fn may_know(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelation) -> Result<bool> {
+    if matches!(who.scope(), DatabaseScope::All) || relation.info().kind != TableKind::View {
+        return Ok(true);
+    }
+    may_read(loader, who, relation, MAX_VIEW_DEPTH)
+}
+
+/// As [`may_know`], of an object by id.
+pub(crate) fn may_know_id(loader: &RelationLoader<'_>, who: &Principal, id: i64, kind: TableKind) -> Result<bool> {
+    if matches!(who.scope(), DatabaseScope::All) || kind != TableKind::View {
+        return Ok(true);
+    }
+    loader.load(id)?.map_or(Ok(false), |relation| may_know(loader, who, &relation))
+}
+
+fn may_read(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelation, depth: usize) -> Result<bool> {
+    if !who.may_see(&relation.info().name.database) {
+        return Ok(false);
+    }
+    let TableSource::View { sql, default_database } = &relation.resolved.source else { return Ok(true) };
+    let named = REFERENCES.get().and_then(|references| references(sql, default_database));
+    let (Some(named), Some(depth)) = (named, depth.checked_sub(1)) else { return Ok(false) };
+    for name in named {
+        if [SYSTEM_DATABASE, INFORMATION_SCHEMA].iter().any(|own| own.eq_ignore_ascii_case(&name.database)) {
+            continue;
+        }
+        if !who.may_see(&name.database) {
+            return Ok(false);
+        }
+        let Some(object) = objects::object(loader.connection(), &name.database, &name.table)? else { continue };
+        if object.kind == TableKind::View
+            && let Some(below) = loader.load_known(object)?
+            && !may_read(loader, who, &below, depth)?
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,113 @@
+//! What keeps expressions within bounds: a rule that puts itself around every function call, concatenation and cast from
+//! text to decimals, for SQL, KQL and everything else that becomes a plan.
+//!
+//! Kernels allocate before anybody is asked, and a failed allocation ends the process. So a call is measured by its arguments
+//! before it is made: what is too much at once is computed in slices of the batch, and what is too much for one row is
+//! refused. Between calls the query looks whether it has been ended, also while the optimizer folds constants.
+
+mod concat;
+mod function;
+mod rules;
+mod text;
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::core::getfield::GetFieldFunc;
+use datafusion::functions::math::log::LogFunc;
+use datafusion::functions::math::power::PowerFunc;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, TryCast};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use querent_kql::is_stored_conversion;
+
+use concat::GovernedConcat;
+use function::GovernedFunction;
+use text::{BoundedText, holds_decimals, holds_text};
+
+pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
+
+/// The optimizer rule that puts bounds around expressions.
+#[derive(Debug)]
+pub(crate) struct GovernExpressions;
+
+impl OptimizerRule for GovernExpressions {
+    fn name(&self) -> &'static str {
+        "govern_expressions"
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        plan.transform_up_with_subqueries(governed_node)
+    }
+}
+
+fn governed_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&plan);
+    let schema = match &plan {
+        LogicalPlan::TableScan(scan) => {
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?
+        }
+        other => merge_schema(&other.inputs()),
+    };
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let governed = expr.transform_up(|expr| governed_expr(expr, &schema))?;
+        Ok(governed.update_data(|expr| name.restore(expr)))
+    })
+}
+
+fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::ScalarFunction(ScalarFunction { func, args }) => match governed_function(&func) {
+            Some(governed) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func: governed, args })),
+            None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+        },
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
+            let concat = GovernedConcat::new_udf();
+            Transformed::yes(concat.call(vec![*left, *right]))
+        }
+        Expr::Cast(Cast { expr, field }) if needs_bound(&expr, field.data_type(), schema) => {
+            let bounded = BoundedText::refusing().call(vec![*expr]);
+            Transformed::yes(Expr::Cast(Cast { expr: Box::new(bounded), field }))
+        }
+        Expr::TryCast(TryCast { expr, field }) if needs_bound(&expr, field.data_type(), schema) => {
+            let bounded = BoundedText::nulling().call(vec![*expr]);
+            Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// Returns the function with bounds around it; `None` where it has them, or where DataFusion has to recognise it.
+fn governed_function(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
+    let inner = function.inner();
+    let stays = inner.is::<GovernedFunction>()
+        || inner.is::<GovernedConcat>()
+        || inner.is::<BoundedText>()
+        || inner.is::<GetFieldFunc>()
+        || inner.is::<LogFunc>()
+        || inner.is::<PowerFunc>()
+        || function.as_async().is_some()
+        || is_stored_conversion(function);
+    (!stays).then(|| Arc::new(ScalarUDF::new_from_impl(GovernedFunction::new(Arc::clone(function)))))
+}
+
+/// Returns a function as sessions know it: within bounds also while a statement is planned.
+pub(crate) fn governed(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+    governed_function(&function).unwrap_or(function)
+}
+
+/// Whether a cast parses text as decimals: its parser recurses once for every few digits.
+fn needs_bound(expr: &Expr, target: &datafusion::arrow::datatypes::DataType, schema: &DFSchema) -> bool {
+    if !holds_decimals(target) {
+        return false;
+    }
+    match expr {
+        Expr::Literal(value, _) => text::is_long(value),
+        Expr::ScalarFunction(call) if call.func.inner().is::<BoundedText>() => false,
+        other => other.get_type(schema).map_or(true, |from| holds_text(&from)),
+    }
+}

@@ -1,0 +1,282 @@
+//! A function with bounds around its calls.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, StructFieldMapping, TryCast,
+};
+
+use super::text::{BoundedText, holds_decimals};
+use super::{governed_function, text};
+use crate::error::EngineError;
+use crate::limits::{Announced, CallGrowth, QueryUsage, array_bytes, compared_pairs};
+
+/// What a call may make at once; a batch that makes more is computed in slices.
+pub(super) const SLICE_BYTES: usize = 32 << 20;
+/// What a function may make of one batch, or of one row.
+pub(super) const MAX_BYTES: usize = 256 << 20;
+/// The most pairs of elements that one call compares: seconds of a core.
+const MAX_PAIRS: u128 = 20_000_000_000;
+
+/// The largest expression that a call of fewer nodes may be simplified to.
+const MAX_SIMPLIFIED_NODES: usize = 5_000;
+const COUNTED_NODES: usize = 20_000;
+
+/// A function within bounds.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct GovernedFunction {
+    inner: Arc<ScalarUDF>,
+    growth: CallGrowth,
+}
+
+impl GovernedFunction {
+    pub(super) fn new(inner: Arc<ScalarUDF>) -> Self {
+        let growth = CallGrowth::of_function(inner.name());
+        Self { inner, growth }
+    }
+}
+
+/// Makes a call within bounds. `make` computes rows of the arguments; slices are made where all at once are too much.
+pub(super) fn call_within(
+    name: &str,
+    growth: CallGrowth,
+    args: ScalarFunctionArgs,
+    make: &dyn Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Result<ColumnarValue> {
+    let usage = QueryUsage::current();
+    let are_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    let rows = if are_constant { 1 } else { args.number_rows };
+    let most = growth.most_bytes(&args.args, rows);
+    if let Some(usage) = &usage {
+        usage.check()?;
+    }
+    if compared_pairs(name, &args.args, rows).is_some_and(|pairs| pairs > MAX_PAIRS) {
+        let message =
+            format!("{name} compares at most {} million pairs at a time; ask for less", MAX_PAIRS / 1_000_000);
+        return Err(EngineError::InvalidValue { message }.into());
+    }
+    if most <= SLICE_BYTES {
+        let made = make(args)?;
+        record(usage.as_deref(), &made);
+        return Ok(made);
+    }
+    if rows <= 1 {
+        if most > MAX_BYTES {
+            return Err(too_much(name).into());
+        }
+        if let Some(usage) = &usage {
+            usage.admit(most)?;
+        }
+        let _announced = Announced::new(most);
+        let made = make(args)?;
+        record(usage.as_deref(), &made);
+        return Ok(made);
+    }
+    let parts = most.div_ceil(SLICE_BYTES).min(rows);
+    let step = rows.div_ceil(parts);
+    let mut made: Vec<ArrayRef> = Vec::with_capacity(parts);
+    let mut bytes = 0;
+    for from in (0..rows).step_by(step) {
+        let count = step.min(rows - from);
+        // A slice is measured again: its rows may be the large ones.
+        let slice = call_within(name, growth, sliced(&args, from, count), make)?.into_array(count)?;
+        bytes += array_bytes(slice.as_ref());
+        if bytes > MAX_BYTES {
+            return Err(too_much(name).into());
+        }
+        if let Some(usage) = &usage {
+            usage.admit(bytes)?;
+        }
+        made.push(slice);
+    }
+    let parts: Vec<&dyn Array> = made.iter().map(AsRef::as_ref).collect();
+    let made = ColumnarValue::Array(concat(&parts)?);
+    record(usage.as_deref(), &made);
+    Ok(made)
+}
+
+fn check_current() -> Result<()> {
+    QueryUsage::current().map_or(Ok(()), |usage| usage.check())
+}
+
+/// Returns the nodes of an expression, counted up to [`COUNTED_NODES`].
+fn count_nodes(expr: &Expr) -> usize {
+    let mut nodes = 0;
+    let counted = expr.apply(|_| {
+        nodes += 1;
+        Ok(if nodes > COUNTED_NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    counted.map_or(COUNTED_NODES, |_| nodes)
+}
+
+fn too_much(name: &str) -> EngineError {
+    EngineError::MemoryExceeded { detail: format!("{name} makes at most {} MiB at a time", MAX_BYTES >> 20) }
+}
+
+fn record(usage: Option<&QueryUsage>, made: &ColumnarValue) {
+    let Some(usage) = usage else { return };
+    match made {
+        ColumnarValue::Array(array) => usage.made(array_bytes(array.as_ref())),
+        ColumnarValue::Scalar(value) => usage.made(value.size()),
+    }
+}
+
+fn sliced(args: &ScalarFunctionArgs, from: usize, count: usize) -> ScalarFunctionArgs {
+    let slice = |value: &ColumnarValue| match value {
+        ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(from, count)),
+        ColumnarValue::Scalar(value) => ColumnarValue::Scalar(ScalarValue::clone(value)),
+    };
+    ScalarFunctionArgs {
+        args: args.args.iter().map(slice).collect(),
+        arg_fields: args.arg_fields.clone(),
+        number_rows: count,
+        return_field: Arc::clone(&args.return_field),
+        config_options: Arc::clone(&args.config_options),
+    }
+}
+
+/// Returns what a function was simplified to, within bounds: constants in it are folded before any rule sees it again.
+fn governed_simplified(expr: Expr) -> Result<Expr> {
+    expr.transform_up(|expr| {
+        Ok(match expr {
+            Expr::ScalarFunction(mut call) => match governed_function(&call.func) {
+                Some(governed) => {
+                    call.func = governed;
+                    Transformed::yes(Expr::ScalarFunction(call))
+                }
+                None => Transformed::no(Expr::ScalarFunction(call)),
+            },
+            // The type of the argument is not known here; whatever is no text passes as it is.
+            Expr::Cast(Cast { expr, field }) if holds_decimals(field.data_type()) && !text::is_bounded(&expr) => {
+                let bounded = BoundedText::refusing().call(vec![*expr]);
+                Transformed::yes(Expr::Cast(Cast { expr: Box::new(bounded), field }))
+            }
+            Expr::TryCast(TryCast { expr, field }) if holds_decimals(field.data_type()) && !text::is_bounded(&expr) => {
+                let bounded = BoundedText::nulling().call(vec![*expr]);
+                Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
+            }
+            other => Transformed::no(other),
+        })
+    })
+    .data()
+}
+
+#[warn(clippy::missing_trait_methods)]
+impl ScalarUDFImpl for GovernedFunction {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        #[expect(deprecated, reason = "it is passed on")]
+        self.inner.display_name(args)
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let updated = self.inner.inner().with_updated_config(config)?;
+        Some(ScalarUDF::new_from_impl(Self::new(Arc::new(updated))))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        // The planner asks for the types of nested calls again and again.
+        check_current()?;
+        self.inner.return_field_from_args(args)
+    }
+
+    fn is_nullable(&self, args: &[Expr], schema: &dyn datafusion::common::ExprSchema) -> bool {
+        #[expect(deprecated, reason = "it is passed on")]
+        self.inner.inner().is_nullable(args, schema)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        call_within(self.inner.name(), self.growth, args, &|args| self.inner.invoke_with_args(args))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        check_current()?;
+        let before: usize = args.iter().map(count_nodes).sum();
+        Ok(match self.inner.simplify(args, info)? {
+            ExprSimplifyResult::Simplified(expr) => {
+                let after = count_nodes(&expr);
+                // What writes an argument out twice doubles nested calls each time.
+                if after > MAX_SIMPLIFIED_NODES && after > before + before / 2 {
+                    return Err(EngineError::too_deep().into());
+                }
+                ExprSimplifyResult::Simplified(governed_simplified(expr)?)
+            }
+            ExprSimplifyResult::Original(args) => ExprSimplifyResult::Original(args),
+        })
+    }
+
+    fn preimage(&self, args: &[Expr], lit_expr: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
+        self.inner.preimage(args, lit_expr, info)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner.short_circuits()
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.inner.conditional_arguments(args)
+    }
+
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        self.inner.evaluate_bounds(inputs)
+    }
+
+    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
+        self.inner.propagate_constraints(interval, inputs)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner.output_ordering(inputs)
+    }
+
+    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.inner.preserves_lex_ordering(inputs)
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(arg_types)
+    }
+
+    fn struct_field_mapping(&self, literal_args: &[Option<ScalarValue>]) -> Option<StructFieldMapping> {
+        self.inner.struct_field_mapping(literal_args)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+
+    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
+        self.inner.placement(args)
+    }
+}

@@ -1,0 +1,90 @@
+//! DataFusion's optimizer rules, which look whether the query has been ended before they do anything: planning can take as
+//! long as executing.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::GovernExpressions;
+use crate::limits::QueryUsage;
+
+type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// Returns DataFusion's rules and `more` after them, with bounds put around expressions before constants are folded and
+/// once again at the end.
+pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> Vec<Rule> {
+    let govern: Rule = Arc::new(GovernExpressions);
+    let watched = Optimizer::new().rules.into_iter().chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
+    std::iter::once(Arc::clone(&govern)).chain(watched).chain([govern]).collect()
+}
+
+/// Returns DataFusion's rules for physical plans, and `more` after them.
+pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRule>) -> Vec<PhysicalRule> {
+    let rules = PhysicalOptimizer::new().rules.into_iter().chain(more);
+    rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
+}
+
+fn check() -> Result<()> {
+    QueryUsage::current().map_or(Ok(()), |usage| usage.check())
+}
+
+#[derive(Debug)]
+struct WatchedRule {
+    inner: Rule,
+}
+
+impl OptimizerRule for WatchedRule {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        check()?;
+        self.inner.rewrite(plan, config)
+    }
+}
+
+#[derive(Debug)]
+struct WatchedPhysicalRule {
+    inner: PhysicalRule,
+}
+
+impl PhysicalOptimizerRule for WatchedPhysicalRule {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        check()?;
+        self.inner.optimize(plan, config)
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        check()?;
+        self.inner.optimize_with_context(plan, context)
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.inner.schema_check()
+    }
+}

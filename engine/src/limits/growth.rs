@@ -1,0 +1,205 @@
+//! How large a call's result can be, by its arguments alone.
+//!
+//! Most functions make about as much as they are given. Those that repeat one argument for each part of another make up to
+//! the product of both; those whose result follows a number are bounded by `functions::bounded`.
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::ColumnarValue;
+
+use super::row_pace::array_bytes;
+
+/// What a function makes of a byte, at most, where it repeats nothing: hexadecimal digits, offsets of parts, escapes.
+const LINEAR_FACTOR: usize = 4;
+/// What deflate makes of a byte, at most, encoded as text.
+const INFLATION_FACTOR: usize = 1_100;
+/// What a row costs beside its values.
+const ROW_BYTES: usize = 16;
+
+/// Parts of the names of functions that repeat one argument for each part of another.
+const REPEATING: [&str; 14] = [
+    "replace",
+    "to_string",
+    "concat_ws",
+    "strcat",
+    "strrep",
+    "repeat",
+    "pad",
+    "format",
+    "translate",
+    "join",
+    "printf",
+    "cross",
+    "product",
+    "string_agg",
+];
+/// Parts of the names of functions that inflate what was compressed.
+const INFLATING: [&str; 3] = ["gzip", "zlib", "inflate"];
+/// Functions that compare each element of one list with each of another.
+const COMPARING: [&str; 4] = ["array_has_all", "array_has_any", "levenshtein", "list_has_all"];
+
+/// How a function's result follows from its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum CallGrowth {
+    Linear(usize),
+    Product,
+}
+
+impl CallGrowth {
+    pub(crate) fn of_function(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        if REPEATING.iter().any(|part| name.contains(part)) {
+            CallGrowth::Product
+        } else if INFLATING.iter().any(|part| name.contains(part)) {
+            CallGrowth::Linear(INFLATION_FACTOR)
+        } else {
+            CallGrowth::Linear(LINEAR_FACTOR)
+        }
+    }
+
+    /// Returns the most bytes that a call makes for `rows` rows.
+    pub(crate) fn most_bytes(self, arguments: &[ColumnarValue], rows: usize) -> usize {
+        let sizes: Vec<ArgumentSize> = arguments.iter().map(|value| ArgumentSize::of_value(value, rows)).collect();
+        let sum = sizes.iter().fold(rows.saturating_mul(ROW_BYTES), |sum, size| sum.saturating_add(size.all));
+        match self {
+            CallGrowth::Linear(factor) => sum.saturating_mul(factor),
+            CallGrowth::Product => {
+                let product = |(at, one): (usize, &ArgumentSize)| {
+                    let others = sizes.iter().enumerate().filter(move |(other, _)| *other != at);
+                    one.all.saturating_mul(others.map(|(_, other)| other.largest).max().unwrap_or(0))
+                };
+                let largest = sizes.iter().enumerate().map(product).max().unwrap_or(0);
+                // A separator stands between the other arguments.
+                let most = sizes.iter().map(|size| size.all).max().unwrap_or(0).saturating_mul(sizes.len());
+                sum.saturating_mul(LINEAR_FACTOR).saturating_add(largest.max(most))
+            }
+        }
+    }
+}
+
+/// Whether the values that a function makes can be larger than its arguments by any factor.
+pub(crate) fn grows(name: &str) -> bool {
+    CallGrowth::of_function(name) != CallGrowth::Linear(LINEAR_FACTOR)
+}
+
+/// Returns how many pairs of elements a call compares; `None` where it compares none.
+pub(crate) fn compared_pairs(name: &str, arguments: &[ColumnarValue], rows: usize) -> Option<u128> {
+    if !COMPARING.contains(&name) {
+        return None;
+    }
+    let [left, right] = arguments else { return None };
+    let (left, right) = (ArgumentSize::of_value(left, rows), ArgumentSize::of_value(right, rows));
+    // Elements are 8 bytes or more, or characters.
+    Some((left.all as u128 / 8) * (right.largest as u128 / 8))
+}
+
+/// The bytes of an argument whose values differ in length.
+#[derive(Debug, Clone, Copy, Default)]
+struct ArgumentSize {
+    /// Of all rows together.
+    all: usize,
+    /// Of the largest row.
+    largest: usize,
+}
+
+impl ArgumentSize {
+    fn of_value(value: &ColumnarValue, rows: usize) -> Self {
+        match value {
+            ColumnarValue::Scalar(scalar) if has_length(&scalar.data_type()) => {
+                let bytes = scalar_bytes(scalar);
+                Self { all: bytes.saturating_mul(rows), largest: bytes }
+            }
+            ColumnarValue::Array(array) if has_length(array.data_type()) => Self::of_array(array.as_ref()),
+            ColumnarValue::Scalar(_) | ColumnarValue::Array(_) => Self::default(),
+        }
+    }
+
+    fn of_array(array: &dyn Array) -> Self {
+        let all = array_bytes(array);
+        let longest = match array.data_type() {
+            DataType::Utf8 => widest(array.as_string::<i32>().value_offsets()),
+            DataType::Binary => widest(array.as_binary::<i32>().value_offsets()),
+            DataType::LargeUtf8 => widest_large(array.as_string::<i64>().value_offsets()),
+            DataType::LargeBinary => widest_large(array.as_binary::<i64>().value_offsets()),
+            DataType::Utf8View => longest_view(array.as_string_view().views()),
+            DataType::BinaryView => longest_view(array.as_binary_view().views()),
+            DataType::List(_) => share(all, array.as_list::<i32>().value_offsets()),
+            _ => all,
+        };
+        Self { all, largest: longest.min(all) }
+    }
+}
+
+/// Returns the bytes of the longest of lists that take `all` bytes together.
+fn share(all: usize, offsets: &[i32]) -> usize {
+    let elements = match offsets {
+        [first, .., last] => last.abs_diff(*first) as usize,
+        _ => 0,
+    };
+    // Elements may differ in size; a list may have a few large ones.
+    let widest = widest(offsets);
+    if elements == 0 { 0 } else { all.div_ceil(elements).saturating_mul(widest).saturating_mul(2) }
+}
+
+fn widest(offsets: &[i32]) -> usize {
+    offsets.windows(2).map(|pair| pair[1].abs_diff(pair[0]) as usize).max().unwrap_or(0)
+}
+
+fn widest_large(offsets: &[i64]) -> usize {
+    let longest = offsets.windows(2).map(|pair| pair[1].abs_diff(pair[0])).max().unwrap_or(0);
+    usize::try_from(longest).unwrap_or(usize::MAX)
+}
+
+fn longest_view(views: &[u128]) -> usize {
+    views.iter().map(|view| arrow::array::ByteView::from(*view).length as usize).max().unwrap_or(0)
+}
+
+fn scalar_bytes(value: &ScalarValue) -> usize {
+    match value {
+        ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
+            text.len()
+        }
+        ScalarValue::List(list) => array_bytes(list.as_ref()),
+        ScalarValue::LargeList(list) => array_bytes(list.as_ref()),
+        other => other.size(),
+    }
+}
+
+/// Whether values of a type differ in length.
+fn has_length(data_type: &DataType) -> bool {
+    !(data_type.is_primitive() || matches!(data_type, DataType::Null | DataType::Boolean))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn a_result_is_measured_by_its_arguments() {
+        let texts = ColumnarValue::Array(Arc::new(StringArray::from(vec!["a".repeat(1_000); 10])));
+        let long = ColumnarValue::Scalar(ScalarValue::from("b".repeat(3_000)));
+        let linear = CallGrowth::of_function("upper").most_bytes(std::slice::from_ref(&texts), 10);
+        assert!((10_000..100_000).contains(&linear), "{linear}");
+        let product = CallGrowth::of_function("regexp_replace").most_bytes(&[texts.clone(), long.clone()], 10);
+        assert!(product >= 30_000_000, "{product}");
+        let counted = CallGrowth::of_function("concat").most_bytes(&[long], 8_192);
+        assert!(counted >= 8_192 * 3_000, "a literal counts once a row: {counted}");
+        assert!(grows("array_to_string") && !grows("upper"));
+    }
+
+    #[test]
+    fn comparisons_are_counted() {
+        let list = ScalarValue::List(ScalarValue::new_list_nullable(
+            &vec![ScalarValue::Int64(Some(1)); 1_000],
+            &DataType::Int64,
+        ));
+        let list = ColumnarValue::Scalar(list);
+        let pairs = compared_pairs("array_has_all", &[list.clone(), list], 1).unwrap();
+        assert!(pairs >= 1_000_000, "{pairs}");
+    }
+}

@@ -1,0 +1,105 @@
+//! How large a plan may be. Plans share their parts: twenty WITH queries that each use the one before twice are a kilobyte of
+//! text, few nodes in memory and a million for whoever walks them. So they are counted as they are walked, before anything
+//! else walks them, and counting ends at the limit.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan, Subquery};
+
+use crate::error::EngineError;
+
+/// The most operators and expressions of a plan; names and constants do not count.
+const MAX_NODES: usize = 100_000;
+/// The most operators alone: each is rewritten by every rule of the optimizer.
+const MAX_OPERATORS: usize = 10_000;
+/// The most sets that one GROUP BY makes of every row.
+const MAX_GROUPING_SETS: usize = 4_096;
+
+enum PlanPart<'p> {
+    Of(&'p LogicalPlan),
+    Shared(Arc<LogicalPlan>),
+}
+
+/// Returns an error where planning would take too long. Errors: `sql_plan_error`.
+pub(crate) fn check_plan_size(plan: &LogicalPlan) -> Result<(), EngineError> {
+    let mut count = Count::default();
+    let mut pending = vec![PlanPart::Of(plan)];
+    while let Some(part) = pending.pop() {
+        match &part {
+            PlanPart::Of(plan) => {
+                count.plan(plan, &mut pending)?;
+                pending.extend(plan.inputs().into_iter().map(PlanPart::Of));
+            }
+            PlanPart::Shared(plan) => {
+                count.plan(plan, &mut pending)?;
+                let inputs = plan.inputs().into_iter();
+                pending.extend(inputs.map(|input| PlanPart::Shared(Arc::new(input.clone()))));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Count {
+    nodes: usize,
+    operators: usize,
+}
+
+impl Count {
+    fn plan(&mut self, plan: &LogicalPlan, pending: &mut Vec<PlanPart<'_>>) -> Result<(), EngineError> {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            return Err(too_large());
+        }
+        if let LogicalPlan::Aggregate(aggregate) = plan {
+            let sets = aggregate.group_expr.iter().map(grouping_sets).fold(1, usize::saturating_mul);
+            if sets > MAX_GROUPING_SETS {
+                let message = format!(
+                    "GROUP BY makes {sets} grouping sets of every row, at most {MAX_GROUPING_SETS} are possible; \
+                     name the sets that are needed with GROUPING SETS"
+                );
+                return Err(EngineError::Plan { message });
+            }
+        }
+        plan.apply_expressions(|expr| self.expr(expr, pending))?;
+        if self.nodes > MAX_NODES { Err(too_large()) } else { Ok(()) }
+    }
+
+    fn expr(&mut self, expr: &Expr, pending: &mut Vec<PlanPart<'_>>) -> Result<TreeNodeRecursion> {
+        expr.apply(|expr| {
+            let mut subquery = |query: &Subquery| pending.push(PlanPart::Shared(Arc::clone(&query.subquery)));
+            match expr {
+                Expr::Literal(_, _) | Expr::Column(_) | Expr::Alias(_) => return Ok(TreeNodeRecursion::Continue),
+                Expr::ScalarSubquery(query) => subquery(query),
+                Expr::Exists(exists) => subquery(&exists.subquery),
+                Expr::InSubquery(query) => subquery(&query.subquery),
+                Expr::SetComparison(comparison) => subquery(&comparison.subquery),
+                _ => {}
+            }
+            self.nodes += 1;
+            Ok(if self.nodes > MAX_NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    }
+}
+
+fn too_large() -> EngineError {
+    let message = format!(
+        "the statement's plan has more than {MAX_OPERATORS} operators or {MAX_NODES} expressions once views and WITH \
+         queries are written out; use each of them fewer times, or keep a result in a table"
+    );
+    EngineError::Plan { message }
+}
+
+fn grouping_sets(expr: &Expr) -> usize {
+    match expr {
+        Expr::GroupingSet(GroupingSet::Cube(exprs)) => {
+            u32::try_from(exprs.len()).ok().and_then(|count| 2_usize.checked_pow(count)).unwrap_or(usize::MAX)
+        }
+        Expr::GroupingSet(GroupingSet::Rollup(exprs)) => exprs.len() + 1,
+        Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => sets.len(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,189 @@
+//! The memory that the process has taken from the machine. Pools count what operators say that they take; kernels and
+//! functions take more, and what they take is only seen from outside. A thread looks at it while queries run, and beyond the
+//! limit it ends the query that holds most, until what is left fits.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use querent_catalog::{Principal, Role};
+
+use super::usage::QueryUsage;
+use crate::error::EngineError;
+
+/// How often the process is looked at.
+const INTERVAL: Duration = Duration::from_millis(5);
+/// How long a query that was ended gets to give its memory back before the next one is ended.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Calls that need less than this are not asked about.
+const SMALL_BYTES: usize = 4 << 20;
+/// The share of the limit at which queries are ended, in percent: what they take until they notice fits into the rest.
+const EVICTION_PERCENT: usize = 92;
+/// The share that is left to what no call announces, in percent.
+const ADMISSION_PERCENT: usize = 85;
+
+/// The resident bytes of the process, as last seen.
+static RESIDENT: AtomicUsize = AtomicUsize::new(0);
+/// What calls that are running may still take.
+static ANNOUNCED: AtomicUsize = AtomicUsize::new(0);
+static WATCH: LazyLock<Watch> = LazyLock::new(Watch::default);
+
+/// The limit of one engine's queries.
+#[derive(Debug)]
+pub(crate) struct ResidentLimit {
+    bytes: usize,
+    /// The engine's data folder.
+    data_dir: PathBuf,
+}
+
+#[derive(Default)]
+struct Watch {
+    queries: Mutex<Vec<Weak<QueryUsage>>>,
+    arrived: Condvar,
+    is_running: AtomicBool,
+}
+
+impl ResidentLimit {
+    /// At most `bytes` for the whole process; `data_dir` tells the queries of one engine from those of others.
+    pub(crate) fn new(bytes: usize, data_dir: &Path) -> Arc<Self> {
+        Arc::new(Self { bytes, data_dir: data_dir.to_owned() })
+    }
+
+    /// Watches a query for as long as it lasts.
+    pub(super) fn watch(&self, usage: &Arc<QueryUsage>) {
+        let watch = &*WATCH;
+        watch.queries.lock().push(Arc::downgrade(usage));
+        watch.arrived.notify_one();
+        if !watch.is_running.swap(true, Ordering::AcqRel) {
+            let started = std::thread::Builder::new().name("querent-memory".into()).spawn(|| WATCH.run());
+            if let Err(error) = started {
+                tracing::warn!(%error, "resident memory is not watched");
+            }
+        }
+    }
+
+    /// Asks for `bytes`. Errors: `memory_exceeded` where the process has no room for them.
+    pub(super) fn admit(&self, bytes: usize) -> Result<(), EngineError> {
+        if bytes < SMALL_BYTES {
+            return Ok(());
+        }
+        let taken = RESIDENT.load(Ordering::Relaxed).saturating_add(ANNOUNCED.load(Ordering::Relaxed));
+        if taken.saturating_add(bytes) > self.bytes / 100 * ADMISSION_PERCENT {
+            return Err(EngineError::MemoryExceeded {
+                detail: format!("a value or batch of up to {} MiB, where {}", bytes >> 20, self.state()),
+            });
+        }
+        Ok(())
+    }
+
+    /// What one operator may gather in one batch.
+    pub(super) fn gathered_bytes(&self) -> usize {
+        self.bytes / 4
+    }
+
+    pub(super) fn exceeded_detail(&self) -> String {
+        format!("it held most where {}", self.state())
+    }
+
+    fn state(&self) -> String {
+        format!("the process has {} of {} MiB", RESIDENT.load(Ordering::Relaxed) >> 20, self.bytes >> 20)
+    }
+
+    fn is_reached(&self) -> bool {
+        RESIDENT.load(Ordering::Relaxed) > self.bytes / 100 * EVICTION_PERCENT
+    }
+}
+
+/// Returns the queries of the engine on a data folder that `who` may see: an administrator all of them, others their own.
+pub(crate) fn running_queries(data_dir: &Path, who: &Principal) -> Vec<Arc<QueryUsage>> {
+    let queries: Vec<_> = WATCH.queries.lock().iter().filter_map(Weak::upgrade).collect();
+    let may_see = |query: &Arc<QueryUsage>| {
+        query.limit().data_dir == data_dir && (who.role() == Role::Admin || query.label().subject == who.subject())
+    };
+    queries.into_iter().filter(may_see).collect()
+}
+
+/// Bytes that a call may take; they count until it has ended.
+#[derive(Debug)]
+pub(crate) struct Announced(usize);
+
+impl Announced {
+    pub(crate) fn new(bytes: usize) -> Self {
+        ANNOUNCED.fetch_add(bytes, Ordering::Relaxed);
+        Self(bytes)
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        ANNOUNCED.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+impl Watch {
+    fn run(&self) {
+        let mut evicted_at: Option<Instant> = None;
+        loop {
+            let queries = self.running();
+            match resident_bytes() {
+                Some(bytes) => RESIDENT.store(bytes, Ordering::Relaxed),
+                None => return,
+            }
+            let is_patient = evicted_at.is_some_and(|at| at.elapsed() < PATIENCE);
+            if !is_patient
+                && let Some(largest) = queries
+                    .iter()
+                    .filter(|query| query.limit().is_reached() && !query.is_evicted())
+                    .max_by_key(|query| query.held_bytes())
+            {
+                tracing::warn!(
+                    resident_bytes = RESIDENT.load(Ordering::Relaxed),
+                    held_bytes = largest.held_bytes(),
+                    "a query is ended because the process has reached its memory limit"
+                );
+                largest.evict();
+                evicted_at = Some(Instant::now());
+            }
+            drop(queries);
+            std::thread::sleep(INTERVAL);
+        }
+    }
+
+    /// Waits until there are queries, and returns them.
+    fn running(&self) -> Vec<Arc<QueryUsage>> {
+        let mut queries = self.queries.lock();
+        loop {
+            queries.retain(|query| query.strong_count() > 0);
+            let running: Vec<_> = queries.iter().filter_map(Weak::upgrade).collect();
+            if !running.is_empty() {
+                return running;
+            }
+            self.arrived.wait(&mut queries);
+        }
+    }
+}
+
+/// Returns the resident bytes of this process; `None` where the system does not say.
+fn resident_bytes() -> Option<usize> {
+    const PAGE_BYTES: usize = 4_096;
+    let mut text = String::new();
+    #[expect(clippy::disallowed_methods, reason = "a thread of its own reads what is no file on a disk")]
+    let mut statm = File::open("/proc/self/statm").ok()?;
+    statm.read_to_string(&mut text).ok()?;
+    let pages: usize = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * PAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_says_what_it_takes() {
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}

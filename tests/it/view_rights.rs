@@ -1,0 +1,162 @@
+//! A view over what its reader may not see is not there: neither its text nor its columns nor the errors of its plan tell
+//! what is hidden, through any door.
+
+use querent_catalog::{Principal, Role};
+use querent_engine::{Engine, Limits, Session};
+use querent_flight::config::{RoleName, TokenSettings};
+use querent_tests::script::{run_sql, says};
+use querent_tests::{TestServer, TestSettings};
+use serde_json::json;
+
+use crate::sql::{engine, rows};
+
+/// Parts of what must not be told.
+const HIDDEN: [&str; 4] = ["hdb_zebra", "tbl_okapi", "col_gnu", "vw_below"];
+
+const SETUP: [&str; 7] = [
+    "CREATE DATABASE pub",
+    "CREATE DATABASE hdb_zebra",
+    "CREATE TABLE pub.plain AS SELECT 1 AS a",
+    "CREATE TABLE hdb_zebra.tbl_okapi AS SELECT 7 AS col_gnu",
+    "CREATE VIEW pub.open AS SELECT a + 1 AS b FROM pub.plain",
+    "CREATE VIEW pub.direct AS SELECT * FROM hdb_zebra.tbl_okapi",
+    "CREATE VIEW pub.above AS SELECT col_gnu AS c FROM pub.direct",
+];
+
+fn scoped(engine: &Engine) -> Session {
+    engine.session(Principal::new("zoe", Role::Read).with_databases(["pub"]), Limits::default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_over_what_is_hidden_is_not_there() {
+    let (_folder, engine) = engine().await;
+    let admin = engine.session(Principal::new("root", Role::Admin), Limits::default());
+    for statement in SETUP {
+        rows(&admin, statement).await.unwrap();
+    }
+    assert_eq!(rows(&admin, "SELECT c FROM pub.above").await.unwrap(), [["7"]]);
+    let session = scoped(&engine);
+    let listed = "SELECT table_name FROM information_schema.views ORDER BY 1";
+    assert_eq!(rows(&session, listed).await.unwrap(), [["open"]]);
+    assert_eq!(rows(&session, "SELECT b FROM pub.open").await.unwrap(), [["2"]]);
+    assert_eq!(rows(&admin, listed).await.unwrap(), [["above"], ["direct"], ["open"]]);
+    let sql = [
+        "SELECT * FROM pub.direct",
+        "SELECT * FROM pub.above",
+        "SELECT nothing FROM pub.above",
+        "SELECT c + 'x' FROM pub.above",
+        "SHOW CREATE TABLE pub.direct",
+        "DESCRIBE pub.direct",
+        "SHOW COLUMNS FROM pub.above",
+        "EXPLAIN SELECT * FROM pub.above",
+        "SELECT * FROM information_schema.views",
+        "SELECT * FROM information_schema.columns",
+        "SELECT * FROM information_schema.tables",
+        "SELECT * FROM system.tables",
+        "SELECT * FROM system.columns",
+        "SHOW ALL TABLES",
+    ];
+    for statement in sql {
+        tells_nothing(statement, &outcome(rows(&session, statement).await));
+    }
+    let missing = rows(&session, "SELECT * FROM pub.nothing_at_all").await.unwrap_err();
+    let hidden = rows(&session, "SELECT * FROM pub.direct").await.unwrap_err();
+    assert_eq!((missing.code(), hidden.code()), ("table_not_found", "table_not_found"));
+    let kql = [
+        "database('pub').direct | take 1",
+        "database('pub').above | getschema",
+        "union database('pub').*",
+        "database('pub').direct | where col_nothing == 1",
+        "search in (database('pub').direct) 'x'",
+        "find in (database('pub').above) where true",
+    ];
+    for query in kql {
+        let outcome = match session.kql(query).await {
+            Ok(stream) => match stream.collect().await {
+                Ok((batches, _)) => format!("{batches:?}"),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => format!("{} {error} {:?}", error.code(), error.hint()),
+        };
+        tells_nothing(query, &outcome);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_door_tells_what_a_view_is_made_of() {
+    let script = json!({ "runs": [{ "turns": [
+        { "events": [run_sql("SELECT * FROM pub.direct"), run_sql("SELECT * FROM information_schema.views")] },
+        says("done"),
+    ] }] });
+    let server = TestServer::start(TestSettings::default().script(script).change(|settings| {
+        settings.auth.tokens =
+            vec![token("root-tok", RoleName::Admin, None), token("zoe-tok", RoleName::Read, Some("pub"))];
+    }))
+    .await;
+    for statement in SETUP {
+        server.execute(statement).await;
+    }
+    let zoe = Some("zoe-tok");
+    for sql in ["SELECT * FROM pub.above", "SELECT * FROM information_schema.views"] {
+        let reply = server.post("/v1/query", &json!({ "sql": sql }), zoe).await;
+        tells_nothing(sql, &reply.text);
+    }
+    for (path, csl) in [
+        ("/v1/rest/query", "direct | take 1"),
+        ("/v2/rest/query", "union *"),
+        ("/v1/rest/mgmt", ".show tables"),
+        ("/v1/rest/mgmt", ".show table direct cslschema"),
+        ("/v1/rest/mgmt", ".show database schema"),
+    ] {
+        let reply = server.post(path, &json!({ "db": "pub", "csl": csl }), zoe).await;
+        tells_nothing(&format!("{path} {csl}"), &reply.text);
+    }
+    for (name, arguments) in [
+        ("describe_table", json!({ "table": "pub.direct" })),
+        ("describe_table", json!({ "table": "pub.above" })),
+        ("list_tables", json!({ "database": "pub" })),
+        ("sample_rows", json!({ "table": "pub.direct" })),
+        ("search_schema", json!({ "query": "gnu of the okapi" })),
+        ("run_sql", json!({ "sql": "SELECT * FROM pub.direct" })),
+        ("run_kql", json!({ "query": "database('pub').direct" })),
+    ] {
+        let called = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": name, "arguments": arguments } });
+        let request = server.http.post(server.url("/mcp")).json(&called);
+        let request = request.header("accept", "application/json, text/event-stream");
+        let reply = server.send(request, zoe).await;
+        assert_eq!(reply.status, 200, "{name}: {}", reply.text);
+        tells_nothing(&format!("{name} {arguments}"), &reply.text);
+    }
+    for path in ["/v1/catalog/tables?database=pub", "/v1/catalog/search?q=gnu", "/v1/catalog/tables/pub/direct"] {
+        tells_nothing(path, &server.get(path, zoe).await.text);
+    }
+    let asked = json!({ "question": "what is in the view direct?" });
+    let reply = server.post("/v1/agent/ask", &asked, zoe).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    tells_nothing("ask", &reply.text);
+}
+
+fn token(token: &str, role: RoleName, database: Option<&str>) -> TokenSettings {
+    TokenSettings {
+        token: token.to_owned(),
+        role,
+        subject: None,
+        databases: database.map(|name| vec![name.to_owned()]),
+    }
+}
+
+fn outcome(answer: Result<Vec<Vec<String>>, querent_engine::EngineError>) -> String {
+    match answer {
+        Ok(rows) => format!("{rows:?}"),
+        Err(error) => format!("{} {error} {:?}", error.code(), error.hint()),
+    }
+}
+
+/// Fails where an answer has a name that its reader cannot know; what was asked may come back.
+fn tells_nothing(asked: &str, answer: &str) {
+    for hidden in HIDDEN {
+        let told = answer.matches(hidden).count();
+        assert!(told == 0 || asked.contains(hidden), "{asked} tells {hidden}: {answer}");
+    }
+}
