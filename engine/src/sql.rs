@@ -1,11 +1,13 @@
-//! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`, which
-//! refuses what is parsed and not planned; `shorthand`, `unary_minus` and `function_forms`, which write out what is short for something else;
-//! `file_requests`, the files that stand for tables, and `pivot_requests`, pivots whose values are to be found; `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are resolved; `expansion`, which
-//! writes out what stands for columns; `relations`, which plans samples, pivots and the like; `column_scopes` and
-//! `column_folding`, which plan without regard to case; `resolved_names`, the tables that a statement names; `parameters`,
-//! their types and values; `sql_types`, `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`;
-//! `session_settings`, `session_variables` and `session_statement`, what statements set for those that follow;
-//! `statement`, which plans every kind of statement, those that write as [`write_statement`]s.
+//! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
+//! which refuses what is parsed and not planned; `shorthand`, `unary_minus` and `function_forms`, which write out what
+//! is short for something else; `file_requests`, the files that stand for tables, and `pivot_requests`, pivots whose
+//! values are to be found; `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are
+//! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
+//! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
+//! statement names; `parameters`, their types and values; `sql_types`, `date_arithmetic`, `integer_casts`,
+//! `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
+//! `session_variables` and `session_statement`, what statements set for those that follow; `statement`, which plans
+//! every kind of statement, those that write as [`write_statement`]s.
 
 mod accepted;
 pub(crate) mod catalog_table;
