@@ -103,7 +103,6 @@ pub fn querent_binary() -> &'static Path {
 }
 
 /// The folder of the Python package `querent`, as the wheel has it, for `PYTHONPATH`.
-#[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
 pub fn python_package() -> TempDir {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     let name = format!("{}_querent{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);

@@ -23,12 +23,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -
     }
     let Some(limit) = limit_of(checked.query).filter(|limit| rows == *limit && *limit > 0) else { return findings };
     match &checked.query.order_by {
-        None if select.selection.is_some() || limit > 1 => {
-            if has_more(checked, checked.query, limit).await {
-                let message =
-                    format!("LIMIT {limit} without ORDER BY: there are more rows, and any {limit} of them are shown");
-                findings.push(Finding::new(CheckKind::Limit, message));
-            }
+        None if (select.selection.is_some() || limit > 1) && has_more(checked, checked.query, limit).await => {
+            let message =
+                format!("LIMIT {limit} without ORDER BY: there are more rows, and any {limit} of them are shown");
+            findings.push(Finding::new(CheckKind::Limit, message));
         }
         Some(order) if limit <= MAX_PLACES => {
             if let OrderByKind::Expressions(parts) = &order.kind

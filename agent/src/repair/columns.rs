@@ -67,6 +67,7 @@ impl VisitorMut for ColumnFixer<'_> {
 }
 
 /// What a name of a column finds.
+#[expect(clippy::large_enum_variant, reason = "one at a time, matched where it is made")]
 pub(super) enum NameLookup {
     /// What it says, or it is not the name of a column.
     AsWritten,

@@ -183,8 +183,8 @@ fn values_query(open: OpenPivot) -> Result<ParsedStatement> {
     let OpenPivot { source, on, values, with, is_recursive } = open;
     let source = match values {
         // Its one column is the values.
-        Some(query) => SourceOfValues::Query(query),
-        None => SourceOfValues::Column(source, on),
+        Some(query) => SourceOfValues::Query(Box::new(query)),
+        None => SourceOfValues::Column(Box::new((source, on))),
     };
     if let Statement::Statement(statement) = &mut parsed.statement
         && let ast::Statement::Query(query) = statement.as_mut()
@@ -199,8 +199,8 @@ fn values_query(open: OpenPivot) -> Result<ParsedStatement> {
 }
 
 enum SourceOfValues {
-    Query(Query),
-    Column(TableFactor, Expr),
+    Query(Box<Query>),
+    Column(Box<(TableFactor, Expr)>),
 }
 
 /// Puts the source into the innermost query.
@@ -214,13 +214,14 @@ fn innermost(body: &mut SetExpr, source: SourceOfValues) {
             {
                 let columns = vec![ast::TableAliasColumnDef { name: Ident::new("pivot_value"), data_type: None }];
                 let alias = ast::TableAlias { explicit: true, name: Ident::new("found"), columns, at: None };
-                table.relation = derived(query, Some(alias));
+                table.relation = derived(*query, Some(alias));
             }
             (_, source) => innermost(&mut subquery.body, source),
         }
         return;
     }
-    if let SourceOfValues::Column(source, on) = source {
+    if let SourceOfValues::Column(column) = source {
+        let (source, on) = *column;
         select.projection = vec![SelectItem::ExprWithAlias { expr: on, alias: Ident::new("pivot_value") }];
         select.from = vec![plain(source)];
     }

@@ -77,7 +77,6 @@ impl Visitor for WithWeights {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::sql::parse::parse_statement;
 
     fn code(levels: usize, step: &str) -> &'static str {

@@ -244,7 +244,7 @@ async fn statements_set_what_later_ones_find() {
     // What each call's header says is not chosen by a statement.
     let mut named = Raw::connect(&server).await.token("reader-tok").header("x-database", "sales");
     assert_eq!(named.number("select a from orders").await, 7);
-    let status = named.rows("use \"default\"").await.err().expect("a refusal");
+    let status = named.rows("use \"default\"").await.expect_err("a refusal");
     let message = status.message().to_owned();
     assert_eq!(refused(Err::<(), _>(status)).1, "unsupported");
     assert!(message.contains("the header x-database names the database"), "{message}");

@@ -30,11 +30,14 @@ struct BlockDelta<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum PieceDelta<'a> {
-    TextDelta { text: &'a str },
-    ThinkingDelta { thinking: &'a str },
-    InputJsonDelta { partial_json: &'a str },
+    #[serde(rename = "text_delta")]
+    Text { text: &'a str },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: &'a str },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: &'a str },
 }
 
 impl MessagesRenderer {
@@ -83,8 +86,8 @@ impl MessagesRenderer {
             said.push_str(piece);
         }
         let delta = match field {
-            "thinking" => PieceDelta::ThinkingDelta { thinking: piece },
-            _ => PieceDelta::TextDelta { text: piece },
+            "thinking" => PieceDelta::Thinking { thinking: piece },
+            _ => PieceDelta::Text { text: piece },
         };
         vec![Frame::named("content_block_delta", &BlockDelta { r#type: "content_block_delta", index, delta })]
     }
@@ -102,7 +105,7 @@ impl MessagesRenderer {
         self.calls = true;
         let mut frames = self.begin(json!({ "type": "tool_use", "id": call.call_id, "name": call.name, "input": {} }));
         let index = self.content.len() - 1;
-        let delta = PieceDelta::InputJsonDelta { partial_json: &call.args_raw };
+        let delta = PieceDelta::InputJson { partial_json: &call.args_raw };
         frames.push(Frame::named("content_block_delta", &BlockDelta { r#type: "content_block_delta", index, delta }));
         self.content[index]["input"] = serde_json::from_str(&call.args_raw).unwrap_or_else(|_| json!({}));
         frames.extend(self.end());

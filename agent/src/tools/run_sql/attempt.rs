@@ -124,6 +124,7 @@ pub(super) fn is_of_the_text(error: &EngineError) -> bool {
         | EngineError::Internal(_) => true,
         EngineError::Kql { .. }
         | EngineError::EmptyQuery
+        | EngineError::Cancelled
         | EngineError::NotAllowed { .. }
         | EngineError::WallClockExceeded { .. }
         | EngineError::ReaderIdle { .. }

@@ -173,13 +173,13 @@ fn key_value(
             None => (row + 1).to_string(),
         },
         "time" => format!("TIMESTAMP '20{:02}-01-01 00:00:00'", row % 30),
-        "boolean" => (row % 2 == 0).to_string(),
+        "boolean" => row.is_multiple_of(2).to_string(),
         _ => text_literal(&wanted.unwrap_or_else(|| format!("{}{}", WORDS[row % WORDS.len()], row))),
     }
 }
 
 fn plain_value(name: &str, kind: &str, random: u64, compared: &BTreeMap<String, Vec<String>>) -> String {
-    let wanted = compared.get(&name.to_lowercase()).filter(|values| !values.is_empty() && random % 3 != 0);
+    let wanted = compared.get(&name.to_lowercase()).filter(|values| !values.is_empty() && !random.is_multiple_of(3));
     let wanted = wanted.map(|values| values[(random / 3) as usize % values.len()].clone());
     match kind {
         "number" => match wanted.and_then(|value| value.parse::<f64>().ok()) {
@@ -197,7 +197,7 @@ fn plain_value(name: &str, kind: &str, random: u64, compared: &BTreeMap<String, 
                 }
             }
         }
-        "boolean" => (random % 2 == 0).to_string(),
+        "boolean" => random.is_multiple_of(2).to_string(),
         _ => text_literal(&wanted.unwrap_or_else(|| WORDS[random as usize % WORDS.len()].to_owned())),
     }
 }
