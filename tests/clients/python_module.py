@@ -148,6 +148,8 @@ try:
 except TypeError as error:
     assert "__arrow_c_stream__" in str(error)
 
+# A job in the background inherits that Ctrl-C is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Other threads run while a statement does, and Ctrl-C ends it.
 slow = "SELECT count(*) FROM generate_series(1, 4000000) a(x), generate_series(1, 4000000) b(y) WHERE x * y % 7 = 3"
 ticks = []

@@ -18,9 +18,35 @@ use uploads::{Upload, uploads};
 /// The limit that the process is given.
 const LIMIT_BYTES: u64 = 1 << 30;
 /// How long a statement may run.
-const TIMEOUT: &str = "4s";
+const TIMEOUT: &str = "2s";
 /// The longest that another caller waits: the machine of the tests may be busy with other things.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Attacks of every run of the tests.
+const ALWAYS_TRIED: [&str; 22] = [
+    "three nested unnests",
+    "text to decimal",
+    "a number of many digits",
+    "nested types",
+    "large texts in an aggregate",
+    "nested concat",
+    "regexp_replace",
+    "concat_ws",
+    "doubling array_concat",
+    "array_distinct",
+    "split_part",
+    "array_to_string",
+    "endless recursion",
+    "to_char",
+    "a cube of 15",
+    "comparing lists",
+    "doubling WITH by joins",
+    "doubling scalar subqueries",
+    "nested dayname",
+    "a long IN list",
+    "KQL many ors",
+    "KQL gunzip",
+];
 
 fn server() -> ServerProcess {
     ServerProcess::start(&[
@@ -30,6 +56,10 @@ fn server() -> ServerProcess {
         ("QUERENT_QUERY_MEMORY", "384MiB"),
         ("QUERENT_QUERY_TIMEOUT", TIMEOUT),
         ("QUERENT_QUERY_SPILL", "2GiB"),
+        // The allocator of debug builds keeps what was freed, unless large pieces are the system's; that of released ones
+        // gives it back.
+        ("MALLOC_MMAP_THRESHOLD_", "65536"),
+        ("MALLOC_ARENA_MAX", "2"),
     ])
 }
 
@@ -95,7 +125,11 @@ async fn small_files_that_are_large_inside_do_not_take_the_server_down() {
 async fn statements_of_a_reader_do_not_take_the_server_down() {
     let mut verdicts = Verdicts { server: server(), failures: Vec::new() };
     let only = std::env::var("QUERENT_ATTACK").ok();
-    let is_wanted = |attack: &Attack| only.as_deref().is_none_or(|only| attack.name.contains(only));
+    // One of each kind; all of them take minutes.
+    let is_wanted = |attack: &Attack| match only.as_deref() {
+        Some(only) => attack.name.contains(only),
+        None => ALWAYS_TRIED.contains(&attack.name),
+    };
     for attack in attacks().into_iter().filter(is_wanted) {
         let sent = statement(&verdicts.server.url, "eve", &attack);
         let observed = observe(&verdicts.server, sent).await;
@@ -190,6 +224,10 @@ async fn a_running_query_is_seen_and_killed_by_its_owner_and_administrators() {
         assert_eq!(refused.code(), "sql_plan_error");
         crate::sql::rows(killer, &format!("KILL QUERY {id}")).await.unwrap();
         assert_eq!(query.await.unwrap().unwrap_err().code(), "cancelled");
+        wait_for("the query has gone", async || {
+            crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(())
+        })
+        .await;
     }
     let read_only = root.read_only();
     assert_eq!(crate::sql::rows(&read_only, "KILL 1").await.unwrap_err().code(), "not_allowed");

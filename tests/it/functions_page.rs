@@ -9,8 +9,8 @@ use querent_tests::package_folder;
 
 use super::sql::{admin, engine, rows};
 
-/// Functions of values that no statement makes: unions, which only clients send.
-const WITHOUT_EXAMPLE: [&str; 2] = ["union_extract", "union_tag"];
+/// Functions of values that no statement makes (unions, which only clients send), and one that needs a model.
+const WITHOUT_EXAMPLE: [&str; 3] = ["embed", "union_extract", "union_tag"];
 /// What examples of aggregates and windows are over.
 const TABLE: &str = "(VALUES (1, 'a', 1.5), (2, 'b', 2.5), (4, 'a', NULL)) t(x, k, y)";
 

@@ -8,7 +8,7 @@ use super::{CellReference, ProofRows, number_of};
 const MAX_PAIRED: usize = 24;
 
 /// What words announce.
-struct Announced {
+struct AnnouncedOperation {
     total: bool,
     average: bool,
     difference: bool,
@@ -16,7 +16,7 @@ struct Announced {
     share: bool,
 }
 
-impl Announced {
+impl AnnouncedOperation {
     fn in_text(text: &str) -> Self {
         let text = text.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -61,7 +61,7 @@ pub(super) fn expression_of(
     clause: &str,
     sentence: &str,
 ) -> Option<(String, f64, Vec<CellReference>)> {
-    let announced = Announced::in_text(&format!("{clause} {sentence}"));
+    let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     for column in 0..result.columns.len() {
         let cells: Vec<NumberCell> = result
             .rows
@@ -123,7 +123,7 @@ pub(super) fn expression_of(
 fn paired(
     number: &WrittenNumber,
     cells: &[NumberCell],
-    announced: &Announced,
+    announced: &AnnouncedOperation,
 ) -> Option<(String, f64, Vec<CellReference>)> {
     let cells = &cells[..cells.len().min(MAX_PAIRED)];
     for (index, left) in cells.iter().enumerate() {

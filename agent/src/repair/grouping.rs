@@ -186,8 +186,8 @@ fn name_of(expr: &Expr) -> Option<String> {
 
 /// Returns the aggregates of a SELECT, outside of its subqueries.
 fn aggregates_of(select: &mut Select, order: &mut [&mut Expr]) -> Vec<Function> {
-    struct AggregateFinder(usize, Vec<Function>);
-    impl VisitorMut for AggregateFinder {
+    struct AggregateReplacer(usize, Vec<Function>);
+    impl VisitorMut for AggregateReplacer {
         type Break = ();
         fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
             self.0 += 1;
@@ -204,7 +204,7 @@ fn aggregates_of(select: &mut Select, order: &mut [&mut Expr]) -> Vec<Function> 
             ControlFlow::Continue(())
         }
     }
-    let mut finder = AggregateFinder(0, Vec::new());
+    let mut finder = AggregateReplacer(0, Vec::new());
     let _: ControlFlow<()> = VisitMut::visit(&mut select.projection, &mut finder);
     let _: ControlFlow<()> = VisitMut::visit(&mut select.having, &mut finder);
     for expr in order.iter_mut() {

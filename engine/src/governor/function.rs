@@ -122,7 +122,9 @@ fn count_nodes(expr: &Expr) -> usize {
 }
 
 fn too_much(name: &str) -> EngineError {
-    EngineError::MemoryExceeded { detail: format!("{name} makes at most {} MiB at a time", MAX_BYTES >> 20) }
+    EngineError::InvalidValue {
+        message: format!("{name} makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20),
+    }
 }
 
 fn record(usage: Option<&QueryUsage>, made: &ColumnarValue) {

@@ -170,6 +170,13 @@ fn file_request(factor: &TableFactor) -> Result<Option<FileRequest>> {
             if ident.quote_style != Some('\'') || !is_path {
                 return Ok(None);
             }
+            let last = ident.value.rsplit(['/', '\\']).next().unwrap_or_default();
+            if !last.is_empty() && !last.contains(['.', '*']) {
+                return Err(EngineError::Unsupported {
+                    what: format!("`{}` in the place of a table, whose name does not say its format,", ident.value),
+                    hint: "write read_csv('...'), read_json('...') or read_parquet('...') around it".into(),
+                });
+            }
             Ok(Some(FileRequest {
                 format: None,
                 locations: vec![ident.value.clone()],

@@ -38,10 +38,10 @@ impl SeparatedWriter {
         Self { rows: RowWriter::new(schema), names, separator, has_header: false }
     }
 
-    /// Returns the header, unless it was written.
+    /// Returns the header, unless it was written. A statement that answers with nothing has none.
     pub(super) fn header(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
-        if !std::mem::replace(&mut self.has_header, true) {
+        if !std::mem::replace(&mut self.has_header, true) && !self.names.is_empty() {
             let separator = self.separator;
             for (index, name) in self.names.iter().enumerate() {
                 separator.before(index, &mut out);
