@@ -273,39 +273,31 @@ pub(crate) fn sentence_end(text: &str) -> Option<usize> {
 /// Returns the clauses of a sentence, each with where it begins.
 pub(super) fn clauses(sentence: &str) -> Vec<(&str, usize)> {
     const MARKS: [&str; 9] = [", ", "; ", " and ", " while ", " but ", " whereas ", " vs ", " versus ", " | "];
+    // All at once: a sentence may be as long as an answer.
+    let mut marks: Vec<(usize, usize)> =
+        MARKS.iter().flat_map(|mark| sentence.match_indices(mark).map(|(at, _)| (at, mark.len()))).collect();
+    marks.sort_unstable();
+    let dates = dates_in(sentence);
     let mut found = Vec::new();
     let mut start = 0;
-    loop {
-        let rest = &sentence[start..];
-        let next = MARKS.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min();
+    let mut within = 0;
+    for (at, length) in marks {
+        if at < start.max(within) {
+            continue;
+        }
         // `March 9, 2014` is one.
-        match next {
-            Some((at, length)) => {
-                let is_date = rest[at..].starts_with(", ")
-                    && rest[at + length..].starts_with(|c: char| c.is_ascii_digit())
-                    && rest[..at].ends_with(|c: char| c.is_ascii_digit())
-                    && dates_in(sentence).iter().any(|date| date.start < start + at && start + at < date.end);
-                if is_date {
-                    let end = dates_in(sentence).iter().map(|date| date.end).find(|end| *end > start + at);
-                    let end = end.unwrap_or(start + at + length);
-                    let further = MARKS.iter().filter_map(|mark| Some((sentence[end..].find(mark)?, mark.len()))).min();
-                    let stop = further.map_or(sentence.len(), |(at, length)| end + at + length);
-                    found.push((&sentence[start..stop], start));
-                    start = stop;
-                } else {
-                    found.push((&rest[..at + length], start));
-                    start += at + length;
-                }
-            }
-            None => {
-                found.push((rest, start));
-                return found;
-            }
+        if let Some(date) = dates.iter().find(|date| date.start < at && at < date.end) {
+            within = date.end;
+            continue;
         }
-        if start >= sentence.len() {
-            return found;
-        }
+        let end = at + length;
+        found.push((&sentence[start..end], start));
+        start = end;
     }
+    if start < sentence.len() || found.is_empty() {
+        found.push((&sentence[start..], start));
+    }
+    found
 }
 
 /// Whether a text is a name, and no number, date or time.
