@@ -26,6 +26,7 @@
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
 //! | 2 | `limits`, `threads` | what one query may use, and the threads that it runs on |
 //! | 1 | `error` | the errors with their codes |
+//! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
@@ -44,6 +45,7 @@ mod options;
 pub mod policy;
 mod profile_queue;
 mod profiler;
+mod repeated_projections;
 mod runtime;
 mod session;
 mod sql;

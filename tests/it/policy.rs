@@ -137,10 +137,10 @@ const NOT_QUERIES: &[(&str, &str)] = &[
     ("REMOVE @stage", "*"),
     ("PUT file:///etc/passwd @stage", "*"),
     // Files and addresses where a table is expected.
-    ("SELECT * FROM '/etc/passwd'", "not_allowed"),
+    ("SELECT * FROM '/etc/passwd'", "unsupported"),
     ("SELECT * FROM '{files}/secret.csv'", "not_allowed"),
     ("SELECT * FROM \"file:///etc/passwd\"", "table_not_found"),
-    ("SELECT * FROM 'http://169.254.169.254/latest'", "not_allowed"),
+    ("SELECT * FROM 'http://169.254.169.254/latest'", "unsupported"),
     ("SELECT * FROM read_csv('/etc/passwd')", "not_allowed"),
     ("SELECT * FROM read_parquet('{files}/secret.csv')", "not_allowed"),
     ("SELECT read_text('/etc/passwd')", "function_not_found"),

@@ -14,6 +14,10 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::GovernExpressions;
 use crate::limits::QueryUsage;
+use crate::repeated_projections::DistinguishProjections;
+
+/// The rule that takes a projection for a copy of the one below it.
+const COMPARES_PROJECTIONS: &str = "optimize_projections";
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -22,7 +26,12 @@ type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// once again at the end.
 pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> Vec<Rule> {
     let govern: Rule = Arc::new(GovernExpressions);
-    let watched = Optimizer::new().rules.into_iter().chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
+    let with_ours = |rule: Rule| {
+        let before = (rule.name() == COMPARES_PROJECTIONS).then(|| Arc::new(DistinguishProjections) as Rule);
+        before.into_iter().chain([rule])
+    };
+    let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
+    let watched = rules.chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
     std::iter::once(Arc::clone(&govern)).chain(watched).chain([govern]).collect()
 }
 

@@ -64,7 +64,15 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "engine/src",
         floors: &[
-            &["distinct_limits", "error", "identifiers", "profile_queue", "timestamp", "type_names"],
+            &[
+                "distinct_limits",
+                "error",
+                "identifiers",
+                "profile_queue",
+                "repeated_projections",
+                "timestamp",
+                "type_names",
+            ],
             &["functions", "limits", "stores", "temporary", "threads"],
             &["governor", "options", "stream"],
             &["tables"],
