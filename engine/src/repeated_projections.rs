@@ -1,6 +1,8 @@
 //! Projections that stand on projections of the same text. DataFusion takes the upper one for a copy and drops it, which is
 //! right for columns and wrong for what computes with them: `x + 1 AS x` of `x + 1 AS x` adds two.
 
+use std::sync::Arc;
+
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
@@ -35,7 +37,7 @@ fn distinguished(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let renamed =
         lower.expr.iter().enumerate().map(|(at, expr)| expr.clone().unalias().alias(format!("{BETWEEN}{at}")));
     let lower_columns: Vec<Column> = lower.schema.columns();
-    let middle = Projection::try_new(renamed.collect(), lower.input.clone())?;
+    let middle = Projection::try_new(renamed.collect(), Arc::clone(&lower.input))?;
     let mut exprs = Vec::with_capacity(upper.expr.len());
     for (expr, (qualifier, field)) in upper.expr.iter().zip(upper.schema.iter()) {
         let reading = expr.clone().unalias().transform_up(|expr| {
@@ -50,7 +52,7 @@ fn distinguished(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         });
         exprs.push(reading.data()?.alias_qualified(qualifier.cloned(), field.name()));
     }
-    let projection = Projection::try_new(exprs, std::sync::Arc::new(LogicalPlan::Projection(middle)))?;
+    let projection = Projection::try_new(exprs, Arc::new(LogicalPlan::Projection(middle)))?;
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
