@@ -256,7 +256,7 @@ async fn an_upload_waits_for_its_sender_without_a_clock_and_without_a_place() {
             one = raw.number("select cast(1 as bigint)") => served += one,
         };
         // A client that asks now and then, not one that keeps the place for itself.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
     assert!(served > 5, "{served} queries beside the upload, which has the only place while it works");
     assert_eq!(raw.number("select count(*) from t").await, 60);
