@@ -3,6 +3,7 @@
 mod charged;
 mod clock;
 mod growth;
+mod input_watch;
 mod interrupt;
 mod plan_size;
 mod pool;

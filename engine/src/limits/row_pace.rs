@@ -91,7 +91,7 @@ pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Re
         } else {
             node
         };
-        let node = charged_input(node)?;
+        let Transformed { data: node, transformed: is_charged, .. } = charged_input(node)?;
         if makes_large_values(node.as_ref()) {
             let inputs: Vec<Arc<dyn ExecutionPlan>> = node.children().into_iter().map(sliced_by_what_is_made).collect();
             return resized(node.with_new_children(inputs)?, rows).map(Transformed::yes);
@@ -100,7 +100,7 @@ pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Re
             return resized(node, rows).map(Transformed::yes);
         }
         let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
-            return Ok(Transformed::new_transformed(node, makes_rows));
+            return Ok(Transformed::new_transformed(node, makes_rows || is_charged));
         };
         let schema = projection.schema();
         let may_be_large = projection

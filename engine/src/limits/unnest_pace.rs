@@ -2,7 +2,6 @@
 //! element: one row with a list of a hundred thousand elements beside another such list would be 80 GB in one allocation.
 //! So its input comes in slices, and a row whose list alone is too long comes as several rows with a part of the list each.
 
-use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,14 +10,14 @@ use std::task::{Context, Poll, ready};
 use arrow::array::{Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, RecordBatch};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::unnest::{ListUnnest, UnnestExec};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
 
+use super::input_watch::{InputWatch, WatchedInputExec};
 use super::row_pace::{BATCH_BYTES, array_bytes};
 use crate::error::EngineError;
 
@@ -37,57 +36,21 @@ pub(crate) fn pace_unnests(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
         if lists.is_empty() {
             return Ok(Transformed::no(node));
         }
-        let input = Arc::clone(unnest.input());
-        let paced = Arc::new(UnnestPaceExec { input, lists: Arc::from(lists) });
+        let paced = WatchedInputExec::of_input(unnest.input(), PaceUnnest(Arc::from(lists)));
         node.with_new_children(vec![paced]).map(Transformed::yes)
     })
     .data()
 }
 
-struct UnnestPaceExec {
-    input: Arc<dyn ExecutionPlan>,
-    lists: Arc<[ListUnnest]>,
-}
+/// Slices an input by the lists in these columns.
+#[derive(Clone)]
+struct PaceUnnest(Arc<[ListUnnest]>);
 
-impl fmt::Debug for UnnestPaceExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UnnestPaceExec")
-    }
-}
+impl InputWatch for PaceUnnest {
+    const NAME: &'static str = "UnnestPaceExec";
 
-impl DisplayAs for UnnestPaceExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UnnestPaceExec")
-    }
-}
-
-impl ExecutionPlan for UnnestPaceExec {
-    fn name(&self) -> &'static str {
-        "UnnestPaceExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        match <[_; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(Self { input, lists: Arc::clone(&self.lists) })),
-            Err(_) => internal_err!("UnnestPaceExec has one child"),
-        }
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(PacedUnnestStream { input, lists: Arc::clone(&self.lists), rest: None }))
+    fn watched(&self, input: SendableRecordBatchStream, _context: &TaskContext) -> SendableRecordBatchStream {
+        Box::pin(PacedUnnestStream { input, lists: Arc::clone(&self.0), rest: None })
     }
 }
 

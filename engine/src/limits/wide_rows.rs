@@ -2,19 +2,18 @@
 //! number that is fixed before anybody has seen a row: of texts of a hundred megabytes, 256 rows are 25 GB in one allocation.
 //! Where a plan makes such rows itself, they are looked at before they are gathered.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::ExecutionPlan;
 use futures::{Stream, StreamExt};
 
+use super::input_watch::{InputWatch, WatchedInputExec};
 use super::row_pace::batch_bytes;
 use super::usage::QueryUsage;
 use crate::error::EngineError;
@@ -24,54 +23,19 @@ const DEFAULT_BYTES: usize = 1 << 30;
 
 /// Returns an input of an operator that gathers rows, which fails where its rows are too large for that.
 pub(super) fn checked_width(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    Arc::new(RowWidthExec { input: Arc::clone(input) })
+    WatchedInputExec::of_input(input, CheckWidth)
 }
 
-struct RowWidthExec {
-    input: Arc<dyn ExecutionPlan>,
-}
+#[derive(Clone)]
+struct CheckWidth;
 
-impl fmt::Debug for RowWidthExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RowWidthExec")
-    }
-}
+impl InputWatch for CheckWidth {
+    const NAME: &'static str = "RowWidthExec";
 
-impl DisplayAs for RowWidthExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RowWidthExec")
-    }
-}
-
-impl ExecutionPlan for RowWidthExec {
-    fn name(&self) -> &'static str {
-        "RowWidthExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        match <[_; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(Self { input })),
-            Err(_) => internal_err!("RowWidthExec has one child"),
-        }
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn watched(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
         let rows = context.session_config().batch_size();
         let most_bytes = QueryUsage::current().map_or(DEFAULT_BYTES, |usage| usage.limit().gathered_bytes());
-        let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(RowWidthStream { input, rows, most_bytes }))
+        Box::pin(RowWidthStream { input, rows, most_bytes })
     }
 }
 
