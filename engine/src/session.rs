@@ -30,7 +30,7 @@ use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
 use querent_kql::KqlParameters;
 
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::limits::{
     Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, batch_rows, check_plan_size,
@@ -44,7 +44,7 @@ use crate::sql::statement::StatementPlanner;
 use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
 use crate::sql::{FileSources, SessionVariables};
-use crate::stream::{QueryStream, ResultTypes, RunningQuery};
+use crate::stream::{QueryStream, ResultTypes, RunningQuery, StartedQuery};
 use crate::tables::sample;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
@@ -216,6 +216,22 @@ impl Session {
         self.spawn_on_query_threads(label, work).await
     }
 
+    /// As [`Session::sql`], for a query only, once for each row of `parameters`, whose columns are `$1`, `$2`, ... in order.
+    /// Errors also: `not_allowed` where the statement changes something, which is not begun.
+    pub async fn query_with_rows(&self, text: &str, parameters: Option<RecordBatch>) -> Result<QueryStream> {
+        let (text, label) = (text.to_owned(), self.label(text));
+        let work = move |session: Session, interrupt: Interrupt| async move {
+            let parameters = parameters.map_or(ParameterValues::None, ParameterValues::Rows);
+            let plan = session.authorize(session.parse_and_plan(&text, parameters).await?)?;
+            if !plan.is_query() {
+                let what = "a statement that changes something".to_owned();
+                return Err(EngineError::NotAllowed { what, why: " where a query was planned".to_owned() });
+            }
+            session.begin_plan(plan, &interrupt).await
+        };
+        self.spawn_on_query_threads(label, work).await
+    }
+
     /// Parses, plans and analyses one statement without authorising it. Errors: `multiple_statements` where there are several.
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let (session, text) = (self.in_force(), text.to_owned());
@@ -288,11 +304,9 @@ impl Session {
         let (lane, usage) = self.lane_of(label, &interrupt)?;
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
         // async method of a trait that awaits it, which took seconds each.
-        let work = usage.scope(async move { work(session, interrupt).await }).boxed();
-        let StartedQuery { schema, rows, memory, is_all } = clock.limit_time(lane.run(work)).await?;
-        let running = RunningQuery { limits: &self.limits, clock, abandoned, memory: &memory, usage: &usage };
-        let stream = QueryStream::start(&lane, schema, rows, running);
-        Ok(if is_all { stream } else { stream.truncated() })
+        let work = async move { work(session, interrupt).await }.boxed();
+        let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage };
+        QueryStream::start(&lane, work, running).await
     }
 
     /// Returns the threads of a query that begins now, and what counts what it uses.
@@ -476,14 +490,6 @@ impl Session {
             _ => LogicalPlan::Limit(Limit { skip: None, fetch: Some(Box::new(lit(fetch))), input: Arc::new(plan) }),
         }
     }
-}
-
-/// A query that has begun, or the answer of a statement that has written.
-struct StartedQuery {
-    schema: SchemaRef,
-    rows: SendableRecordBatchStream,
-    memory: Arc<dyn MemoryPool>,
-    is_all: bool,
 }
 
 fn is_within(limit: &Limit, max_rows: u64) -> bool {

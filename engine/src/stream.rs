@@ -15,8 +15,9 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Sleep;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -59,19 +60,36 @@ struct QueryWork {
 }
 
 impl QueryStream {
-    /// Starts to read `input`, whose batches get the promised `schema` and are charged to `memory`.
-    pub(crate) fn start(
+    /// Begins a query on its threads and returns its stream. The task that begins it goes on to read its rows, so that a small
+    /// query changes threads twice: to its own, and back with its rows. Errors: those of `work`.
+    pub(crate) async fn start(
         lane: &Lane,
-        schema: SchemaRef,
-        input: SendableRecordBatchStream,
+        work: BoxFuture<'static, Result<StartedQuery>>,
         running: RunningQuery<'_>,
-    ) -> Self {
-        let RunningQuery { limits, clock, abandoned, memory, usage } = running;
-        let queue = Arc::new(BatchQueue::new(clock.clone(), limits.reader_idle, memory));
-        let filled = Arc::clone(&queue);
-        let promised = ResultSchema(Arc::clone(&schema));
-        let task = lane.spawn(usage.scope(async move { filled.fill(input, promised).await }));
-        Self {
+    ) -> Result<Self> {
+        let RunningQuery { limits, clock, abandoned, usage } = running;
+        let (sender, begun) = oneshot::channel();
+        let (work_clock, reader_idle) = (clock.clone(), limits.reader_idle);
+        let mut task = lane.spawn(usage.scope(async move {
+            let StartedQuery { schema, rows, memory, is_all } = match work.await {
+                Ok(started) => started,
+                // Whoever waited for it may be gone.
+                Err(error) => return drop(sender.send(Err(error))),
+            };
+            let queue = Arc::new(BatchQueue::new(work_clock, reader_idle, &memory));
+            let begun = BegunQuery { schema: Arc::clone(&schema), queue: Arc::clone(&queue), is_all };
+            if sender.send(Ok(begun)).is_ok() {
+                queue.fill(rows, ResultSchema(schema)).await;
+            }
+        }));
+        let begun = async {
+            match begun.await {
+                Ok(begun) => begun,
+                Err(_) => Err((&mut task).await.err().map_or_else(Lane::closed, Lane::failure)),
+            }
+        };
+        let BegunQuery { schema, queue, is_all } = clock.limit_time(begun).await?;
+        Ok(Self {
             schema,
             queue,
             work: Some(QueryWork { _task: task, _abandoned: abandoned }),
@@ -79,14 +97,8 @@ impl QueryStream {
             timer: None,
             max_rows: limits.max_rows,
             max_bytes: limits.max_bytes,
-            stats: QueryStats::default(),
-        }
-    }
-
-    /// Returns the stream, marked as not being all rows.
-    pub(crate) fn truncated(mut self) -> Self {
-        self.stats.truncated = true;
-        self
+            stats: QueryStats { truncated: !is_all, ..QueryStats::default() },
+        })
     }
 
     /// Returns the stream of a query that runs in a slot. The query gives it back while it waits for its reader and when its
@@ -209,8 +221,25 @@ pub(crate) struct RunningQuery<'q> {
     pub(crate) limits: &'q Limits,
     pub(crate) clock: QueryClock,
     pub(crate) abandoned: AbandonOnDrop,
-    pub(crate) memory: &'q Arc<dyn MemoryPool>,
     pub(crate) usage: &'q Arc<QueryUsage>,
+}
+
+/// A query that has begun, or the answer of a statement that has written.
+pub(crate) struct StartedQuery {
+    /// What is promised of its rows.
+    pub(crate) schema: SchemaRef,
+    pub(crate) rows: SendableRecordBatchStream,
+    /// What the rows that wait for their reader are charged to.
+    pub(crate) memory: Arc<dyn MemoryPool>,
+    /// Whether the rows are all that were asked for.
+    pub(crate) is_all: bool,
+}
+
+/// What a query's reader has of one that has begun.
+struct BegunQuery {
+    schema: SchemaRef,
+    queue: Arc<BatchQueue>,
+    is_all: bool,
 }
 
 /// Returns the bytes of the first `rows` rows, whatever else their buffers hold.

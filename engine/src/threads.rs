@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -69,7 +70,7 @@ impl QueryThreads {
             lanes.push(lane);
             return Ok(taken);
         }
-        lanes.iter().min_by_key(|lane| lane.users()).map(LaneThreads::lane).ok_or_else(closed)
+        lanes.iter().min_by_key(|lane| lane.users()).map(LaneThreads::lane).ok_or_else(Lane::closed)
     }
 
     /// Runs `work` on a lane: see [`Lane::run`].
@@ -109,13 +110,20 @@ impl Lane {
     where
         T: Send + 'static,
     {
-        match self.spawn(work).await {
-            Ok(outcome) => outcome,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => Err(EngineError::from_panic(panic.as_ref())),
-                Err(_) => Err(closed()),
-            },
+        self.spawn(work).await.unwrap_or_else(|ended| Err(Self::failure(ended)))
+    }
+
+    /// Returns why a task of these threads has no outcome: it panicked, or the engine is closed.
+    pub(crate) fn failure(ended: JoinError) -> EngineError {
+        match ended.try_into_panic() {
+            Ok(panic) => EngineError::from_panic(panic.as_ref()),
+            Err(_) => Self::closed(),
         }
+    }
+
+    /// Returns the error of work that is not done because the engine is closed.
+    pub(crate) fn closed() -> EngineError {
+        EngineError::Internal("the engine is closed".into())
     }
 
     /// Runs `work` on these threads, until the handle is dropped.
@@ -136,10 +144,6 @@ impl Lane {
         let token: Arc<LaneToken> = Arc::clone(&self.token);
         token
     }
-}
-
-fn closed() -> EngineError {
-    EngineError::Internal("the engine is closed".into())
 }
 
 impl Drop for QueryThreads {

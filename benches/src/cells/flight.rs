@@ -82,6 +82,8 @@ struct FlightMeasurement {
     idle_mib: f64,
     /// Seconds of prepared point queries: this server, of them planning and execution, the bare one.
     points: [f64; 3],
+    /// Thread switches of one of them: this server, the bare one.
+    point_switches: [f64; 2],
 }
 
 #[derive(Deserialize)]
@@ -121,6 +123,9 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     figures.push(Figure::against(name, ours - engine, "s", peer, Some(1.3)));
     let name = "planning and execution of the same, in this process";
     figures.push(Figure::alone(name, engine, "s", None));
+    let [ours, bare] = measured.point_switches;
+    let peer = Peer { name: "bare arrow-flight".to_owned(), value: bare };
+    figures.push(Figure::against("thread switches of one of them".to_owned(), ours, "switches", peer, None));
     let [narrow, wide] = measured.slow_mib;
     figures.extend([
         Figure::alone("10 GB to a slow client, rows of 100 bytes: memory above idle", narrow, "MiB", Some(256.0)),
@@ -187,7 +192,8 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         flight_p99_ms: percentile(&answers.flight, 99.0),
         http_p99_ms: percentile(&answers.http, 99.0),
         idle_mib: (peak - idle) / f64::from(1 << 20),
-        points: [points.ours, points.engine, points.bare],
+        points: [points.ours.seconds, points.engine.seconds, points.bare.seconds],
+        point_switches: [points.ours.switches, points.bare.switches],
     };
     server.shutdown().await?;
     Ok(serde_json::to_value(measured)?)

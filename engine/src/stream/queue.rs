@@ -26,6 +26,12 @@ use crate::limits::{BATCH_BYTES, QueryClock, batch_bytes};
 /// What a query makes ahead of its reader, in bytes: a message of Flight, so that one is made while one is sent.
 const QUEUED_BYTES: usize = 2 * BATCH_BYTES;
 
+/// A batch of so few rows and bytes may wait for what comes after it, where that is there at once.
+const SMALL_ROWS: usize = 1_024;
+const SMALL_BYTES: usize = 64 << 10;
+/// How many such batches wait at most.
+const MAX_UNTOLD: usize = 4;
+
 /// The batches of one query that its reader has not taken yet.
 pub(super) struct BatchQueue {
     state: Mutex<QueueState>,
@@ -139,9 +145,21 @@ impl BatchQueue {
     }
 
     async fn read(&self, mut input: SendableRecordBatchStream, schema: ResultSchema) -> Result<()> {
+        // How many batches the reader was not woken for.
+        let mut untold = 0;
         loop {
-            let next = input.next().map(|next| next.transpose().map_err(EngineError::from));
-            let Some(batch) = self.clock.limit_time(next).await? else { return Ok(()) };
+            let at_once = if untold > 0 { input.next().now_or_never() } else { None };
+            let next = match at_once {
+                Some(next) => next.transpose().map_err(EngineError::from)?,
+                None => {
+                    if std::mem::take(&mut untold) > 0 {
+                        self.reader.wake();
+                    }
+                    let next = input.next().map(|next| next.transpose().map_err(EngineError::from));
+                    self.clock.limit_time(next).await?
+                }
+            };
+            let Some(batch) = next else { return Ok(()) };
             // Halves that wait for their turn, the first on top.
             let mut halves = vec![batch];
             while let Some(batch) = halves.pop() {
@@ -158,10 +176,20 @@ impl BatchQueue {
                 let batch = schema.conform(batch)?;
                 let bytes = batch_bytes(&batch);
                 if !self.has_room(bytes) {
+                    if std::mem::take(&mut untold) > 0 {
+                        self.reader.wake();
+                    }
                     self.wait(bytes).await?;
                 }
+                let is_small = batch.num_rows() <= SMALL_ROWS && bytes <= SMALL_BYTES;
                 if !self.push(batch, bytes) {
                     return Ok(());
+                }
+                untold += 1;
+                // A small batch is mostly the last: its reader is woken once, for it and for the end.
+                if !is_small || untold >= MAX_UNTOLD {
+                    untold = 0;
+                    self.reader.wake();
                 }
             }
         }
@@ -173,15 +201,13 @@ impl BatchQueue {
         state.reader_is_gone || state.reserve(bytes)
     }
 
-    /// Queues a batch whose bytes are reserved; returns whether there is a reader.
+    /// Queues a batch whose bytes are reserved, without waking its reader; returns whether there is one.
     fn push(&self, batch: RecordBatch, bytes: usize) -> bool {
         let mut state = self.state.lock();
         if state.reader_is_gone {
             return false;
         }
         state.batches.push_back(QueuedBatch { batch, bytes });
-        drop(state);
-        self.reader.wake();
         true
     }
 

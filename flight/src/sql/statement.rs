@@ -154,6 +154,10 @@ impl Statements {
         if ticket.parts > 1 {
             return self.redeem_part(caller, &ticket, running).await;
         }
+        let statement = self.tickets.statement(&ticket)?;
+        if !ticket.changes && !statement.is_kql {
+            return self.deliver(running, |slot| self.query_of(caller, &ticket, &statement, slot)).await;
+        }
         let planned = async {
             let planned = self.plan_of(caller, &ticket).await?;
             if ticket.changes {
@@ -164,14 +168,26 @@ impl Statements {
         self.execute(running, planned).await
     }
 
+    /// Plans and begins the query of a ticket in one go. Errors: `conflict` where its schema is another one now.
+    async fn query_of(
+        &self,
+        caller: &FlightCaller,
+        ticket: &StatementTicket,
+        statement: &StatementText,
+        slot: Option<OwnedSemaphorePermit>,
+    ) -> Result<(SchemaRef, QueryStream), ApiError> {
+        let session = caller.session_of(&self.state, statement).await?.with_result_types(ticket.result_types.parse()?);
+        let rows = session.query_with_rows(&statement.text, statement.parameter_rows()?).await?.holding(slot);
+        let schema = rows.schema();
+        check_announced(ticket, &schema)?;
+        Ok((schema, rows))
+    }
+
     /// Plans the statement of a ticket again. Errors: `conflict` where its schema is another one now.
     async fn plan_of(&self, caller: &FlightCaller, ticket: &StatementTicket) -> Result<PlannedStatement, ApiError> {
         let statement = self.tickets.statement(ticket)?;
         let planned = self.plan(caller, statement, ticket.result_types.parse()?).await?;
-        if !ticket.has_schema(&schema_bytes(&planned.schema)?) {
-            let message = "the statement's result changed its columns since GetFlightInfo";
-            return Err(ApiError::new(ErrorCode::Conflict, message).with_hint("run the statement again"));
-        }
+        check_announced(ticket, &planned.schema)?;
         Ok(planned)
     }
 
@@ -199,11 +215,22 @@ impl Statements {
         running: RunningTicket,
         planned: impl Future<Output = Result<PlannedStatement, ApiError>>,
     ) -> Result<FlightStream, ApiError> {
+        self.deliver(running, |slot| async { self.start(planned.await?, slot).await }).await
+    }
+
+    /// Streams the rows of what `begin` begins in a slot, until `running` is cancelled.
+    async fn deliver<F>(
+        &self,
+        running: RunningTicket,
+        begin: impl FnOnce(Option<OwnedSemaphorePermit>) -> F,
+    ) -> Result<FlightStream, ApiError>
+    where
+        F: Future<Output = Result<(SchemaRef, QueryStream), ApiError>>,
+    {
         let mut permit = self.state.admission.admit(Door::Flight)?;
-        let slot = permit.take_slot();
-        let started = async { self.start(planned.await?, slot).await };
+        let begun = begin(permit.take_slot());
         let started = tokio::select! {
-            started = started => started,
+            started = begun => started,
             () = running.cancelled() => Err(cancelled()),
         };
         match started {
@@ -322,6 +349,15 @@ fn delivered(
         }
         permit.succeeded(rows.stats().rows);
     }
+}
+
+/// Errors: `conflict` where a statement's rows have another schema now than GetFlightInfo announced.
+fn check_announced(ticket: &StatementTicket, schema: &Schema) -> Result<(), ApiError> {
+    if ticket.has_schema(&schema_bytes(schema)?) {
+        return Ok(());
+    }
+    let message = "the statement's result changed its columns since GetFlightInfo";
+    Err(ApiError::new(ErrorCode::Conflict, message).with_hint("run the statement again"))
 }
 
 /// Returns the error of a query that its client cancelled.

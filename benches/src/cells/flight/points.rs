@@ -34,14 +34,53 @@ const POINT: &str = "point";
 /// The bytes that the table may have in the engine's own measurement.
 const TABLE_BYTES: usize = 64 << 20;
 
-/// Seconds that all queries took.
-pub(super) struct PointSeconds {
-    /// This server.
-    pub(super) ours: f64,
-    /// Of them, planning and execution.
-    pub(super) engine: f64,
-    /// The bare server.
-    pub(super) bare: f64,
+/// What all queries took.
+pub(super) struct PointReadings {
+    /// Of this server and its client.
+    pub(super) ours: PointReading,
+    /// Of planning and execution alone.
+    pub(super) engine: PointReading,
+    /// Of the bare server and its client.
+    pub(super) bare: PointReading,
+}
+
+/// The time of so many point queries.
+pub(super) struct PointReading {
+    pub(super) seconds: f64,
+    /// How often a thread of this process gave its core away, a query.
+    pub(super) switches: f64,
+}
+
+/// Measures `queries` queries from now on.
+struct PointMeter {
+    queries: i64,
+    begun: Instant,
+    switches: u64,
+}
+
+impl PointMeter {
+    async fn start(queries: i64) -> Result<Self, Failure> {
+        Ok(Self { queries, switches: thread_switches().await?, begun: Instant::now() })
+    }
+
+    async fn stop(self) -> Result<PointReading, Failure> {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let switches = thread_switches().await?.saturating_sub(self.switches);
+        Ok(PointReading { seconds, switches: switches as f64 / self.queries as f64 })
+    }
+}
+
+/// Returns how often the threads of this process have given their cores away to wait.
+async fn thread_switches() -> Result<u64, Failure> {
+    let mut switches = 0;
+    let mut threads = tokio::fs::read_dir("/proc/self/task").await?;
+    while let Some(thread) = threads.next_entry().await? {
+        // A thread that has ended meanwhile had nothing to do with the queries.
+        let status = tokio::fs::read_to_string(thread.path().join("status")).await.unwrap_or_default();
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        switches += count.map(str::trim).unwrap_or("0").parse::<u64>()?;
+    }
+    Ok(switches)
 }
 
 impl BareServer {
@@ -68,7 +107,7 @@ pub(super) async fn measure(
     server: &RunningServer,
     bare: std::net::SocketAddr,
     queries: i64,
-) -> Result<PointSeconds, Failure> {
+) -> Result<PointReadings, Failure> {
     let mut ours = PointClient::connect(server.addr).await?;
     ours.update(TABLE_SQL).await?;
     let handle = ours.prepare(POINT_SQL).await?;
@@ -78,17 +117,16 @@ pub(super) async fn measure(
     bare.queries(POINT.as_bytes(), 10.min(queries)).await?;
     let ours = ours.queries(&handle, queries).await?;
     let bare = bare.queries(POINT.as_bytes(), queries).await?;
-    Ok(PointSeconds { ours, engine: engine_seconds(server, queries).await?, bare })
+    Ok(PointReadings { ours, engine: measure_engine(server, queries).await?, bare })
 }
 
-/// Returns the seconds of what the server asks of the engine: planning for GetFlightInfo, then planning and execution for
-/// DoGet.
-async fn engine_seconds(server: &RunningServer, queries: i64) -> Result<f64, Failure> {
+/// Measures what the server asks of the engine: planning for GetFlightInfo, then planning and execution for DoGet.
+async fn measure_engine(server: &RunningServer, queries: i64) -> Result<PointReading, Failure> {
     let engine = &server.state().engine;
     let session = engine.session(Principal::local_admin(), Limits::default());
     let session = session.with_temporary_tables(engine.temporary_tables(TABLE_BYTES));
     session.sql(TABLE_SQL).await?.collect().await?;
-    let begun = Instant::now();
+    let meter = PointMeter::start(queries).await?;
     for query in 0..queries {
         session.plan_sql_with_rows(POINT_SQL, value_of(query)?).await?;
         let plan = session.plan_sql_with_rows(POINT_SQL, value_of(query)?).await?;
@@ -97,7 +135,7 @@ async fn engine_seconds(server: &RunningServer, queries: i64) -> Result<f64, Fai
             return Err(format!("{rows} rows for one point").into());
         }
     }
-    Ok(begun.elapsed().as_secs_f64())
+    meter.stop().await
 }
 
 fn value_of(query: i64) -> Result<RecordBatch, Failure> {
@@ -131,9 +169,9 @@ impl PointClient {
         Ok(result.prepared_statement_handle.to_vec())
     }
 
-    /// Returns the seconds of so many queries: DoPut of a value, GetFlightInfo, DoGet.
-    async fn queries(&mut self, handle: &[u8], queries: i64) -> Result<f64, Failure> {
-        let begun = Instant::now();
+    /// Measures so many queries: DoPut of a value, GetFlightInfo, DoGet.
+    async fn queries(&mut self, handle: &[u8], queries: i64) -> Result<PointReading, Failure> {
+        let meter = PointMeter::start(queries).await?;
         for query in 0..queries {
             let descriptor = prepared(handle.to_vec());
             let values = stream::iter([Ok(value_of(query)?)]);
@@ -152,7 +190,7 @@ impl PointClient {
                 return Err("a point query has one row".into());
             }
         }
-        Ok(begun.elapsed().as_secs_f64())
+        meter.stop().await
     }
 }
 
@@ -166,14 +204,17 @@ fn prepared(handle: Vec<u8>) -> FlightDescriptor {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn points_are_measured() {
         let folder = tempfile::tempdir().unwrap();
         let server = crate::cells::flight::serve(folder.path()).await.unwrap();
         let bare = BareServer::default().with_point().await.unwrap().serve().await.unwrap();
-        let seconds = measure(&server, bare, 20).await.unwrap();
-        println!("ours {}, of it the engine {}, bare {}", seconds.ours, seconds.engine, seconds.bare);
-        assert!(seconds.ours > 0.0 && seconds.engine > 0.0 && seconds.bare > 0.0);
+        let readings = measure(&server, bare, 300).await.unwrap();
+        let PointReadings { ours, engine, bare } = &readings;
+        for (name, reading) in [("ours", ours), ("of it the engine", engine), ("bare", bare)] {
+            println!("{name}: {} s, {} switches a query", reading.seconds, reading.switches);
+            assert!(reading.seconds > 0.0 && reading.switches > 0.0);
+        }
         server.shutdown().await.unwrap();
     }
 }
