@@ -29,10 +29,11 @@ pub(crate) use bounded::series_rows;
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use row_hash::row_hash;
 
-/// Returns all aggregate functions: DataFusion's, ours and the traversal of graphs.
+/// Returns all aggregate functions: DataFusion's, ours and those of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     let own = own_aggregate_functions().iter().cloned();
-    SessionStateDefaults::default_aggregate_functions().into_iter().chain(own).chain([graph::traverse()]).collect()
+    let graphs = graph::GraphAlgorithm::ALL.into_iter().map(graph::GraphAlgorithm::aggregate);
+    SessionStateDefaults::default_aggregate_functions().into_iter().chain(own).chain(graphs).collect()
 }
 
 /// Returns the aggregate functions that DataFusion does not have.

@@ -1,7 +1,7 @@
 //! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
 //! which refuses what is parsed and not planned; `shorthand`, `unary_minus` and `function_forms`, which write out what
 //! is short for something else; `file_requests`, the files that stand for tables, and `pivot_requests`, pivots whose
-//! values are to be found; `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are
+//! values are to be found; `graph_functions` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
@@ -20,7 +20,7 @@ mod expansion;
 pub(crate) mod file_requests;
 mod foreign_keys;
 mod function_forms;
-mod graph_traverse;
+mod graph_functions;
 mod integer_casts;
 mod marks;
 pub(crate) mod parameters;

@@ -1,6 +1,5 @@
-//! Walks over graphs whose edges are rows. KQL's `graph-traverse` is one aggregate, `graph_traverse_nodes`, which SQL
-//! can call, too: it collects edges, whatever operators made them, and walks breadth-first over them once all are
-//! there.
+//! Graphs whose edges are rows. Each [`GraphAlgorithm`] is an aggregate, which KQL's `graph-traverse` and SQL's table
+//! functions call: it collects edges, whatever operators made them, and works on them once all are there.
 
 pub(crate) mod components;
 mod edges;
@@ -22,37 +21,92 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Sign
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 
-use edges::EdgeList;
+use components::{strong_components, weak_components};
+use edges::{EdgeList, NodeId};
+use network::Network;
 pub use reach::Direction;
 
-/// The aggregate's name in SQL.
-pub const NAME: &str = "graph_traverse_nodes";
-/// The field with a node in the rows that it returns.
+/// The field with a node in the rows that the aggregates return.
 pub const NODE: &str = "node";
 /// The field with the number of edges between a node and the nearest start.
 pub const DEPTH: &str = "depth";
+/// The field with a node's place on a path, from 0.
+pub const STEP: &str = "step";
+/// The field with the number of a node's component, from 0.
+pub const COMPONENT: &str = "component";
 
-/// Returns the aggregate of edges
-/// `(source T, target T, from List<T>, max_hops Int64, direction Utf8) -> List<Struct<node T, depth Int64>>`: the nodes
-/// within `max_hops` edges of any of `from`, those included at depth 0, each once and at its smallest depth, by depth.
-/// The last three arguments are constants.
-pub fn traverse() -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::new_from_impl(Traverse { signature: Signature::user_defined(Volatility::Immutable) }))
+/// What is computed of the edges that an aggregate collects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GraphAlgorithm {
+    /// `(source T, target T, from List<T>, max_hops Int64, direction Utf8)`: the nodes within `max_hops` edges of any of `from`,
+    /// those included at depth 0, each once and at its smallest depth, by depth.
+    Traverse,
+    /// `(source T, target T, from T, to T, max_hops Int64, direction Utf8)`: the nodes of a path with the fewest edges, in order;
+    /// none where there is no path.
+    ShortestPath,
+    /// `(source T, target T, kind Utf8)`: every node and its component; of kind `weak` regardless of directions, of kind
+    /// `strong` where each is reached from each other.
+    Components,
 }
 
-/// Whether an aggregate is the one that [`traverse`] returns.
-pub fn is_traverse(function: &AggregateUDF) -> bool {
-    (function.inner().as_ref() as &dyn std::any::Any).is::<Traverse>()
+impl GraphAlgorithm {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Traverse, Self::ShortestPath, Self::Components];
+
+    /// Returns the aggregate's name in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Traverse => "graph_traverse_nodes",
+            Self::ShortestPath => "graph_shortest_path_nodes",
+            Self::Components => "graph_component_nodes",
+        }
+    }
+
+    /// Returns the field beside the node in the rows that it returns.
+    pub fn number_field(self) -> &'static str {
+        match self {
+            Self::Traverse => DEPTH,
+            Self::ShortestPath => STEP,
+            Self::Components => COMPONENT,
+        }
+    }
+
+    /// Returns the aggregate over edges, which returns `List<Struct<node T, number Int64>>`. All arguments but the edges' two
+    /// ends are constants.
+    pub fn aggregate(self) -> Arc<AggregateUDF> {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Arc::new(AggregateUDF::new_from_impl(GraphAggregate { algorithm: self, signature }))
+    }
+
+    fn argument_count(self) -> usize {
+        match self {
+            Self::Traverse => 5,
+            Self::ShortestPath => 6,
+            Self::Components => 3,
+        }
+    }
+}
+
+/// Whether an aggregate is one of those of [`GraphAlgorithm`].
+pub fn is_graph_aggregate(function: &AggregateUDF) -> bool {
+    (function.inner().as_ref() as &dyn std::any::Any).is::<GraphAggregate>()
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Traverse {
+struct GraphAggregate {
+    algorithm: GraphAlgorithm,
     signature: Signature,
 }
 
-impl AggregateUDFImpl for Traverse {
+impl GraphAggregate {
+    fn miscounted<T>(&self) -> Result<T> {
+        plan_error(format!("{} takes {} arguments", self.name(), self.algorithm.argument_count()))
+    }
+}
+
+impl AggregateUDFImpl for GraphAggregate {
     fn name(&self) -> &str {
-        NAME
+        self.algorithm.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -60,53 +114,81 @@ impl AggregateUDFImpl for Traverse {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let [source, target, _, _, _] = given else {
-            return plan_error(format!("{NAME} takes five arguments"));
-        };
+        let [source, target, ..] = given else { return self.miscounted() };
+        if given.len() != self.algorithm.argument_count() {
+            return self.miscounted();
+        }
         let Some(node) = comparison_coercion(source, target) else {
             return plan_error(format!("an edge's ends are of one type, not {source} and {target}"));
         };
-        let list = DataType::new_list(node.clone(), true);
-        Ok(vec![node.clone(), node, list, DataType::Int64, DataType::Utf8])
+        let rest = match self.algorithm {
+            GraphAlgorithm::Traverse => {
+                vec![DataType::new_list(node.clone(), true), DataType::Int64, DataType::Utf8]
+            }
+            GraphAlgorithm::ShortestPath => vec![node.clone(), node.clone(), DataType::Int64, DataType::Utf8],
+            GraphAlgorithm::Components => vec![DataType::Utf8],
+        };
+        Ok([node.clone(), node].into_iter().chain(rest).collect())
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        let Some(node) = given.first() else { return plan_error(format!("{NAME} takes five arguments")) };
-        Ok(DataType::List(Arc::new(reached_field(node))))
+        let Some(node) = given.first() else { return self.miscounted() };
+        Ok(DataType::List(Arc::new(row_field(self.algorithm, node))))
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let [source, _, from, max_hops, direction] = arguments.exprs else {
-            return plan_error(format!("{NAME} takes five arguments"));
-        };
+        let [source, _, rest @ ..] = arguments.exprs else { return self.miscounted() };
         let node_type = source.data_type(arguments.schema)?;
-        let ScalarValue::Int64(Some(max_hops)) = constant(max_hops, arguments.schema)? else {
-            return plan_error("the number of hops is not null".to_owned());
+        let constants = rest.iter().map(|expr| constant(expr, arguments.schema));
+        let constants: Vec<ScalarValue> = constants.collect::<Result<_>>()?;
+        let work = match (self.algorithm, constants.as_slice()) {
+            (GraphAlgorithm::Traverse, [from, hops, direction]) => {
+                let from = match from {
+                    ScalarValue::List(list) if !list.is_null(0) => list.value(0),
+                    _ => arrow::array::new_empty_array(&node_type),
+                };
+                GraphWork::Traverse { from, max_hops: max_hops(hops)?, direction: direction_of(direction)? }
+            }
+            (GraphAlgorithm::ShortestPath, [from, to, hops, direction]) => GraphWork::ShortestPath {
+                ends: [from.to_array()?, to.to_array()?],
+                max_hops: max_hops(hops)?,
+                direction: direction_of(direction)?,
+            },
+            (GraphAlgorithm::Components, [ScalarValue::Utf8(Some(kind))]) => match kind.as_str() {
+                "weak" => GraphWork::Components { is_strong: false },
+                "strong" => GraphWork::Components { is_strong: true },
+                _ => return plan_error("a kind of components is 'weak' or 'strong'".to_owned()),
+            },
+            _ => return self.miscounted(),
         };
-        let direction = match constant(direction, arguments.schema)? {
-            ScalarValue::Utf8(Some(text)) => Direction::from_name(&text),
-            _ => None,
-        };
-        let Some(direction) = direction else {
-            return plan_error("a direction is 'forward', 'backward' or 'both'".to_owned());
-        };
-        let from = match constant(from, arguments.schema)? {
-            ScalarValue::List(list) if !list.is_null(0) => list.value(0),
-            _ => arrow::array::new_empty_array(&node_type),
-        };
-        let max_hops = u32::try_from(max_hops.max(0)).unwrap_or(u32::MAX);
-        Ok(Box::new(TraverseAccumulator { edges: EdgeList::new(&node_type)?, node_type, from, max_hops, direction }))
+        Ok(Box::new(EdgeAccumulator { edges: EdgeList::new(&node_type)?, node_type, work }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let Some(node) = arguments.input_fields.first() else {
-            return plan_error(format!("{NAME} takes five arguments"));
-        };
+        let Some(node) = arguments.input_fields.first() else { return self.miscounted() };
         let list = |what: &str, item: &DataType| {
             let list = DataType::new_list(item.clone(), true);
             Arc::new(Field::new(format!("{}[{what}]", arguments.name), list, true))
         };
         Ok(vec![list("nodes", node.data_type()), list("ends", &DataType::UInt32)])
+    }
+}
+
+fn max_hops(value: &ScalarValue) -> Result<u32> {
+    match value {
+        ScalarValue::Int64(Some(hops)) => Ok(u32::try_from((*hops).max(0)).unwrap_or(u32::MAX)),
+        _ => plan_error("the number of hops is not null".to_owned()),
+    }
+}
+
+fn direction_of(value: &ScalarValue) -> Result<Direction> {
+    let direction = match value {
+        ScalarValue::Utf8(Some(text)) => Direction::from_name(text),
+        _ => None,
+    };
+    match direction {
+        Some(direction) => Ok(direction),
+        None => plan_error("a direction is 'forward', 'backward' or 'both'".to_owned()),
     }
 }
 
@@ -129,25 +211,71 @@ fn plan_error<T>(message: String) -> Result<T> {
     Err(DataFusionError::Plan(message))
 }
 
-fn reached_field(node: &DataType) -> Field {
-    Field::new_list_field(DataType::Struct(reached_fields(node)), false)
+fn row_field(algorithm: GraphAlgorithm, node: &DataType) -> Field {
+    Field::new_list_field(DataType::Struct(row_fields(algorithm, node)), false)
 }
 
-fn reached_fields(node: &DataType) -> Fields {
-    vec![Field::new(NODE, node.clone(), true), Field::new(DEPTH, DataType::Int64, false)].into()
+fn row_fields(algorithm: GraphAlgorithm, node: &DataType) -> Fields {
+    let number = Field::new(algorithm.number_field(), DataType::Int64, false);
+    vec![Field::new(NODE, node.clone(), true), number].into()
 }
 
-/// A walk while its edges are collected.
+/// What is done with the edges once all are there.
 #[derive(Debug)]
-struct TraverseAccumulator {
+enum GraphWork {
+    Traverse { from: ArrayRef, max_hops: u32, direction: Direction },
+    ShortestPath { ends: [ArrayRef; 2], max_hops: u32, direction: Direction },
+    Components { is_strong: bool },
+}
+
+impl GraphWork {
+    fn algorithm(&self) -> GraphAlgorithm {
+        match self {
+            Self::Traverse { .. } => GraphAlgorithm::Traverse,
+            Self::ShortestPath { .. } => GraphAlgorithm::ShortestPath,
+            Self::Components { .. } => GraphAlgorithm::Components,
+        }
+    }
+
+    /// Returns nodes and their numbers.
+    fn rows(&self, edges: &mut EdgeList) -> Result<Vec<(NodeId, u32)>> {
+        match self {
+            Self::Traverse { from, max_hops, direction } => {
+                let from = edges.ids(from)?;
+                Ok(reach::reach(edges, &from, *max_hops, *direction))
+            }
+            Self::ShortestPath { ends: [from, to], max_hops, direction } => {
+                let (from, to) = (edges.ids(from)?, edges.ids(to)?);
+                let ([from], [to]) = (from.as_slice(), to.as_slice()) else { return Ok(Vec::new()) };
+                let path = reach::shortest_path(edges, [*from, *to], *max_hops, *direction);
+                Ok(path.into_iter().zip(0..).collect())
+            }
+            Self::Components { is_strong } => {
+                let network = Network::new(edges.node_count() as usize, edges.ends(), true);
+                let components = if *is_strong { strong_components(&network) } else { weak_components(&network) };
+                Ok((0..).zip(components).collect())
+            }
+        }
+    }
+
+    /// Returns the memory that it takes, in bytes.
+    fn bytes(&self, edges: &EdgeList) -> usize {
+        match self {
+            Self::Traverse { direction, .. } | Self::ShortestPath { direction, .. } => reach::bytes(edges, *direction),
+            Self::Components { .. } => reach::bytes(edges, Direction::Both),
+        }
+    }
+}
+
+/// A graph while its edges are collected.
+#[derive(Debug)]
+struct EdgeAccumulator {
     edges: EdgeList,
     node_type: DataType,
-    from: ArrayRef,
-    max_hops: u32,
-    direction: Direction,
+    work: GraphWork,
 }
 
-impl Accumulator for TraverseAccumulator {
+impl Accumulator for EdgeAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         match values {
             [sources, targets, ..] => self.edges.add(sources, targets),
@@ -176,18 +304,19 @@ impl Accumulator for TraverseAccumulator {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let mut edges = std::mem::replace(&mut self.edges, EdgeList::new(&self.node_type)?);
-        let from = edges.ids(&self.from)?;
-        let reached = reach::reach(&edges, &from, self.max_hops, self.direction);
-        let depths: Int64Array = reached.iter().map(|(_, depth)| i64::from(*depth)).collect();
-        let nodes = edges.nodes(reached.iter().map(|(node, _)| *node))?;
-        let rows = StructArray::try_new(reached_fields(&self.node_type), vec![nodes, Arc::new(depths)], None)?;
+        let rows = self.work.rows(&mut edges)?;
+        let numbers: Int64Array = rows.iter().map(|(_, number)| i64::from(*number)).collect();
+        let nodes = edges.nodes(rows.iter().map(|(node, _)| *node))?;
+        let algorithm = self.work.algorithm();
+        let fields = row_fields(algorithm, &self.node_type);
+        let rows = StructArray::try_new(fields, vec![nodes, Arc::new(numbers)], None)?;
         let lengths = OffsetBuffer::from_lengths([rows.len()]);
-        let list = ListArray::try_new(Arc::new(reached_field(&self.node_type)), lengths, Arc::new(rows), None)?;
-        Ok(ScalarValue::List(Arc::new(list)))
+        let field = Arc::new(row_field(algorithm, &self.node_type));
+        Ok(ScalarValue::List(Arc::new(ListArray::try_new(field, lengths, Arc::new(rows), None)?)))
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.edges.bytes() + reach::bytes(&self.edges, self.direction)
+        size_of::<Self>() + self.edges.bytes() + self.work.bytes(&self.edges)
     }
 }
 
@@ -210,13 +339,16 @@ mod tests {
         (0..rows.len()).map(|row| (nodes.value(row).to_owned(), depths.value(row))).collect()
     }
 
-    fn walk(from: &[&str], max_hops: u32, direction: Direction) -> TraverseAccumulator {
-        let edges = EdgeList::new(&DataType::Utf8).unwrap();
+    fn walk(from: &[&str], max_hops: u32, direction: Direction) -> EdgeAccumulator {
         let from = Arc::new(StringArray::from(from.to_vec()));
-        TraverseAccumulator { edges, node_type: DataType::Utf8, from, max_hops, direction }
+        over(GraphWork::Traverse { from, max_hops, direction })
     }
 
-    fn add(walk: &mut TraverseAccumulator, edges: &[(&str, &str)]) {
+    fn over(work: GraphWork) -> EdgeAccumulator {
+        EdgeAccumulator { edges: EdgeList::new(&DataType::Utf8).unwrap(), node_type: DataType::Utf8, work }
+    }
+
+    fn add(walk: &mut EdgeAccumulator, edges: &[(&str, &str)]) {
         let (sources, targets): (Vec<&str>, Vec<&str>) = edges.iter().copied().unzip();
         let arrays: [ArrayRef; 2] = [Arc::new(StringArray::from(sources)), Arc::new(StringArray::from(targets))];
         walk.update_batch(&arrays).unwrap();
@@ -255,6 +387,32 @@ mod tests {
         );
         assert_eq!(reached(&["nobody"], 3, Direction::Both), rows(&[("nobody", 0)]));
         assert_eq!(reached(&[], 3, Direction::Both), []);
+    }
+
+    fn path(from: &str, to: &str, max_hops: u32, direction: Direction) -> Vec<(String, i64)> {
+        let node = |name: &str| -> ArrayRef { Arc::new(StringArray::from(vec![name])) };
+        let mut walk = over(GraphWork::ShortestPath { ends: [node(from), node(to)], max_hops, direction });
+        add(&mut walk, &CALLS);
+        rows_of(&walk.evaluate().unwrap())
+    }
+
+    #[test]
+    fn a_shortest_path_has_the_fewest_edges() {
+        assert_eq!(path("api", "audit", 9, Direction::Forward), rows(&[("api", 0), ("ledger", 1), ("audit", 2)]));
+        assert_eq!(path("audit", "ledger", 9, Direction::Backward), rows(&[("audit", 0), ("ledger", 1)]));
+        assert_eq!(path("api", "api", 9, Direction::Forward), rows(&[("api", 0)]));
+        assert_eq!(path("api", "audit", 1, Direction::Forward), []);
+        assert_eq!(path("api", "nobody", 9, Direction::Both), []);
+    }
+
+    #[test]
+    fn components_are_numbered_from_their_first_nodes() {
+        let mut weak = over(GraphWork::Components { is_strong: false });
+        add(&mut weak, &[("a", "b"), ("c", "d"), ("b", "a")]);
+        assert_eq!(rows_of(&weak.evaluate().unwrap()), rows(&[("a", 0), ("b", 0), ("c", 1), ("d", 1)]));
+        let mut strong = over(GraphWork::Components { is_strong: true });
+        add(&mut strong, &[("a", "b"), ("c", "d"), ("b", "a")]);
+        assert_eq!(rows_of(&strong.evaluate().unwrap()), rows(&[("a", 0), ("b", 0), ("c", 1), ("d", 2)]));
     }
 
     #[test]

@@ -409,7 +409,7 @@ impl<'p> Below<'_, '_, 'p> {
     fn aggregate(&mut self, call: &'p AggregateFunction) -> Result<()> {
         let is_allowed = ALLOWED.aggregate.contains(call.func.name())
             || is_kql_aggregate(&call.func)
-            || graph::is_traverse(&call.func);
+            || graph::is_graph_aggregate(&call.func);
         allowed(is_allowed, call.func.name())?;
         let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: _ } = &call.params;
         self.push(args);

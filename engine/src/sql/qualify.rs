@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
-use super::graph_traverse;
+use super::graph_functions;
 use super::parse::{ParsedStatement, parse_statement};
 use crate::identifiers::same_name;
 
@@ -140,10 +140,10 @@ impl Finder<'_> {
         self.ctes.iter().any(|cte| same_name(cte, &name.value))
     }
 
-    /// Qualifies the table that `graph_traverse` walks over.
+    /// Qualifies the table with the edges of a graph function.
     fn edges(&mut self, function: &ObjectName, args: &TableFunctionArgs) -> ControlFlow<Unplaced> {
         let is_graph = matches!(function.0.as_slice(), [ObjectNamePart::Identifier(name)]
-            if name.value.eq_ignore_ascii_case(graph_traverse::FUNCTION));
+            if graph_functions::algorithm_of(&name.value).is_some());
         let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(edges))) = args.args.first().filter(|_| is_graph) else {
             return ControlFlow::Continue(());
         };

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::accepted::check_accepted;
-use super::graph_traverse;
+use super::graph_functions;
 use super::shorthand::write_out;
 use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
@@ -23,7 +23,7 @@ use crate::identifiers::same_name;
 pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
     check_accepted(statement)?;
     write_out(statement)?;
-    graph_traverse::rewrite_table_functions(statement)?;
+    graph_functions::rewrite_table_functions(statement)?;
     visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())
 }

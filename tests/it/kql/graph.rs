@@ -83,6 +83,41 @@ async fn each_node_is_reached_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sql_has_shortest_paths_and_components() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    calls(&session).await;
+    for (from, order, expected) in [
+        ("shortest_path(calls, 'src', 'dst', 'api', 'audit')", "step", "api@0 ledger@1 audit@2"),
+        ("shortest_path('default.calls', 'src', 'dst', 'billing', 'api', 1, 'both') p", "step", "billing@0 api@1"),
+        ("shortest_path(calls, 'src', 'dst', 'billing', 'api', 1)", "step", ""),
+        ("shortest_path(calls, 'from id', to_id, 2, 1)", "step", "2@0 3@1 4@2 1@3"),
+        ("components(calls, 'src', 'dst')", "node", "api@0 audit@0 billing@0 ledger@0"),
+        (
+            "Components((SELECT * FROM calls WHERE type = 'grpc'), 'src', 'dst', 'strong')",
+            "node",
+            "audit@2 billing@0 ledger@1",
+        ),
+    ] {
+        let found = rows(&session, &format!("SELECT * FROM {from} ORDER BY {order}")).await.unwrap();
+        assert_eq!(pairs(found).join(" "), expected, "{from}");
+    }
+    for (sql, code) in [
+        ("SELECT * FROM shortest_path(calls, 'src', 'dst', 'api')", "sql_plan_error"),
+        ("SELECT * FROM shortest_path(nowhere, 'src', 'dst', 'api', 'audit')", "table_not_found"),
+        ("SELECT * FROM components(calls, 'src', 'dst', 'odd')", "sql_plan_error"),
+        ("SELECT * FROM components(calls, 'src')", "sql_plan_error"),
+    ] {
+        let error = rows(&session, sql).await.unwrap_err();
+        assert_eq!(error.code(), code, "{sql}: {error}");
+    }
+    let stranger =
+        engine.session(Principal::new("eve", querent_catalog::Role::Read).with_databases(["other"]), Limits::default());
+    let error = rows(&stranger, "SELECT * FROM components(\"default\".calls, 'src', 'dst')").await.unwrap_err();
+    assert!(["table_not_found", "database_not_found"].contains(&error.code()), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sql_has_the_same_walk_as_a_table_function() {
     let (_folder, engine) = engine().await;
     let session = admin(&engine);

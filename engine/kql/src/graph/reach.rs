@@ -72,6 +72,47 @@ pub(super) fn reach(edges: &EdgeList, from: &[NodeId], max_hops: u32, direction:
     reached
 }
 
+/// Returns the nodes of a path of at most `max_hops` edges between the ends, both included, that has the fewest; none where there
+/// is no path.
+pub(super) fn shortest_path(
+    edges: &EdgeList,
+    [from, to]: [NodeId; 2],
+    max_hops: u32,
+    direction: Direction,
+) -> Vec<NodeId> {
+    let rows = SparseRows::new(edges, direction);
+    let mut before: Vec<Option<NodeId>> = vec![None; edges.node_count() as usize];
+    before[from as usize] = Some(from);
+    let mut layer = vec![from];
+    for _ in 0..max_hops {
+        if before[to as usize].is_some() || layer.is_empty() {
+            break;
+        }
+        let mut next = Vec::new();
+        for node in layer {
+            for neighbour in rows.neighbours(node) {
+                let known = &mut before[*neighbour as usize];
+                if known.is_none() {
+                    *known = Some(node);
+                    next.push(*neighbour);
+                }
+            }
+        }
+        layer = next;
+    }
+    let mut path = Vec::new();
+    let mut at = to;
+    while let Some(previous) = before[at as usize] {
+        path.push(at);
+        if at == from {
+            break;
+        }
+        at = previous;
+    }
+    path.reverse();
+    path
+}
+
 /// The neighbours of every node.
 struct SparseRows {
     /// By node, and one more: the index of its first neighbour.

@@ -9,7 +9,7 @@ use crate::ast::{Expr, GraphTraverse, Name, TraverseDirection};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, invalid, unique_name,
 };
-use crate::graph::{DEPTH, Direction, NODE, traverse};
+use crate::graph::{DEPTH, Direction, GraphAlgorithm, NODE};
 use crate::plan::{Column, Relation, field_column};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -58,7 +58,7 @@ impl<'a> Binder<'a> {
         let [source, target] = ends;
         let arguments = vec![source?.expr, target?.expr, lit(from), lit(*max_hops), lit(direction.name())];
         let list = self.field("reached");
-        let walked = traverse().call(arguments).alias(list.clone());
+        let walked = GraphAlgorithm::Traverse.aggregate().call(arguments).alias(list.clone());
         let plan = LogicalPlanBuilder::from(edges.plan.clone())
             .aggregate(Vec::<PlanExpr>::new(), vec![walked])?
             // The list becomes rows, and a row's two fields become columns.
