@@ -77,6 +77,8 @@ const RESERVED: &[&str] = &[
     "graph-shortest-paths",
     "graph-to-table",
     "graph-traverse",
+    "graph-where-edges",
+    "graph-where-nodes",
     "has_all",
     "has_any",
     "has_cs",

@@ -1,5 +1,6 @@
 //! Turns operators into DataFusion plans, one after the other, in the order written. A file for each family.
 
+mod all_rows;
 mod by_names;
 mod columns;
 mod evaluate;
@@ -9,6 +10,7 @@ mod find;
 mod finish;
 mod graph;
 mod join;
+mod macro_expand;
 mod materialize;
 mod order;
 mod parse;
@@ -27,7 +29,7 @@ mod union;
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
 use crate::ast::{Operator, OperatorKind, Property};
-use crate::bind::{Binder, Environment, Result, invalid, not_supported};
+use crate::bind::{Binder, Environment, Result, invalid};
 pub(super) use materialize::MaterializedPart;
 pub(super) use relation::{Column, Relation, field_column, field_of};
 pub use scan::StoredComparisons;
@@ -76,6 +78,9 @@ impl<'a> Binder<'a> {
             OperatorKind::Union(tables) => self.union_of(tables, &operator.parameters, environment),
             OperatorKind::Search(search) => self.search_tables(search, operator, environment),
             OperatorKind::Find(find) => self.find_rows(find, operator, environment),
+            OperatorKind::MacroExpand { group, name, body } => {
+                self.macro_expand(group, name, body, operator, environment)
+            }
             _ => invalid(operator.span, "this operator needs a table before it"),
         }
     }
@@ -96,6 +101,8 @@ impl<'a> Binder<'a> {
                 | OperatorKind::GraphMatch(_)
                 | OperatorKind::GraphShortestPaths(_)
                 | OperatorKind::GraphToTable(_)
+                | OperatorKind::GraphWhereEdges(_)
+                | OperatorKind::GraphWhereNodes(_)
         );
         if input.graph.is_some() && !takes_graph {
             return invalid(span, "this operator needs a table before it, not a graph");
@@ -116,8 +123,13 @@ impl<'a> Binder<'a> {
             OperatorKind::GraphShortestPaths(written) => {
                 self.graph_shortest_paths(&input, written, operator, environment)
             }
-            OperatorKind::GraphToTable(outputs) => self.graph_to_table(&input, outputs, span),
+            OperatorKind::GraphToTable(outputs) => match outputs.as_slice() {
+                [output] => self.graph_to_table(&input, output, span),
+                _ => invalid(span, "nodes and edges at once are two results, which only the query itself can have"),
+            },
             OperatorKind::GraphTraverse(traverse) => self.graph_traverse(input, traverse, span, environment),
+            OperatorKind::GraphWhereEdges(predicate) => self.graph_where_edges(&input, predicate, span, environment),
+            OperatorKind::GraphWhereNodes(predicate) => self.graph_where_nodes(&input, predicate, span, environment),
             OperatorKind::Invoke(function) => self.invoked(input, function, environment),
             OperatorKind::Join { table, condition } => {
                 self.join(input, table, condition.as_ref(), operator, environment)
@@ -163,14 +175,14 @@ impl<'a> Binder<'a> {
             OperatorKind::TopNested(levels) => self.top_nested(input, levels, span, environment),
             OperatorKind::Union(tables) => self.union_with(input, tables, &operator.parameters, environment),
             OperatorKind::Where(predicate) => self.filter(input, &predicate.expr, environment),
-            OperatorKind::Find(_) | OperatorKind::Print(_) | OperatorKind::Range { .. } => {
-                invalid(span, "this operator starts a query and takes no rows")
-            }
+            OperatorKind::Find(_)
+            | OperatorKind::MacroExpand { .. }
+            | OperatorKind::Print(_)
+            | OperatorKind::Range { .. } => invalid(span, "this operator starts a query and takes no rows"),
             OperatorKind::Invalid => invalid(span, "this could not be read"),
             OperatorKind::Facet { .. } | OperatorKind::Fork(_) => {
                 invalid(span, "this operator makes several results, which only the query itself can have")
             }
-            OperatorKind::MacroExpand { .. } => not_supported(span, "this operator"),
             OperatorKind::Reduce { by, with } => self.reduce(input, by, with, operator, environment),
         }
     }

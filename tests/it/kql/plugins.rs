@@ -187,3 +187,42 @@ async fn patterns_name_tables_by_texts() {
         assert_eq!(code_of(&session, &format!("{pattern} {query}")).await, "kql_invalid", "{query}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_runs_over_each_database_of_a_group() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for statement in [
+        "CREATE DATABASE east",
+        "CREATE DATABASE west",
+        "CREATE TABLE east.sales AS SELECT 1 AS n",
+        "CREATE TABLE west.sales AS SELECT 2 AS n, 'w' AS site",
+    ] {
+        crate::sql::rows(&session, statement).await.unwrap();
+    }
+    for (query, expected) in [
+        (
+            "macro-expand entity_group [database('east'), database('west')] as D (D.sales | extend twice = n * 2)",
+            "1,2,|2,4,w",
+        ),
+        (
+            "let G = entity_group [database('west')]; macro-expand G as D (let big = D.sales | where n > 1; big | count)",
+            "1",
+        ),
+        ("macro-expand entity_group [database('east'), database('west')] as D (D.sales) | summarize sum(n)", "3"),
+    ] {
+        let (_, mut rows) = answered(&session, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        rows.sort();
+        let rows: Vec<String> = rows.iter().map(|row| row.join(",")).collect();
+        assert_eq!(rows.join("|"), expected, "{query}");
+    }
+    for (query, code) in [
+        ("macro-expand entity_group [database('east')] as D (D)", "kql_invalid"),
+        ("macro-expand entity_group [cluster('c').database('east')] as D (D.sales)", "kql_not_supported"),
+        ("macro-expand isfuzzy=true entity_group [database('east')] as D (D.sales)", "kql_not_supported"),
+        ("let G = entity_group [database('east')]; G | count", "kql_type_mismatch"),
+        ("macro-expand nothing as D (D.sales)", "kql_invalid"),
+    ] {
+        assert_eq!(code_of(&session, query).await, code, "{query}");
+    }
+}

@@ -100,6 +100,10 @@ pub enum OperatorKind {
     GraphToTable(Vec<GraphOutput>),
     /// `graph-traverse ...`, an operator of Querent's own.
     GraphTraverse(Box<GraphTraverse>),
+    /// `graph-where-edges a > 1`.
+    GraphWhereEdges(Expr),
+    /// `graph-where-nodes a > 1`.
+    GraphWhereNodes(Expr),
     /// `invoke f(...)`.
     Invoke(Expr),
     /// `join kind=inner (T) on a`.

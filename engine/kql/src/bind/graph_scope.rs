@@ -123,8 +123,8 @@ impl<'a> Binder<'a> {
         match (name, call.arguments.as_slice()) {
             ("node_id" | "node_degree_in" | "node_degree_out" | "labels", [node]) => {
                 let Some(variable) = graph.find(&node.expr) else { return Ok(None) };
-                if name == "labels" {
-                    // Graphs that a query makes have none.
+                if name == "labels" && !matches!(variable, GraphVariable::Node(_)) {
+                    // The edges of a graph that a query makes have none.
                     return Ok(Some(Typed::new(lit("[]"), KqlType::Dynamic)));
                 }
                 let GraphVariable::Node(_) = variable else {

@@ -1,7 +1,9 @@
 //! The results of a query: of each statement that is an expression, and of each branch of a `fork` or `facet` at its end.
 
-use super::{Binder, BoundResult, Environment, Result, invalid, unique_name};
-use crate::ast::{Expr, ExprKind, Operator, OperatorKind, Pipeline, Query};
+use std::rc::Rc;
+
+use super::{Binder, Binding, BoundResult, Environment, Result, invalid, unique_name};
+use crate::ast::{Expr, ExprKind, GraphOutput, Operator, OperatorKind, Pipeline, Query};
 use crate::plan::{Column, Relation};
 use crate::types::KqlType;
 
@@ -10,15 +12,36 @@ impl<'a> Binder<'a> {
     pub(crate) fn query(&mut self, query: &'a Query) -> Result<Vec<BoundResult>> {
         let mut environment = Environment::default();
         let mut results = Vec::new();
-        for statement in &query.statements {
-            if let Some(expr) = self.statement(statement, &mut environment)? {
-                self.add_results(expr, &environment, &mut results)?;
+        for (index, statement) in query.statements.iter().enumerate() {
+            let Some(expr) = self.statement(statement, &mut environment)? else { continue };
+            let is_last = index + 1 == query.statements.len();
+            match named_tables(expr).filter(|_| !is_last) {
+                Some((pipeline, outputs)) => self.name_tables(pipeline, outputs, &mut environment)?,
+                None => self.add_results(expr, &environment, &mut results)?,
             }
         }
         if results.is_empty() {
             return invalid(query.span, "the query has no result; end it with a table");
         }
         Ok(results)
+    }
+
+    /// Binds the names that `graph-to-table nodes as N, edges as E` gives its tables, for the statements after it.
+    fn name_tables(
+        &mut self,
+        pipeline: &'a Pipeline,
+        outputs: &'a [GraphOutput],
+        environment: &mut Environment<'a>,
+    ) -> Result<()> {
+        let at = pipeline.operators.len() - 1;
+        let graph = self.pipeline_up_to(pipeline, at, environment)?;
+        for output in outputs {
+            let table = self.graph_to_table(&graph, output, pipeline.operators[at].span)?;
+            if let Some(name) = &output.name {
+                *environment = environment.with(&name.text, Binding::Bound(Rc::new(table)));
+            }
+        }
+        Ok(())
     }
 
     fn add_results(
@@ -59,6 +82,11 @@ impl<'a> Binder<'a> {
             OperatorKind::Fork(forks) => {
                 for fork in forks {
                     branches.push(self.piped(input.clone(), &fork.pipeline, environment)?);
+                }
+            }
+            OperatorKind::GraphToTable(outputs) => {
+                for output in outputs {
+                    branches.push(self.graph_to_table(&input, output, branching.span)?);
                 }
             }
             OperatorKind::Facet { by, with } => {
@@ -110,6 +138,21 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// Returns the tables that a statement names, and the pipeline that makes them.
+fn named_tables(expr: &Expr) -> Option<(&Pipeline, &[GraphOutput])> {
+    let ExprKind::Pipeline(pipeline) = &expr.kind else { return None };
+    match &pipeline.operators.last()?.kind {
+        OperatorKind::GraphToTable(outputs) if outputs.iter().all(|output| output.name.is_some()) => {
+            Some((pipeline, outputs))
+        }
+        _ => None,
+    }
+}
+
 fn is_branching(operator: &Operator) -> bool {
-    matches!(operator.kind, OperatorKind::Fork(_) | OperatorKind::Facet { .. })
+    match &operator.kind {
+        OperatorKind::Fork(_) | OperatorKind::Facet { .. } => true,
+        OperatorKind::GraphToTable(outputs) => outputs.len() > 1,
+        _ => false,
+    }
 }

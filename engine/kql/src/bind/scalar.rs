@@ -191,6 +191,9 @@ impl<'a> Binder<'a> {
                 let (function, environment) = (*function, environment.clone());
                 self.without_arguments(function, &environment, name.span)
             }
+            Some(Binding::Database(_)) => {
+                invalid(name.span, format!("`{}` is a database; name a table of it: `{0}.T`", name.text))
+            }
             Some(Binding::Function(..) | Binding::Pattern(..)) => {
                 invalid(name.span, format!("`{}` is a function; call it with parentheses", name.text))
             }

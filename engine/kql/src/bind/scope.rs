@@ -32,6 +32,8 @@ pub(crate) enum Binding<'a> {
     Function(&'a ast::Function, Environment<'a>),
     /// A pattern with the environment of its definition.
     Pattern(&'a ast::Pattern, Environment<'a>),
+    /// A database, which `macro-expand` names so.
+    Database(Rc<str>),
 }
 
 impl<'a> Environment<'a> {
@@ -69,7 +71,7 @@ impl<'a> Environment<'a> {
             let is_table = match &node.binding {
                 Binding::Table(..) | Binding::Bound(_) => true,
                 Binding::Function(function, _) => function.is_view && function.parameters.is_empty(),
-                Binding::Scalar(..) | Binding::Pattern(..) => false,
+                Binding::Scalar(..) | Binding::Pattern(..) | Binding::Database(_) => false,
             };
             if is_table && !found.iter().any(|(name, _)| *name == node.name) {
                 found.push((node.name, node.binding.clone()));

@@ -69,7 +69,7 @@ impl<'a> Binder<'a> {
     }
 
     fn variable(&mut self, value: &'a Expr, environment: &Environment<'a>) -> Result<Binding<'a>> {
-        if self.is_tabular(value, environment) {
+        if self.is_tabular(value, environment) || matches!(value.kind, ExprKind::EntityGroup(_)) {
             return Ok(Binding::Table(value, environment.clone()));
         }
         let before = self.spent();
@@ -90,6 +90,7 @@ impl<'a> Binder<'a> {
             ExprKind::Name(name) => !matches!(environment.find(&name.text), Some(Binding::Scalar(..))),
             ExprKind::Member { base, .. } => match &base.kind {
                 ExprKind::Call(call) => matches!(call.function.text.as_str(), "database" | "cluster"),
+                ExprKind::Name(name) => matches!(environment.find(&name.text), Some(Binding::Database(_))),
                 ExprKind::Member { .. } => self.is_tabular(base, environment),
                 _ => false,
             },
@@ -187,6 +188,7 @@ impl<'a> Binder<'a> {
                     None => invalid(span, "this function returns nothing"),
                 }
             }
+            Binding::Database(_) => invalid(span, format!("`{name}` is a database; name a table of it: `{name}.T`")),
             Binding::Function(..) | Binding::Pattern(..) => invalid(span, "call the function with its arguments"),
         }
     }
@@ -244,7 +246,10 @@ impl<'a> Binder<'a> {
                 self.text_argument(call, environment)
             }
             ExprKind::Call(call) if call.function.text == "cluster" => not_supported(expr.span, "another cluster"),
-            ExprKind::Name(name) => Ok(name.text.clone()),
+            ExprKind::Name(name) => match environment.find(&name.text) {
+                Some(Binding::Database(database)) => Ok(database.as_ref().to_owned()),
+                _ => Ok(name.text.clone()),
+            },
             _ => not_supported(expr.span, "this way to name a database"),
         }
     }

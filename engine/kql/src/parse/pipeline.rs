@@ -28,6 +28,8 @@ const OPERATORS: &[&str] = &[
     "graph-shortest-paths",
     "graph-to-table",
     "graph-traverse",
+    "graph-where-edges",
+    "graph-where-nodes",
     "invoke",
     "join",
     "limit",
@@ -229,6 +231,12 @@ impl<'a> Parser<'a> {
             }
             "graph-to-table" => self.bare(Self::graph_to_table),
             "graph-traverse" => self.bare(Self::graph_traverse),
+            "graph-where-edges" => {
+                self.after_parameters(|parser| Ok(OperatorKind::GraphWhereEdges(parser.expression()?)))
+            }
+            "graph-where-nodes" => {
+                self.after_parameters(|parser| Ok(OperatorKind::GraphWhereNodes(parser.expression()?)))
+            }
             "invoke" => self.bare(|parser| Ok(OperatorKind::Invoke(parser.call("a function call")?))),
             "join" => self.after_parameters(Self::join),
             "limit" | "take" => self.with_parameters(|parser| Ok(OperatorKind::Take(parser.named_expression()?))),

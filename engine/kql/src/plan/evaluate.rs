@@ -6,6 +6,8 @@ mod nearby;
 mod networks;
 mod places;
 mod schemas;
+mod segments;
+mod steps;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -59,6 +61,9 @@ impl<'a> Binder<'a> {
             "narrow" => self.narrow(input, span)?,
             "rows_near" => self.rows_near(input, call, environment)?,
             "schema_merge" => self.schema_merge(input, call)?,
+            "sequence_detect" => self.sequence_detect(input, call, environment)?,
+            "identity" if call.arguments.is_empty() => input,
+            name if segments::is_one(name) => self.segments(input, call, environment)?,
             name if activity::is_one(name) => self.activity(input, call, environment)?,
             name if places::is_one(name) => self.place_lookup(input, call, environment)?,
             name if networks::is_one(name) => self.network_lookup(input, call, environment)?,

@@ -1,6 +1,7 @@
 //! Graphs: `make-graph` reads edges and nodes while the query is bound, and the operators over a graph make tables of
 //! it, whose rows the plan holds. `graph-traverse` walks over rows.
 
+mod filter;
 mod make;
 mod matching;
 mod needed;
@@ -11,24 +12,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use datafusion::common::{Column as PlanColumn, DFSchema};
-use datafusion::datasource::memory::MemorySourceConfig;
-use datafusion::datasource::provider_as_source;
-use datafusion::error::DataFusionError;
+use datafusion::common::DFSchema;
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::create_physical_expr;
 
+use super::all_rows::arrow_error;
 use super::{Column, Relation};
 use crate::bind::{Binder, HIDDEN, Result, invalid};
 use crate::graph::network::{Id, Network};
-use crate::materialized::Materialized;
 use crate::span::Span;
-
-/// The table name of made rows in a plan.
-const SCAN: &str = "graph";
 
 /// The nodes or the edges of a graph with their properties.
 #[derive(Debug, Clone)]
@@ -61,6 +56,7 @@ pub(crate) struct QueryGraph {
     ends: Rc<Vec<[Id; 2]>>,
     nodes: GraphTable,
     edges: GraphTable,
+    is_directed: bool,
 }
 
 impl Binder<'_> {
@@ -68,20 +64,6 @@ impl Binder<'_> {
     fn graph_relation(&mut self, graph: QueryGraph) -> Result<Relation> {
         let plan = LogicalPlanBuilder::empty(false).build()?;
         Ok(Relation { graph: Some(Rc::new(graph)), ..Relation::new(plan, Vec::new()) })
-    }
-
-    /// Returns rows that are made as a table.
-    fn made_rows(&mut self, batch: RecordBatch, columns: Vec<Column>) -> Result<Relation> {
-        let schema = batch.schema();
-        let fields: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let rows = Materialized::new(MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None)?);
-        rows.all_uses_are_known();
-        let exprs = fields
-            .into_iter()
-            .map(|field| PlanExpr::Column(PlanColumn::new(Some(SCAN), field.clone())).alias(field))
-            .collect::<Vec<_>>();
-        let scan = LogicalPlanBuilder::scan(SCAN, provider_as_source(Arc::new(rows)), None)?;
-        Ok(Relation::new(scan.project(exprs)?.build()?, columns))
     }
 }
 
@@ -91,8 +73,4 @@ fn graph_of(input: &Relation, span: Span) -> Result<Rc<QueryGraph>> {
         Some(graph) => Ok(Rc::clone(graph)),
         None => invalid(span, "this operator needs a graph before it, which `make-graph` makes"),
     }
-}
-
-fn arrow_error(error: arrow::error::ArrowError) -> DataFusionError {
-    DataFusionError::from(error)
 }

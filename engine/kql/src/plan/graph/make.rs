@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringViewArray, new_null_array};
-use arrow::compute::{cast, concat, interleave};
+use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StringViewArray, new_null_array};
+use arrow::compute::{cast, interleave};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::row::{RowConverter, SortField};
-use datafusion::logical_expr::LogicalPlanBuilder;
 
 use super::{GraphTable, QueryGraph, arrow_error};
 use crate::ast::{EdgeDirection, ExprKind, GraphNodes, MakeGraph, Name};
@@ -20,6 +19,10 @@ use crate::types::KqlType;
 
 /// The most edges of a graph, and the most rows of a table of its nodes.
 const MAX_ELEMENTS: usize = 2_000_000;
+
+/// What a node has beside its properties, after [`HIDDEN`].
+pub(super) const DEGREE_IN: &str = "node_degree_in";
+pub(super) const DEGREE_OUT: &str = "node_degree_out";
 
 /// Rows that name nodes, and which of their columns does.
 struct NodeRows {
@@ -67,10 +70,12 @@ impl<'a> Binder<'a> {
         let target_ids = self.numbered(&edges, &target, partition, id_type, &mut ids)?;
         let ends: Vec<[Id; 2]> =
             source_ids.into_iter().zip(target_ids).map(|(source, target)| [source, target]).collect();
-        let network = Network::new(ids.count, &ends, make.direction != EdgeDirection::Either);
+        let is_directed = make.direction != EdgeDirection::Either;
+        let network = Network::new(ids.count, &ends, is_directed);
         let nodes =
             self.node_elements(&network, &ends, &edges, [&source, &target], &named, named_nodes, id_type, make)?;
-        let graph = self.graph_relation(QueryGraph { network: Rc::new(network), ends: Rc::new(ends), nodes, edges })?;
+        let (network, ends) = (Rc::new(network), Rc::new(ends));
+        let graph = self.graph_relation(QueryGraph { network, ends, nodes, edges, is_directed })?;
         match &make.partitioned_by {
             // Nodes of different partitions are different nodes, so that no edge leads from one to another.
             Some((_, body)) => self.piped(graph, body, environment),
@@ -90,26 +95,7 @@ impl<'a> Binder<'a> {
         if table.graph.is_some() {
             return fail(BindErrorCode::TypeMismatch, span, "expected a table, found a graph");
         }
-        let exprs: Vec<_> = table.columns.iter().map(|column| column.expr().alias(column.field.clone())).collect();
-        let plan = LogicalPlanBuilder::from(table.plan).project(exprs)?.build()?;
-        let batches = self.rows(plan, MAX_ELEMENTS + 1)?;
-        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        if count > MAX_ELEMENTS {
-            let message = format!("a graph is made of at most {MAX_ELEMENTS} edges, and as many rows for its nodes");
-            return fail(BindErrorCode::TooLarge, span, message);
-        }
-        let mut arrays: Vec<(Column, ArrayRef)> = Vec::with_capacity(table.columns.len());
-        for (index, column) in table.columns.into_iter().enumerate() {
-            let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
-            let to = column.kql_type.arrow_type();
-            let whole = if parts.is_empty() {
-                arrow::array::new_empty_array(&to)
-            } else {
-                concat(&parts).map_err(arrow_error)?
-            };
-            let whole = cast(&whole, &to).map_err(arrow_error)?;
-            arrays.push((column, whole));
-        }
+        let (arrays, count) = self.all_rows(table, MAX_ELEMENTS, span, "edges of a graph, or rows for its nodes")?;
         elements(arrays, count)
     }
 
@@ -219,20 +205,24 @@ impl<'a> Binder<'a> {
             arrays.push((column, text_without_nulls(&ids)?));
         }
         let texts = cast(&ids, &DataType::Utf8View).map_err(arrow_error)?;
-        let degrees = |way: Way| -> ArrayRef {
-            let counts = (0..network.nodes() as Id).map(|node| network.degree(node, way) as i64);
-            Arc::new(Int64Array::from_iter_values(counts))
-        };
-        let hidden: [(&str, KqlType, ArrayRef); 3] = [
+        let no_labels: ArrayRef = Arc::new(StringArray::from_iter_values((0..network.nodes()).map(|_| "[]")));
+        let hidden: [(&str, KqlType, ArrayRef); 4] = [
             ("node_id", KqlType::String, texts),
-            ("node_degree_in", KqlType::Long, degrees(Way::In)),
-            ("node_degree_out", KqlType::Long, degrees(Way::Out)),
+            ("labels", KqlType::Dynamic, no_labels),
+            (DEGREE_IN, KqlType::Long, degrees(network, Way::In)),
+            (DEGREE_OUT, KqlType::Long, degrees(network, Way::Out)),
         ];
         for (name, kql_type, array) in hidden {
             arrays.push((Column { name: format!("{HIDDEN}{name}"), field: self.field(name), kql_type }, array));
         }
         elements(arrays, network.nodes())
     }
+}
+
+/// Returns how many edges each node has in a direction.
+pub(super) fn degrees(network: &Network, way: Way) -> ArrayRef {
+    let counts = (0..network.nodes() as Id).map(|node| network.degree(node, way) as i64);
+    Arc::new(Int64Array::from_iter_values(counts))
 }
 
 /// The numbers of nodes, by their keys' bytes.

@@ -75,7 +75,7 @@ fn has_subquery(expr: &PlanExpr) -> bool {
 }
 
 /// Returns for which elements a condition holds; null is no.
-fn holds(values: &ArrayRef) -> Result<Vec<bool>> {
+pub(super) fn holds(values: &ArrayRef) -> Result<Vec<bool>> {
     let values = cast(values, &DataType::Boolean).map_err(arrow_error)?;
     Ok(values.as_boolean().iter().map(|value| value == Some(true)).collect())
 }

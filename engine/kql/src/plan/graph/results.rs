@@ -9,7 +9,7 @@ use super::make::{column_of, elements};
 use super::matching::parameter_word;
 use super::{GraphTable, QueryGraph, graph_of};
 use crate::ast::{GraphElements, GraphOutput, Operator, OperatorParameter, ParameterValue};
-use crate::bind::{Binder, Result, invalid, not_supported};
+use crate::bind::{Binder, Result, invalid};
 use crate::graph::components::{strong_components, weak_components};
 use crate::plan::{Column, Relation};
 use crate::span::Span;
@@ -19,16 +19,8 @@ use crate::types::KqlType;
 const COMPONENT: &str = "ComponentId";
 
 impl<'a> Binder<'a> {
-    pub(in crate::plan) fn graph_to_table(
-        &mut self,
-        input: &Relation,
-        outputs: &'a [GraphOutput],
-        span: Span,
-    ) -> Result<Relation> {
+    pub(crate) fn graph_to_table(&mut self, input: &Relation, output: &'a GraphOutput, span: Span) -> Result<Relation> {
         let graph = graph_of(input, span)?;
-        let [output] = outputs else {
-            return not_supported(span, "`graph-to-table` of nodes and edges at once");
-        };
         let nodes = (0..graph.network.nodes()).map(|node| node as i64);
         let (rows, ids): (&GraphTable, Vec<(&str, Vec<i64>)>) = match output.elements {
             GraphElements::Nodes => (&graph.nodes, vec![("with_node_id", nodes.collect())]),
@@ -77,7 +69,13 @@ impl<'a> Binder<'a> {
         columns.push((Column { name: name.to_owned(), field: self.field(name), kql_type: KqlType::Long }, marks));
         let nodes = elements(columns, graph.network.nodes())?;
         let (network, ends) = (Rc::clone(&graph.network), Rc::clone(&graph.ends));
-        self.graph_relation(QueryGraph { network, ends, nodes, edges: graph.edges.clone() })
+        self.graph_relation(QueryGraph {
+            network,
+            ends,
+            nodes,
+            edges: graph.edges.clone(),
+            is_directed: graph.is_directed,
+        })
     }
 }
 

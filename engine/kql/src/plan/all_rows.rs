@@ -1,0 +1,69 @@
+//! Rows that binding reads as a whole, and tables of rows that it makes of them.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::{cast, concat};
+use arrow::error::ArrowError;
+use datafusion::common::Column as PlanColumn;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder};
+
+use super::{Column, Relation};
+use crate::bind::{BindErrorCode, Binder, Result, fail};
+use crate::materialized::Materialized;
+use crate::span::Span;
+
+/// The table name of made rows in a plan.
+const SCAN: &str = "made";
+
+impl Binder<'_> {
+    /// Returns each column's values, of its KQL type, and the number of rows. Errors: more than `most`, which are `what`.
+    pub(super) fn all_rows(
+        &mut self,
+        table: Relation,
+        most: usize,
+        span: Span,
+        what: &str,
+    ) -> Result<(Vec<(Column, ArrayRef)>, usize)> {
+        let exprs: Vec<_> = table.columns.iter().map(|column| column.expr().alias(column.field.clone())).collect();
+        let plan = LogicalPlanBuilder::from(table.plan).project(exprs)?.build()?;
+        let batches = self.rows(plan, most + 1)?;
+        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        if count > most {
+            return fail(BindErrorCode::TooLarge, span, format!("these are more than {most} {what}"));
+        }
+        let mut arrays: Vec<(Column, ArrayRef)> = Vec::with_capacity(table.columns.len());
+        for (index, column) in table.columns.into_iter().enumerate() {
+            let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
+            let to = column.kql_type.arrow_type();
+            let whole = if parts.is_empty() {
+                arrow::array::new_empty_array(&to)
+            } else {
+                concat(&parts).map_err(arrow_error)?
+            };
+            arrays.push((column, cast(&whole, &to).map_err(arrow_error)?));
+        }
+        Ok((arrays, count))
+    }
+
+    /// Returns rows that are made as a table. The fields of `batch` are those of `columns`.
+    pub(super) fn made_rows(&mut self, batch: RecordBatch, columns: Vec<Column>) -> Result<Relation> {
+        let schema = batch.schema();
+        let fields: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let rows = Materialized::new(MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None)?);
+        rows.all_uses_are_known();
+        let exprs = fields
+            .into_iter()
+            .map(|field| PlanExpr::Column(PlanColumn::new(Some(SCAN), field.clone())).alias(field))
+            .collect::<Vec<_>>();
+        let scan = LogicalPlanBuilder::scan(SCAN, provider_as_source(Arc::new(rows)), None)?;
+        Ok(Relation::new(scan.project(exprs)?.build()?, columns))
+    }
+}
+
+pub(super) fn arrow_error(error: ArrowError) -> DataFusionError {
+    DataFusionError::from(error)
+}
