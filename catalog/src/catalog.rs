@@ -16,6 +16,7 @@ use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::measurements::CatalogMeasurements;
 use crate::model::SnapshotId;
+use crate::policies::CatalogPolicies;
 use crate::progress::{NoProgress, Progress};
 use crate::relationships::CatalogRelationships;
 use crate::retention::{self, Purged};
@@ -23,6 +24,7 @@ use crate::runs::CatalogRuns;
 use crate::search::CatalogSearch;
 use crate::store::{FolderServer, Store};
 use crate::tables::CatalogTables;
+use crate::tokens::{CatalogTokens, TokenRegistry};
 use crate::values::CatalogValues;
 
 /// The folder of the schema index in the data folder.
@@ -55,6 +57,7 @@ pub struct Catalog {
     // Dropped before the store, which its tasks use.
     index: SchemaIndex,
     knowledge: KnowledgeCache,
+    tokens: TokenRegistry,
     store: Arc<Store>,
 }
 
@@ -65,7 +68,8 @@ impl Catalog {
         let folder = store.data_dir().join(INDEX_FOLDER);
         let index =
             SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
-        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), store }))
+        let tokens = TokenRegistry::load(&store).await?;
+        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), tokens, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
@@ -163,6 +167,16 @@ impl Catalog {
     /// Users of applications that embed this server.
     pub fn external_users(&self) -> CatalogExternalUsers<'_> {
         CatalogExternalUsers { store: &self.store }
+    }
+
+    /// Grants, row policies and masks.
+    pub fn policies(&self) -> CatalogPolicies<'_> {
+        CatalogPolicies { store: &self.store }
+    }
+
+    /// Tokens of callers.
+    pub fn tokens(&self) -> CatalogTokens<'_> {
+        CatalogTokens { store: &self.store, registry: &self.tokens }
     }
 
     /// What benchmarks and tests measure searches by.

@@ -12,6 +12,7 @@ mod kql_answers;
 mod kql_host;
 mod named_statements;
 mod pivot_values;
+mod policies;
 mod rejects_table;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::scalar::ScalarValue;
 use futures::{FutureExt, StreamExt};
+use querent_catalog::policy::Rights;
 use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
 use querent_kql::KqlParameters;
 
@@ -40,6 +42,7 @@ use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::embedded_texts::with_embedded_texts;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::{ParsedStatement, parse_statement};
+use crate::sql::policy_statement::parse_policy_statement;
 use crate::sql::statement::StatementPlanner;
 use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
@@ -238,7 +241,10 @@ impl Session {
 
     /// Authorises a plan for this session's principal and mode.
     pub fn authorize(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
-        policy::authorize(plan, &self.principal, self.mode)
+        let plan = policy::authorize(plan, &self.principal, self.mode)?;
+        let policies = self.engine.catalog().policies().current();
+        policy::check_grants(plan.plan(), Rights::new(&self.principal, &policies))?;
+        Ok(plan)
     }
 
     /// Returns the schema that the stream of [`Session::execute`] will have, nullability included.
@@ -321,7 +327,7 @@ impl Session {
         let catalog = self.engine.catalog();
         let memory = self.engine.runtime().query_memory(&self.limits);
         let resolved = catalog.tables().resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten();
-        if let Some(resolved) = resolved
+        if let Some(resolved) = resolved.filter(|table| table.restriction.is_none())
             && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
         {
             let runtime = self.engine.runtime();
@@ -336,7 +342,10 @@ impl Session {
     }
 
     async fn parse_and_plan(&self, text: &str, parameters: ParameterValues) -> Result<LogicalPlan> {
-        self.plan_parsed(parse_statement(text)?, parameters).await
+        match parse_policy_statement(text, &self.database)? {
+            Some(statement) => self.plan_policy(text, statement, parameters).await,
+            None => self.plan_parsed(parse_statement(text)?, parameters).await,
+        }
     }
 
     async fn plan_parsed(&self, mut parsed: ParsedStatement, parameters: ParameterValues) -> Result<LogicalPlan> {

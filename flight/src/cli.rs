@@ -34,6 +34,7 @@ mod sse;
 mod target;
 mod test_answers;
 mod tls;
+mod token;
 mod verify;
 
 use std::ffi::OsString;
@@ -83,6 +84,8 @@ enum CliCommand {
     VerifiedQueries(knowledge::QueriesCommand),
     #[command(subcommand)]
     Metrics(knowledge::MetricsCommand),
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     Mcp(mcp::McpArgs),
     Demo(demo::DemoArgs),
     #[command(subcommand)]
@@ -124,6 +127,7 @@ where
         CliCommand::Relationships(command) => relationships::run(command).await,
         CliCommand::VerifiedQueries(command) => knowledge::queries(command).await,
         CliCommand::Metrics(command) => knowledge::metrics(command).await,
+        CliCommand::Token(command) => token::run(command).await,
         CliCommand::Mcp(args) => mcp::run(args).await,
         CliCommand::Demo(args) => demo::run(args).await,
         CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),

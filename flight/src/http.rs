@@ -32,6 +32,7 @@ mod schema;
 pub(crate) mod search;
 mod sessions;
 mod stream;
+mod tokens;
 
 use axum::Router;
 use axum::extract::Request;

@@ -62,6 +62,12 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
+    /// Others would reach a server without tokens.
+    #[error("invalid setting listen: {detail}")]
+    OpenToOthers {
+        /// What to do.
+        detail: String,
+    },
     /// The key of the data folder that signs tickets cannot be read or made.
     #[error("cannot read or make the key that signs tickets: {source}")]
     Key {
@@ -98,6 +104,7 @@ impl ServerError {
     pub fn code(&self) -> ErrorCode {
         match self {
             ServerError::Listen { .. } | ServerError::ListenUnix { .. } => ErrorCode::ListenError,
+            ServerError::OpenToOthers { .. } => ErrorCode::ConfigError,
             ServerError::Key { .. } => ErrorCode::IoError,
             ServerError::Tls(error) => error.code(),
             ServerError::Engine(error) => error.into(),
@@ -161,10 +168,14 @@ impl Server {
         if interrupted > 0 {
             tracing::warn!(runs = interrupted, "runs of an earlier process did not end; they are stored as failed");
         }
+        let auth = Authenticator::new(&settings.auth.tokens).with_catalog(Arc::clone(engine.catalog()));
+        if let Some(detail) = settings.open_to_others().filter(|_| auth.is_open()) {
+            return Err(ServerError::OpenToOthers { detail });
+        }
         let state = AppState {
             engine,
             agent,
-            auth: Arc::new(Authenticator::new(&settings.auth.tokens)),
+            auth: Arc::new(auth),
             admission: Admission::new(settings.query.max_concurrent),
             shutdown: Shutdown::default(),
             settings,

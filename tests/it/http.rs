@@ -91,6 +91,9 @@ async fn every_endpoint_asks_for_its_role() {
         ("GET", "/v1/catalog/metrics", "read"),
         ("POST", "/v1/catalog/metrics", "write"),
         ("DELETE", "/v1/catalog/metrics/1", "write"),
+        ("GET", "/v1/tokens", "admin"),
+        ("POST", "/v1/tokens", "admin"),
+        ("DELETE", "/v1/tokens/1", "admin"),
     ];
     let callers =
         [(None, -1), (Some("wrong-tok"), -1), (Some("reader-tok"), 1), (Some("writer-tok"), 2), (Some("admin-tok"), 3)];
@@ -98,7 +101,8 @@ async fn every_endpoint_asks_for_its_role() {
         let needed = match role {
             "none" => -2,
             "read" => 1,
-            _ => 2,
+            "write" => 2,
+            _ => 3,
         };
         for (token, rank) in callers {
             let request = server.http.request(method.parse().unwrap(), server.url(path));

@@ -3,6 +3,7 @@
 
 mod constraints;
 mod filters;
+mod policies;
 mod rows;
 
 use std::fmt;
@@ -22,7 +23,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use querent_catalog::{
-    Catalog, KeyFilter, KeyKind, PageRequest, PageToken, Principal, RunRecord, SYSTEM_DATABASE, TableFilter, TableKind,
+    Catalog, DatabaseScope, KeyFilter, KeyKind, PageRequest, PageToken, Principal, Role, RunRecord, SYSTEM_DATABASE,
+    TableFilter, TableKind,
 };
 
 use filters::Lookup;
@@ -71,6 +73,9 @@ pub(crate) fn provider(
     name: &str,
 ) -> Option<Arc<dyn TableProvider>> {
     let table = SystemTable::named(schema, name)?;
+    if table.is_for_administrators() && (who.role() != Role::Admin || *who.scope() != DatabaseScope::All) {
+        return None;
+    }
     Some(Arc::new(SystemTableProvider {
         catalog: Arc::clone(catalog),
         who: who.clone(),
@@ -84,6 +89,7 @@ pub(crate) fn provider(
 enum SystemTable {
     AgentRuns,
     Queries,
+    Policies,
     Databases,
     Tables,
     Columns,
@@ -102,6 +108,7 @@ impl SystemTable {
         match (schema.to_lowercase().as_str(), name.to_lowercase().as_str()) {
             ("system", "agent_runs") => Some(Self::AgentRuns),
             ("system", "queries") => Some(Self::Queries),
+            ("system", "policies") => Some(Self::Policies),
             ("system", "databases") => Some(Self::Databases),
             ("system", "tables") => Some(Self::Tables),
             ("system", "columns") => Some(Self::Columns),
@@ -144,6 +151,16 @@ impl SystemTable {
                 text("statement"),
                 time("started_at", false),
                 count("memory_bytes", false),
+            ],
+            Self::Policies => vec![
+                text("kind"),
+                maybe("name"),
+                maybe("privilege"),
+                text("target"),
+                maybe("columns"),
+                maybe("expression"),
+                text("grantee"),
+                maybe("excluded"),
             ],
             Self::Databases => vec![text("name"), maybe("comment")],
             Self::Tables => {
@@ -236,10 +253,15 @@ impl SystemTable {
         Arc::new(Schema::new(fields))
     }
 
+    /// Returns whether it is there for administrators of all databases only.
+    fn is_for_administrators(self) -> bool {
+        matches!(self, Self::Policies)
+    }
+
     /// Returns the columns that say which objects to list: database, name, kind.
     fn key_columns(self) -> [Option<&'static str>; 3] {
         match self {
-            Self::AgentRuns | Self::Queries => [None, None, None],
+            Self::AgentRuns | Self::Queries | Self::Policies => [None, None, None],
             Self::Databases => [Some("name"), None, None],
             Self::Tables => [Some("database"), Some("name"), Some("kind")],
             Self::Columns => [Some("database"), Some("table"), None],
@@ -394,6 +416,10 @@ impl SystemTableScan {
             SystemTable::Queries => {
                 let running = running_queries(self.catalog.data_dir(), &self.who);
                 Ok((rows::queries(&self.schema, &running)?, None))
+            }
+            SystemTable::Policies => {
+                let policies = self.catalog.policies().current();
+                Ok((policies::rows(&self.schema, &policies.document)?, None))
             }
             SystemTable::Databases | SystemTable::Schemata => {
                 let page = self.catalog.databases().list(&self.who, lookup.database_like().as_deref(), request).await?;

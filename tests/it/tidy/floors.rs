@@ -31,10 +31,11 @@ const FLOORS: &[Floors] = &[
         floors: &[
             &["error", "principal", "outbound", "progress"],
             &["model"],
+            &["policy"],
             &["store"],
             &["index"],
-            &["databases", "keys", "tables", "values", "knowledge", "runs", "conversations"],
-            &["relationships", "external_users", "retention"],
+            &["databases", "keys", "policies", "tables", "values", "knowledge", "runs", "conversations"],
+            &["relationships", "external_users", "retention", "tokens"],
             &["search"],
             &["measurements"],
             &["catalog"],
