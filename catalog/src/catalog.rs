@@ -2,16 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 
+use crate::audit::AuditLog;
+use crate::backup::{self, BackupSummary};
 use crate::conversations::{CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls};
 use crate::databases::CatalogDatabases;
 use crate::error::Result;
 use crate::external_users::CatalogExternalUsers;
 use crate::index::SchemaIndex;
 use crate::index::embed::Embedder;
+use crate::integrity::{self, FolderCheck, Orphan};
 use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::measurements::CatalogMeasurements;
@@ -58,6 +62,7 @@ pub struct Catalog {
     index: SchemaIndex,
     knowledge: KnowledgeCache,
     tokens: TokenRegistry,
+    audit: AuditLog,
     store: Arc<Store>,
 }
 
@@ -69,14 +74,17 @@ impl Catalog {
         let index =
             SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
         let tokens = TokenRegistry::load(&store).await?;
-        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), tokens, store }))
+        let audit = AuditLog::new(store.data_dir());
+        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), tokens, audit, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
     /// it loses nothing.
     pub async fn close(&self) -> Result<()> {
         self.index.close().boxed().await;
-        self.store.close().await
+        let audited = self.audit.close().await;
+        self.store.close().await?;
+        audited
     }
 
     /// The data folder, absolute.
@@ -89,6 +97,30 @@ impl Catalog {
         self.store.view(|view| Ok(view.snapshot)).await
     }
 
+    /// Checks whether the folder is whole; with `remove_orphans`, removes files that no row names and that have not changed for
+    /// so long.
+    pub async fn check(&self, remove_orphans: Option<Duration>) -> Result<FolderCheck> {
+        let mut check = integrity::check(&self.store).await?;
+        if let Some(grace) = remove_orphans {
+            check.removed = self.remove_orphans(grace).await?.len() as u64;
+        }
+        if let Some(fault) = self.audit.verify_if_there().await? {
+            check.faults.push(format!("the audit log: {fault}"));
+        }
+        Ok(check)
+    }
+
+    /// Removes files that no row names and that have not changed for `grace`: what a write left that never committed.
+    pub async fn remove_orphans(&self, grace: Duration) -> Result<Vec<Orphan>> {
+        integrity::remove_orphans(&self.store, grace).await
+    }
+
+    /// Copies the folder to another one that is empty or not there, while it is in use. Errors: `invalid_object`, `io_error`.
+    pub async fn back_up(&self, target: &Path) -> Result<BackupSummary> {
+        self.audit.flush().await?;
+        backup::back_up(&self.store, target).await
+    }
+
     /// Deletes the runs that ended before `time`, the conversations that have not been used since and have no run left,
     /// and the files uploaded before. What is still running stays, its conversation too.
     pub async fn purge_before(&self, time: DateTime<Utc>) -> Result<Purged> {
@@ -98,6 +130,11 @@ impl Catalog {
 
 /// Handles, one for each concern. Each borrows what it needs of the catalog.
 impl Catalog {
+    /// The audit log.
+    pub fn audit(&self) -> &AuditLog {
+        &self.audit
+    }
+
     /// Databases.
     pub fn databases(&self) -> CatalogDatabases<'_> {
         CatalogDatabases { store: &self.store }

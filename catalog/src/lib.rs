@@ -27,8 +27,10 @@
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
 //! | 6 | `external_users` | users of applications that embed the server |
+//! | 2 | [`audit`] | the log of who asked what |
 //! | 5 | `policies` | the policy that holds, and changing it |
 //! | 6 | `tokens` | tokens that callers send, and whom each stands for |
+//! | 6 | `integrity`, `backup` | whether a folder is whole, and copies of it |
 //! | 6 | `retention` | deleting what is old |
 //! | 7 | `search` | tables and columns for a question |
 //! | 8 | `measurements` | stages of a search on their own, for benchmarks |
@@ -48,11 +50,14 @@
 //!   Lance by `index/maintain.rs`.
 //! - How rankings become one list: `search/fuse.rs`, then `search/expand.rs`.
 
+pub mod audit;
+mod backup;
 mod catalog;
 mod conversations;
 mod databases;
 mod error;
 mod external_users;
+mod integrity;
 mod keys;
 mod knowledge;
 mod measurements;
@@ -73,6 +78,7 @@ pub mod values;
 
 pub mod index;
 
+pub use backup::{BackupSummary, restore};
 pub use catalog::{Catalog, CatalogOptions};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
@@ -82,6 +88,7 @@ pub use conversations::{
 pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
+pub use integrity::{FolderCheck, ORPHAN_GRACE, Orphan};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use measurements::CatalogMeasurements;

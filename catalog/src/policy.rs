@@ -221,6 +221,11 @@ pub struct PolicySet {
 }
 
 impl PolicyDocument {
+    /// Whether grants decide what is there in a database.
+    pub fn governs(&self, database: &str) -> bool {
+        self.governs_all || self.governed.contains(&database.to_lowercase())
+    }
+
     /// Applies a change. Errors: `invalid_object`, `already_exists`, `object_not_found`.
     pub fn apply(&mut self, edit: PolicyEdit) -> Result<()> {
         match edit {
@@ -397,6 +402,38 @@ impl fmt::Display for GrantTarget {
             GrantTarget::Table(name) => write!(f, "{}.{}", quoted(&name.database), quoted(&name.table)),
         }
     }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GRANT {}", self.privilege.as_str())?;
+        if let Some(columns) = &self.columns {
+            write!(f, " ({})", columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", "))?;
+        }
+        write!(f, " ON {} TO {}", self.on, self.to)
+    }
+}
+
+impl fmt::Display for RowPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = GrantTarget::Table(self.table.clone());
+        write!(f, "CREATE ROW POLICY {} ON {table} USING ({})", quoted(&self.name), self.condition)?;
+        write_audience(f, &self.to, &self.except)
+    }
+}
+
+impl fmt::Display for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (table, column) = (GrantTarget::Table(self.table.clone()), quoted(&self.column));
+        write!(f, "CREATE MASK {} ON {table}({column}) USING ({})", quoted(&self.name), self.expression)?;
+        write_audience(f, &self.to, &self.except)
+    }
+}
+
+fn write_audience(f: &mut fmt::Formatter<'_>, to: &BTreeSet<Grantee>, except: &BTreeSet<Grantee>) -> fmt::Result {
+    let list = |grantees: &BTreeSet<Grantee>| grantees.iter().map(Grantee::to_string).collect::<Vec<_>>().join(", ");
+    write!(f, " TO {}", list(to))?;
+    if except.is_empty() { Ok(()) } else { write!(f, " EXCEPT {}", list(except)) }
 }
 
 fn quoted(name: &str) -> String {

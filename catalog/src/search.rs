@@ -142,7 +142,7 @@ async fn search_tables(
             Ok((named, boosts))
         })
     };
-    let filter = SearchFilter::visible(visible.clone());
+    let filter = SearchFilter::visible(visible.by_text());
     let tables_index = index.part(ObjectKind::Table);
     let text = query_text(question);
     let by_text = async {

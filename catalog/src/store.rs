@@ -18,6 +18,7 @@ pub(crate) mod dependents;
 pub(crate) mod files;
 mod inlined;
 pub(crate) mod keys;
+pub(crate) mod lake_files;
 pub(crate) mod listing;
 mod lock;
 mod migrations;
@@ -66,9 +67,9 @@ use crate::principal::Principal;
 use pending::Committed;
 
 /// The catalog's file in a data folder.
-const CATALOG_FILE: &str = "catalog.sqlite";
+pub(crate) const CATALOG_FILE: &str = "catalog.sqlite";
 /// The folder of managed tables' files in a data folder: the lake's `DATA_PATH`.
-const DATA_FOLDER: &str = "data";
+pub(crate) const DATA_FOLDER: &str = "data";
 /// How long to wait for a folder in use: its holder may be about to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a statement waits for DuckDB's write lock.

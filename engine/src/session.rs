@@ -4,8 +4,10 @@
 //! query is executed as a physical plan, and a statement that writes is applied (`apply_write`).
 
 mod apply_write;
+mod audit;
 mod copy_to;
 mod describe;
+mod explain_policy;
 mod file_tables;
 mod ingest;
 mod kql_answers;
@@ -35,7 +37,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::identifiers::quote_identifier;
 use crate::limits::{
-    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, batch_rows, check_plan_size,
+    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, TouchedTables, batch_rows, check_plan_size,
     pace_projections, pace_unnests,
 };
 use crate::policy::{self, AuthorizedPlan, Mode};
@@ -47,13 +49,14 @@ use crate::sql::statement::StatementPlanner;
 use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
 use crate::sql::{FileSources, SessionVariables};
-use crate::stream::{QueryStream, ResultTypes, RunningQuery};
+use crate::stream::{QueryStats, QueryStream, ResultTypes, RunningQuery};
 use crate::tables::sample;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 use kql_host::SessionHost;
 
 pub use describe::StatementDescription;
+pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
 pub use ingest::IngestMode;
 pub use kql_answers::{KqlAnswers, KqlResult};
 pub(crate) use rejects_table::RejectsTable;
@@ -85,6 +88,8 @@ pub struct Session {
     variables: Option<Arc<SessionVariables>>,
     reads_files: bool,
     result_types: ResultTypes,
+    /// What the audit log says its statements came through.
+    door: &'static str,
 }
 
 impl Engine {
@@ -119,6 +124,7 @@ impl Session {
             variables: None,
             reads_files: true,
             result_types: ResultTypes::default(),
+            door: "embedded",
         }
     }
 
@@ -291,13 +297,27 @@ impl Session {
         let session = self.in_force();
         let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
-        let (lane, usage) = self.lane_of(label, &interrupt)?;
+        let (lane, usage) = self.lane_of(label.clone(), &interrupt)?;
+        let audited = self.audited(&label, Some(&usage));
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
         // async method of a trait that awaits it, which took seconds each.
         let work = usage.scope(async move { work(session, interrupt).await }).boxed();
-        let StartedQuery { schema, rows, memory, is_all } = clock.limit_time(lane.run(work)).await?;
+        let started = clock.limit_time(lane.run(work)).await;
+        let StartedQuery { schema, rows, memory, is_all } = match started {
+            Ok(started) => started,
+            Err(error) => {
+                if let Some(audited) = audited {
+                    audited.ended(QueryStats::default(), Some(error.code()));
+                }
+                return Err(error);
+            }
+        };
         let running = RunningQuery { limits: &self.limits, clock, abandoned, memory: &memory, usage: &usage };
         let stream = QueryStream::start(&lane, schema, rows, running);
+        let stream = match audited {
+            Some(audited) => stream.told(Box::new(move |stats, error| audited.ended(stats, error))),
+            None => stream,
+        };
         Ok(if is_all { stream } else { stream.truncated() })
     }
 
@@ -402,6 +422,9 @@ impl Session {
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
                 let counts_rows = change.counts_rows();
+                if let (Some(usage), Some(written)) = (QueryUsage::current(), change.target()) {
+                    usage.touch(TouchedTables { written: Some(written), ..TouchedTables::default() });
+                }
                 let rows = apply_write::apply_write(self, change.clone(), interrupt).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
@@ -467,6 +490,9 @@ impl Session {
             LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,
             _ => {
                 let optimized = state.optimizer().optimize(plan.clone(), &state, |_, _| {})?;
+                if self.engine.catalog().audit().is_kept() {
+                    audit::note_touched(&optimized);
+                }
                 state.query_planner().create_physical_plan(&optimized, &state).await?
             }
         };

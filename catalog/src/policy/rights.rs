@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Grant, GrantTarget, Grantee, PolicySet, Privilege};
-use crate::model::{Restriction, RowRestriction, TableInfo, TableName};
+use crate::model::{KeyConstraint, ReferredKey, Restriction, RowRestriction, TableInfo, TableName};
 use crate::principal::{Principal, Role};
 
 /// The databases of system tables, which show each caller its own.
@@ -71,6 +71,18 @@ impl<'a> Rights<'a> {
             }
         }
         Some(columns)
+    }
+
+    /// Whether all of these columns of a table exist for the caller.
+    pub fn sees_columns(&self, name: &TableName, columns: &[String]) -> bool {
+        let known = self.columns(name);
+        columns.iter().all(|column| known.as_ref().is_none_or(|known| known.contains(&column.to_lowercase())))
+    }
+
+    /// Whether all columns of a key, and those that it refers to, exist for the caller.
+    pub fn sees_key(&self, key: &KeyConstraint) -> bool {
+        let sees = |referred: &ReferredKey| self.sees_columns(&referred.table, &referred.columns);
+        self.sees_columns(&key.table, &key.columns) && key.referred.as_ref().is_none_or(sees)
     }
 
     /// The rows of a table that exist for the caller.
@@ -174,7 +186,7 @@ impl<'a> Rights<'a> {
         let document = &self.policies.document;
         self.is_unbound()
             || SYSTEM_DATABASES.iter().any(|own| own.eq_ignore_ascii_case(database))
-            || !(document.governs_all || document.governed.contains(&database.to_lowercase()))
+            || !document.governs(database)
     }
 
     /// The grants to the caller that are about a database, all databases, or a table in it.
@@ -196,7 +208,8 @@ impl<'a> Rights<'a> {
         to.iter().any(|grantee| self.is_of_caller(grantee)) && !except.iter().any(|grantee| self.is_of_caller(grantee))
     }
 
-    fn is_of_caller(&self, grantee: &Grantee) -> bool {
+    /// Whether what is for a grantee is for the caller.
+    pub fn is_of_caller(&self, grantee: &Grantee) -> bool {
         match grantee {
             Grantee::Public => true,
             Grantee::Role(name) => self.who.identity().roles.contains(name),

@@ -172,11 +172,8 @@ fn rows_after(view: &SnapshotView<'_>, who: &Principal, after: i64, limit: usize
 /// Whether both tables of a relationship and the columns that it names may be seen.
 fn is_visible(view: &SnapshotView<'_>, who: &Principal, row: &RelationshipRow) -> bool {
     let rights = view.rights(who);
-    [(&row.from, &row.from_columns), (&row.to, &row.to_columns)].into_iter().all(|(table, columns)| {
-        let known = rights.columns(table);
-        let is_known = |column: &String| known.as_ref().is_none_or(|known| known.contains(&column.to_lowercase()));
-        rights.may_see_table(table) && columns.iter().all(is_known)
-    })
+    let sides = [(&row.from, &row.from_columns), (&row.to, &row.to_columns)];
+    sides.into_iter().all(|(table, columns)| rights.may_see_table(table) && rights.sees_columns(table, columns))
 }
 
 /// The relationship of a row with its tables resolved, if both exist and may be seen.

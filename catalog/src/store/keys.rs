@@ -13,7 +13,7 @@ use super::names::{KeyPattern, check_name, name_key};
 use super::objects::{self, ObjectRow, object_name};
 use super::relations::load_schema;
 use super::rows::{MAX_PAGE, bad_token, read_json, to_json};
-use super::visible::{VisibleObjects, object_condition};
+use super::visible::{VisibleObjects, named_condition};
 use super::{SnapshotView, dependents};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -205,7 +205,9 @@ pub(crate) fn list(
             let is_last = rows.len() <= limit;
             for row in rows {
                 after = row.id();
-                let Some(key) = row.resolve(view, filter)? else { continue };
+                let Some(key) = row.resolve(view, filter)?.filter(|key| view.rights(who).sees_key(key)) else {
+                    continue;
+                };
                 if items.len() == limit {
                     let next = items.last().map(|(position, _)| position.token());
                     return Ok(Page { items: items.into_iter().map(|(_, key)| key).collect(), next });
@@ -265,14 +267,10 @@ impl Conditions {
         }
     }
 
+    /// Only tables that the caller may find, by the columns of their databases' keys and their own.
     fn and_visible(&mut self, view: &SnapshotView<'_>, who: &Principal, database: &str, name: &str) -> Result<()> {
         if let Some(parameter) = VisibleObjects::for_caller(view, who, None)?.parameter()? {
-            let is_visible = object_condition("p.visible", "seen.schema_id", "seen.object_id");
-            let condition = format!(
-                "EXISTS (SELECT 1 FROM querent_object seen, (SELECT ? AS visible) p
-                     WHERE seen.database_key = {database} AND seen.key = {name} AND {is_visible})"
-            );
-            self.and(&condition, parameter);
+            self.and(&named_condition("?", database, name), parameter);
         }
         Ok(())
     }

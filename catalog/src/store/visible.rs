@@ -10,6 +10,7 @@ use super::rows::to_json;
 use super::{SnapshotView, databases, objects};
 use crate::error::Result;
 use crate::model::TableName;
+use crate::policy::Rights;
 use crate::principal::{DatabaseScope, Principal};
 
 /// The objects that a caller may find: those of `only` (of all databases without it) that are not in one of `except`, and
@@ -22,6 +23,9 @@ pub(crate) struct VisibleObjects {
     pub(crate) objects: Vec<i64>,
     /// The databases of those objects.
     pub(crate) partly: Vec<i64>,
+    /// Those of the objects of which some columns are hidden.
+    #[serde(skip)]
+    pub(crate) in_part: Vec<i64>,
 }
 
 impl VisibleObjects {
@@ -35,10 +39,10 @@ impl VisibleObjects {
             }
             let key = name_key(name);
             let tables = rights.single_tables();
-            let (objects, partly) = ids_of(view, tables.iter().filter(|(database, _)| *database == key))?;
-            return Ok(Self { only: Some(Vec::new()), objects, partly, ..Self::default() });
+            let single = single_objects(view, rights, tables.iter().filter(|(database, _)| *database == key))?;
+            return Ok(Self { only: Some(Vec::new()), ..single });
         }
-        let (objects, partly) = ids_of(view, rights.single_tables().iter())?;
+        let single = single_objects(view, rights, rights.single_tables().iter())?;
         let hidden = rights.partly_hidden();
         let named: Option<BTreeSet<String>> = match (who.scope(), &hidden) {
             (DatabaseScope::All, Some(_)) => None,
@@ -52,7 +56,7 @@ impl VisibleObjects {
             Some(_) => Vec::new(),
             None => database_ids_of_all(view, &hidden.unwrap_or_default())?,
         };
-        Ok(Self { only, except, objects, partly })
+        Ok(Self { only, except, ..single })
     }
 
     fn nothing() -> Self {
@@ -62,6 +66,12 @@ impl VisibleObjects {
     /// Whether everything may be found.
     pub(crate) fn is_all(&self) -> bool {
         self.only.is_none() && self.except.is_empty()
+    }
+
+    /// What may be found by its text, which has the names and comments of all columns.
+    pub(crate) fn by_text(&self) -> Self {
+        let objects = self.objects.iter().filter(|object| !self.in_part.contains(object));
+        Self { objects: objects.copied().collect(), ..self.clone() }
     }
 
     /// Whether nothing can be found.
@@ -89,6 +99,15 @@ pub(crate) fn object_condition(parameter: &str, database: &str, object: &str) ->
     )
 }
 
+/// The condition that an object may be found, by the columns of its database's key and its own.
+pub(crate) fn named_condition(parameter: &str, database: &str, name: &str) -> String {
+    let is_visible = object_condition("p.visible", "seen.schema_id", "seen.object_id");
+    format!(
+        "EXISTS (SELECT 1 FROM querent_object seen, (SELECT {parameter} AS visible) p
+             WHERE seen.database_key = {database} AND seen.key = {name} AND {is_visible})"
+    )
+}
+
 /// The condition that a database may be found, by the column of its id.
 pub(crate) fn database_condition(parameter: &str, database: &str) -> String {
     format!(
@@ -104,21 +123,25 @@ fn whole_condition(parameter: &str, database: &str) -> String {
     )
 }
 
-fn ids_of<'n>(
+fn single_objects<'n>(
     view: &SnapshotView<'_>,
+    rights: Rights<'_>,
     tables: impl Iterator<Item = &'n (String, String)>,
-) -> Result<(Vec<i64>, Vec<i64>)> {
-    let (mut found, mut partly) = (Vec::new(), Vec::new());
+) -> Result<VisibleObjects> {
+    let mut found = VisibleObjects::default();
     for (database, table) in tables {
         let name = TableName::new(database, table);
         if let Some(object) = objects::object(view.connection, &name.database, &name.table)? {
-            found.push(object.id);
-            partly.extend(databases::id_of(view, database)?);
+            found.objects.push(object.id);
+            found.partly.extend(databases::id_of(view, database)?);
+            if rights.columns(&name).is_some() {
+                found.in_part.push(object.id);
+            }
         }
     }
-    partly.sort_unstable();
-    partly.dedup();
-    Ok((found, partly))
+    found.partly.sort_unstable();
+    found.partly.dedup();
+    Ok(found)
 }
 
 fn database_ids(view: &SnapshotView<'_>, who: &Principal, names: &BTreeSet<String>) -> Result<Vec<i64>> {

@@ -29,6 +29,8 @@ pub(crate) enum PolicyStatement {
     Show(&'static str),
 }
 
+/// The longest statement after a comment that is looked at.
+const MAX_COMMENTED_BYTES: usize = 1 << 20;
 const SHOW_GRANTS: &str = "SELECT privilege, target, columns, grantee FROM system.policies WHERE kind = 'grant' ORDER BY target, grantee, privilege";
 const SHOW_ROW_POLICIES: &str = "SELECT name, target, expression, grantee, excluded FROM system.policies
      WHERE kind = 'row policy' ORDER BY target, name";
@@ -38,10 +40,17 @@ const SHOW_POLICIES: &str = "SELECT * FROM system.policies";
 
 /// Reads a statement about policies, of which bare names of tables are in `database`; `None` where it is another statement.
 pub(crate) fn parse_policy_statement(text: &str, database: &str) -> Result<Option<PolicyStatement>> {
-    // Most statements are told by their first word, without their other tokens.
-    let first = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    let may_be = ["grant", "revoke", "create", "drop", "show", ""];
-    if !may_be.iter().any(|word| word.eq_ignore_ascii_case(first)) {
+    // Most statements are told by their first words, without their other tokens.
+    let mut first = text.split_ascii_whitespace().take(4).map(str::to_ascii_lowercase);
+    let words: [String; 4] = std::array::from_fn(|_| first.next().unwrap_or_default());
+    let may_be = match words.each_ref().map(String::as_str) {
+        ["grant" | "revoke", ..] => true,
+        ["create", "or", "replace", what] | ["create" | "drop", what, ..] => ["row", "mask"].contains(&what),
+        ["show", what, ..] => ["grants", "row", "masks", "policies"].iter().any(|word| what.starts_with(word)),
+        // A comment may stand before it.
+        [start, ..] => (start.starts_with("--") || start.starts_with("/*")) && text.len() < MAX_COMMENTED_BYTES,
+    };
+    if !may_be {
         return Ok(None);
     }
     let Ok(tokens) = Tokenizer::new(&SqlDialect, text).tokenize() else { return Ok(None) };

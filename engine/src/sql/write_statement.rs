@@ -199,6 +199,20 @@ impl WriteStatement {
         })
     }
 
+    /// Returns what the statement writes, as the audit log says it.
+    pub(crate) fn target(&self) -> Option<String> {
+        match self {
+            WriteStatement::CreateTable { name, .. }
+            | WriteStatement::CreateView { name, .. }
+            | WriteStatement::DropTable { name, .. } => Some(name.to_string()),
+            WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
+            WriteStatement::Insert { target, .. } => Some(target.info.name.to_string()),
+            WriteStatement::ChangePolicy { .. } => Some("the policy".to_owned()),
+            WriteStatement::CopyTo { target, .. } => Some(target.path.display().to_string()),
+            other => other.database().map(str::to_owned),
+        }
+    }
+
     /// Returns the query that the statement reads from.
     pub(crate) fn input(&self) -> Option<&LogicalPlan> {
         match self {

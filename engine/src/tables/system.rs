@@ -1,6 +1,7 @@
 //! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
+mod audit;
 mod constraints;
 mod filters;
 mod policies;
@@ -90,6 +91,8 @@ enum SystemTable {
     AgentRuns,
     Queries,
     Policies,
+    Audit,
+    Runs,
     Databases,
     Tables,
     Columns,
@@ -109,6 +112,8 @@ impl SystemTable {
             ("system", "agent_runs") => Some(Self::AgentRuns),
             ("system", "queries") => Some(Self::Queries),
             ("system", "policies") => Some(Self::Policies),
+            ("system", "audit") => Some(Self::Audit),
+            ("system", "runs") => Some(Self::Runs),
             ("system", "databases") => Some(Self::Databases),
             ("system", "tables") => Some(Self::Tables),
             ("system", "columns") => Some(Self::Columns),
@@ -161,6 +166,17 @@ impl SystemTable {
                 maybe("expression"),
                 text("grantee"),
                 maybe("excluded"),
+            ],
+            Self::Audit => audit::fields(),
+            Self::Runs => vec![
+                text("run_id"),
+                text("subject"),
+                text("question"),
+                text("model_id"),
+                text("status"),
+                time("started_at", false),
+                time("finished_at", true),
+                text("protocol"),
             ],
             Self::Databases => vec![text("name"), maybe("comment")],
             Self::Tables => {
@@ -255,13 +271,13 @@ impl SystemTable {
 
     /// Returns whether it is there for administrators of all databases only.
     fn is_for_administrators(self) -> bool {
-        matches!(self, Self::Policies)
+        matches!(self, Self::Policies | Self::Audit)
     }
 
     /// Returns the columns that say which objects to list: database, name, kind.
     fn key_columns(self) -> [Option<&'static str>; 3] {
         match self {
-            Self::AgentRuns | Self::Queries | Self::Policies => [None, None, None],
+            Self::AgentRuns | Self::Queries | Self::Policies | Self::Audit | Self::Runs => [None, None, None],
             Self::Databases => [Some("name"), None, None],
             Self::Tables => [Some("database"), Some("name"), Some("kind")],
             Self::Columns => [Some("database"), Some("table"), None],
@@ -416,6 +432,16 @@ impl SystemTableScan {
             SystemTable::Queries => {
                 let running = running_queries(self.catalog.data_dir(), &self.who);
                 Ok((rows::queries(&self.schema, &running)?, None))
+            }
+            SystemTable::Audit => {
+                let after = request.after.as_ref().and_then(|token| token.0.parse().ok()).unwrap_or(0);
+                let records = self.catalog.audit().list(after, PAGE).await?;
+                let next = records.last().filter(|_| records.len() == PAGE).map(|last| PageToken(last.seq.to_string()));
+                Ok((audit::rows(&self.schema, &records)?, next))
+            }
+            SystemTable::Runs => {
+                let page = self.catalog.runs().list(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
+                Ok((rows::started_runs(&self.schema, &page.items)?, page.next))
             }
             SystemTable::Policies => {
                 let policies = self.catalog.policies().current();

@@ -70,7 +70,7 @@ fn part(numbers: &mut PolicyNumbers, table: &str, columns: &[&str]) -> SeenPart 
         2 => Some(format!("{key} > {constant}")),
         3 => Some("b = attribute('region')".to_owned()),
         4 => Some(format!("{key} % 3 = 1 OR b = 'y'")),
-        5 => Some(format!("CASE WHEN {key} = {constant} THEN false ELSE 100 / ({key} - {constant}) > 0 END")),
+        5 => Some(format!("CASE WHEN {key} < {constant} THEN {key} % 2 = 0 ELSE {key} % 4 <> 1 END")),
         _ => Some(format!("{key} <> {constant} AND has_role('reader')")),
     };
     if let Some(condition) = &condition {

@@ -1,11 +1,11 @@
-//! Who may do what: tokens.
+//! Who may do what, who did what, and whether the folder is whole: tokens, the policy, queries that run, the audit log, backups.
 
 use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
-use crate::http::tokens;
+use crate::http::{maintenance, policy, queries, tokens};
 
 pub(super) const TRUST: Surface = Surface {
     name: "trust",
-    about: "Who may do what.",
+    about: "Who may do what, who did what, and whether the folder is whole.",
     page: "docs/security.md",
     errors: ErrorSchema::Object,
     callers: Callers::Tokens,
@@ -37,5 +37,69 @@ pub(super) const TRUST: Surface = Surface {
         .answers(&[JSON])
         .status("201"),
         Route::delete("/v1/tokens/{id}", "Revokes a token, at once", |verb| verb.answered_by(tokens::revoke)).admins(),
+        Route::get("/v1/policy", "Grants, row policies and masks, and the last versions", |verb| {
+            verb.answered_by(policy::show)
+        })
+        .admins(),
+        Route::post("/v1/policy", "Puts the policy that statements make in place of the one that holds", |verb| {
+            verb.answered_by(policy::replace)
+        })
+        .admins()
+        .query(&[Field::new("dry_run", FieldKind::Flag, "only checks, and says what would change")])
+        .takes(&[
+            Media::new("text/plain", "statements, each ended by `;`").with("GRANT SELECT ON DATABASE sales TO PUBLIC;")
+        ]),
+        Route::post("/v1/policy/explain", "What a caller may do with a table, and why", |verb| {
+            verb.answered_by(policy::explain)
+        })
+        .admins()
+        .takes(&[Media::json(&[
+            Field::new("table", FieldKind::Object, "`{database, table}`").required(),
+            Field::new("as", FieldKind::Object, "`{subject, role, databases, roles, groups, attributes}`").required(),
+        ])
+        .with(
+            r#"{"table": {"database": "sales", "table": "orders"}, "as": {"subject": "anna", "roles": ["analyst"]}}"#,
+        )]),
+        Route::post("/v1/policy/test", "Runs statements as callers and compares their answers", |verb| {
+            verb.answered_by(policy::test)
+        })
+        .admins()
+        .takes(&[Media::json(&[Field::new(
+            "cases",
+            FieldKind::List,
+            "`{as, sql, rows | row_count | error}`",
+        )
+        .required()])
+        .with(r#"{"cases": [{"as": {"roles": ["analyst"]}, "sql": "SELECT 1", "row_count": 1}]}"#)]),
+        Route::get("/v1/queries", "Queries that run now: yours, or all for administrators", |verb| {
+            verb.answered_by(queries::list)
+        }),
+        Route::post("/v1/queries/{id}/cancel", "Ends a query, which then fails with `cancelled`", |verb| {
+            verb.answered_by(queries::cancel)
+        }),
+        Route::delete("/v1/queries/{id}", "The same", |verb| verb.answered_by(queries::cancel)),
+        Route::get("/v1/audit", "Records of the audit log, oldest first", |verb| verb.answered_by(maintenance::audit))
+            .admins()
+            .query(&[
+                Field::new("after", FieldKind::Integer, "only records after the one of this number"),
+                Field::new("limit", FieldKind::Integer, "records at most"),
+            ]),
+        Route::get("/v1/audit/verify", "Whether each record of the audit log stands on the one before it", |verb| {
+            verb.answered_by(maintenance::verify_audit)
+        })
+        .admins(),
+        Route::post("/v1/check", "Whether the data folder is whole", |verb| verb.answered_by(maintenance::check))
+            .admins()
+            .query(&[
+                Field::new("remove_orphans", FieldKind::Flag, "removes files that no table has"),
+                Field::new("grace_seconds", FieldKind::Integer, "how long such a file must not have changed"),
+            ]),
+        Route::post("/v1/backup", "Copies the data folder to another one of the server's machine", |verb| {
+            verb.answered_by(maintenance::backup)
+        })
+        .admins()
+        .takes(&[Media::json(&[Field::text("folder", "an absolute path; empty or not there").required()])
+            .with(r#"{"folder": "/backups/monday"}"#)])
+        .status("201"),
     ],
 };
