@@ -372,7 +372,7 @@ impl Agent {
         if !self.state.config.write_tools || principal.role() < Role::Write {
             return Ok(None);
         }
-        let session = self.state.engine.session(principal.clone(), self.limits()).without_files();
+        let session = self.state.engine.session(principal.clone(), self.limits()).through("agent").without_files();
         Ok(Some(session.in_database(database).await?))
     }
 
@@ -382,7 +382,8 @@ impl Agent {
 
     /// Opens the session of a run's tools: it reads as the caller, within the run's own time.
     async fn session(&self, principal: &Principal, database: Option<&str>) -> Result<Session> {
-        let session = self.state.engine.session(principal.clone(), self.limits()).read_only().without_files();
+        let session =
+            self.state.engine.session(principal.clone(), self.limits()).through("agent").read_only().without_files();
         Ok(session.in_database(database).await?)
     }
 }

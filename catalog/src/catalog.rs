@@ -2,20 +2,25 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 
+use crate::audit::AuditLog;
+use crate::backup::{self, BackupSummary};
 use crate::conversations::{CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls};
 use crate::databases::CatalogDatabases;
 use crate::error::Result;
 use crate::external_users::CatalogExternalUsers;
 use crate::index::SchemaIndex;
 use crate::index::embed::Embedder;
+use crate::integrity::{self, FolderCheck, Orphan};
 use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::measurements::CatalogMeasurements;
 use crate::model::SnapshotId;
+use crate::policies::CatalogPolicies;
 use crate::progress::{NoProgress, Progress};
 use crate::relationships::CatalogRelationships;
 use crate::retention::{self, Purged};
@@ -23,6 +28,7 @@ use crate::runs::CatalogRuns;
 use crate::search::CatalogSearch;
 use crate::store::{FolderServer, Store};
 use crate::tables::CatalogTables;
+use crate::tokens::{CatalogTokens, TokenRegistry};
 use crate::values::CatalogValues;
 
 /// The folder of the schema index in the data folder.
@@ -55,6 +61,8 @@ pub struct Catalog {
     // Dropped before the store, which its tasks use.
     index: SchemaIndex,
     knowledge: KnowledgeCache,
+    tokens: TokenRegistry,
+    audit: AuditLog,
     store: Arc<Store>,
 }
 
@@ -65,14 +73,18 @@ impl Catalog {
         let folder = store.data_dir().join(INDEX_FOLDER);
         let index =
             SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
-        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), store }))
+        let tokens = TokenRegistry::load(&store).await?;
+        let audit = AuditLog::new(store.data_dir());
+        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), tokens, audit, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
     /// it loses nothing.
     pub async fn close(&self) -> Result<()> {
         self.index.close().boxed().await;
-        self.store.close().await
+        let audited = self.audit.close().await;
+        self.store.close().await?;
+        audited
     }
 
     /// The data folder, absolute.
@@ -85,6 +97,30 @@ impl Catalog {
         self.store.view(|view| Ok(view.snapshot)).await
     }
 
+    /// Checks whether the folder is whole; with `remove_orphans`, removes files that no row names and that have not changed for
+    /// so long.
+    pub async fn check(&self, remove_orphans: Option<Duration>) -> Result<FolderCheck> {
+        let mut check = integrity::check(&self.store).await?;
+        if let Some(grace) = remove_orphans {
+            check.removed = self.remove_orphans(grace).await?.len() as u64;
+        }
+        if let Some(fault) = self.audit.verify_if_there().await? {
+            check.faults.push(format!("the audit log: {fault}"));
+        }
+        Ok(check)
+    }
+
+    /// Removes files that no row names and that have not changed for `grace`: what a write left that never committed.
+    pub async fn remove_orphans(&self, grace: Duration) -> Result<Vec<Orphan>> {
+        integrity::remove_orphans(&self.store, grace).await
+    }
+
+    /// Copies the folder to another one that is empty or not there, while it is in use. Errors: `invalid_object`, `io_error`.
+    pub async fn back_up(&self, target: &Path) -> Result<BackupSummary> {
+        self.audit.flush().await?;
+        backup::back_up(&self.store, target).await
+    }
+
     /// Deletes the runs that ended before `time`, the conversations that have not been used since and have no run left,
     /// and the files uploaded before. What is still running stays, its conversation too.
     pub async fn purge_before(&self, time: DateTime<Utc>) -> Result<Purged> {
@@ -94,6 +130,11 @@ impl Catalog {
 
 /// Handles, one for each concern. Each borrows what it needs of the catalog.
 impl Catalog {
+    /// The audit log.
+    pub fn audit(&self) -> &AuditLog {
+        &self.audit
+    }
+
     /// Databases.
     pub fn databases(&self) -> CatalogDatabases<'_> {
         CatalogDatabases { store: &self.store }
@@ -163,6 +204,16 @@ impl Catalog {
     /// Users of applications that embed this server.
     pub fn external_users(&self) -> CatalogExternalUsers<'_> {
         CatalogExternalUsers { store: &self.store }
+    }
+
+    /// Grants, row policies and masks.
+    pub fn policies(&self) -> CatalogPolicies<'_> {
+        CatalogPolicies { store: &self.store }
+    }
+
+    /// Tokens of callers.
+    pub fn tokens(&self) -> CatalogTokens<'_> {
+        CatalogTokens { store: &self.store, registry: &self.tokens }
     }
 
     /// What benchmarks and tests measure searches by.

@@ -44,7 +44,7 @@ use crate::error::{CatalogError, Result};
 use crate::model::MissingMeaning;
 use crate::progress::Progress;
 use crate::store::pending::{Committed, ObjectKind, PendingObject};
-use crate::store::{Store, pending_texts};
+use crate::store::{Store, VisibleObjects, pending_texts};
 
 /// The least time between two checks of a dataset that was found intact.
 const CHECKS_APART: Duration = Duration::from_secs(60);
@@ -65,20 +65,20 @@ pub(crate) struct Scored {
 /// Which rows a search may return; applied before the top-k is taken.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SearchFilter {
-    /// Only these databases; `None` means all.
-    pub(crate) databases: Option<Vec<i64>>,
+    /// Only what this admits.
+    pub(crate) visible: VisibleObjects,
     /// Whether vectors are scanned even where they have an index.
     pub(crate) exact: bool,
 }
 
 impl SearchFilter {
-    /// Only these databases; `None` means all.
-    pub(crate) fn databases(databases: Option<Vec<i64>>) -> Self {
-        Self { databases, ..Self::default() }
+    /// Only what `visible` admits.
+    pub(crate) fn visible(visible: VisibleObjects) -> Self {
+        Self { visible, ..Self::default() }
     }
 
-    fn admits(&self, database_id: i64) -> bool {
-        self.databases.as_ref().is_none_or(|databases| databases.contains(&database_id))
+    fn admits(&self, object_id: i64, database_id: i64) -> bool {
+        self.visible.admits(object_id, database_id)
     }
 }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{CatalogError, Result};
 use crate::index::SchemaIndex;
 use crate::model::{Page, PageRequest, TableName};
+use crate::policy::Rights;
 use crate::principal::Principal;
 use crate::store::Store;
 use similar::Corpus;
@@ -137,7 +138,10 @@ impl CatalogKnowledge<'_> {
         page: PageRequest,
     ) -> Result<Page<VerifiedQuery>> {
         let (who, database) = (who.clone(), database.map(str::to_string));
-        self.store.read(move |connection| rows::list(connection, &who, database.as_deref(), &page)).await
+        let policies = self.store.policies();
+        self.store
+            .read(move |connection| rows::list(connection, Rights::new(&who, &policies), database.as_deref(), &page))
+            .await
     }
 
     /// The metrics that the caller may see, oldest first.
@@ -148,13 +152,18 @@ impl CatalogKnowledge<'_> {
         page: PageRequest,
     ) -> Result<Page<Metric>> {
         let (who, database) = (who.clone(), database.map(str::to_string));
-        self.store.read(move |connection| rows::list(connection, &who, database.as_deref(), &page)).await
+        let policies = self.store.policies();
+        self.store
+            .read(move |connection| rows::list(connection, Rights::new(&who, &policies), database.as_deref(), &page))
+            .await
     }
 
     /// Deletes a verified query. Errors: `object_not_found`.
     pub async fn drop_verified_query(self, who: &Principal, id: i64) -> Result<()> {
         let who = who.clone();
-        let dropped = self.store.write_rows(move |c| rows::remove::<VerifiedQuery>(c, &who, id)).await;
+        let policies = self.store.policies();
+        let dropped =
+            self.store.write_rows(move |c| rows::remove::<VerifiedQuery>(c, Rights::new(&who, &policies), id)).await;
         self.cache.forget();
         dropped
     }
@@ -162,7 +171,8 @@ impl CatalogKnowledge<'_> {
     /// Deletes a metric. Errors: `object_not_found`.
     pub async fn drop_metric(self, who: &Principal, id: i64) -> Result<()> {
         let who = who.clone();
-        let dropped = self.store.write_rows(move |c| rows::remove::<Metric>(c, &who, id)).await;
+        let policies = self.store.policies();
+        let dropped = self.store.write_rows(move |c| rows::remove::<Metric>(c, Rights::new(&who, &policies), id)).await;
         self.cache.forget();
         dropped
     }
@@ -176,7 +186,12 @@ impl CatalogKnowledge<'_> {
         limit: usize,
     ) -> Result<Vec<Similar<VerifiedQuery>>> {
         let corpus = self.cache.corpus(self.store, self.index).await?;
-        Ok(corpus.queries.similar(&self.index.tokens(question), who, database, limit))
+        Ok(corpus.queries.similar(
+            &self.index.tokens(question),
+            Rights::new(who, &self.store.policies()),
+            database,
+            limit,
+        ))
     }
 
     /// The metrics visible to the caller that are most similar to a question, most similar first.
@@ -188,7 +203,12 @@ impl CatalogKnowledge<'_> {
         limit: usize,
     ) -> Result<Vec<Similar<Metric>>> {
         let corpus = self.cache.corpus(self.store, self.index).await?;
-        Ok(corpus.metrics.similar(&self.index.tokens(question), who, database, limit))
+        Ok(corpus.metrics.similar(
+            &self.index.tokens(question),
+            Rights::new(who, &self.store.policies()),
+            database,
+            limit,
+        ))
     }
 }
 
@@ -201,9 +221,10 @@ pub(crate) trait KnowledgeObject: Clone + Send + Sync + 'static {
     /// The tables it reads.
     fn tables(&self) -> &[TableName];
 
-    /// Whether `who` may see its database and all tables it reads.
-    fn is_visible(&self, who: &Principal) -> bool {
-        who.may_see(self.database()) && self.tables().iter().all(|table| who.may_see(&table.database))
+    /// Whether its database and all tables it reads may be seen, with all their columns: its text names some.
+    fn is_visible(&self, rights: Rights<'_>) -> bool {
+        let is_known = |table: &TableName| rights.may_see_table(table) && rights.columns(table).is_none();
+        rights.may_see(self.database()) && self.tables().iter().all(is_known)
     }
 }
 

@@ -15,6 +15,7 @@
 //! | 1 | `principal` | [`Principal`]: who calls, and what they may see |
 //! | 1 | [`outbound`] | keys, errors and pauses of calls to other services |
 //! | 1 | `progress` | [`Progress`]: how long work reports |
+//! | 2 | [`policy`] | grants, row policies and masks, and what a caller may do under them |
 //! | 2 | `model` | plain data: tables, columns, files, pages, relationships |
 //! | 3 | `store` | the SQLite file: DuckLake's rows and ours, names, transactions, migrations, pending index rows |
 //! | 4 | [`index`] | the schema index: full text and vectors in Lance, and the in-memory tail of recent commits |
@@ -26,6 +27,10 @@
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
 //! | 6 | `external_users` | users of applications that embed the server |
+//! | 2 | [`audit`] | the log of who asked what |
+//! | 5 | `policies` | the policy that holds, and changing it |
+//! | 6 | `tokens` | tokens that callers send, and whom each stands for |
+//! | 6 | `integrity`, `backup` | whether a folder is whole, and copies of it |
 //! | 6 | `retention` | deleting what is old |
 //! | 7 | `search` | tables and columns for a question |
 //! | 8 | `measurements` | stages of a search on their own, for benchmarks |
@@ -45,16 +50,21 @@
 //!   Lance by `index/maintain.rs`.
 //! - How rankings become one list: `search/fuse.rs`, then `search/expand.rs`.
 
+pub mod audit;
+mod backup;
 mod catalog;
 mod conversations;
 mod databases;
 mod error;
 mod external_users;
+mod integrity;
 mod keys;
 mod knowledge;
 mod measurements;
 mod model;
 pub mod outbound;
+mod policies;
+pub mod policy;
 mod principal;
 mod progress;
 mod relationships;
@@ -63,10 +73,12 @@ mod runs;
 mod search;
 mod store;
 mod tables;
+mod tokens;
 pub mod values;
 
 pub mod index;
 
+pub use backup::{BackupSummary, restore};
 pub use catalog::{Catalog, CatalogOptions};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
@@ -76,17 +88,22 @@ pub use conversations::{
 pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
+pub use integrity::{FolderCheck, ORPHAN_GRACE, Orphan};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use measurements::CatalogMeasurements;
 pub use model::*;
-pub use principal::{DatabaseScope, Principal, Role, UserAttributes};
+pub use policies::CatalogPolicies;
+pub use principal::{DatabaseScope, Identity, Principal, Role, UserAttributes};
 pub use progress::{NoProgress, Progress};
 pub use relationships::{CatalogRelationships, looks_like_key};
 pub use retention::Purged;
 pub use runs::{CatalogRuns, RunRecord, RunStatus};
 pub use search::cutoff::clear_drop;
 pub use search::{CatalogSearch, ColumnHit, ColumnSearch};
-pub use store::{FolderServer, ViewReferences, folder_server, read_views_with, table_text};
+pub use store::{
+    FolderServer, PolicyVersion, ViewReferences, folder_server, holds_catalog, read_views_with, table_text,
+};
 pub use tables::CatalogTables;
+pub use tokens::{CatalogTokens, NewToken, TokenInfo, TokenState};
 pub use values::{CatalogValues, ColumnProfile, TableProfile, Unprofiled, ValueHit};

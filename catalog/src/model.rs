@@ -3,6 +3,7 @@
 mod key;
 mod relationship;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -206,6 +207,42 @@ pub struct ResolvedTable {
     pub info: TableInfo,
     /// What to read.
     pub source: TableSource,
+    /// What of it its caller does not see, where that is not all.
+    pub restriction: Option<Arc<Restriction>>,
+}
+
+impl ResolvedTable {
+    /// The table with all that it has, for those who read its files and show a part.
+    pub fn whole(&self) -> Cow<'_, Self> {
+        match &self.restriction {
+            None => Cow::Borrowed(self),
+            Some(restriction) => {
+                Cow::Owned(Self { info: restriction.whole.clone(), source: self.source.clone(), restriction: None })
+            }
+        }
+    }
+}
+
+/// What a caller does not see of a table that it sees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restriction {
+    /// The whole table, for those who read its files.
+    pub whole: TableInfo,
+    /// The rows that are there.
+    pub rows: RowRestriction,
+    /// Columns that are read as an expression: the column, the mask's name, the expression.
+    pub masks: Vec<(String, String, String)>,
+}
+
+/// Which rows of a table are there for a caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowRestriction {
+    /// All.
+    All,
+    /// None.
+    None,
+    /// Those that fulfil one of these conditions: the policy's name, the condition.
+    Any(Vec<(String, String)>),
 }
 
 /// The contents of a managed table at its snapshot.

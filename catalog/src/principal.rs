@@ -66,19 +66,32 @@ pub struct UserAttributes {
     pub security_context: Map<String, Value>,
 }
 
+/// What else is known of a caller: who it belongs to, by which policies are chosen and what they compare with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Identity {
+    /// Roles that people name, beside the [`Role`] that says which kinds of statements it may send.
+    pub roles: BTreeSet<String>,
+    /// Groups that it is in.
+    pub groups: BTreeSet<String>,
+    /// Values by name, such as `region`.
+    pub attributes: BTreeMap<String, String>,
+}
+
 /// An authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     subject: Arc<str>,
     role: Role,
     scope: DatabaseScope,
+    identity: Arc<Identity>,
     attributes: Option<Arc<UserAttributes>>,
 }
 
 impl Principal {
     /// A caller named `subject` that may see every database.
     pub fn new(subject: impl Into<Arc<str>>, role: Role) -> Self {
-        Self { subject: subject.into(), role, scope: DatabaseScope::All, attributes: None }
+        Self { subject: subject.into(), role, scope: DatabaseScope::All, identity: Arc::default(), attributes: None }
     }
 
     /// The caller of a server without tokens, and of the embedded engine.
@@ -97,6 +110,12 @@ impl Principal {
         self
     }
 
+    /// The same caller, with these roles, groups and attributes.
+    pub fn with_identity(mut self, identity: Identity) -> Self {
+        self.identity = Arc::new(identity);
+        self
+    }
+
     /// The same caller, on behalf of a user with these attributes.
     pub fn with_attributes(mut self, attributes: UserAttributes) -> Self {
         self.attributes = Some(Arc::new(attributes));
@@ -105,7 +124,18 @@ impl Principal {
 
     /// Another caller with the rights of `self`, but at most `role`, and with its own name.
     pub fn narrowed(&self, subject: impl Into<Arc<str>>, role: Role) -> Self {
-        Self { subject: subject.into(), role: self.role.min(role), scope: self.scope.clone(), attributes: None }
+        Self {
+            subject: subject.into(),
+            role: self.role.min(role),
+            scope: self.scope.clone(),
+            identity: Arc::clone(&self.identity),
+            attributes: None,
+        }
+    }
+
+    /// Its roles, groups and attributes.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// The attributes of the user on whose behalf it calls.

@@ -21,11 +21,12 @@ use crate::error::Result;
 use crate::index::{SchemaIndex, SearchFilter};
 use crate::knowledge::KnowledgeCache;
 use crate::model::{MissingMeaning, SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
+use crate::policy::Rights;
 use crate::principal::{DatabaseScope, Principal};
 use crate::relationships::infer::words_of;
-use crate::store::resolve::visible_databases;
+use crate::store::resolve::visible_objects;
 use crate::store::search_text::query_text;
-use crate::store::{ObjectKind, Store, table_infos};
+use crate::store::{ObjectKind, Store, VisibleObjects, table_infos};
 use fuse::Rankings;
 
 pub use column_lookup::{ColumnHit, ColumnSearch};
@@ -118,10 +119,12 @@ async fn search_tables(
     let literals = literals::literals(question, |word| index.is_stop_word(word));
     let words = index.tokens(question);
     let name_words = words_of(question);
-    let taught =
-        boosts::from_knowledge(&*knowledge.corpus(store, index).await?, &words, who, request.database.as_deref());
+    let policies = store.policies();
+    let rights = Rights::new(who, &policies);
+    let corpora = knowledge.corpus(store, index).await?;
+    let taught = boosts::from_knowledge(&corpora, &words, rights, request.database.as_deref());
     let visible = visible(store, who, request.database.as_deref()).await?;
-    if visible.as_ref().is_some_and(Vec::is_empty) {
+    if visible.is_nothing() {
         return Ok(Vec::new());
     }
 
@@ -133,13 +136,13 @@ async fn search_tables(
                 false => name_candidates::NamedTables::default(),
             };
             let boosts = match stages.columns {
-                true => boosts::find(view, visible.as_deref(), &literals, taught)?,
+                true => boosts::find(view, &principal, &visible, &literals, taught)?,
                 false => Vec::new(),
             };
             Ok((named, boosts))
         })
     };
-    let filter = SearchFilter::databases(visible.clone());
+    let filter = SearchFilter::visible(visible.by_text());
     let tables_index = index.part(ObjectKind::Table);
     let text = query_text(question);
     let by_text = async {
@@ -175,7 +178,7 @@ async fn search_tables(
     let found = store
         .view(move |view| {
             let mut rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
-            rankings.boosts.extend(column_boosts::find(view, visible.as_deref(), &column_texts)?);
+            rankings.boosts.extend(column_boosts::find(view, &principal, &visible, &column_texts)?);
             let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
             // Expansion may raise any hit; without it the spare ones are read only where others are gone.
             let mut at_once = if stages.expansion { fused.len() } else { limit };
@@ -189,7 +192,7 @@ async fn search_tables(
                 at_once = limit.saturating_sub(found.len());
             }
             match stages.expansion {
-                true => expand::expand(view, &principal, visible.as_deref(), &name_words, found),
+                true => expand::expand(view, &principal, &visible, &name_words, found),
                 false => Ok(found),
             }
         })
@@ -207,12 +210,12 @@ async fn search_tables(
     Ok(hits.take(limit).collect())
 }
 
-async fn visible(store: &Store, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
-    if only.is_none() && *who.scope() == DatabaseScope::All {
-        return Ok(None);
+async fn visible(store: &Store, who: &Principal, only: Option<&str>) -> Result<VisibleObjects> {
+    if only.is_none() && *who.scope() == DatabaseScope::All && Rights::new(who, &store.policies()).is_unbound() {
+        return Ok(VisibleObjects::default());
     }
     let (principal, only) = (who.clone(), only.map(str::to_string));
-    store.view(move |view| visible_databases(view, &principal, only.as_deref())).await
+    store.view(move |view| visible_objects(view, &principal, only.as_deref())).await
 }
 
 fn bounded(question: &str) -> &str {

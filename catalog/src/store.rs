@@ -18,6 +18,7 @@ pub(crate) mod dependents;
 pub(crate) mod files;
 mod inlined;
 pub(crate) mod keys;
+pub(crate) mod lake_files;
 pub(crate) mod listing;
 mod lock;
 mod migrations;
@@ -25,6 +26,7 @@ pub(crate) mod names;
 pub(crate) mod objects;
 pub(crate) mod ownership;
 pub(crate) mod pending;
+pub(crate) mod policies;
 pub(crate) mod relations;
 pub(crate) mod resolve;
 pub(crate) mod rows;
@@ -34,12 +36,13 @@ pub(crate) mod tables;
 pub(crate) mod types;
 mod view_rights;
 pub(crate) mod views;
+pub(crate) mod visible;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::Semaphore;
@@ -50,19 +53,23 @@ pub use lock::{FolderServer, folder_server};
 pub(crate) use names::name_key;
 pub(crate) use objects::{ObjectText, object_count, object_texts, pending_texts, table_ids};
 pub(crate) use pending::ObjectKind;
+pub use policies::PolicyVersion;
 pub(crate) use relations::table_infos;
 pub use search_text::table_text;
-pub(crate) use view_rights::may_know;
+pub(crate) use view_rights::known_to;
 pub use view_rights::{ViewReferences, read_views_with};
+pub(crate) use visible::VisibleObjects;
 
 use crate::error::{CatalogError, Result};
 use crate::model::SnapshotId;
+use crate::policy::{PolicySet, Rights};
+use crate::principal::Principal;
 use pending::Committed;
 
 /// The catalog's file in a data folder.
-const CATALOG_FILE: &str = "catalog.sqlite";
+pub(crate) const CATALOG_FILE: &str = "catalog.sqlite";
 /// The folder of managed tables' files in a data folder: the lake's `DATA_PATH`.
-const DATA_FOLDER: &str = "data";
+pub(crate) const DATA_FOLDER: &str = "data";
 /// How long to wait for a folder in use: its holder may be about to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a statement waits for DuckDB's write lock.
@@ -77,6 +84,11 @@ const CHECKPOINT_PAGES: i64 = 8_192;
 /// Page cache of one reader, in KiB.
 const READER_CACHE_KIB: i64 = 16 << 10;
 
+/// Returns whether a folder holds a catalog already.
+pub fn holds_catalog(data_dir: &Path) -> bool {
+    data_dir.join(CATALOG_FILE).is_file()
+}
+
 /// Receives what a commit means for the schema index. Called on a blocking thread, must be quick.
 pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 
@@ -87,6 +99,7 @@ pub(crate) struct Store {
     writer: Arc<tokio::sync::Mutex<Option<Connection>>>,
     on_commit: Arc<OnceLock<CommitListener>>,
     lock: Mutex<Option<lock::FolderLock>>,
+    policies: Arc<RwLock<Arc<PolicySet>>>,
 }
 
 /// The newest state of the catalog inside one read transaction.
@@ -95,6 +108,15 @@ pub(crate) struct SnapshotView<'a> {
     pub(crate) connection: &'a Connection,
     /// The snapshot to read at.
     pub(crate) snapshot: SnapshotId,
+    /// The policy that holds.
+    pub(crate) policies: Arc<PolicySet>,
+}
+
+impl SnapshotView<'_> {
+    /// What a caller may do.
+    pub(crate) fn rights<'r>(&'r self, who: &'r Principal) -> Rights<'r> {
+        Rights::new(who, &self.policies)
+    }
 }
 
 impl Store {
@@ -110,15 +132,18 @@ impl Store {
             let mut writer = connect(&file)?;
             migrations::prepare(&mut writer, &folder).map_err(|error| named(&file, error))?;
             lock::sync_folder(&folder)?;
-            Ok(writer)
+            let policies = policies::newest(&writer)?;
+            Ok((writer, policies))
         })
         .await?;
+        let (writer, policies) = writer;
         Ok(Self {
             readers: Arc::new(ReaderPool::new(data_dir.join(CATALOG_FILE))),
             data_dir,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
             on_commit: Arc::new(OnceLock::new()),
             lock: Mutex::new(Some(lock)),
+            policies: Arc::new(RwLock::new(Arc::new(policies))),
         })
     }
 
@@ -137,6 +162,25 @@ impl Store {
         if self.on_commit.set(listener).is_err() {
             tracing::warn!("the catalog store already has a commit listener");
         }
+    }
+
+    /// The policy that holds.
+    pub(crate) fn policies(&self) -> Arc<PolicySet> {
+        Arc::clone(&self.policies.read())
+    }
+
+    /// Runs `f`, which writes a version of the policy, in a write transaction. The version holds before this returns.
+    pub(crate) async fn write_policies<F>(&self, f: F) -> Result<Arc<PolicySet>>
+    where
+        F: FnOnce(&Connection) -> Result<PolicySet> + Send + 'static,
+    {
+        let changed = Arc::new(self.write_rows(f).await?);
+        let mut known = self.policies.write();
+        // Of two changes the later one stays, whichever comes here first.
+        if known.version < changed.version {
+            *known = Arc::clone(&changed);
+        }
+        Ok(changed)
     }
 
     /// Runs `f` in a read transaction, on a blocking thread.
@@ -160,21 +204,23 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&SnapshotView<'_>) -> Result<T> + Send + 'static,
     {
+        let policies = self.policies();
         let attempt = self
             .read(move |connection| {
                 let snapshot = objects::absorbed_snapshot(connection)?;
                 if change::newest_snapshot(connection)?.id != snapshot {
                     return Ok(Err(f));
                 }
-                f(&SnapshotView { connection, snapshot }).map(Ok)
+                f(&SnapshotView { connection, snapshot, policies }).map(Ok)
             })
             .await?;
         match attempt {
             Ok(done) => Ok(done),
             Err(f) => {
                 self.write(|_| Ok(())).await?;
+                let policies = self.policies();
                 self.read(move |connection| {
-                    f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)? })
+                    f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)?, policies })
                 })
                 .await
             }
@@ -212,8 +258,9 @@ impl Store {
         F: FnOnce(&SnapshotView<'_>) -> Result<T> + Send + 'static,
     {
         self.view(|_| Ok(())).await?;
+        let policies = self.policies();
         self.write_rows(move |connection| {
-            f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)? })
+            f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)?, policies })
         })
         .await
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::model::TableName;
 use crate::principal::Principal;
-use crate::store::resolve::visible_databases;
+use crate::store::resolve::visible_objects;
 use crate::store::{Store, name_key};
 
 /// The most distinct values of a column that are kept; of a column with more, none are.
@@ -120,17 +120,17 @@ impl CatalogValues<'_> {
         let literals: Vec<String> = literals.iter().take(MAX_LITERALS).cloned().collect();
         self.store
             .view(move |view| {
-                let visible = visible_databases(view, &who, database.as_deref())?;
-                rows::find(view, visible.as_deref(), &literals, limit)
+                let visible = visible_objects(view, &who, database.as_deref())?;
+                rows::find(view, &who, &visible, &literals, limit)
             })
             .await
     }
 
-    /// The most frequent kept values of the columns of tables by id, at most `per_column` of each. The caller has
-    /// checked that the tables may be seen.
-    pub async fn sample(self, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
-        let ids = ids.to_vec();
-        self.store.read(move |connection| rows::samples(connection, &ids, per_column)).await
+    /// The most frequent kept values of the columns of tables by id, at most `per_column` of each, of columns whose values
+    /// the caller may know.
+    pub async fn sample(self, who: &Principal, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
+        let (who, ids) = (who.clone(), ids.to_vec());
+        self.store.view(move |view| rows::samples(view, &who, &ids, per_column)).await
     }
 
     /// How many columns visible to the caller have their values kept, counted up to `limit`.
@@ -138,8 +138,8 @@ impl CatalogValues<'_> {
         let (who, database) = (who.clone(), database.map(str::to_string));
         self.store
             .view(move |view| {
-                let visible = visible_databases(view, &who, database.as_deref())?;
-                rows::count_columns(view, visible.as_deref(), limit)
+                let visible = visible_objects(view, &who, database.as_deref())?;
+                rows::count_columns(view, &visible, limit)
             })
             .await
     }

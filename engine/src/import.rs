@@ -23,6 +23,7 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{FutureExt, StreamExt};
+use querent_catalog::policy::{Privilege, Rights};
 use querent_catalog::{
     CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableName, TableSource,
 };
@@ -31,7 +32,7 @@ use tokio::sync::mpsc;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, QueryClock, QueryLabel, QueryUsage};
-use crate::policy::allowed_location;
+use crate::policy::{allowed_location, require_privilege};
 use crate::session::RejectsTable;
 use crate::tables::external::{
     self, FoundFiles, LocatedFile, Partitioning, Rejects, SourceReading, TypedCsv, TypedJson, blocking,
@@ -117,6 +118,12 @@ async fn import(
         return Err(catalog.tables().not_found(who, &request.table).await.into());
     }
     let existing = catalog.tables().resolve(who, std::slice::from_ref(&request.table)).await?.pop().flatten();
+    let policies = catalog.policies().current();
+    let privilege = match (&existing, request.if_exists) {
+        (Some(_), None) if !request.external => Privilege::Insert,
+        _ => Privilege::Modify,
+    };
+    require_privilege("import", privilege, &request.table, existing.as_ref(), Rights::new(who, &policies))?;
     let name = request.table.clone();
     let imported = match (&existing, request.if_exists) {
         (Some(found), Some(IfExists::Error)) => {

@@ -14,6 +14,7 @@
 //! | 8 | `import` | files to tables, one table or a tree of folders |
 //! | 8 | `knowledge` | verified queries and metrics, which run before they are stored |
 //! | 8 | `profiler` | profiles the columns of tables in the background |
+//! | 8 | `queries` | queries that run now, and ending one |
 //! | 7 | [`Session`] in `session` | one caller's statements: planned, authorised, executed, or applied to the catalog |
 //! | 6 | [`policy`] | what a plan may do, and where external tables may lie |
 //! | 5 | [`Engine`] in `engine` | the catalog, the runtime and the commits of one data folder |
@@ -45,6 +46,7 @@ mod options;
 pub mod policy;
 mod profile_queue;
 mod profiler;
+mod queries;
 mod repeated_projections;
 mod runtime;
 mod session;
@@ -64,7 +66,11 @@ pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep,
 pub use limits::Limits;
 pub use options::EngineOptions;
 pub use querent_kql as kql;
-pub use session::{IngestMode, KqlAnswers, KqlResult, Session, StatementDescription};
+pub use queries::RunningQueryInfo;
+pub use session::{
+    ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, PolicyExplanation, Session,
+    StatementDescription,
+};
 pub use sql::{SessionVariables, qualify_tables};
 pub use stores::UrlRoot;
 pub use stream::{QueryStats, QueryStream, ResultTypes};

@@ -23,7 +23,7 @@ pub(crate) use pool::{PlanningMemory, QueryPool};
 pub(crate) use resident::{Announced, ResidentLimit, running_queries};
 pub(crate) use row_pace::{BATCH_BYTES, array_bytes, batch_bytes, batch_rows, pace_projections};
 pub(crate) use unnest_pace::pace_unnests;
-pub(crate) use usage::{QueryLabel, QueryUsage, follow_spawned_tasks};
+pub(crate) use usage::{QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks};
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 mod authorize;
 mod functions;
+mod grants;
 mod locations;
 
 use datafusion::logical_expr::LogicalPlan;
@@ -13,6 +14,7 @@ use crate::sql::write_statement::WriteStatement;
 pub use authorize::authorize;
 pub(crate) use authorize::check_open;
 pub use functions::function_names;
+pub(crate) use grants::{check_grants, require_privilege};
 pub(crate) use locations::allowed_location;
 
 /// What a session may do, whatever its principal's role.

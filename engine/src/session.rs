@@ -4,14 +4,17 @@
 //! query is executed as a physical plan, and a statement that writes is applied (`apply_write`).
 
 mod apply_write;
+mod audit;
 mod copy_to;
 mod describe;
+mod explain_policy;
 mod file_tables;
 mod ingest;
 mod kql_answers;
 mod kql_host;
 mod named_statements;
 mod pivot_values;
+mod policies;
 mod rejects_table;
 
 use std::sync::Arc;
@@ -26,6 +29,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::scalar::ScalarValue;
 use futures::{FutureExt, StreamExt};
+use querent_catalog::policy::Rights;
 use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
 use querent_kql::KqlParameters;
 
@@ -33,24 +37,26 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::limits::{
-    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, batch_rows, check_plan_size,
+    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, TouchedTables, batch_rows, check_plan_size,
     pace_projections, pace_unnests,
 };
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::embedded_texts::with_embedded_texts;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::{ParsedStatement, parse_statement};
+use crate::sql::policy_statement::parse_policy_statement;
 use crate::sql::statement::StatementPlanner;
 use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
 use crate::sql::{FileSources, SessionVariables};
-use crate::stream::{QueryStream, ResultTypes, RunningQuery, StartedQuery};
+use crate::stream::{QueryStats, QueryStream, ResultTypes, RunningQuery, StartedQuery};
 use crate::tables::sample;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 use kql_host::SessionHost;
 
 pub use describe::StatementDescription;
+pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
 pub use ingest::IngestMode;
 pub use kql_answers::{KqlAnswers, KqlResult};
 pub(crate) use rejects_table::RejectsTable;
@@ -82,6 +88,8 @@ pub struct Session {
     variables: Option<Arc<SessionVariables>>,
     reads_files: bool,
     result_types: ResultTypes,
+    /// What the audit log says its statements came through.
+    door: &'static str,
 }
 
 impl Engine {
@@ -116,6 +124,7 @@ impl Session {
             variables: None,
             reads_files: true,
             result_types: ResultTypes::default(),
+            door: "embedded",
         }
     }
 
@@ -254,7 +263,10 @@ impl Session {
 
     /// Authorises a plan for this session's principal and mode.
     pub fn authorize(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
-        policy::authorize(plan, &self.principal, self.mode)
+        let plan = policy::authorize(plan, &self.principal, self.mode)?;
+        let policies = self.engine.catalog().policies().current();
+        policy::check_grants(plan.plan(), Rights::new(&self.principal, &policies))?;
+        Ok(plan)
     }
 
     /// Returns the schema that the stream of [`Session::execute`] will have, nullability included.
@@ -301,12 +313,23 @@ impl Session {
         let session = self.in_force();
         let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
-        let (lane, usage) = self.lane_of(label, &interrupt)?;
+        let (lane, usage) = self.lane_of(label.clone(), &interrupt)?;
+        let audited = self.audited(&label, Some(&usage));
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
         // async method of a trait that awaits it, which took seconds each.
         let work = async move { work(session, interrupt).await }.boxed();
         let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage };
-        QueryStream::start(&lane, work, running).await
+        let started = QueryStream::start(&lane, work, running).await;
+        match (started, audited) {
+            (Ok(stream), Some(audited)) => {
+                Ok(stream.told(Box::new(move |stats, error| audited.ended(stats, error))))
+            }
+            (Err(error), Some(audited)) => {
+                audited.ended(QueryStats::default(), Some(error.code()));
+                Err(error)
+            }
+            (started, None) => started,
+        }
     }
 
     /// Returns the threads of a query that begins now, and what counts what it uses.
@@ -335,7 +358,7 @@ impl Session {
         let catalog = self.engine.catalog();
         let memory = self.engine.runtime().query_memory(&self.limits);
         let resolved = catalog.tables().resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten();
-        if let Some(resolved) = resolved
+        if let Some(resolved) = resolved.filter(|table| table.restriction.is_none())
             && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
         {
             let runtime = self.engine.runtime();
@@ -350,7 +373,10 @@ impl Session {
     }
 
     async fn parse_and_plan(&self, text: &str, parameters: ParameterValues) -> Result<LogicalPlan> {
-        self.plan_parsed(parse_statement(text)?, parameters).await
+        match parse_policy_statement(text, &self.database)? {
+            Some(statement) => self.plan_policy(text, statement, parameters).await,
+            None => self.plan_parsed(parse_statement(text)?, parameters).await,
+        }
     }
 
     async fn plan_parsed(&self, mut parsed: ParsedStatement, parameters: ParameterValues) -> Result<LogicalPlan> {
@@ -407,6 +433,9 @@ impl Session {
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
                 let counts_rows = change.counts_rows();
+                if let (Some(usage), Some(written)) = (QueryUsage::current(), change.target()) {
+                    usage.touch(TouchedTables { written: Some(written), ..TouchedTables::default() });
+                }
                 let rows = apply_write::apply_write(self, change.clone(), interrupt).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
@@ -472,6 +501,9 @@ impl Session {
             LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,
             _ => {
                 let optimized = state.optimizer().optimize(plan.clone(), &state, |_, _| {})?;
+                if self.engine.catalog().audit().is_kept() {
+                    audit::note_touched(&optimized);
+                }
                 state.query_planner().create_physical_plan(&optimized, &state).await?
             }
         };

@@ -51,7 +51,14 @@ pub struct QueryStream {
     max_rows: Option<u64>,
     max_bytes: Option<u64>,
     stats: QueryStats,
+    /// The code of the error that ended it.
+    failed: Option<&'static str>,
+    /// Who is told how it ended.
+    listener: Option<EndListener>,
 }
+
+/// Is told what a stream delivered and which error ended it.
+pub(crate) type EndListener = Box<dyn FnOnce(QueryStats, Option<&'static str>) + Send + Sync>;
 
 /// The work of a query: dropping it interrupts the work, also in the middle of a join that never yields.
 struct QueryWork {
@@ -98,7 +105,15 @@ impl QueryStream {
             max_rows: limits.max_rows,
             max_bytes: limits.max_bytes,
             stats: QueryStats { truncated: !is_all, ..QueryStats::default() },
+            failed: None,
+            listener: None,
         })
+    }
+
+    /// Returns the stream, of whose end `listener` is told once.
+    pub(crate) fn told(mut self, listener: EndListener) -> Self {
+        self.listener = Some(listener);
+        self
     }
 
     /// Returns the stream of a query that runs in a slot. The query gives it back while it waits for its reader and when its
@@ -192,7 +207,9 @@ impl Stream for QueryStream {
             match this.queue.poll_batch(cx) {
                 Poll::Pending if this.poll_time(cx) => {
                     this.end();
-                    return Poll::Ready(Some(Err(this.clock.exceeded())));
+                    let error = this.clock.exceeded();
+                    this.failed = Some(error.code());
+                    return Poll::Ready(Some(Err(error)));
                 }
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Some(Ok(batch))) => {
@@ -202,6 +219,7 @@ impl Stream for QueryStream {
                     }
                 }
                 Poll::Ready(ended) => {
+                    this.failed = ended.as_ref().and_then(|ended| ended.as_ref().err()).map(|error| error.code());
                     this.end();
                     return Poll::Ready(ended);
                 }
@@ -213,6 +231,9 @@ impl Stream for QueryStream {
 impl Drop for QueryStream {
     fn drop(&mut self) {
         self.queue.close();
+        if let Some(listener) = self.listener.take() {
+            listener(self.stats, self.failed);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod external;
 pub(crate) mod file_scan;
 pub(crate) mod managed;
+pub(crate) mod restricted;
 pub(crate) mod sample;
 pub(crate) mod system;
 

@@ -1,13 +1,17 @@
 //! Authentication: maps tokens to principals, for HTTP headers and gRPC metadata alike.
 //!
 //! Accepts bearer tokens, and basic auth with any user name and the token as the password. Without tokens every caller is an
-//! administrator and an `Authorization` header is ignored. Tokens are kept and compared as digests, in constant time.
+//! administrator and an `Authorization` header is ignored. Tokens are kept as digests; those of the settings are compared in
+//! constant time, those of the catalog are found by their digest.
+
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use chrono::Utc;
 use http::{HeaderMap, header};
-use querent_catalog::{Principal, Role};
+use querent_catalog::{Catalog, Principal, Role};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -20,10 +24,11 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The tokens of the settings and whom each stands for.
-#[derive(Debug)]
+/// The tokens of the settings and of the catalog, and whom each stands for.
 pub struct Authenticator {
     tokens: Vec<KnownToken>,
+    /// Where further tokens are; keys of one protocol have none.
+    catalog: Option<Arc<Catalog>>,
 }
 
 #[derive(Debug)]
@@ -39,12 +44,18 @@ impl Authenticator {
             .iter()
             .map(|settings| KnownToken { digest: digest(&settings.token), principal: principal_of(settings) })
             .collect();
-        Self { tokens }
+        Self { tokens, catalog: None }
     }
 
-    /// Whether there are no tokens, so that every caller may do everything.
+    /// The same, and the tokens that the catalog has at the time of a request.
+    pub fn with_catalog(mut self, catalog: Arc<Catalog>) -> Self {
+        self.catalog = Some(catalog);
+        self
+    }
+
+    /// Whether there are no tokens and never were any in the catalog, so that every caller may do everything.
     pub fn is_open(&self) -> bool {
-        self.tokens.is_empty()
+        self.tokens.is_empty() && !self.catalog.as_ref().is_some_and(|catalog| catalog.tokens().any())
     }
 
     /// Returns the caller of a request with these headers (of HTTP, or `MetadataMap::as_ref()` of gRPC).
@@ -59,8 +70,10 @@ impl Authenticator {
     }
 
     /// Returns the principal of that subject, if a token has it.
-    pub(crate) fn principal_named(&self, subject: &str) -> Option<&Principal> {
-        self.tokens.iter().map(|known| &known.principal).find(|principal| principal.subject() == subject)
+    pub(crate) fn principal_named(&self, subject: &str) -> Option<Principal> {
+        let mut known = self.tokens.iter().map(|known| &known.principal);
+        let found = known.find(|principal| principal.subject() == subject).cloned();
+        found.or_else(|| self.catalog.as_ref()?.tokens().principal_named(subject, Utc::now()))
     }
 
     /// Returns the token that a client sends after its handshake: the one that it sent now, once it is known to be valid. A
@@ -86,7 +99,8 @@ impl Authenticator {
                 found = Some(&known.principal);
             }
         }
-        found.cloned().ok_or_else(|| unauthenticated("the token is not known to this server"))
+        let found = found.cloned().or_else(|| self.catalog.as_ref()?.tokens().principal_for(token, Utc::now()));
+        found.ok_or_else(|| unauthenticated("the token is not known to this server, or its time is over"))
     }
 }
 

@@ -4,6 +4,7 @@
 //! Exit codes are a contract: `querent --help` lists them.
 
 mod ask;
+mod audit;
 mod chart;
 mod client;
 mod completions;
@@ -19,9 +20,11 @@ mod import;
 mod knowledge;
 mod kql;
 mod local_model;
+mod maintenance;
 mod markdown;
 mod mcp;
 mod output;
+mod policy;
 mod program;
 mod progress;
 mod query;
@@ -34,6 +37,7 @@ mod sse;
 mod target;
 mod test_answers;
 mod tls;
+mod token;
 mod verify;
 
 use std::ffi::OsString;
@@ -83,6 +87,15 @@ enum CliCommand {
     VerifiedQueries(knowledge::QueriesCommand),
     #[command(subcommand)]
     Metrics(knowledge::MetricsCommand),
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    Check(maintenance::CheckArgs),
+    Backup(maintenance::BackupArgs),
+    Restore(maintenance::RestoreArgs),
     Mcp(mcp::McpArgs),
     Demo(demo::DemoArgs),
     #[command(subcommand)]
@@ -124,6 +137,12 @@ where
         CliCommand::Relationships(command) => relationships::run(command).await,
         CliCommand::VerifiedQueries(command) => knowledge::queries(command).await,
         CliCommand::Metrics(command) => knowledge::metrics(command).await,
+        CliCommand::Token(command) => token::run(command).await,
+        CliCommand::Policy(command) => policy::run(command).await,
+        CliCommand::Audit(command) => audit::run(command).await,
+        CliCommand::Check(args) => maintenance::check(args).await,
+        CliCommand::Backup(args) => maintenance::backup(args).await,
+        CliCommand::Restore(args) => maintenance::restore(args).await,
         CliCommand::Mcp(args) => mcp::run(args).await,
         CliCommand::Demo(args) => demo::run(args).await,
         CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),

@@ -3,6 +3,7 @@
 //! [`Config::load`] is the only reader. Mistakes are reported before anything is opened: the error for an unknown key
 //! names the nearest known one, and the error for an invalid value names its source.
 
+mod audit;
 mod build;
 mod cube;
 mod flight;
@@ -23,6 +24,7 @@ use querent_engine::{EngineOptions, Limits, UrlRoot};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use audit::AuditSettings;
 pub use cube::CubeSettings;
 pub use flight::FlightSettings;
 pub use holmes::HolmesSettings;
@@ -76,6 +78,8 @@ pub struct Settings {
     pub cube: CubeSettings,
     /// `[holmes]`
     pub holmes: HolmesSettings,
+    /// `[audit]`
+    pub audit: AuditSettings,
     /// `[log]`
     pub log: LogSettings,
 }
@@ -306,6 +310,7 @@ impl Default for Settings {
             query: QuerySettings::default(),
             tls: TlsSettings::default(),
             http: HttpSettings::default(),
+            audit: AuditSettings::default(),
             flight: FlightSettings::default(),
             mcp: McpSettings::default(),
             cube: CubeSettings::default(),

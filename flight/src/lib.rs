@@ -38,6 +38,7 @@ mod idempotent_answers;
 mod logs;
 mod mcp;
 pub mod metrics;
+mod policy_cases;
 mod query_limits;
 mod result_types;
 mod server;

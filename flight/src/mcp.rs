@@ -116,7 +116,7 @@ impl McpServer {
             Ok(permit) => permit,
             Err(error) => return refused_reply(&spec.name, &error),
         };
-        let session = engine.session(caller.principal, limits.clone());
+        let session = engine.session(caller.principal, limits.clone()).through("mcp");
         let reply = match session.in_database(caller.database.as_deref()).await {
             Ok(session) => toolbox::call(session, REPLY_BOUNDS, results.clone(), &spec.name, arguments).await,
             Err(error) => toolbox::refusal(&spec.name, error),

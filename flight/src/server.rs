@@ -16,7 +16,7 @@ use std::time::Duration;
 use axum::Router;
 use querent_agent::models::{ModelProvider, Models};
 use querent_agent::{Agent, AgentError};
-use querent_catalog::{CatalogError, FolderServer, Progress, Purged};
+use querent_catalog::{CatalogError, FolderServer, ORPHAN_GRACE, Progress, Purged};
 use querent_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 
@@ -62,6 +62,12 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
+    /// Others would reach a server without tokens.
+    #[error("invalid setting listen: {detail}")]
+    OpenToOthers {
+        /// What to do.
+        detail: String,
+    },
     /// The key of the data folder that signs tickets cannot be read or made.
     #[error("cannot read or make the key that signs tickets: {source}")]
     Key {
@@ -98,6 +104,7 @@ impl ServerError {
     pub fn code(&self) -> ErrorCode {
         match self {
             ServerError::Listen { .. } | ServerError::ListenUnix { .. } => ErrorCode::ListenError,
+            ServerError::OpenToOthers { .. } => ErrorCode::ConfigError,
             ServerError::Key { .. } => ErrorCode::IoError,
             ServerError::Tls(error) => error.code(),
             ServerError::Engine(error) => error.into(),
@@ -161,10 +168,17 @@ impl Server {
         if interrupted > 0 {
             tracing::warn!(runs = interrupted, "runs of an earlier process did not end; they are stored as failed");
         }
+        let auth = Authenticator::new(&settings.auth.tokens).with_catalog(Arc::clone(engine.catalog()));
+        if let Some(detail) = settings.open_to_others().filter(|_| auth.is_open()) {
+            return Err(ServerError::OpenToOthers { detail });
+        }
+        if settings.audit.enabled {
+            engine.catalog().audit().keep().await?;
+        }
         let state = AppState {
             engine,
             agent,
-            auth: Arc::new(Authenticator::new(&settings.auth.tokens)),
+            auth: Arc::new(auth),
             admission: Admission::new(settings.query.max_concurrent),
             shutdown: Shutdown::default(),
             settings,
@@ -182,6 +196,7 @@ impl Server {
             }
         });
         state.shutdown.spawn(forget_old_runs(state.clone()));
+        state.shutdown.spawn(remove_orphans(state.clone()));
         if let Some(tls) = &tls {
             state.shutdown.spawn(Arc::clone(tls).follow(state.shutdown.clone()));
         }
@@ -224,6 +239,14 @@ async fn forget_old_runs(state: AppState) {
             Ok(users) => tracing::info!(users, "users whose time was over were deleted"),
             Err(error) => tracing::warn!(code = error.code(), %error, "old users could not be deleted"),
         }
+        let audit = &state.settings.audit;
+        if let Some(before) = chrono::TimeDelta::from_std(audit.retention.0)
+            .ok()
+            .and_then(|age| chrono::Utc::now().checked_sub_signed(age))
+            && let Err(error) = state.engine.catalog().audit().forget(before, audit.max_records).await
+        {
+            tracing::warn!(code = error.code(), %error, "old audit records could not be deleted");
+        }
         let age = chrono::TimeDelta::from_std(retention).ok().filter(|age| !age.is_zero());
         if let Some(before) = age.and_then(|age| chrono::Utc::now().checked_sub_signed(age)) {
             match state.engine.catalog().purge_before(before).await {
@@ -233,6 +256,18 @@ async fn forget_old_runs(state: AppState) {
             }
         }
         let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
+    }
+}
+
+/// Removes the files that writes of a process that was killed have left.
+async fn remove_orphans(state: AppState) {
+    match state.engine.catalog().remove_orphans(ORPHAN_GRACE).await {
+        Ok(removed) if removed.is_empty() => {}
+        Ok(removed) => {
+            let bytes: u64 = removed.iter().map(|file| file.bytes).sum();
+            tracing::info!(files = removed.len(), bytes, "files of writes that never committed were removed");
+        }
+        Err(error) => tracing::warn!(code = error.code(), %error, "files of writes that never committed stay"),
     }
 }
 

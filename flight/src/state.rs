@@ -50,6 +50,6 @@ impl AppState {
             memory_bytes: limits.memory_bytes.min(most.memory_bytes),
             ..limits
         };
-        self.engine.session(principal, limits)
+        self.engine.session(principal, limits).through("http")
     }
 }

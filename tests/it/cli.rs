@@ -3,6 +3,7 @@
 mod answers;
 mod formats;
 mod shell;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

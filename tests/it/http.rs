@@ -91,6 +91,20 @@ async fn every_endpoint_asks_for_its_role() {
         ("GET", "/v1/catalog/metrics", "read"),
         ("POST", "/v1/catalog/metrics", "write"),
         ("DELETE", "/v1/catalog/metrics/1", "write"),
+        ("GET", "/v1/tokens", "admin"),
+        ("POST", "/v1/tokens", "admin"),
+        ("DELETE", "/v1/tokens/1", "admin"),
+        ("GET", "/v1/policy", "admin"),
+        ("POST", "/v1/policy", "admin"),
+        ("POST", "/v1/policy/explain", "admin"),
+        ("POST", "/v1/policy/test", "admin"),
+        ("GET", "/v1/queries", "read"),
+        ("POST", "/v1/queries/1/cancel", "read"),
+        ("DELETE", "/v1/queries/1", "read"),
+        ("GET", "/v1/audit", "admin"),
+        ("GET", "/v1/audit/verify", "admin"),
+        ("POST", "/v1/check", "admin"),
+        ("POST", "/v1/backup", "admin"),
     ];
     let callers =
         [(None, -1), (Some("wrong-tok"), -1), (Some("reader-tok"), 1), (Some("writer-tok"), 2), (Some("admin-tok"), 3)];
@@ -98,7 +112,8 @@ async fn every_endpoint_asks_for_its_role() {
         let needed = match role {
             "none" => -2,
             "read" => 1,
-            _ => 2,
+            "write" => 2,
+            _ => 3,
         };
         for (token, rank) in callers {
             let request = server.http.request(method.parse().unwrap(), server.url(path));

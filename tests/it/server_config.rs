@@ -170,6 +170,7 @@ fn every_key_can_be_set_from_its_variables() {
                 | "agent.strict_models"
                 | "agent.adk_strict_sessions"
                 | "holmes.model_name_as_text"
+                | "audit.enabled"
                 | "tls.development" => "true",
                 "agent.tool_style" => "native",
                 "embed.provider" => "none",

@@ -29,7 +29,8 @@ impl TableView {
         let ids: Vec<i64> = tables.iter().map(|(info, _)| info.id).collect();
         let session = &context.session;
         session.engine().queue_profiles(tables.iter().map(|(info, _)| info.name.clone()));
-        let mut samples = session.engine().catalog().values().sample(&ids, SAMPLES_PER_COLUMN).await?;
+        let mut samples =
+            session.engine().catalog().values().sample(session.principal(), &ids, SAMPLES_PER_COLUMN).await?;
         let shown = tables.into_iter().map(|(info, note)| Self {
             samples: samples.remove(&info.id).unwrap_or_default().into_iter().collect(),
             info,

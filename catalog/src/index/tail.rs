@@ -241,6 +241,7 @@ mod tests {
     use super::*;
     use crate::index::Scored;
     use crate::index::analyze::CorpusStats;
+    use crate::store::VisibleObjects;
 
     const WORDS: [&str; 12] =
         ["table", "orders", "id", "name", "customer", "date", "region", "amount", "note", "flight", "seat", "gate"];
@@ -303,7 +304,7 @@ mod tests {
                 stats.add_segment(u64::from(document.length), 1, tokens, &counts);
             }
             let bm25 = stats.into_scorer();
-            let admitted = documents.iter().filter(|(_, database_id, _)| filter.admits(*database_id));
+            let admitted = documents.iter().filter(|(id, database_id, _)| filter.admits(*id, *database_id));
             let scored = admitted.map(|(object_id, _, document)| {
                 let weights = tokens.iter().filter_map(|token| {
                     let frequency = *document.frequencies.get(token)?;
@@ -315,7 +316,7 @@ mod tests {
         }
 
         fn nearest(&self, vector: &[f32], filter: &SearchFilter) -> Vec<Scored> {
-            let admitted = self.0.iter().filter(|(_, plain)| filter.admits(plain.database_id));
+            let admitted = self.0.iter().filter(|(id, plain)| filter.admits(**id, plain.database_id));
             let near = admitted.filter_map(|(object_id, plain)| {
                 let score = lance_linalg::distance::dot::dot(plain.vector.as_ref()?, vector);
                 Some(Scored { object_id: *object_id, score })
@@ -349,7 +350,8 @@ mod tests {
 
     fn assert_same_answers(tail: &Tail, walked: &Walked, numbers: &mut Numbers) {
         let vector = numbers.vector();
-        for filter in [SearchFilter::default(), SearchFilter::databases(Some(vec![1, 2]))] {
+        let some = VisibleObjects { only: Some(vec![1, 2]), objects: vec![3], ..VisibleObjects::default() };
+        for filter in [SearchFilter::default(), SearchFilter::visible(some)] {
             for question in QUESTIONS {
                 let tokens: Vec<String> = question.iter().map(|token| token.to_string()).collect();
                 let mut of_lance = CorpusStats::default();

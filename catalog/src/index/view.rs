@@ -241,7 +241,7 @@ impl IndexView {
         }
         let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter, hidden))));
         // The rows that a filter admits may lie in any partition.
-        let percent = if filter.databases.is_some() { 100 } else { PROBED_PERCENT };
+        let percent = if !filter.visible.is_all() { 100 } else { PROBED_PERCENT };
         let mut found: Vec<(u64, f32)> = Vec::new();
         for index in &self.vectors {
             found.extend(guarded(probe(index, vector, limit.max(REFINED), percent, &admitted)).await?);
@@ -326,14 +326,23 @@ impl IndexView {
     /// The rows that a search may return.
     fn mask(&self, filter: &SearchFilter, hidden: &HiddenRows) -> RowAddrMask {
         let hidden = hidden.clone();
-        let Some(databases) = &filter.databases else { return RowAddrMask::from_block(hidden) };
+        let visible = &filter.visible;
+        if visible.is_all() {
+            return RowAddrMask::from_block(hidden);
+        }
+        let is_whole = |database: &i64| {
+            visible.only.as_ref().is_none_or(|only| only.contains(database)) && !visible.except.contains(database)
+        };
         let mut allowed = RowAddrTreeMap::new();
         for fragment in &self.fragments {
             for (offset, database) in fragment.database_ids.iter().enumerate() {
-                if databases.contains(database) {
+                if is_whole(database) {
                     allowed.insert(fragment.address(offset as u32));
                 }
             }
+        }
+        for address in visible.objects.iter().flat_map(|object| self.rows_of(*object)) {
+            allowed.insert(address);
         }
         RowAddrMask::from_allowed(allowed).also_block(hidden)
     }

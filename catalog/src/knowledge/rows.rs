@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::{KnowledgeObject, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, VerifiedQuery};
 use crate::error::{CatalogError, Result};
 use crate::model::{Page, PageRequest, PageToken};
+use crate::policy::Rights;
 use crate::principal::Principal;
 use crate::store::names::check_name;
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json, read_time, to_json};
@@ -150,10 +151,10 @@ pub(crate) fn all<T: KnowledgeRow>(connection: &Connection) -> Result<Vec<T>> {
     after(connection, 0, None, MAX_OBJECTS)
 }
 
-/// A page of the objects that `who` may see, oldest first.
+/// A page of the objects that may be seen, oldest first.
 pub(crate) fn list<T: KnowledgeRow>(
     connection: &Connection,
-    who: &Principal,
+    rights: Rights<'_>,
     database: Option<&str>,
     page: &PageRequest,
 ) -> Result<Page<T>> {
@@ -165,7 +166,7 @@ pub(crate) fn list<T: KnowledgeRow>(
         let is_last = batch.len() < BATCH;
         for object in batch {
             position = object.id();
-            if !object.is_visible(who) {
+            if !object.is_visible(rights) {
                 continue;
             }
             if items.len() == limit {
@@ -181,9 +182,9 @@ pub(crate) fn list<T: KnowledgeRow>(
 }
 
 /// Deletes an object that the caller may see.
-pub(crate) fn remove<T: KnowledgeRow>(connection: &Connection, who: &Principal, id: i64) -> Result<()> {
+pub(crate) fn remove<T: KnowledgeRow>(connection: &Connection, rights: Rights<'_>, id: i64) -> Result<()> {
     let object: T = get(connection, id)?;
-    if !object.is_visible(who) {
+    if !object.is_visible(rights) {
         return Err(unknown::<T>(id));
     }
     connection.execute(&format!("DELETE FROM {} WHERE id = ?", T::TABLE), [id])?;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::{KnowledgeObject, Similar};
-use crate::principal::Principal;
+use crate::policy::Rights;
 use crate::store::name_key;
 
 /// Texts with a lower similarity share only a word or two with the question.
@@ -39,7 +39,7 @@ impl<T: KnowledgeObject> Corpus<T> {
     pub(crate) fn similar(
         &self,
         question: &[String],
-        who: &Principal,
+        rights: Rights<'_>,
         database: Option<&str>,
         limit: usize,
     ) -> Vec<Similar<T>> {
@@ -59,7 +59,7 @@ impl<T: KnowledgeObject> Corpus<T> {
                 let object = &self.objects[*index];
                 *similarity >= MIN_SIMILARITY
                     && database.as_ref().is_none_or(|only| name_key(object.database()) == *only)
-                    && object.is_visible(who)
+                    && object.is_visible(rights)
             })
             .collect();
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -84,6 +84,8 @@ mod tests {
     use super::*;
     use crate::knowledge::VerifiedQuery;
     use crate::model::TableName;
+    use crate::policy::PolicySet;
+    use crate::principal::{Principal, Role};
 
     fn query(id: i64, database: &str, question: &str) -> VerifiedQuery {
         VerifiedQuery {
@@ -110,11 +112,13 @@ mod tests {
             tokens,
         );
         let found = |who: &Principal| -> Vec<i64> {
-            let similar = corpus.similar(&tokens("flights by carrier"), who, None, 10);
+            let policies = PolicySet::default();
+            let similar = corpus.similar(&tokens("flights by carrier"), Rights::new(who, &policies), None, 10);
             similar.into_iter().map(|similar| similar.object.id).collect()
         };
         assert_eq!(found(&Principal::local_admin()), [1, 3, 2]);
-        assert_eq!(found(&Principal::new("p", crate::principal::Role::Read).with_databases(["air"])), [1, 2]);
-        assert_eq!(corpus.similar(&[], &Principal::local_admin(), None, 10), []);
+        assert_eq!(found(&Principal::new("p", Role::Read).with_databases(["air"])), [1, 2]);
+        let (who, policies) = (Principal::local_admin(), PolicySet::default());
+        assert_eq!(corpus.similar(&[], Rights::new(&who, &policies), None, 10), []);
     }
 }

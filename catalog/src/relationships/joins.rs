@@ -11,7 +11,7 @@ use super::rows::{resolve_row, rows_of_table};
 use crate::error::Result;
 use crate::model::{Relationship, RelationshipOrigin, TableKind};
 use crate::principal::Principal;
-use crate::store::may_know;
+use crate::store::known_to;
 use crate::store::objects::object_name;
 use crate::store::relations::RelationLoader;
 use crate::store::rows::to_json;
@@ -48,15 +48,20 @@ pub(crate) fn join_tables(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     let mut tables = Vec::new();
     for id in ids {
         let Some((name, kind)) = object_name(view.connection, *id)? else { continue };
-        if !who.may_see(&name.database) {
+        let rights = view.rights(who);
+        if !rights.may_see_table(&name) {
             continue;
         }
+        let known = rights.columns(&name);
         match (kind, columns.remove(id)) {
-            (TableKind::Managed, Some(columns)) => tables.push(JoinTable::new(*id, name, columns.into_iter())),
+            (TableKind::Managed, Some(mut columns)) => {
+                columns.retain(|(column, _)| known.as_ref().is_none_or(|known| known.contains(&column.to_lowercase())));
+                tables.push(JoinTable::new(*id, name, columns.into_iter()));
+            }
             (TableKind::Managed, None) => {}
             (TableKind::External | TableKind::View, _) => {
                 let relation = match loader.load(*id)? {
-                    Some(relation) => may_know(&loader, who, &relation)?.then_some(relation),
+                    Some(relation) => known_to(&loader, who, relation)?,
                     None => None,
                 };
                 tables.extend(relation.map(|relation| JoinTable::from(relation.info())));

@@ -12,10 +12,10 @@ use crate::model::{
 };
 use crate::principal::Principal;
 use crate::store::dependents::insert_relationship;
-use crate::store::listing::visible_names;
 use crate::store::objects::{self, object_name};
 use crate::store::resolve::{self, column_not_found};
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json};
+use crate::store::visible::{VisibleObjects, database_condition};
 use crate::store::{SnapshotView, name_key};
 
 /// The most columns of a relationship.
@@ -69,7 +69,7 @@ pub(crate) fn remove(view: &SnapshotView<'_>, who: &Principal, id: i64) -> Resul
         .prepare_cached(&format!("SELECT {COLUMNS} FROM querent_relationship WHERE relationship_id = ?"))?
         .query_row([id], read)
         .optional()?;
-    let row = row.filter(|row| who.may_see(&row.from.database) && who.may_see(&row.to.database)).ok_or_else(unknown)?;
+    let row = row.filter(|row| is_visible(view, who, row)).ok_or_else(unknown)?;
     if row.origin == RelationshipOrigin::ForeignKey {
         return Err(CatalogError::InvalidObject {
             what: "relationship",
@@ -94,7 +94,7 @@ pub(crate) fn list(
     loop {
         let batch = match table {
             Some(table) => rows_of_table(view.connection, table)?.into_iter().filter(|row| row.id > after).collect(),
-            None => rows_after(view.connection, who, after, limit + 1)?,
+            None => rows_after(view, who, after, limit + 1)?,
         };
         let is_last = table.is_some() || batch.len() <= limit;
         for row in batch {
@@ -156,20 +156,29 @@ pub(super) fn rows_of_table(connection: &Connection, table: &TableName) -> Resul
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn rows_after(connection: &Connection, who: &Principal, after: i64, limit: usize) -> Result<Vec<RelationshipRow>> {
-    let only = visible_names(who)?;
-    let mut statement = connection.prepare_cached(&format!(
+fn rows_after(view: &SnapshotView<'_>, who: &Principal, after: i64, limit: usize) -> Result<Vec<RelationshipRow>> {
+    let visible = VisibleObjects::for_caller(view, who, None)?;
+    let is_visible = database_condition("?2", "d.schema_id");
+    let mut statement = view.connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM querent_relationship
-         WHERE relationship_id > ?1 AND (?2 IS NULL OR from_database IN (SELECT value FROM json_each(?2)))
+         WHERE relationship_id > ?1 AND (?2 IS NULL OR EXISTS
+             (SELECT 1 FROM querent_database d WHERE d.key = from_database AND {is_visible}))
          ORDER BY relationship_id LIMIT ?3"
     ))?;
-    let rows = statement.query_map(params![after, only, limit as i64], read)?;
+    let rows = statement.query_map(params![after, visible.parameter()?, limit as i64], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Whether both tables of a relationship and the columns that it names may be seen.
+fn is_visible(view: &SnapshotView<'_>, who: &Principal, row: &RelationshipRow) -> bool {
+    let rights = view.rights(who);
+    let sides = [(&row.from, &row.from_columns), (&row.to, &row.to_columns)];
+    sides.into_iter().all(|(table, columns)| rights.may_see_table(table) && rights.sees_columns(table, columns))
 }
 
 /// The relationship of a row with its tables resolved, if both exist and may be seen.
 pub(super) fn resolve_row(view: &SnapshotView<'_>, who: &Principal, row: RelationshipRow) -> Result<Option<JoinEdge>> {
-    if !who.may_see(&row.from.database) || !who.may_see(&row.to.database) {
+    if !is_visible(view, who, &row) {
         return Ok(None);
     }
     let find = |name: &TableName| objects::object(view.connection, &name.database, &name.table);

@@ -5,8 +5,9 @@ use super::fuse::Boost;
 use crate::error::Result;
 use crate::knowledge::Corpora;
 use crate::model::{FoundBy, TableName};
+use crate::policy::Rights;
 use crate::principal::Principal;
-use crate::store::{SnapshotView, table_ids};
+use crate::store::{SnapshotView, VisibleObjects, table_ids};
 use crate::values;
 
 /// The most columns of a literal; one that more columns hold says nothing.
@@ -34,11 +35,11 @@ pub(super) struct KnowledgeBoost {
 pub(super) fn from_knowledge(
     corpora: &Corpora,
     words: &[String],
-    who: &Principal,
+    rights: Rights<'_>,
     database: Option<&str>,
 ) -> Vec<KnowledgeBoost> {
-    let queries = corpora.queries.similar(words, who, database, MAX_TAUGHT).into_iter();
-    let metrics = corpora.metrics.similar(words, who, database, MAX_TAUGHT).into_iter();
+    let queries = corpora.queries.similar(words, rights, database, MAX_TAUGHT).into_iter();
+    let metrics = corpora.metrics.similar(words, rights, database, MAX_TAUGHT).into_iter();
     let queries = queries.filter(|similar| similar.similarity >= MIN_SIMILARITY).map(|similar| KnowledgeBoost {
         first_ranks: QUERY_RANKS * similar.similarity,
         found_by: FoundBy::VerifiedQuery,
@@ -57,13 +58,14 @@ pub(super) fn from_knowledge(
 /// The boosts of a question, for tables by id.
 pub(super) fn find(
     view: &SnapshotView<'_>,
-    databases: Option<&[i64]>,
+    who: &Principal,
+    visible: &VisibleObjects,
     literals: &[String],
     taught: Vec<KnowledgeBoost>,
 ) -> Result<Vec<Boost>> {
     let mut boosts: Vec<Boost> = Vec::new();
     for literal in literals {
-        let (hits, _) = values::rows::find(view, databases, std::slice::from_ref(literal), MAX_COLUMNS)?;
+        let (hits, _) = values::rows::find(view, who, visible, std::slice::from_ref(literal), MAX_COLUMNS)?;
         let share = VALUE_RANKS / (hits.len().max(1) as f32).sqrt();
         for hit in hits {
             let is_counted = boosts.iter().any(|boost| boost.object_id == hit.table_id && boost.why.contains(literal));

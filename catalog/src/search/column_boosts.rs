@@ -7,8 +7,12 @@ use super::fuse::{Boost, rank_weight};
 use crate::error::Result;
 use crate::index::{IndexPart, Scored, SearchFilter};
 use crate::model::FoundBy;
+use crate::policy::Rights;
+use crate::principal::Principal;
+use crate::store::column_names::ColumnMatch;
+use crate::store::objects::object_name;
 use crate::store::pending::names_of_column_texts;
-use crate::store::{self, SnapshotView, name_key};
+use crate::store::{self, SnapshotView, VisibleObjects, name_key};
 
 /// Column texts from each ranking.
 const DEPTH: usize = 40;
@@ -44,8 +48,14 @@ pub(super) async fn ranked_texts(columns: &IndexPart, text: &str, vector: Option
     ranked.into_iter().map(|(id, _)| id).take(DEPTH).collect()
 }
 
-/// The boosts by the columns of those texts, for tables in databases of the given ids (`None` for all).
-pub(super) fn find(view: &SnapshotView<'_>, databases: Option<&[i64]>, texts: &[i64]) -> Result<Vec<Boost>> {
+/// The boosts by the columns of those texts, for tables that the caller may find, by columns that it sees.
+pub(super) fn find(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    visible: &VisibleObjects,
+    texts: &[i64],
+) -> Result<Vec<Boost>> {
+    let rights = view.rights(who);
     let mut names: Vec<String> = Vec::new();
     for name in names_of_column_texts(view.connection, texts)?.into_iter().flatten() {
         if names.len() < MAX_NAMES && names.iter().all(|known| name_key(known) != name_key(&name)) {
@@ -54,7 +64,10 @@ pub(super) fn find(view: &SnapshotView<'_>, databases: Option<&[i64]>, texts: &[
     }
     let mut boosts: Vec<Boost> = Vec::new();
     for (rank, name) in names.into_iter().enumerate() {
-        for column in store::column_names::find_rare(view, databases, &name, MAX_TABLES)? {
+        for column in store::column_names::find_rare(view, visible, &name, MAX_TABLES)? {
+            if !rights.is_unbound() && !is_known_column(view, rights, &column)? {
+                continue;
+            }
             if boosts.iter().filter(|boost| boost.object_id == column.object_id).count() < MAX_COLUMNS {
                 boosts.push(Boost {
                     object_id: column.object_id,
@@ -66,4 +79,9 @@ pub(super) fn find(view: &SnapshotView<'_>, databases: Option<&[i64]>, texts: &[
         }
     }
     Ok(boosts)
+}
+
+fn is_known_column(view: &SnapshotView<'_>, rights: Rights<'_>, column: &ColumnMatch) -> Result<bool> {
+    let Some((table, _)) = object_name(view.connection, column.object_id)? else { return Ok(false) };
+    Ok(rights.columns(&table).is_none_or(|known| known.contains(&column.column.to_lowercase())))
 }

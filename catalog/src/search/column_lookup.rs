@@ -8,7 +8,7 @@ use crate::model::TableName;
 use crate::principal::Principal;
 use crate::search::CatalogSearch;
 use crate::store::pending::similar_column_names;
-use crate::store::resolve::visible_databases;
+use crate::store::resolve::visible_objects;
 use crate::store::{column_names, name_key, table_infos};
 
 /// The most spellings that are looked up.
@@ -55,14 +55,14 @@ impl CatalogSearch<'_> {
         let (who, database) = (who.clone(), database.map(str::to_string));
         self.store
             .view(move |view| {
-                let visible = visible_databases(view, &who, database.as_deref())?;
+                let visible = visible_objects(view, &who, database.as_deref())?;
                 let mut spellings = vec![name];
                 for alike in similar_column_names(view.connection, &spellings[0], MAX_SPELLINGS)? {
                     if spellings.iter().all(|known| name_key(known) != name_key(&alike)) {
                         spellings.push(alike);
                     }
                 }
-                let mut found = column_names::find(view, visible.as_deref(), &spellings, limit + 1)?;
+                let mut found = column_names::find(view, &visible, &spellings, limit + 1)?;
                 let is_truncated = found.len() > limit;
                 found.truncate(limit);
                 let tables: Vec<i64> = found.iter().map(|column| column.object_id).collect();

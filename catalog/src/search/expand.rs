@@ -16,7 +16,7 @@ use crate::principal::Principal;
 use crate::relationships::infer::JoinTable;
 use crate::relationships::{JoinEdge, joins};
 use crate::store::objects::database_ids;
-use crate::store::{SnapshotView, table_infos};
+use crate::store::{SnapshotView, VisibleObjects, table_infos};
 
 /// The most strong hits.
 const MAX_STRONG: usize = 8;
@@ -48,7 +48,7 @@ pub(super) type FoundTable = (Fused, TableInfo);
 pub(super) fn expand(
     view: &SnapshotView<'_>,
     who: &Principal,
-    databases: Option<&[i64]>,
+    visible: &VisibleObjects,
     question_words: &[String],
     mut hits: Vec<FoundTable>,
 ) -> Result<Vec<FoundTable>> {
@@ -89,7 +89,7 @@ pub(super) fn expand(
         lift(&mut hit, gain.score, weakest);
         Some(hit)
     });
-    hits.extend(readable(view, who, databases, added.collect())?);
+    hits.extend(readable(view, who, visible, added.collect())?);
     hits[strong_count..].sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));
     Ok(hits)
 }
@@ -109,19 +109,21 @@ fn together(strong: &[FoundTable], best: f32) -> HashMap<String, f32> {
     together
 }
 
-/// The best few hits to add, in the given databases.
+/// The best few hits to add, among what may be found.
 fn readable(
     view: &SnapshotView<'_>,
     who: &Principal,
-    databases: Option<&[i64]>,
+    visible: &VisibleObjects,
     mut added: Vec<Fused>,
 ) -> Result<Vec<FoundTable>> {
     added.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));
     let ids: Vec<i64> = added.iter().map(|hit| hit.object_id).collect();
     let within = database_ids(view, &ids)?;
-    let is_asked = |database: Option<i64>| databases.is_none_or(|asked| database.is_some_and(|id| asked.contains(&id)));
-    let mut added: Vec<Fused> =
-        added.into_iter().zip(within).filter(|(_, database)| is_asked(*database)).map(|(hit, _)| hit).collect();
+    let is_asked = |hit: &Fused, database: Option<i64>| {
+        visible.is_all() || database.is_some_and(|database| visible.admits(hit.object_id, database))
+    };
+    let asked = added.into_iter().zip(within).filter(|(hit, database)| is_asked(hit, *database));
+    let mut added: Vec<Fused> = asked.map(|(hit, _)| hit).collect();
     added.truncate(MAX_ADDED);
     let ids: Vec<i64> = added.iter().map(|hit| hit.object_id).collect();
     let infos = table_infos(view, who, &ids)?;

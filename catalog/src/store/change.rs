@@ -2,6 +2,7 @@
 //! recorded, in the words DuckDB's conflict check reads (`created_table:"db"."t"`, `inserted_into_table:7`).
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -59,9 +60,10 @@ impl<'a> CatalogChange<'a> {
         self.connection
     }
 
-    /// What the change sees: the snapshot it is made on, and what it wrote to our own tables.
+    /// What the change sees: the snapshot it is made on, and what it wrote to our own tables. Whoever changes the catalog is
+    /// authorised before, so no policy is asked.
     pub(super) fn view(&self) -> SnapshotView<'a> {
-        SnapshotView { connection: self.connection, snapshot: self.base() }
+        SnapshotView { connection: self.connection, snapshot: self.base(), policies: Arc::default() }
     }
 
     /// The snapshot that this change is made on.

@@ -8,8 +8,8 @@ use super::change::newest_snapshot;
 use super::names::name_key;
 use super::pending::{self, ColumnText};
 use super::relations::{self, RelationLoader};
-use super::rows::to_json;
 use super::search_text::column_text;
+use super::visible::{VisibleObjects, object_condition};
 use crate::error::Result;
 use crate::model::TableKind;
 
@@ -69,19 +69,18 @@ pub(crate) struct ColumnMatch {
     pub(crate) column: String,
 }
 
-/// The columns of a name, ignoring case, in databases of the given ids (`None` for all). Returns none of them when
-/// there are more than `most`.
+/// The columns of a name, ignoring case, of what may be found. Returns none of them when there are more than `most`.
 pub(crate) fn find_rare(
     view: &SnapshotView<'_>,
-    databases: Option<&[i64]>,
+    visible: &VisibleObjects,
     name: &str,
     most: usize,
 ) -> Result<Vec<ColumnMatch>> {
     // Counting in all databases reads one page of an index and saves looking up the table of each column.
-    if databases.is_none() && count_up_to(view, name, most + 1)? > most {
+    if visible.is_all() && count_up_to(view, name, most + 1)? > most {
         return Ok(Vec::new());
     }
-    let mut found = find(view, databases, &[name.to_string()], most + 1)?;
+    let mut found = find(view, visible, &[name.to_string()], most + 1)?;
     if found.len() > most {
         found.clear();
     }
@@ -105,17 +104,17 @@ fn count_up_to(view: &SnapshotView<'_>, name: &str, limit: usize) -> Result<usiz
     Ok(count as usize)
 }
 
-/// The columns of the names, ignoring case, in databases of the given ids (`None` for all), in the order of the names;
-/// at most `limit`.
+/// The columns of the names, ignoring case, of what may be found, in the order of the names; at most `limit`.
 pub(crate) fn find(
     view: &SnapshotView<'_>,
-    databases: Option<&[i64]>,
+    visible: &VisibleObjects,
     names: &[String],
     limit: usize,
 ) -> Result<Vec<ColumnMatch>> {
-    let only = databases.map(to_json).transpose()?;
+    let only = visible.parameter()?;
+    let is_visible = object_condition("?5", "o.schema_id", "o.object_id");
     // SQLite folds the case of ASCII letters only; other letters match as spelled in the request and in lower case.
-    let mut statement = view.connection.prepare_cached(
+    let mut statement = view.connection.prepare_cached(&format!(
         "SELECT o.object_id, c.name FROM (
              SELECT table_id AS object_id, column_name AS name FROM ducklake_column INDEXED BY querent_ix_column_name
              WHERE column_name COLLATE NOCASE IN (?1, ?2) AND parent_column IS NULL
@@ -124,9 +123,9 @@ pub(crate) fn find(
              SELECT object_id, name FROM querent_described_column WHERE key = ?2
              LIMIT ?4) c
          JOIN querent_object o USING (object_id)
-         WHERE ?5 IS NULL OR o.schema_id IN (SELECT value FROM json_each(?5))
-         LIMIT ?6",
-    )?;
+         WHERE {is_visible}
+         LIMIT ?6"
+    ))?;
     let mut found: Vec<ColumnMatch> = Vec::new();
     for name in names {
         let room = limit.saturating_sub(found.len());

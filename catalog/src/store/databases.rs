@@ -4,9 +4,9 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::change::{CatalogChange, quoted};
-use super::listing::visible_names;
 use super::names::{KeyPattern, check_database_name, folder_name, name_key};
 use super::rows::MAX_PAGE;
+use super::visible::{VisibleObjects, database_condition};
 use super::{SnapshotView, objects, tables};
 use crate::error::{CatalogError, Result};
 use crate::model::{Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken};
@@ -17,10 +17,15 @@ const DUCKDB_DEFAULT: &str = "main";
 
 /// The database of a name.
 pub(crate) fn find(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Result<Option<DatabaseInfo>> {
-    if !who.may_see(name) {
+    if !view.rights(who).may_see(name) {
         return Ok(None);
     }
     by_key(view, &name_key(name))
+}
+
+/// The id of a database, whoever may see it.
+pub(super) fn id_of(view: &SnapshotView<'_>, name: &str) -> Result<Option<i64>> {
+    Ok(by_key(view, &name_key(name))?.map(|database| database.id))
 }
 
 fn by_key(view: &SnapshotView<'_>, key: &str) -> Result<Option<DatabaseInfo>> {
@@ -45,15 +50,15 @@ pub(crate) fn list(
     let limit = page.limit.clamp(1, MAX_PAGE);
     let pattern = KeyPattern::new(like.unwrap_or("%"));
     let below = if pattern.below.is_empty() { char::MAX.to_string() } else { pattern.below };
-    let mut statement = view.connection.prepare_cached(
+    let is_visible = database_condition("?5", "schema_id");
+    let mut statement = view.connection.prepare_cached(&format!(
         "SELECT schema_id, name, comment FROM querent_database INDEXED BY querent_ix_database
-         WHERE key > ?1 AND key >= ?2 AND key < ?3 AND key LIKE ?4 ESCAPE '\\'
-           AND (?5 IS NULL OR key IN (SELECT value FROM json_each(?5)))
+         WHERE key > ?1 AND key >= ?2 AND key < ?3 AND key LIKE ?4 ESCAPE '\\' AND {is_visible}
            AND (key <> ?6 OR EXISTS (SELECT 1 FROM querent_object WHERE database_key = ?6))
-         ORDER BY key, schema_id LIMIT ?7",
-    )?;
+         ORDER BY key, schema_id LIMIT ?7"
+    ))?;
     let after = page.after.as_ref().map_or("", |token| token.0.as_str());
-    let only = visible_names(who)?;
+    let only = VisibleObjects::for_caller(view, who, None)?.parameter()?;
     // One more than requested shows whether there is a next page.
     let wanted = params![after, pattern.at_least, below, pattern.like, only, DUCKDB_DEFAULT, (limit + 1) as i64];
     let items = statement.query_map(wanted, read_database)?.collect::<rusqlite::Result<_>>()?;

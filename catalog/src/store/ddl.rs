@@ -230,3 +230,13 @@ CREATE TABLE querent_key (key_id INTEGER PRIMARY KEY AUTOINCREMENT, table_id BIG
 CREATE INDEX querent_ix_key ON querent_key (table_id);
 CREATE TABLE querent_foreign_key (relationship_id INTEGER PRIMARY KEY, name VARCHAR NOT NULL);
 ";
+
+/// Tokens by the digest of what their holders send, which itself is not kept.
+pub(super) const TOKENS_DDL: &str = "
+CREATE TABLE querent_token (token_id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE, name VARCHAR NOT NULL, subject VARCHAR NOT NULL, role VARCHAR NOT NULL, databases_json VARCHAR, identity_json VARCHAR NOT NULL, created_by VARCHAR NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, revoked_at BIGINT);
+";
+
+/// Grants, row policies and masks: a document a version.
+pub(super) const POLICIES_DDL: &str = "
+CREATE TABLE querent_policy (version INTEGER PRIMARY KEY AUTOINCREMENT, document_json VARCHAR NOT NULL, statement VARCHAR NOT NULL, changed_by VARCHAR NOT NULL, changed_at BIGINT NOT NULL);
+";

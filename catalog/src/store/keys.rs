@@ -9,11 +9,11 @@ use rusqlite::{Connection, Row, ToSql, params};
 
 use super::change::CatalogChange;
 use super::columns::{self, ColumnRow};
-use super::listing::visible_names;
 use super::names::{KeyPattern, check_name, name_key};
 use super::objects::{self, ObjectRow, object_name};
 use super::relations::load_schema;
 use super::rows::{MAX_PAGE, bad_token, read_json, to_json};
+use super::visible::{VisibleObjects, named_condition};
 use super::{SnapshotView, dependents};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -205,7 +205,9 @@ pub(crate) fn list(
             let is_last = rows.len() <= limit;
             for row in rows {
                 after = row.id();
-                let Some(key) = row.resolve(view, filter)? else { continue };
+                let Some(key) = row.resolve(view, filter)?.filter(|key| view.rights(who).sees_key(key)) else {
+                    continue;
+                };
                 if items.len() == limit {
                     let next = items.last().map(|(position, _)| position.token());
                     return Ok(Page { items: items.into_iter().map(|(_, key)| key).collect(), next });
@@ -265,9 +267,10 @@ impl Conditions {
         }
     }
 
-    fn and_visible(&mut self, who: &Principal, database: &str) -> Result<()> {
-        if let Some(names) = visible_names(who)? {
-            self.and(&format!("{database} IN (SELECT value FROM json_each(?))"), names);
+    /// Only tables that the caller may find, by the columns of their databases' keys and their own.
+    fn and_visible(&mut self, view: &SnapshotView<'_>, who: &Principal, database: &str, name: &str) -> Result<()> {
+        if let Some(parameter) = VisibleObjects::for_caller(view, who, None)?.parameter()? {
+            self.and(&named_condition("?", database, name), parameter);
         }
         Ok(())
     }
@@ -307,7 +310,7 @@ fn unique_rows(
     let mut conditions = Conditions::default();
     conditions.and("k.key_id > ?", after);
     conditions.and_table(&filter.table, "o.database_key", "o.key");
-    conditions.and_visible(who, "o.database_key")?;
+    conditions.and_visible(view, who, "o.database_key", "o.key")?;
     let wants = |kind| filter.kinds.is_empty() || filter.kinds.contains(&kind);
     if !wants(KeyKind::Primary) || !wants(KeyKind::Unique) {
         conditions.and("k.is_primary = ?", wants(KeyKind::Primary));
@@ -343,8 +346,8 @@ fn foreign_rows(
     let mut conditions = Conditions::default();
     conditions.and("r.relationship_id > ?", after);
     conditions.and_table(&filter.table, "r.from_database", "r.from_table");
-    conditions.and_visible(who, "r.from_database")?;
-    conditions.and_visible(who, "r.to_database")?;
+    conditions.and_visible(view, who, "r.from_database", "r.from_table")?;
+    conditions.and_visible(view, who, "r.to_database", "r.to_table")?;
     if let Some(referred) = &filter.referred {
         conditions.and_table(referred, "r.to_database", "r.to_table");
     }

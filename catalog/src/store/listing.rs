@@ -9,11 +9,14 @@ use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
 use super::relations::{RelationLoader, RowCounts};
 use super::rows::{MAX_PAGE, bad_token, to_json};
-use super::view_rights::{may_know, may_know_id};
+use super::view_rights::{known_to, may_know, may_know_id};
+use super::visible::{VisibleObjects, database_condition, object_condition};
 use super::{SnapshotView, relations};
 use crate::error::Result;
-use crate::model::{Page, PageRequest, PageToken, TableFilter, TableInfo, TableKind, TableName, TableSummary};
-use crate::principal::{DatabaseScope, Principal};
+use crate::model::{
+    Page, PageRequest, PageToken, RowRestriction, TableFilter, TableInfo, TableKind, TableName, TableSummary,
+};
+use crate::principal::Principal;
 
 /// Rows read along the index of names, across all databases, before the databases are walked one by one: a page of a
 /// more common name fills up quickly that way.
@@ -48,9 +51,14 @@ pub(crate) fn tables(
 ) -> Result<Page<TableSummary>> {
     let page = known_rows(view, who, filter, page)?;
     let counts = RowCounts::new(view.connection, view.snapshot)?;
+    let rights = view.rights(who);
     let mut items = Vec::with_capacity(page.items.len());
     for (database, object) in page.items {
-        items.push(relations::summary(&counts, object, &database)?);
+        let mut summary = relations::summary(&counts, object, &database)?;
+        if rights.rows(&summary.name) != RowRestriction::All {
+            summary.row_count = None;
+        }
+        items.push(summary);
     }
     Ok(Page { items, next: page.next })
 }
@@ -66,8 +74,10 @@ pub(crate) fn tables_with_columns(
     let loader = RelationLoader::for_view(view);
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
-        if let Some(relation) = loader.load_known(object)? {
-            items.push(relation.resolved.info);
+        if let Some(relation) = loader.load_known(object)?
+            && let Some(known) = known_to(&loader, who, relation)?
+        {
+            items.push(known.resolved.info);
         }
     }
     Ok(Page { items, next: page.next })
@@ -200,6 +210,8 @@ impl RowQuery {
     /// ones found so far, or before the position, are skipped. Returns `None` when that takes more than `most` steps.
     fn read_by_name(&self, wanted: &ListingRange<'_>, most: usize) -> Result<Option<Vec<(String, ObjectRow)>>> {
         let connection = wanted.view.connection;
+        let rights = wanted.view.rights(wanted.who);
+        let is_visible = |database: &str, key: &str| rights.may_see_table(&TableName::new(database, key));
         let database_like = wanted.filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
         let mut in_range = connection.prepare_cached(
             "SELECT database_key, key, object_id, kind, (?4 IS NULL OR key LIKE ?4 ESCAPE '\\')
@@ -242,7 +254,7 @@ impl RowQuery {
                 stepped_over = 0;
                 let id: i64 = row.get(2)?;
                 let is_after = wanted.after.is_none_or(|at| at.is_before(database, key, id));
-                if row.get(4)? && is_after && self.is_of_kind(text(row, 3)?) && wanted.who.may_see(database) {
+                if row.get(4)? && is_after && self.is_of_kind(text(row, 3)?) && is_visible(database, key) {
                     best.push((database.to_owned(), key.to_owned(), id));
                     if best.len() > wanted.limit {
                         best.pop();
@@ -295,6 +307,9 @@ impl RowQuery {
             Some(_) => ("querent_ix_object_kind", "AND o.kind = ?11"),
             None => ("querent_ix_object", "AND ?11 IS NULL"),
         };
+        let visible = VisibleObjects::for_caller(view, who, None)?;
+        let (is_listed, is_visible) =
+            (database_condition("?10", "d.schema_id"), object_condition("?10", "d.schema_id", "o.object_id"));
         // The order is that of the two indexes, so that the walk ends with the page.
         // The plus keeps SQLite from starting the walk at the position, which on a first page is before everything.
         let mut statement = view.connection.prepare_cached(&format!(
@@ -304,7 +319,7 @@ impl RowQuery {
                 AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
              WHERE d.key >= ?3 AND d.key < ?4 AND (+d.key, o.key, o.object_id) > (?5, ?6, ?7)
                AND (?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
-               AND (?10 IS NULL OR d.key IN (SELECT value FROM json_each(?10))) AND o.schema_id = d.schema_id
+               AND {is_listed} AND o.schema_id = d.schema_id AND {is_visible}
              ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?12"
         ))?;
         let rows = statement.query_map(
@@ -318,7 +333,7 @@ impl RowQuery {
                 after_id,
                 self.like(),
                 database_like,
-                visible_names(who)?,
+                visible.parameter()?,
                 kind.map(TableKind::as_str),
                 *limit as i64,
             ],
@@ -338,14 +353,6 @@ impl RowQuery {
 
 fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
     Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
-}
-
-/// The names of the databases that a caller may see, as JSON; `None` for all databases.
-pub(crate) fn visible_names(who: &Principal) -> Result<Option<String>> {
-    match who.scope() {
-        DatabaseScope::All => Ok(None),
-        DatabaseScope::Only(names) => to_json(names.as_ref()).map(Some),
-    }
 }
 
 /// How a name is looked up for search.
@@ -375,18 +382,20 @@ pub(crate) fn by_name(
         NameMatch::Exact => format!("{key}\0"),
         NameMatch::Prefix => key_range_end(&key),
     };
-    let only = visible_names(who)?;
-    let mut statement = view.connection.prepare_cached(
+    let visible = VisibleObjects::for_caller(view, who, None)?;
+    let is_visible = object_condition("?4", "o.schema_id", "o.object_id");
+    let mut statement = view.connection.prepare_cached(&format!(
         "SELECT o.object_id, o.name, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
          WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.database_key = ?3)
-           AND (?4 IS NULL OR o.database_key IN (SELECT value FROM json_each(?4)))
-         ORDER BY o.key, o.object_id LIMIT ?5",
-    )?;
-    let rows = statement.query_map(params![key, below, database.map(name_key), only, limit as i64], |row| {
-        Ok((row.get(0)?, TableName { database: row.get(2)?, table: row.get(1)? }))
-    })?;
+           AND {is_visible}
+         ORDER BY o.key, o.object_id LIMIT ?5"
+    ))?;
+    let rows = statement
+        .query_map(params![key, below, database.map(name_key), visible.parameter()?, limit as i64], |row| {
+            Ok((row.get(0)?, TableName { database: row.get(2)?, table: row.get(1)? }))
+        })?;
     let mut found: Vec<(i64, TableName)> = rows.collect::<rusqlite::Result<_>>()?;
-    if matches!(who.scope(), DatabaseScope::Only(_)) {
+    if !visible.is_all() {
         let loader = RelationLoader::for_view(view);
         let ids: Vec<i64> = found.iter().map(|(id, _)| *id).collect();
         for id in ids {

@@ -13,13 +13,14 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::columns::{self, COMMENT_KEY};
-use super::view_rights::may_know;
+use super::view_rights::known_to;
 use super::{SnapshotView, column_names, deletes, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     CATALOG_NAME, ColumnInfo, ExternalTable, ManagedTable, ResolvedTable, SnapshotId, TableInfo, TableKind, TableName,
     TableSource, TableSummary,
 };
+use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 
 /// A resolved object and the database it is in.
@@ -48,16 +49,24 @@ pub(crate) struct RelationLoader<'a> {
     connection: &'a Connection,
     snapshot: SnapshotId,
     counts: OnceCell<RowCounts<'a>>,
+    policies: Arc<PolicySet>,
     databases: RefCell<HashMap<i64, Option<Database>>>,
 }
 
 impl<'a> RelationLoader<'a> {
-    pub(crate) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Self {
-        Self { connection, snapshot, counts: OnceCell::new(), databases: RefCell::default() }
+    /// A loader for what is not shown to anybody.
+    pub(super) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Self {
+        let policies = Arc::default();
+        Self { connection, snapshot, counts: OnceCell::new(), policies, databases: RefCell::default() }
     }
 
     pub(crate) fn for_view(view: &SnapshotView<'a>) -> Self {
-        Self::new(view.connection, view.snapshot)
+        Self { policies: Arc::clone(&view.policies), ..Self::new(view.connection, view.snapshot) }
+    }
+
+    /// What a caller may do.
+    pub(crate) fn rights<'r>(&'r self, who: &'r Principal) -> Rights<'r> {
+        Rights::new(who, &self.policies)
     }
 
     pub(super) fn connection(&self) -> &'a Connection {
@@ -138,7 +147,10 @@ impl<'a> RelationLoader<'a> {
             row_count: self.row_count(table_id)?,
         };
         let source = TableSource::Managed(ManagedTable { id: table_id, snapshot: self.snapshot, location });
-        Ok(Some(StoredRelation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+        Ok(Some(StoredRelation {
+            resolved: ResolvedTable { info, source, restriction: None },
+            database_id: database.id,
+        }))
     }
 
     fn load_view(&self, view_id: i64) -> Result<Option<StoredRelation>> {
@@ -176,7 +188,10 @@ impl<'a> RelationLoader<'a> {
             columns: load_described_columns(self.connection, view_id, self.snapshot)?,
             row_count: None,
         };
-        Ok(Some(StoredRelation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+        Ok(Some(StoredRelation {
+            resolved: ResolvedTable { info, source, restriction: None },
+            database_id: database.id,
+        }))
     }
 
     fn load_external(&self, object_id: i64) -> Result<Option<StoredRelation>> {
@@ -211,7 +226,10 @@ impl<'a> RelationLoader<'a> {
             row_count: None,
         };
         let source = TableSource::External(external);
-        Ok(Some(StoredRelation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+        Ok(Some(StoredRelation {
+            resolved: ResolvedTable { info, source, restriction: None },
+            database_id: database.id,
+        }))
     }
 }
 
@@ -225,8 +243,8 @@ pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     let loader = RelationLoader::for_view(view);
     let mut infos = Vec::with_capacity(ids.len());
     for id in ids {
-        let visible = match loader.load(*id)?.filter(|relation| who.may_see(&relation.info().name.database)) {
-            Some(relation) => may_know(&loader, who, &relation)?.then_some(relation),
+        let visible = match loader.load(*id)? {
+            Some(relation) => known_to(&loader, who, relation)?,
             None => None,
         };
         infos.push(visible.map(|relation| relation.resolved.info));

@@ -4,11 +4,12 @@ use rusqlite::{Connection, params};
 
 use super::names::{key_range_end, name_key, nearest};
 use super::relations::RelationLoader;
-use super::view_rights::may_know;
+use super::view_rights::known_to;
+use super::visible::VisibleObjects;
 use super::{SnapshotView, databases, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::{ResolvedTable, TableInfo, TableName};
-use crate::principal::{DatabaseScope, Principal};
+use crate::principal::Principal;
 
 /// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
 const MAX_CANDIDATES: i64 = 100;
@@ -22,7 +23,7 @@ pub(crate) fn resolve(
     let loader = RelationLoader::for_view(view);
     let mut resolved = Vec::with_capacity(names.len());
     for name in names {
-        let object = match who.may_see(&name.database) {
+        let object = match view.rights(who).may_see(&name.database) {
             true => objects::object(view.connection, &name.database, &name.table)?,
             false => None,
         };
@@ -31,7 +32,7 @@ pub(crate) fn resolve(
             None => None,
         };
         let known = match relation {
-            Some(relation) => may_know(&loader, who, &relation)?.then_some(relation),
+            Some(relation) => known_to(&loader, who, relation)?,
             None => None,
         };
         resolved.push(known.map(|relation| relation.resolved));
@@ -67,29 +68,14 @@ pub(crate) fn column_not_found(table: &TableInfo, column: &str) -> CatalogError 
     }
 }
 
-/// The ids of the databases that `who` may see, of one where it is named; `None` means all there are. Errors:
-/// `database_not_found`.
-pub(crate) fn visible_databases(
-    view: &SnapshotView<'_>,
-    who: &Principal,
-    only: Option<&str>,
-) -> Result<Option<Vec<i64>>> {
-    if let Some(name) = only {
-        let Some(database) = databases::find(view, who, name)? else {
-            return Err(database_not_found(view, who, name)?);
-        };
-        return Ok(Some(vec![database.id]));
+/// What `who` may find, in one database where it is named. Errors: `database_not_found`.
+pub(crate) fn visible_objects(view: &SnapshotView<'_>, who: &Principal, only: Option<&str>) -> Result<VisibleObjects> {
+    if let Some(name) = only
+        && databases::find(view, who, name)?.is_none()
+    {
+        return Err(database_not_found(view, who, name)?);
     }
-    match who.scope() {
-        DatabaseScope::All => Ok(None),
-        DatabaseScope::Only(names) => {
-            let mut ids = Vec::new();
-            for name in names.iter() {
-                ids.extend(databases::find(view, who, name)?.map(|database| database.id));
-            }
-            Ok(Some(ids))
-        }
-    }
+    VisibleObjects::for_caller(view, who, only)
 }
 
 fn nearest_table(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> Result<Option<String>> {
@@ -104,8 +90,11 @@ fn nearest_table(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> 
         ),
         &database,
     )?;
+    let rights = view.rights(who);
     // What has the very name and did not resolve may not be known.
-    let others = candidates.iter().map(String::as_str).filter(|other| name_key(other) != name_key(&name.table));
+    let is_other = |other: &&str| name_key(other) != name_key(&name.table);
+    let is_known = |other: &&str| rights.may_see_table(&TableName::new(&*name.database, *other));
+    let others = candidates.iter().map(String::as_str).filter(|other| is_other(other) && is_known(other));
     if let Some(near) = nearest(&name.table, others) {
         return Ok(Some(near.to_string()));
     }
@@ -123,7 +112,8 @@ fn nearest_database(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Res
         None,
         "",
     )?;
-    let visible = candidates.iter().map(String::as_str).filter(|candidate| who.may_see(candidate));
+    let rights = view.rights(who);
+    let visible = candidates.iter().map(String::as_str).filter(|candidate| rights.may_see(candidate));
     Ok(nearest(name, visible).map(str::to_string))
 }
 

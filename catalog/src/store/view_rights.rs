@@ -2,7 +2,7 @@
 //! of its plan would tell what is hidden: for such a reader it is not there. This is decided where objects are loaded and
 //! listed, so that no door can forget it.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::objects;
 use super::relations::{RelationLoader, StoredRelation};
@@ -27,24 +27,45 @@ pub fn read_views_with(references: ViewReferences) {
     let _ = REFERENCES.set(references);
 }
 
-/// Returns whether `who` may know an object in a database that it may see.
-pub(crate) fn may_know(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelation) -> Result<bool> {
-    if matches!(who.scope(), DatabaseScope::All) || relation.info().kind != TableKind::View {
-        return Ok(true);
+/// Returns an object as `who` knows it: without the columns that it does not see; `None` where it may not know it.
+pub(crate) fn known_to(
+    loader: &RelationLoader<'_>,
+    who: &Principal,
+    mut relation: StoredRelation,
+) -> Result<Option<StoredRelation>> {
+    if !may_know(loader, who, &relation)? {
+        return Ok(None);
     }
-    may_read(loader, who, relation, MAX_VIEW_DEPTH)
+    relation.resolved.restriction = loader.rights(who).restrict(&mut relation.resolved.info).map(Arc::new);
+    // Policies are about tables; a view that one names after all is not there.
+    let is_bound_view = relation.info().kind == TableKind::View && relation.resolved.restriction.is_some();
+    Ok((!is_bound_view).then_some(relation))
 }
 
-/// As [`may_know`], of an object by id.
+/// Returns whether `who` may know an object.
+pub(crate) fn may_know(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelation) -> Result<bool> {
+    match relation.info().kind {
+        _ if is_unbound(loader, who) => Ok(true),
+        TableKind::View => may_read(loader, who, relation, MAX_VIEW_DEPTH),
+        TableKind::Managed | TableKind::External => Ok(loader.rights(who).may_see_table(&relation.info().name)),
+    }
+}
+
+/// As [`may_know`], of an object by id that a listing found among what `who` may find.
 pub(crate) fn may_know_id(loader: &RelationLoader<'_>, who: &Principal, id: i64, kind: TableKind) -> Result<bool> {
-    if matches!(who.scope(), DatabaseScope::All) || kind != TableKind::View {
+    if is_unbound(loader, who) || kind != TableKind::View {
         return Ok(true);
     }
     loader.load(id)?.map_or(Ok(false), |relation| may_know(loader, who, &relation))
 }
 
+fn is_unbound(loader: &RelationLoader<'_>, who: &Principal) -> bool {
+    matches!(who.scope(), DatabaseScope::All) && loader.rights(who).is_unbound()
+}
+
 fn may_read(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelation, depth: usize) -> Result<bool> {
-    if !who.may_see(&relation.info().name.database) {
+    let rights = loader.rights(who);
+    if !rights.may_see_table(&relation.info().name) {
         return Ok(false);
     }
     let TableSource::View { sql, default_database } = &relation.resolved.source else { return Ok(true) };
@@ -54,7 +75,8 @@ fn may_read(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelat
         if [SYSTEM_DATABASE, INFORMATION_SCHEMA].iter().any(|own| own.eq_ignore_ascii_case(&name.database)) {
             continue;
         }
-        if !who.may_see(&name.database) {
+        // The text of a view, and the errors of its plan, tell of columns too.
+        if !rights.may_see_table(&name) || rights.columns(&name).is_some() {
             return Ok(false);
         }
         let Some(object) = objects::object(loader.connection(), &name.database, &name.table)? else { continue };

@@ -12,10 +12,12 @@ use super::{
 };
 use crate::error::Result;
 use crate::model::{TableName, TableSource};
-use crate::store::SnapshotView;
+use crate::principal::Principal;
 use crate::store::dependents::delete_values;
+use crate::store::objects::object_name;
 use crate::store::relations::RelationLoader;
-use crate::store::rows::to_json;
+use crate::store::visible::object_condition;
+use crate::store::{SnapshotView, VisibleObjects};
 
 /// External files count as changed after this many seconds.
 const EXTERNAL_STATE_SECONDS: i64 = 3_600;
@@ -94,24 +96,31 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
     Ok(())
 }
 
-/// The columns of the databases that hold a literal, and whether there are more than `limit` of one.
+/// The most columns with a literal that are judged one by one, for callers that some values may not be told to.
+const MAX_JUDGED: i64 = 10_000;
+
+/// The columns that hold a literal, among what may be found, and whether there are more than `limit` of one.
 pub(crate) fn find(
     view: &SnapshotView<'_>,
-    databases: Option<&[i64]>,
+    who: &Principal,
+    visible: &VisibleObjects,
     literals: &[String],
     limit: usize,
 ) -> Result<(Vec<ValueHit>, bool)> {
-    let databases = databases.map(to_json).transpose()?;
-    let mut statement = view.connection.prepare_cached(
+    let parameter = visible.parameter()?;
+    let rights = view.rights(who);
+    let is_visible = object_condition("?2", "v.schema_id", "v.object_id");
+    let mut statement = view.connection.prepare_cached(&format!(
         "SELECT v.object_id, d.name, o.name, v.column_name, v.value FROM querent_column_value v
          JOIN querent_object o ON o.object_id = v.object_id JOIN querent_database d ON d.schema_id = o.schema_id
-         WHERE v.key = ?1 AND (?2 IS NULL OR v.schema_id IN (SELECT value FROM json_each(?2)))
-         ORDER BY v.schema_id, v.object_id LIMIT ?3",
-    )?;
+         WHERE v.key = ?1 AND {is_visible} ORDER BY v.schema_id, v.object_id LIMIT ?3"
+    ))?;
     let mut hits: Vec<ValueHit> = Vec::new();
     let mut has_more = false;
     let mut read = |key: String, is_like: bool| -> Result<Vec<ValueHit>> {
-        let rows = statement.query_map(params![key, databases, limit as i64 + 1], |row| {
+        // Those whose values may not be told are left out one by one; where there are such, all are read.
+        let most = if rights.is_unbound() { limit as i64 + 1 } else { MAX_JUDGED };
+        let rows = statement.query_map(params![key, parameter, most], |row| {
             Ok(ValueHit {
                 table_id: row.get(0)?,
                 table: TableName { database: row.get(1)?, table: row.get(2)? },
@@ -120,7 +129,9 @@ pub(crate) fn find(
                 is_like,
             })
         })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let mut hits: Vec<ValueHit> = rows.collect::<rusqlite::Result<_>>()?;
+        hits.retain(|hit| rights.may_know_values(&hit.table, &hit.column));
+        Ok(hits)
     };
     for literal in literals {
         let key = value_key(literal);
@@ -142,18 +153,31 @@ pub(crate) fn find(
 }
 
 /// The most frequent values of tables' columns.
-pub(crate) fn samples(connection: &Connection, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
-    let mut statement = connection.prepare_cached(
+pub(crate) fn samples(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    ids: &[i64],
+    per_column: usize,
+) -> Result<HashMap<i64, ColumnSamples>> {
+    let rights = view.rights(who);
+    let mut statement = view.connection.prepare_cached(
         "SELECT column_name, value FROM querent_column_value WHERE object_id = ?1 AND row_count > 0
          ORDER BY column_name, row_count DESC, value LIMIT ?2",
     )?;
     let mut tables = HashMap::new();
     for id in ids {
+        let Some((table, _)) = object_name(view.connection, *id)? else { continue };
+        if !rights.may_see_table(&table) {
+            continue;
+        }
         let most = (MAX_VALUE_COLUMNS * MAX_VALUES) as i64;
         let rows = statement.query_map([*id, most], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut columns = ColumnSamples::new();
         for row in rows {
             let (column, value): (String, String) = row?;
+            if !rights.may_know_values(&table, &column) {
+                continue;
+            }
             if columns.last().is_none_or(|(last, _)| *last != column) {
                 columns.push((column, Vec::new()));
             }
@@ -167,15 +191,14 @@ pub(crate) fn samples(connection: &Connection, ids: &[i64], per_column: usize) -
 }
 
 /// Columns whose values are kept, counted up to `limit`.
-pub(crate) fn count_columns(view: &SnapshotView<'_>, databases: Option<&[i64]>, limit: usize) -> Result<usize> {
-    let databases = databases.map(to_json).transpose()?;
+pub(crate) fn count_columns(view: &SnapshotView<'_>, visible: &VisibleObjects, limit: usize) -> Result<usize> {
+    let is_visible = object_condition("?1", "schema_id", "object_id");
     let count: i64 = view
         .connection
-        .prepare_cached(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM querent_column_profile
-             WHERE has_values = 1 AND (?1 IS NULL OR schema_id IN (SELECT value FROM json_each(?1))) LIMIT ?2)",
-        )?
-        .query_row(params![databases, limit as i64], |row| row.get(0))?;
+        .prepare_cached(&format!(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM querent_column_profile WHERE has_values = 1 AND {is_visible} LIMIT ?2)"
+        ))?
+        .query_row(params![visible.parameter()?, limit as i64], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use futures::{FutureExt, StreamExt, stream};
+use querent_catalog::policy::{Privilege, Rights};
 use querent_catalog::{
     Catalog, CatalogError, DEFAULT_DATABASE, ExternalTable, FileFormat, IfExists, NewTable, NoProgress, PageRequest,
     Principal, Progress, ResolvedTable, TableFilter, TableKind, TableName, TableSource,
@@ -220,7 +221,9 @@ impl TreeImport<'_> {
     async fn decide(&mut self, state: &dyn Session, candidate: CandidateTable) -> Result<Option<Registration>> {
         let skip = |reason: String| TreeStep::Skipped { reason };
         let database = &candidate.name.database;
-        if is_system_database(database) || !self.who.may_see(database) {
+        let policies = self.catalog.policies().current();
+        let is_granted = Rights::new(self.who, &policies).may(Privilege::Modify, database, None);
+        if is_system_database(database) || !is_granted {
             let reason = format!("database `{database}` is not this caller's to write");
             self.report_step(&candidate.folder, Some(&candidate.name), skip(reason));
             return Ok(None);

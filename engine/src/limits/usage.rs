@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,6 +41,15 @@ pub(crate) struct QueryLabel {
     pub(crate) text: String,
 }
 
+/// What one query reads and writes, for the audit log.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TouchedTables {
+    pub(crate) tables: BTreeSet<String>,
+    pub(crate) columns: BTreeSet<String>,
+    pub(crate) written: Option<String>,
+    pub(crate) policies: BTreeSet<String>,
+}
+
 /// What one query uses while it is planned and executed.
 pub(crate) struct QueryUsage {
     id: u64,
@@ -51,6 +61,7 @@ pub(crate) struct QueryUsage {
     pools: Mutex<Vec<Weak<dyn MemoryPool>>>,
     /// The bytes of values that functions made last, which no pool knows.
     made: AtomicUsize,
+    touched: Arc<Mutex<TouchedTables>>,
     /// Tells that its threads are in use, for as long as any task of the query is.
     _lane: Arc<dyn Any + Send + Sync>,
 }
@@ -71,6 +82,7 @@ impl QueryUsage {
             resident: Arc::clone(&resident),
             pools: Mutex::new(Vec::new()),
             made: AtomicUsize::new(0),
+            touched: Arc::default(),
             _lane: lane,
         });
         resident.watch(&usage);
@@ -88,6 +100,20 @@ impl QueryUsage {
 
     pub(crate) fn started_at(&self) -> DateTime<Utc> {
         self.started_at
+    }
+
+    /// Remembers what a part of the query reads and writes.
+    pub(crate) fn touch(&self, more: TouchedTables) {
+        let mut touched = self.touched.lock();
+        touched.tables.extend(more.tables);
+        touched.columns.extend(more.columns);
+        touched.policies.extend(more.policies);
+        touched.written = more.written.or(touched.written.take());
+    }
+
+    /// Returns where the query remembers what it reads and writes; whoever keeps it does not keep the query.
+    pub(crate) fn touched(&self) -> Arc<Mutex<TouchedTables>> {
+        Arc::clone(&self.touched)
     }
 
     /// Ends the query because somebody asked for it.

@@ -35,17 +35,17 @@ const NESTED: &str = "it cannot be part of another statement";
 /// nothing else through; role `write` and above may also carry out the statements of `sql::write_statement`. Everything else
 /// that DataFusion can plan (SET, COPY, PREPARE, DELETE, ...) is refused for everybody.
 pub fn authorize(plan: LogicalPlan, who: &Principal, mode: Mode) -> Result<AuthorizedPlan> {
-    Rights { who, mode, parameters: OpenParameters::Refused }.check(&plan)?;
+    StatementRights { who, mode, parameters: OpenParameters::Refused }.check(&plan)?;
     Ok(AuthorizedPlan { plan })
 }
 
 /// As [`authorize`], of a statement whose parameters have no values yet. Such a plan can be described and not executed, so
 /// there is no [`AuthorizedPlan`] of it.
 pub(crate) fn check_open(plan: &LogicalPlan, who: &Principal, mode: Mode) -> Result<()> {
-    Rights { who, mode, parameters: OpenParameters::Described }.check(plan)
+    StatementRights { who, mode, parameters: OpenParameters::Described }.check(plan)
 }
 
-struct Rights<'a> {
+struct StatementRights<'a> {
     who: &'a Principal,
     mode: Mode,
     parameters: OpenParameters,
@@ -60,7 +60,7 @@ enum OpenParameters {
     Described,
 }
 
-impl Rights<'_> {
+impl StatementRights<'_> {
     fn check(&self, plan: &LogicalPlan) -> Result<()> {
         match WriteStatement::from_plan(plan) {
             Some(change) => {
@@ -111,6 +111,7 @@ impl Rights<'_> {
             | WriteStatement::Session(_)
             | WriteStatement::CopyTo { .. }
             | WriteStatement::Kill { .. }
+            | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())
             }
@@ -167,7 +168,7 @@ impl Rights<'_> {
 
 /// A walk over a plan with a stack of its own, so that the constants above limit the depth and not the thread's stack.
 struct PlanWalk<'a, 'p> {
-    rights: &'a Rights<'a>,
+    rights: &'a StatementRights<'a>,
     pending: Vec<PendingNode<'p>>,
 }
 
@@ -177,7 +178,7 @@ enum PendingNode<'p> {
 }
 
 impl<'p> PlanWalk<'_, 'p> {
-    fn over(rights: &Rights<'_>, plan: &'p LogicalPlan) -> Result<()> {
+    fn over(rights: &StatementRights<'_>, plan: &'p LogicalPlan) -> Result<()> {
         let mut walk = PlanWalk { rights, pending: vec![PendingNode::Plan { plan, depth: 0 }] };
         while let Some(node) = walk.pending.pop() {
             match node {

@@ -69,6 +69,7 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         }
         WriteStatement::CopyTo { target, input } => return session.copy_to(target, &input, interrupt).await,
         WriteStatement::Session(change) => session.apply_change(change)?,
+        WriteStatement::ChangePolicy { edit, text } => session.change_policy(&text, *edit).await?,
         WriteStatement::Kill { id } => {
             let running = running_queries(catalog.data_dir(), session.principal());
             let query = running.iter().find(|query| query.id() == id).ok_or_else(|| EngineError::Plan {

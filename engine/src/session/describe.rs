@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
 use querent_kql::KqlParameters;
@@ -14,6 +14,7 @@ use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
 use crate::sql::parameters::{ParameterValues, parameter_schema};
 use crate::sql::parse::{ParsedStatement, parse_statement};
+use crate::sql::policy_statement::parse_policy_statement;
 use crate::sql::write_statement::WriteStatement;
 use crate::stream::ResultTypes;
 
@@ -70,6 +71,11 @@ impl Session {
     }
 
     async fn describe(&self, text: &str) -> Result<StatementDescription> {
+        if let Some(statement) = parse_policy_statement(text, self.database())? {
+            let plan = self.authorize(self.plan_policy(text, statement, ParameterValues::None).await?)?;
+            let (schema, is_query) = (self.schema_of(&plan), plan.is_query());
+            return Ok(StatementDescription { schema, parameters: Arc::new(Schema::empty()), is_query });
+        }
         self.describe_parsed(&parse_statement(text)?, Vec::new()).await
     }
 

@@ -31,6 +31,7 @@ use super::date_arithmetic::expr_planners;
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::relations::relation_planners;
+use super::restrictions::restricted_table;
 use super::series;
 use super::sql_types::SqlTypes;
 use crate::error::{EngineError, Result};
@@ -172,6 +173,12 @@ impl ResolvedNames {
         Err(EngineError::Plan { message: format!("views stand on one another more than {MAX_VIEW_DEPTH} deep") })
     }
 
+    /// One table, and no other.
+    pub(super) fn with_single(name: &TableName, source: Arc<dyn TableSource>) -> Self {
+        let entries = HashMap::from([(NameKey::from_name(name), NameEntry::Table(source))]);
+        Self { entries, temporary: HashMap::new() }
+    }
+
     /// Returns the name that did not resolve, if that is what `error` is about.
     pub(crate) fn missing_in(error: &DataFusionError) -> Option<&TableName> {
         match error {
@@ -253,7 +260,11 @@ async fn resolve_level(
                 }))
             }
             Source::Managed(_) | Source::External(_) => {
-                let provider = tables::provider(catalog, state, &table).await?;
+                let provider = tables::provider(catalog, state, &table.whole()).await?;
+                let provider = match &table.restriction {
+                    Some(restriction) => restricted_table(state, who, &table.info, restriction, provider)?,
+                    None => provider,
+                };
                 NameEntry::Table(provider_as_source(Arc::new(CatalogTable::new(Some(table), provider))))
             }
         };

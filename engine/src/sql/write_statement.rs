@@ -13,6 +13,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use querent_catalog::policy::PolicyEdit;
 use querent_catalog::{ForeignKey, IfExists, ResolvedTable, TableKind, TableName, UniqueKey};
 
 use super::session_variables::SessionChange;
@@ -63,6 +64,8 @@ pub(crate) enum WriteStatement {
     Comment { target: CommentTarget, comment: Option<String>, if_missing_ok: bool },
     /// `KILL`, of a running query.
     Kill { id: u64 },
+    /// `GRANT`, `REVOKE`, `CREATE` and `DROP` of a `ROW POLICY` or a `MASK`; `text` is kept with the change.
+    ChangePolicy { edit: Box<PolicyEdit>, text: String },
 }
 
 /// What `CREATE EXTERNAL TABLE` asks for.
@@ -161,6 +164,14 @@ impl WriteStatement {
             WriteStatement::CopyTo { .. } => "COPY TO",
             WriteStatement::Comment { .. } => "COMMENT ON",
             WriteStatement::Kill { .. } => "KILL",
+            WriteStatement::ChangePolicy { edit, .. } => match edit.as_ref() {
+                PolicyEdit::Grant { .. } => "GRANT",
+                PolicyEdit::Revoke { .. } => "REVOKE",
+                PolicyEdit::CreateRowPolicy { .. } => "CREATE ROW POLICY",
+                PolicyEdit::DropRowPolicy { .. } => "DROP ROW POLICY",
+                PolicyEdit::CreateMask { .. } => "CREATE MASK",
+                PolicyEdit::DropMask { .. } => "DROP MASK",
+            },
         }
     }
 
@@ -183,8 +194,23 @@ impl WriteStatement {
             | WriteStatement::InsertTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::DropTemporary { .. }
+            | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => return None,
         })
+    }
+
+    /// Returns what the statement writes, as the audit log says it.
+    pub(crate) fn target(&self) -> Option<String> {
+        match self {
+            WriteStatement::CreateTable { name, .. }
+            | WriteStatement::CreateView { name, .. }
+            | WriteStatement::DropTable { name, .. } => Some(name.to_string()),
+            WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
+            WriteStatement::Insert { target, .. } => Some(target.info.name.to_string()),
+            WriteStatement::ChangePolicy { .. } => Some("the policy".to_owned()),
+            WriteStatement::CopyTo { target, .. } => Some(target.path.display().to_string()),
+            other => other.database().map(str::to_owned),
+        }
     }
 
     /// Returns the query that the statement reads from.
@@ -203,6 +229,7 @@ impl WriteStatement {
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }
+            | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => None,
         }
     }
@@ -226,6 +253,7 @@ impl WriteStatement {
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }
+            | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => {}
         }
         changed

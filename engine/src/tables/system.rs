@@ -1,8 +1,10 @@
 //! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
+mod audit;
 mod constraints;
 mod filters;
+mod policies;
 mod rows;
 
 use std::fmt;
@@ -22,7 +24,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use querent_catalog::{
-    Catalog, KeyFilter, KeyKind, PageRequest, PageToken, Principal, RunRecord, SYSTEM_DATABASE, TableFilter, TableKind,
+    Catalog, DatabaseScope, KeyFilter, KeyKind, PageRequest, PageToken, Principal, Role, RunRecord, SYSTEM_DATABASE,
+    TableFilter, TableKind,
 };
 
 use filters::Lookup;
@@ -71,6 +74,9 @@ pub(crate) fn provider(
     name: &str,
 ) -> Option<Arc<dyn TableProvider>> {
     let table = SystemTable::named(schema, name)?;
+    if table.is_for_administrators() && (who.role() != Role::Admin || *who.scope() != DatabaseScope::All) {
+        return None;
+    }
     Some(Arc::new(SystemTableProvider {
         catalog: Arc::clone(catalog),
         who: who.clone(),
@@ -84,6 +90,9 @@ pub(crate) fn provider(
 enum SystemTable {
     AgentRuns,
     Queries,
+    Policies,
+    Audit,
+    Runs,
     Databases,
     Tables,
     Columns,
@@ -102,6 +111,9 @@ impl SystemTable {
         match (schema.to_lowercase().as_str(), name.to_lowercase().as_str()) {
             ("system", "agent_runs") => Some(Self::AgentRuns),
             ("system", "queries") => Some(Self::Queries),
+            ("system", "policies") => Some(Self::Policies),
+            ("system", "audit") => Some(Self::Audit),
+            ("system", "runs") => Some(Self::Runs),
             ("system", "databases") => Some(Self::Databases),
             ("system", "tables") => Some(Self::Tables),
             ("system", "columns") => Some(Self::Columns),
@@ -144,6 +156,27 @@ impl SystemTable {
                 text("statement"),
                 time("started_at", false),
                 count("memory_bytes", false),
+            ],
+            Self::Policies => vec![
+                text("kind"),
+                maybe("name"),
+                maybe("privilege"),
+                text("target"),
+                maybe("columns"),
+                maybe("expression"),
+                text("grantee"),
+                maybe("excluded"),
+            ],
+            Self::Audit => audit::fields(),
+            Self::Runs => vec![
+                text("run_id"),
+                text("subject"),
+                text("question"),
+                text("model_id"),
+                text("status"),
+                time("started_at", false),
+                time("finished_at", true),
+                text("protocol"),
             ],
             Self::Databases => vec![text("name"), maybe("comment")],
             Self::Tables => {
@@ -236,10 +269,15 @@ impl SystemTable {
         Arc::new(Schema::new(fields))
     }
 
+    /// Returns whether it is there for administrators of all databases only.
+    fn is_for_administrators(self) -> bool {
+        matches!(self, Self::Policies | Self::Audit)
+    }
+
     /// Returns the columns that say which objects to list: database, name, kind.
     fn key_columns(self) -> [Option<&'static str>; 3] {
         match self {
-            Self::AgentRuns | Self::Queries => [None, None, None],
+            Self::AgentRuns | Self::Queries | Self::Policies | Self::Audit | Self::Runs => [None, None, None],
             Self::Databases => [Some("name"), None, None],
             Self::Tables => [Some("database"), Some("name"), Some("kind")],
             Self::Columns => [Some("database"), Some("table"), None],
@@ -394,6 +432,20 @@ impl SystemTableScan {
             SystemTable::Queries => {
                 let running = running_queries(self.catalog.data_dir(), &self.who);
                 Ok((rows::queries(&self.schema, &running)?, None))
+            }
+            SystemTable::Audit => {
+                let after = request.after.as_ref().and_then(|token| token.0.parse().ok()).unwrap_or(0);
+                let records = self.catalog.audit().list(after, PAGE).await?;
+                let next = records.last().filter(|_| records.len() == PAGE).map(|last| PageToken(last.seq.to_string()));
+                Ok((audit::rows(&self.schema, &records)?, next))
+            }
+            SystemTable::Runs => {
+                let page = self.catalog.runs().list(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
+                Ok((rows::started_runs(&self.schema, &page.items)?, page.next))
+            }
+            SystemTable::Policies => {
+                let policies = self.catalog.policies().current();
+                Ok((policies::rows(&self.schema, &policies.document)?, None))
             }
             SystemTable::Databases | SystemTable::Schemata => {
                 let page = self.catalog.databases().list(&self.who, lookup.database_like().as_deref(), request).await?;

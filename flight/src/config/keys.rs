@@ -241,6 +241,9 @@ pub const KEYS: &[SettingKey] = &[
         SettingKind::List,
         "URLs (s3://bucket/prefix/, https://host/) under which external tables may lie; none: local files only",
     ),
+    key("audit.enabled", &["QUERENT_AUDIT_ENABLED"], SettingKind::Bool, "keep a log of who asked what"),
+    key("audit.retention", &["QUERENT_AUDIT_RETENTION"], SettingKind::Text, "how long its records are kept"),
+    key("audit.max_records", &["QUERENT_AUDIT_MAX_RECORDS"], SettingKind::Number, "its records, at most"),
     key(
         "tls.certificate",
         &["QUERENT_TLS_CERTIFICATE"],

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 use querent_agent::MAX_TOOL_ROWS;
+use querent_catalog::holds_catalog;
 
 use super::keys::{KEYS, SettingKind, find, nearest};
 use super::{Config, CubeSettings, SettingKey, Settings};
@@ -136,6 +137,20 @@ impl SettingSources {
     }
 }
 
+impl Settings {
+    /// Returns what is wrong with listening where others reach a server without tokens, if it is.
+    pub(crate) fn open_to_others(&self) -> Option<String> {
+        let is_open = !self.auth.allow_anonymous_remote && !self.listen.ip().is_loopback();
+        is_open.then(|| {
+            format!(
+                "without tokens anybody who reaches {} would be an administrator; set QUERENT_AUTH_TOKENS, make one with \
+                 `querent token create`, listen on 127.0.0.1, or set auth.allow_anonymous_remote = true",
+                self.listen
+            )
+        })
+    }
+}
+
 impl Config {
     /// Reads and checks the settings.
     pub fn load(sources: &SettingSources) -> Result<Self, ConfigError> {
@@ -219,13 +234,9 @@ impl Config {
                 return invalid("auth.tokens", format!("token {} is there twice", index + 1));
             }
         }
-        let anonymous = tokens.is_empty() && !settings.auth.allow_anonymous_remote;
-        if anonymous && !settings.listen.ip().is_loopback() {
-            let detail = format!(
-                "without tokens anybody who reaches {} would be an administrator; set QUERENT_AUTH_TOKENS, listen on \
-                 127.0.0.1, or set auth.allow_anonymous_remote = true",
-                settings.listen
-            );
+        // A folder that is there may have tokens of its own: the server looks, once it has opened it.
+        let may_have_tokens = holds_catalog(&settings.data);
+        if let Some(detail) = settings.open_to_others().filter(|_| tokens.is_empty() && !may_have_tokens) {
             return invalid("listen", detail);
         }
         if settings.agent.run_timeout.0.is_zero() {

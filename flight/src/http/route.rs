@@ -253,6 +253,11 @@ impl Route {
         self
     }
 
+    pub(super) const fn admins(mut self) -> Self {
+        self.role = Some(Role::Admin);
+        self
+    }
+
     pub(super) const fn query(mut self, query: &'static [Field]) -> Self {
         self.query = query;
         self

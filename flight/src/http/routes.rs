@@ -8,6 +8,7 @@ mod ksadk;
 mod messages;
 mod native;
 mod openai;
+mod trust;
 
 use std::sync::LazyLock;
 
@@ -18,11 +19,12 @@ use crate::http::route::Surface;
 use crate::state::AppState;
 
 /// All surfaces, in the order of the reference.
-const SURFACES: [Surface; 12] = [
+const SURFACES: [Surface; 13] = [
     native::SERVER,
     native::QUERY,
     native::CATALOG,
     native::AGENT,
+    trust::TRUST,
     openai::OPENAI,
     messages::ANTHROPIC,
     ksadk::KSADK,

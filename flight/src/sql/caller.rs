@@ -109,7 +109,7 @@ impl FlightCaller {
 
     fn own_session(&self, state: &AppState) -> Result<Session, ApiError> {
         let limits: Limits = requested_limits(&self.headers, state.settings.limits())?;
-        let mut session = state.session(self.principal.clone(), limits);
+        let mut session = state.session(self.principal.clone(), limits).through("flight");
         if let Some(own) = &self.session {
             session = session.with_temporary_tables(Arc::clone(own.tables()));
             session = session.with_variables(Arc::clone(own.variables()));

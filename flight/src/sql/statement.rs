@@ -89,10 +89,14 @@ impl Statements {
             let schema = session.describe_kql(&statement.text).await?;
             return Ok(PlannedStatement { schema, changes: false, session, work: StatementWork::Kql, statement });
         }
-        let plan = match statement.parameter_rows()? {
-            Some(rows) => session.plan_sql_with_rows(&statement.text, rows).await?,
-            None => session.authorize(session.plan_sql(&statement.text).await?)?,
+        let planned = match statement.parameter_rows()? {
+            Some(rows) => session.plan_sql_with_rows(&statement.text, rows).await,
+            None => match session.plan_sql(&statement.text).await {
+                Ok(plan) => session.authorize(plan),
+                Err(error) => Err(error),
+            },
         };
+        let plan = planned.inspect_err(|error| session.record_failure(&statement.text, error))?;
         let schema = session.schema_of(&plan);
         let changes = !plan.is_query();
         Ok(PlannedStatement { schema, changes, session, work: StatementWork::Plan(Box::new(plan)), statement })

@@ -109,7 +109,7 @@ impl Postings {
             for posting in list {
                 let place = posting.place as usize;
                 let Some(document) = self.documents[place].as_ref() else { continue };
-                if !filter.admits(document.database_id) {
+                if !filter.admits(document.object_id, document.database_id) {
                     continue;
                 }
                 let position = *positions[place].get_or_insert_with(|| {

@@ -47,7 +47,7 @@ impl TailVectors {
     /// The `limit` vectors nearest to a unit vector, in no order; scores are cosines.
     pub(in crate::index) fn nearest(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Vec<Scored> {
         let all = self.chunks.iter().flat_map(|chunk| chunk.iter().flatten());
-        let near = all.filter(|of| of.vector.len() == vector.len() && filter.admits(of.database_id));
+        let near = all.filter(|of| of.vector.len() == vector.len() && filter.admits(of.object_id, of.database_id));
         let mut found: Vec<Scored> =
             near.map(|of| Scored { object_id: of.object_id, score: dot(&of.vector, vector) }).collect();
         keep_best(&mut found, limit);

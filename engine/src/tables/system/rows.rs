@@ -34,6 +34,23 @@ pub(super) fn runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch
     batch(schema, columns, runs.len())
 }
 
+pub(super) fn started_runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch> {
+    let started = runs.iter().map(|run| Some(run.started_at.timestamp_micros()));
+    let finished = runs.iter().map(|run| run.finished_at.map(|time| time.timestamp_micros()));
+    let times = |times: TimestampMicrosecondArray| Arc::new(times.with_timezone("UTC")) as ArrayRef;
+    let columns = vec![
+        text(runs.iter().map(|run| run.run_id.to_string())),
+        text(runs.iter().map(|run| &run.subject)),
+        text(runs.iter().map(|run| &run.question)),
+        text(runs.iter().map(|run| &run.model_id)),
+        text(runs.iter().map(|run| run.status.as_str())),
+        times(started.collect()),
+        times(finished.collect()),
+        text(runs.iter().map(|run| &run.protocol)),
+    ];
+    batch(schema, columns, runs.len())
+}
+
 pub(super) fn queries(schema: &SchemaRef, running: &[Arc<QueryUsage>]) -> Result<RecordBatch> {
     let started: TimestampMicrosecondArray =
         running.iter().map(|query| Some(query.started_at().timestamp_micros())).collect();

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use http::request::Parts;
 use http::{HeaderMap, header};
 use querent_agent::protocols::cube::{ExternalId, SessionSettings};
-use querent_catalog::{DatabaseScope, ExternalUser, GrantKind, Principal, Role, UserAttributes};
+use querent_catalog::{DatabaseScope, ExternalUser, GrantKind, Identity, Principal, Role, UserAttributes};
 use serde::{Deserialize, Serialize};
 
 use super::surface::CubeSurface;
@@ -51,6 +51,8 @@ struct GrantedUser {
     subject: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     databases: Option<Vec<String>>,
+    #[serde(default)]
+    identity: Identity,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attributes: Option<UserAttributes>,
 }
@@ -122,7 +124,7 @@ impl Application {
     fn internal(&self, state: &AppState, id: &str) -> Result<User, ApiError> {
         let itself = (self.name.as_deref() == Some(id)).then_some(&self.principal);
         let others = self.is_trusted.then(|| state.auth.principal_named(id)).flatten();
-        let known = itself.or(others).ok_or_else(|| invalid(format!("there is no internal user `{id}`")))?;
+        let known = itself.cloned().or(others).ok_or_else(|| invalid(format!("there is no internal user `{id}`")))?;
         Ok(User { principal: known.narrowed(id, Role::Read), expires_at: None })
     }
 
@@ -154,9 +156,21 @@ impl Application {
         Ok(User { principal, expires_at: admitted.expires_at })
     }
 
-    /// Returns the principal of a user, who may read what the application may, with the user's attributes.
+    /// Returns the principal of a user, who may read what the application may, with the user's attributes. Policies go by
+    /// what a trusted application says of its users; from another one it would be a way to rights that it has not.
     fn for_user(&self, subject: String, attributes: UserAttributes) -> Principal {
-        self.principal.narrowed(subject, Role::Read).with_attributes(attributes)
+        let mut user = self.principal.narrowed(subject, Role::Read);
+        if self.is_trusted {
+            let mut identity = user.identity().clone();
+            let texts = attributes.security_context.iter();
+            let texts = texts.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+            identity.groups.extend(attributes.groups.iter().cloned());
+            identity.attributes.extend(texts);
+            identity.attributes.extend(attributes.values.clone());
+            identity.attributes.extend(attributes.email.clone().map(|email| ("email".to_owned(), email)));
+            user = user.with_identity(identity);
+        }
+        user.with_attributes(attributes)
     }
 }
 
@@ -233,14 +247,19 @@ pub(super) fn user_json(principal: &Principal) -> Result<String, ApiError> {
         DatabaseScope::Only(names) => Some(names.iter().cloned().collect()),
     };
     let attributes = principal.attributes().cloned();
-    let user = GrantedUser { subject: principal.subject().to_owned(), databases, attributes };
+    let user = GrantedUser {
+        subject: principal.subject().to_owned(),
+        databases,
+        identity: principal.identity().clone(),
+        attributes,
+    };
     serde_json::to_string(&user).map_err(ApiError::internal)
 }
 
 /// Decodes the user of a grant.
 pub(super) fn granted_user(json: &str) -> Result<Principal, ApiError> {
     let user: GrantedUser = serde_json::from_str(json).map_err(ApiError::internal)?;
-    let mut principal = Principal::new(user.subject, Role::Read);
+    let mut principal = Principal::new(user.subject, Role::Read).with_identity(user.identity);
     if let Some(databases) = user.databases {
         principal = principal.with_databases(databases);
     }

@@ -1,0 +1,162 @@
+//! Backups of a data folder: the store at one moment, and the files that it names. One is made while the folder is in use.
+//!
+//! Files of tables never change once they are written, so a copy of the store and a copy of all that it names belong together
+//! whatever is committed meanwhile. The schema index, spilled rows and uploads are left out: they are derived or passing.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{CatalogError, Result};
+use crate::store::{CATALOG_FILE, DATA_FOLDER, Store, lake_files};
+
+/// What a backup says of itself; written last, so that a folder without it is no whole backup.
+const MANIFEST: &str = "backup.json";
+/// The audit log, where there is one.
+const AUDIT_FILE: &str = "audit.sqlite";
+
+/// What a backup holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupSummary {
+    /// When its moment was.
+    pub made_at: DateTime<Utc>,
+    /// The version of querent that made it.
+    pub querent: String,
+    /// The files of tables.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Makes a backup in a folder that is empty or not there. Errors: `invalid_object`, `io_error`.
+pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummary> {
+    let (folder, target) = (store.data_dir().to_owned(), target.to_owned());
+    if target.starts_with(&folder) {
+        return Err(invalid("it would lie in the data folder itself; choose another one"));
+    }
+    store
+        .read(move |_connection| {
+            make_empty(&target)?;
+            let made_at = Utc::now();
+            let copy = target.join(CATALOG_FILE);
+            copy_store(&folder.join(CATALOG_FILE), &copy)?;
+            let audit = folder.join(AUDIT_FILE);
+            if audit.is_file() {
+                copy_store(&audit, &target.join(AUDIT_FILE))?;
+            }
+            let (mut files, mut bytes) = (0, 0);
+            let mut copied = std::collections::HashSet::new();
+            let data = folder.join(DATA_FOLDER);
+            lake_files::for_each(&Connection::open(&copy)?, |file| {
+                // What lies elsewhere is not the folder's.
+                let Ok(below) = file.path.strip_prefix(&data) else { return Ok(()) };
+                if copied.insert(below.to_owned()) && file.path.is_file() {
+                    bytes += copy_file(&file.path, &target.join(DATA_FOLDER).join(below))?;
+                    files += 1;
+                } else if file.is_live && !file.path.is_file() {
+                    return Err(io_error(&file.path)(std::io::ErrorKind::NotFound.into()));
+                }
+                Ok(())
+            })?;
+            let summary = BackupSummary { made_at, querent: env!("CARGO_PKG_VERSION").to_owned(), files, bytes };
+            write_manifest(&target, &summary)?;
+            Ok(summary)
+        })
+        .await
+}
+
+/// Copies a backup to a data folder that is empty or not there. Errors: `invalid_object`, `io_error`.
+pub async fn restore(backup: &Path, data_dir: &Path) -> Result<BackupSummary> {
+    let (backup, target) = (backup.to_owned(), data_dir.to_owned());
+    let restored = tokio::task::spawn_blocking(move || {
+        let manifest = backup.join(MANIFEST);
+        if !manifest.is_file() {
+            return Err(invalid(&format!("{} is no whole backup: it has no {MANIFEST}", backup.display())));
+        }
+        let summary: BackupSummary = read_manifest(&manifest)?;
+        make_empty(&target)?;
+        for name in [CATALOG_FILE, AUDIT_FILE] {
+            if backup.join(name).is_file() {
+                copy_file(&backup.join(name), &target.join(name))?;
+            }
+        }
+        let data = backup.join(DATA_FOLDER);
+        if data.is_dir() {
+            copy_folder(&data, &target.join(DATA_FOLDER))?;
+        }
+        Ok(summary)
+    });
+    restored.await.map_err(|error| CatalogError::Internal(format!("a restore ended early: {error}")))?
+}
+
+/// Copies a SQLite file as it is at one moment, whoever writes to it.
+fn copy_store(from: &Path, to: &Path) -> Result<()> {
+    let connection = Connection::open(from)?;
+    connection.busy_timeout(std::time::Duration::from_secs(60))?;
+    connection.execute("VACUUM INTO ?", [to.to_string_lossy()])?;
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
+fn make_empty(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(io_error(folder))?;
+    let mut entries = std::fs::read_dir(folder).map_err(io_error(folder))?;
+    if entries.next().is_some() {
+        return Err(invalid(&format!("{} is not empty; choose a new folder", folder.display())));
+    }
+    Ok(())
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        let folder = from.join(&below);
+        for entry in std::fs::read_dir(&folder).map_err(io_error(&folder))? {
+            let entry = entry.map_err(io_error(&folder))?;
+            let kind = entry.file_type().map_err(io_error(&folder))?;
+            let name = below.join(entry.file_name());
+            if kind.is_dir() {
+                folders.push(name);
+            } else if kind.is_file() {
+                copy_file(&entry.path(), &to.join(name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file, durably, and returns its bytes.
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
+fn copy_file(from: &Path, to: &Path) -> Result<u64> {
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder).map_err(io_error(folder))?;
+    }
+    let bytes = std::fs::copy(from, to).map_err(io_error(from))?;
+    std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(io_error(to))?;
+    Ok(bytes)
+}
+
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
+fn write_manifest(folder: &Path, summary: &BackupSummary) -> Result<()> {
+    let path = folder.join(MANIFEST);
+    let text = serde_json::to_string_pretty(summary)
+        .map_err(|error| CatalogError::Internal(format!("a backup's summary as JSON: {error}")))?;
+    std::fs::write(&path, text).map_err(io_error(&path))
+}
+
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
+fn read_manifest(path: &Path) -> Result<BackupSummary> {
+    let text = std::fs::read_to_string(path).map_err(io_error(path))?;
+    serde_json::from_str(&text).map_err(|error| invalid(&format!("{}: {error}", path.display())))
+}
+
+fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError + use<> {
+    let path = path.to_owned();
+    move |source| CatalogError::Io { path, source }
+}
+
+fn invalid(reason: &str) -> CatalogError {
+    CatalogError::InvalidObject { what: "backup", reason: reason.to_owned() }
+}

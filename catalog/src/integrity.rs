@@ -1,0 +1,194 @@
+//! Whether a data folder is whole: the store as SQLite checks it, the files that the lake names, the audit log's chain; and
+//! files that no row names, which a write left that never committed.
+
+use std::collections::HashSet;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use crate::error::{CatalogError, Result};
+use crate::store::lake_files::{self, LakeFile};
+use crate::store::{DATA_FOLDER, Store};
+
+/// How old a file that no row names is before it is taken for one that was left: another process, DuckDB, may be about to
+/// commit a younger one.
+pub const ORPHAN_GRACE: Duration = Duration::from_secs(24 * 3_600);
+/// The most faults that are told.
+const MAX_FAULTS: usize = 1_000;
+/// What a Parquet file begins and ends with.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// What a check of a folder found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FolderCheck {
+    /// What is wrong, at most a thousand things.
+    pub faults: Vec<String>,
+    /// Files that were looked at.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that the schema index does not hold yet; it follows by itself.
+    pub pending_objects: u64,
+    /// Files that no row names.
+    pub orphans: Vec<Orphan>,
+    /// Of those, how many were removed.
+    pub removed: u64,
+}
+
+/// A file of the data folder that no row names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Orphan {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: u64,
+    /// For how long it has not changed, in seconds.
+    pub age_seconds: u64,
+}
+
+/// Checks a folder. Reads the whole store and the ends of all files.
+pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
+    let folder = store.data_dir().to_owned();
+    store
+        .read(move |connection| {
+            let mut check = FolderCheck::default();
+            // Listed before the rows are read: what is committed meanwhile is no orphan.
+            let found = data_files(&folder.join(DATA_FOLDER))?;
+            integrity(connection, &mut check)?;
+            let mut named = HashSet::new();
+            let mut seen: HashSet<PathBuf> = HashSet::new();
+            lake_files::for_each(connection, |file| {
+                if file.is_live && seen.insert(file.path.clone()) {
+                    check.files += 1;
+                    match faults_of(&file) {
+                        Ok(bytes) => check.bytes += bytes,
+                        Err(fault) if check.faults.len() < MAX_FAULTS => check.faults.push(fault),
+                        Err(_) => {}
+                    }
+                }
+                named.insert(file.path);
+                Ok(())
+            })?;
+            check.orphans = found.into_iter().filter(|file| !named.contains(&file.path)).collect();
+            let pending: i64 =
+                connection.query_row("SELECT count(*) FROM querent_pending_objects", [], |row| row.get(0))?;
+            check.pending_objects = pending.unsigned_abs();
+            Ok(check)
+        })
+        .await
+}
+
+/// Removes files that no row names and that have not changed for `grace`. Returns those that were removed.
+pub(crate) async fn remove_orphans(store: &Store, grace: Duration) -> Result<Vec<Orphan>> {
+    let folder = store.data_dir().to_owned();
+    store
+        .read(move |connection| {
+            let mut found = data_files(&folder.join(DATA_FOLDER))?;
+            found.retain(|file| file.age_seconds >= grace.as_secs());
+            if found.is_empty() {
+                return Ok(found);
+            }
+            let mut named = HashSet::new();
+            lake_files::for_each(connection, |file| {
+                named.insert(file.path);
+                Ok(())
+            })?;
+            found.retain(|file| !named.contains(&file.path) && remove(&file.path));
+            Ok(found)
+        })
+        .await
+}
+
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread of the store")]
+fn remove(path: &Path) -> bool {
+    match std::fs::remove_file(path) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "a file that no table has cannot be removed");
+            false
+        }
+    }
+}
+
+fn integrity(connection: &Connection, check: &mut FolderCheck) -> Result<()> {
+    let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+    for line in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let line = line?;
+        if line != "ok" {
+            check.faults.push(format!("the store is damaged: {line}"));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a file that is as its row says; otherwise what is wrong with it.
+fn faults_of(file: &LakeFile) -> Result<u64, String> {
+    let path = file.path.display();
+    let size = match std::fs::metadata(&file.path) {
+        Ok(found) if found.is_file() => found.len(),
+        Ok(_) => return Err(format!("{path} is no file")),
+        Err(error) => return Err(format!("{path} cannot be read: {error}")),
+    };
+    if let Some(bytes) = file.bytes.filter(|bytes| *bytes != size) {
+        return Err(format!("{path} has {size} bytes instead of {bytes}"));
+    }
+    if file.is_parquet {
+        let footer =
+            footer_bytes(&file.path, size).map_err(|error| format!("{path} is no whole Parquet file: {error}"))?;
+        if let Some(bytes) = file.footer_bytes.filter(|bytes| *bytes != footer) {
+            return Err(format!("{path} has a footer of {footer} bytes instead of {bytes}"));
+        }
+    }
+    Ok(size)
+}
+
+/// The bytes of a Parquet file's footer.
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread of the store")]
+fn footer_bytes(path: &Path, size: u64) -> std::io::Result<u64> {
+    let wrong = |what: &str| Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned()));
+    if size < 12 {
+        return wrong("it is too short");
+    }
+    let mut file = std::fs::File::open(path)?;
+    let (mut first, mut last) = ([0; 4], [0; 8]);
+    file.read_exact(&mut first)?;
+    file.seek(SeekFrom::End(-8))?;
+    file.read_exact(&mut last)?;
+    let [a, b, c, d, end @ ..] = last;
+    let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if &first != MAGIC || &end != MAGIC {
+        return wrong("its first or last bytes are others");
+    }
+    if footer + 12 > size { wrong("its footer is longer than the file") } else { Ok(footer) }
+}
+
+/// The Parquet files of a folder and those below, by name the lake's own. Links are not followed.
+fn data_files(folder: &Path) -> Result<Vec<Orphan>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let io_error = |source| CatalogError::Io { path: folder.clone(), source };
+        for entry in std::fs::read_dir(&folder).map_err(io_error)? {
+            let entry = entry.map_err(io_error)?;
+            let kind = entry.file_type().map_err(io_error)?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if !kind.is_file() || !name.starts_with("ducklake-") || !name.ends_with(".parquet") {
+                continue;
+            }
+            // Gone meanwhile is not there.
+            let Ok(found) = entry.metadata() else { continue };
+            let changed = found.modified().unwrap_or(SystemTime::now());
+            let age = SystemTime::now().duration_since(changed).unwrap_or_default();
+            files.push(Orphan { path: entry.path(), bytes: found.len(), age_seconds: age.as_secs() });
+        }
+    }
+    Ok(files)
+}

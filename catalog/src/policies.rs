@@ -1,0 +1,49 @@
+//! The policy of a catalog: reading it, changing it, and what a caller may do under it.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+
+use crate::error::Result;
+use crate::policy::{PolicyDocument, PolicyEdit, PolicySet};
+use crate::principal::Principal;
+use crate::store::{PolicyVersion, Store, policies};
+
+/// Grants, row policies and masks. Made by [`Catalog::policies`](crate::Catalog::policies).
+#[derive(Clone, Copy)]
+pub struct CatalogPolicies<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogPolicies<'_> {
+    /// The policy that holds.
+    pub fn current(self) -> Arc<PolicySet> {
+        self.store.policies()
+    }
+
+    /// Applies a change, which holds for every statement that begins afterwards. `statement` is kept with it. The caller has
+    /// been authorised. Errors: `invalid_object`, `already_exists`, `object_not_found`.
+    pub async fn change(self, who: &Principal, statement: &str, edit: PolicyEdit) -> Result<Arc<PolicySet>> {
+        let (statement, subject) = (statement.to_owned(), who.subject().to_owned());
+        self.store
+            .write_policies(move |connection| {
+                let mut document = policies::newest(connection)?.document;
+                document.apply(edit)?;
+                policies::add(connection, document, &statement, &subject, Utc::now())
+            })
+            .await
+    }
+
+    /// Puts a document in place of the one that holds, in one change.
+    pub async fn replace(self, who: &Principal, statement: &str, document: PolicyDocument) -> Result<Arc<PolicySet>> {
+        let (statement, subject) = (statement.to_owned(), who.subject().to_owned());
+        self.store
+            .write_policies(move |connection| policies::add(connection, document, &statement, &subject, Utc::now()))
+            .await
+    }
+
+    /// The newest versions, newest first.
+    pub async fn versions(self, limit: usize) -> Result<Vec<PolicyVersion>> {
+        self.store.read(move |connection| policies::versions(connection, limit)).await
+    }
+}

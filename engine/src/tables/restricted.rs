@@ -1,0 +1,191 @@
+//! A table of which its caller sees a part: rows that policies leave, columns that are granted, values behind masks.
+//!
+//! The part is a plan of its own, which is made and optimised when it is scanned, behind an operator that nothing is pushed
+//! through. What a statement says is evaluated on the rows that are there and on no other one: a division by zero, a cast or a
+//! function that fails says nothing of a hidden row. Of the statement's conditions those that cannot fail are also used to
+//! read less, and its columns and limit are.
+//!
+//! Nothing is known of the rows before they are read: the statistics of the files are those of other rows too.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Column;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, Operator, TableProviderFilterPushDown, TableType,
+};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+};
+use futures::StreamExt;
+
+/// A part of a table.
+pub(crate) struct RestrictedTable {
+    /// What of the table is there; its columns are those that the caller sees.
+    plan: LogicalPlan,
+    schema: SchemaRef,
+    /// The columns that are read as they are, by which a scan may be told what is not wanted.
+    plain: BTreeSet<String>,
+}
+
+impl RestrictedTable {
+    /// Makes the table of a plan whose columns have the names of the table's. `plain` are those that the plan does not change.
+    pub(crate) fn new(plan: LogicalPlan, plain: BTreeSet<String>) -> Self {
+        let schema = Arc::clone(plan.schema().inner());
+        Self { plan, schema, plain }
+    }
+
+    /// Whether a condition of a statement may be evaluated on rows that are not there: it cannot fail, whatever the row.
+    fn is_harmless(&self, filter: &Expr) -> bool {
+        let mut is_harmless = true;
+        let visited = filter.apply(|expr| {
+            let known = match expr {
+                Expr::Column(column) => self.plain.contains(column.name()),
+                Expr::Literal(..)
+                | Expr::IsNull(_)
+                | Expr::IsNotNull(_)
+                | Expr::Not(_)
+                | Expr::Between(_)
+                | Expr::InList(_) => true,
+                Expr::BinaryExpr(binary) => matches!(
+                    binary.op,
+                    Operator::Eq
+                        | Operator::NotEq
+                        | Operator::Lt
+                        | Operator::LtEq
+                        | Operator::Gt
+                        | Operator::GtEq
+                        | Operator::And
+                        | Operator::Or
+                ),
+                _ => false,
+            };
+            is_harmless = known;
+            Ok(if known { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        });
+        visited.is_ok() && is_harmless
+    }
+}
+
+impl fmt::Debug for RestrictedTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Neither the conditions nor the hidden columns are for whoever prints it.
+        f.debug_struct("RestrictedTable").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for RestrictedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let answer = |filter: &&Expr| match self.is_harmless(filter) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(answer).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut plan = LogicalPlanBuilder::from(self.plan.clone());
+        let harmless: Vec<Expr> = filters.iter().filter(|filter| self.is_harmless(filter)).cloned().collect();
+        if let Some(wanted) = conjunction(harmless) {
+            plan = plan.filter(wanted)?;
+        }
+        let mut schema = Arc::clone(&self.schema);
+        if let Some(projection) = projection {
+            schema = Arc::new(schema.project(projection)?);
+            let columns = schema.fields().iter().map(|field| Expr::Column(Column::from_name(field.name())));
+            plan = plan.project(columns.collect::<Vec<_>>())?;
+        }
+        // A limit counts rows that are there, and those that a condition above takes away are not asked for here.
+        if let Some(limit) = limit.filter(|_| filters.is_empty()) {
+            plan = plan.limit(0, Some(limit))?;
+        }
+        let input = state.create_physical_plan(&plan.build()?).await?;
+        Ok(Arc::new(RestrictedExec::new(input, schema)))
+    }
+}
+
+/// The operator that nothing is pushed through: no filter, projection, limit or sort of the statement reaches what is below,
+/// and no statistics what is above.
+#[derive(Debug)]
+struct RestrictedExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl RestrictedExec {
+    fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        Self { input, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for RestrictedExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("RestrictedExec")
+    }
+}
+
+impl ExecutionPlan for RestrictedExec {
+    fn name(&self) -> &'static str {
+        "RestrictedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = self.schema();
+        match <[_; 1]>::try_from(children) {
+            Ok([input]) => Ok(Arc::new(Self::new(input, schema))),
+            Err(_) => Err(DataFusionError::Internal("a restricted table has one input".into())),
+        }
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let schema = self.schema();
+        let announced = Arc::clone(&schema);
+        // Optimising the part alone may have found that a column has no nulls; the statement was planned without that.
+        let rows = self.input.execute(partition, context)?.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&announced), batch.columns().to_vec(), &options)?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+}

@@ -1,0 +1,53 @@
+//! `/v1/tokens`: tokens of the catalog, for administrators. A token itself is in the answer that creates it and nowhere
+//! else: not in a listing, a log or an error.
+
+use axum::response::Response;
+use chrono::Utc;
+use http::{HeaderValue, StatusCode, header};
+use querent_catalog::NewToken;
+use serde_json::json;
+
+use crate::error::{ApiError, ErrorCode};
+use crate::http::request::{ApiCall, JsonBody, PageParams, Params, PathText, parse_object_id};
+use crate::http::response::{json_response, page_response};
+
+const DEFAULT_LIMIT: usize = 100;
+
+/// `GET`: all tokens, those that ended too.
+pub(super) async fn list(
+    ApiCall { state, principal }: ApiCall,
+    Params(params): Params<PageParams>,
+) -> Result<Response, ApiError> {
+    let page = state.engine.catalog().tokens().list(&principal, params.page(DEFAULT_LIMIT), Utc::now()).await?;
+    Ok(page_response("tokens", json!(page.items), page.next))
+}
+
+/// `POST`: `{name, role, subject?, databases?, roles?, groups?, attributes?, expires_at?}`.
+pub(super) async fn create(
+    ApiCall { state, principal }: ApiCall,
+    JsonBody(new): JsonBody<NewToken>,
+) -> Result<Response, ApiError> {
+    if state.auth.is_open() && new.role != "admin" {
+        let message = "the first token of a server must have role admin: with it the server stops letting everybody in";
+        return Err(ApiError::new(ErrorCode::BadRequestBody, message)
+            .with_hint("make an administrator's token first, then others with it"));
+    }
+    let (info, token) = state.engine.catalog().tokens().create(&principal, new, Utc::now()).await?;
+    tracing::info!(id = info.id, name = info.name, subject = info.subject, by = info.created_by, "token created");
+    let mut body = json!(info);
+    body["token"] = json!(token);
+    let mut response = json_response(StatusCode::CREATED, &body);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// `DELETE .../{id}`.
+pub(super) async fn revoke(
+    ApiCall { state, principal }: ApiCall,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
+    let id = parse_object_id(&id)?;
+    state.engine.catalog().tokens().revoke(&principal, id, Utc::now()).await?;
+    tracing::info!(id, by = principal.subject(), "token revoked");
+    Ok(json_response(StatusCode::OK, &json!({ "revoked": id })))
+}

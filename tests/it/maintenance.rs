@@ -1,0 +1,157 @@
+//! Checks and backups of a data folder, and what a killed write leaves.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use querent_catalog::{CatalogOptions, restore};
+use querent_engine::Engine;
+use querent_tests::{TestServer, TestSettings, wait_until};
+use serde_json::json;
+
+use crate::sql::{admin, engine, rows};
+
+fn parquet_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(parquet_files(&path)),
+            false if path.extension().is_some_and(|extension| extension == "parquet") => found.push(path),
+            false => {}
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_says_what_is_damaged() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    for table in ["a", "b", "c"] {
+        rows(&root, &format!("CREATE TABLE {table} AS SELECT value AS v FROM generate_series(1, 1000) AS s(value)"))
+            .await
+            .unwrap();
+    }
+    let catalog = engine.catalog();
+    let whole = catalog.check(None).await.unwrap();
+    assert_eq!((whole.faults.len(), whole.files, whole.orphans.len()), (0, 3, 0), "{whole:?}");
+
+    let files = parquet_files(&folder.path().join("data"));
+    std::fs::remove_file(&files[0]).unwrap();
+    let length = std::fs::metadata(&files[1]).unwrap().len();
+    let cut = std::fs::read(&files[1]).unwrap();
+    std::fs::write(&files[1], &cut[..cut.len() - 10]).unwrap();
+    let mut bytes = std::fs::read(&files[2]).unwrap();
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(b"XXXX");
+    std::fs::write(&files[2], &bytes).unwrap();
+    let damaged = catalog.check(None).await.unwrap();
+    let told = |file: &PathBuf, what: &str| {
+        let name = file.file_name().unwrap().to_string_lossy();
+        damaged.faults.iter().any(|fault| fault.contains(&*name) && fault.contains(what))
+    };
+    assert_eq!(damaged.faults.len(), 3, "{damaged:?}");
+    assert!(told(&files[0], "cannot be read") && told(&files[2], "no whole Parquet file"), "{damaged:?}");
+    assert!(told(&files[1], &format!("instead of {length}")), "{damaged:?}");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_no_table_has_are_found_and_removed_after_a_grace() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    rows(&root, "CREATE TABLE kept AS SELECT 1 AS a").await.unwrap();
+    rows(&root, "CREATE TABLE dropped AS SELECT 1 AS a").await.unwrap();
+    rows(&root, "DROP TABLE dropped").await.unwrap();
+    let kept = parquet_files(&folder.path().join("data"));
+    let orphan = kept[0].with_file_name("ducklake-0190aaaa-0000-7000-8000-000000000000.parquet");
+    let foreign = kept[0].with_file_name("mine.parquet");
+    std::fs::copy(&kept[0], &orphan).unwrap();
+    std::fs::copy(&kept[0], &foreign).unwrap();
+    let catalog = engine.catalog();
+    let found = catalog.check(Some(Duration::from_secs(3_600))).await.unwrap();
+    assert_eq!((found.orphans.len(), found.removed), (1, 0), "it is too young: {found:?}");
+    assert!(orphan.exists());
+    let found = catalog.check(Some(Duration::ZERO)).await.unwrap();
+    assert_eq!((found.orphans[0].path.clone(), found.removed), (orphan.clone(), 1));
+    assert!(!orphan.exists() && foreign.exists() && kept.iter().all(|file| file.exists()));
+    assert_eq!(rows(&root, "SELECT a FROM kept").await.unwrap(), [["1"]]);
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_while_tables_are_written_is_whole() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    rows(&root, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 100) AS s(value)").await.unwrap();
+    rows(&root, "GRANT SELECT ON t TO ROLE r").await.unwrap();
+    let writer = {
+        let session = admin(&engine);
+        tokio::spawn(async move {
+            for _ in 0..20 {
+                rows(&session, "INSERT INTO t SELECT value FROM generate_series(1, 100) AS s(value)").await.unwrap();
+            }
+        })
+    };
+    let mut counts = Vec::new();
+    for index in 0..3 {
+        let target = folder.path().join(format!("backup-{index}"));
+        let made = engine.catalog().back_up(&target).await.unwrap();
+        assert!(made.files > 0);
+        let restored = folder.path().join(format!("restored-{index}"));
+        assert_eq!(restore(&target, &restored).await.unwrap(), made);
+        let again = Engine::open(&restored).await.unwrap();
+        assert_eq!(again.catalog().check(None).await.unwrap().faults, Vec::<String>::new());
+        assert_eq!(again.catalog().policies().current().version, 1);
+        let count: u64 = rows(&admin(&again), "SELECT count(*) FROM t").await.unwrap()[0][0].parse().unwrap();
+        assert_eq!(count % 100, 0, "a part of an insert");
+        counts.push(count);
+        again.close().await.unwrap();
+    }
+    writer.await.unwrap();
+    assert!(counts.is_sorted() && counts[0] >= 100, "{counts:?}");
+    // What is no whole backup is not restored, and nothing is written over.
+    let target = folder.path().join("backup-0");
+    let refused = engine.catalog().back_up(&target).await.unwrap_err();
+    assert_eq!(refused.code(), "invalid_object");
+    assert_eq!(
+        engine.catalog().back_up(&engine.catalog().data_dir().join("x")).await.unwrap_err().code(),
+        "invalid_object"
+    );
+    std::fs::remove_file(target.join("backup.json")).unwrap();
+    assert_eq!(restore(&target, &folder.path().join("new")).await.unwrap_err().code(), "invalid_object");
+    assert!(querent_catalog::Catalog::open(CatalogOptions::new(folder.path().join("restored-1"))).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_query_is_listed_and_ended_over_http() {
+    let server =
+        TestServer::start(TestSettings::default().tokens("ann-tok:read:ann,ben-tok:read:ben,boss-tok:admin:boss"))
+            .await;
+    let long = "SELECT count(*) FROM generate_series(1, 100000000) AS a(x), generate_series(1, 100000) AS b(y)";
+    let http = server.http.clone();
+    let request = http.post(server.url("/v1/query")).json(&json!({ "sql": long })).bearer_auth("ann-tok");
+    let running = tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() });
+    let mut id = 0;
+    wait_until("the query is listed", async || {
+        let listed = server.get("/v1/queries", Some("ann-tok")).await.json();
+        let queries = listed["queries"].as_array().unwrap();
+        let own = queries.iter().find(|query| query["statement"].as_str().unwrap().starts_with("SELECT count(*)"));
+        id = own.and_then(|query| query["id"].as_u64()).unwrap_or_default();
+        id > 0
+    })
+    .await;
+    let others = server.get("/v1/queries", Some("ben-tok")).await.text;
+    assert!(!others.contains("generate_series"), "{others}");
+    let cancel = format!("/v1/queries/{id}/cancel");
+    assert_eq!(server.post(&cancel, &json!({}), Some("ben-tok")).await.status, 404);
+    assert!(server.get("/v1/queries", Some("boss-tok")).await.text.contains("generate_series"));
+    assert_eq!(server.post(&cancel, &json!({}), Some("ann-tok")).await.status, 200);
+    let ended = running.await.unwrap();
+    assert!(ended.contains("cancelled"), "{ended}");
+    let path = format!("/v1/queries/{id}");
+    wait_until("the query is gone", async || {
+        server.send(server.http.delete(server.url(&path)), Some("boss-tok")).await.status == 404
+    })
+    .await;
+}

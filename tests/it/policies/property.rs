@@ -1,0 +1,197 @@
+//! A caller's answers are those of a catalog whose tables hold what the caller sees and nothing else: many random policies,
+//! many random statements each, among them ones that fail on some rows. Which of several conditions is evaluated first is not
+//! said, so errors are compared with those over tables of the same kind, and rows with the administrator's as well.
+//!
+//! `QUERENT_POLICY_CASES` says how many; a failing one names its seed.
+
+use querent_engine::Session;
+
+use super::{admin, caller, run};
+use crate::sql::{engine, rows};
+
+/// Statements that are compared unless the variable says another number.
+const CASES: usize = 1_500;
+/// Statements of one policy.
+const CASES_A_POLICY: usize = 30;
+
+/// What makes the tables of what is seen be read as those of which some is not.
+const ALL_OF_Q: &str = "CREATE ROW POLICY everything ON q.t USING (true) TO PUBLIC;
+    CREATE ROW POLICY everything ON q.u USING (true) TO PUBLIC";
+
+const SETUP: [&str; 4] = [
+    "CREATE DATABASE p",
+    "CREATE DATABASE q",
+    "CREATE TABLE p.t AS SELECT value AS id, CASE WHEN value % 7 = 0 THEN NULL ELSE value % 5 END AS a,
+        CASE value % 3 WHEN 0 THEN 'x' WHEN 1 THEN 'y' ELSE 'ä''z' END AS b,
+        CASE WHEN value % 4 = 0 THEN 'n/a' ELSE CAST(value % 11 AS VARCHAR) END AS s FROM generate_series(1, 60) AS g(value)",
+    "CREATE TABLE p.u AS SELECT value AS k, value * 2 % 60 AS t_id, CASE WHEN value % 2 = 0 THEN 'x' ELSE 'y' END AS b
+        FROM generate_series(1, 40) AS g(value)",
+];
+
+/// Splitmix64: the same numbers each time.
+struct PolicyNumbers(u64);
+
+impl PolicyNumbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) % end as u64) as usize
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// What is there of a table, as a policy and as a query of an administrator.
+struct SeenPart {
+    statements: Vec<String>,
+    query: String,
+}
+
+fn part(numbers: &mut PolicyNumbers, table: &str, columns: &[&str]) -> SeenPart {
+    let mut statements = Vec::new();
+    let mut shown: Vec<&str> = columns.to_vec();
+    if numbers.chance(30) {
+        shown.remove(1 + numbers.below(columns.len() - 1));
+        statements.push(format!("GRANT SELECT ({}) ON {table} TO ROLE reader", shown.join(", ")));
+    } else {
+        statements.push(format!("GRANT SELECT ON {table} TO PUBLIC"));
+    }
+    let key = columns[0];
+    let constant = numbers.below(50);
+    let condition = match numbers.below(7) {
+        0 | 1 => None,
+        2 => Some(format!("{key} > {constant}")),
+        3 => Some("b = attribute('region')".to_owned()),
+        4 => Some(format!("{key} % 3 = 1 OR b = 'y'")),
+        5 => Some(format!("CASE WHEN {key} < {constant} THEN {key} % 2 = 0 ELSE {key} % 4 <> 1 END")),
+        _ => Some(format!("{key} <> {constant} AND has_role('reader')")),
+    };
+    if let Some(condition) = &condition {
+        statements.push(format!("CREATE ROW POLICY one ON {table} USING ({condition}) TO ROLE reader"));
+    }
+    let second = condition.is_some() && numbers.chance(30);
+    if second {
+        statements.push(format!("CREATE ROW POLICY two ON {table} USING ({key} = 7) TO PUBLIC"));
+    }
+    let masked = numbers.chance(35).then(|| shown[numbers.below(shown.len())]);
+    let mask = match (masked, masked.is_some_and(|column| column == "b" || column == "s")) {
+        (Some(_), true) => numbers.one(&["'***'", "NULL", "upper(b)"]).to_owned(),
+        (_, _) => numbers.one(&["0", "NULL", "-1"]).to_owned(),
+    };
+    if let Some(column) = masked {
+        statements.push(format!("CREATE MASK m ON {table}({column}) USING ({mask}) TO PUBLIC EXCEPT ROLE nobody"));
+    }
+    let selected = shown.iter().map(|column| match masked == Some(*column) {
+        true if *column == "b" || *column == "s" => format!("CAST({mask} AS VARCHAR) AS {column}"),
+        true => format!("CAST({mask} AS BIGINT) AS {column}"),
+        false => (*column).to_owned(),
+    });
+    let selected = selected.collect::<Vec<_>>().join(", ");
+    let condition = condition.map(|condition| {
+        let condition = condition.replace("attribute('region')", "'x'").replace("has_role('reader')", "true");
+        if second { format!(" WHERE ({condition}) OR {key} = 7") } else { format!(" WHERE {condition}") }
+    });
+    SeenPart { statements, query: format!("(SELECT {selected} FROM {table}{})", condition.unwrap_or_default()) }
+}
+
+/// A statement with `{t}` and `{u}` in the places of the tables.
+fn statement(numbers: &mut PolicyNumbers) -> String {
+    let n = numbers.below(60);
+    let fallible = [
+        format!("1 / (t.id - {n}) > 0"),
+        format!("100 % (t.a - {}) = 1", n % 5),
+        "CAST(t.s AS INT) > 3".to_owned(),
+        format!("t.id / (t.a - {}) < 9", n % 5),
+    ];
+    let sure = [
+        format!("t.id < {n}"),
+        format!("t.a = {}", n % 5),
+        "t.b = 'x'".to_owned(),
+        "t.b LIKE '%z'".to_owned(),
+        format!("t.id BETWEEN {} AND {n}", n / 2),
+        "t.a IS NULL".to_owned(),
+        format!("t.id IN (1, {n}, 7)"),
+        "length(t.s) = 1".to_owned(),
+        format!("NOT (t.id >= {n} OR t.b <> 'y')"),
+    ];
+    let mut conditions = Vec::new();
+    for _ in 0..numbers.below(3) {
+        conditions.push(sure[numbers.below(sure.len())].clone());
+    }
+    if numbers.chance(35) {
+        let at = numbers.below(conditions.len() + 1);
+        conditions.insert(at, fallible[numbers.below(fallible.len())].clone());
+    }
+    let joined = numbers.one(&[" AND ", " OR "]);
+    let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(joined)) };
+    match numbers.below(14) {
+        0 => format!("SELECT count(*), min(t.id), max(t.id), sum(t.a) FROM {{t}} t{filter}"),
+        1 => format!("SELECT * FROM {{t}} t{filter}"),
+        2 => format!("SELECT t.b, count(*), avg(t.id) FROM {{t}} t{filter} GROUP BY t.b"),
+        3 => format!("SELECT t.id, t.s FROM {{t}} t{filter} ORDER BY t.id LIMIT {}", 1 + n % 9),
+        4 => format!("SELECT t.id, u.k FROM {{t}} t JOIN {{u}} u ON u.t_id = t.id{filter}"),
+        5 => format!("SELECT t.id, u.k FROM {{t}} t LEFT JOIN {{u}} u ON u.t_id = t.id AND u.k < {n}{filter}"),
+        6 => format!("SELECT t.id FROM {{t}} t WHERE EXISTS (SELECT 1 FROM {{u}} u WHERE u.t_id = t.id AND u.b = t.b)"),
+        7 => format!("SELECT t.id FROM {{t}} t WHERE t.id NOT IN (SELECT u.k FROM {{u}} u WHERE u.k > {n})"),
+        8 => format!("SELECT t.id, row_number() OVER (PARTITION BY t.b ORDER BY t.id) FROM {{t}} t{filter}"),
+        9 => format!("SELECT DISTINCT t.a, t.b FROM {{t}} t{filter}"),
+        10 => format!("SELECT t.id FROM {{t}} t{filter} UNION SELECT u.k FROM {{u}} u"),
+        11 => format!("WITH w AS (SELECT t.id, t.a FROM {{t}} t{filter}) SELECT count(*), count(w.a) FROM w"),
+        12 => format!("SELECT (SELECT max(u.k) FROM {{u}} u WHERE u.k < t.id) AS m, t.id FROM {{t}} t{filter}"),
+        _ => format!("SELECT CASE WHEN t.id > {n} THEN 1 / (t.id - {n}) ELSE 0 END, t.id FROM {{t}} t{filter}"),
+    }
+}
+
+/// The rows in any order, or the error's code.
+async fn answer(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, &'static str> {
+    let mut rows = rows(session, sql).await.map_err(|error| error.code())?;
+    rows.sort();
+    Ok(rows)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_callers_answers_are_those_over_what_it_sees() {
+    let cases = std::env::var("QUERENT_POLICY_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(&root, &SETUP).await;
+    let anna = caller(&engine, "anna", &["reader"], Some("x"));
+    let (mut answered, mut failed) = (0, 0);
+    for policy in 0..cases.div_ceil(CASES_A_POLICY) {
+        let mut numbers = PolicyNumbers(policy as u64);
+        let t = part(&mut numbers, "p.t", &["id", "a", "b", "s"]);
+        let u = part(&mut numbers, "p.u", &["k", "t_id", "b"]);
+        for (table, part) in [("q.t", &t), ("q.u", &u)] {
+            let query = &part.query[1..part.query.len() - 1];
+            run(&root, &[&format!("CREATE OR REPLACE TABLE {table} AS {query}")]).await;
+        }
+        let text = [t.statements.join(";\n"), u.statements.join(";\n"), ALL_OF_Q.to_owned()].join(";\n");
+        root.replace_policy(&text, false).await.unwrap_or_else(|error| panic!("policy {policy}: {text}: {error}"));
+        for case in 0..CASES_A_POLICY {
+            let sql = statement(&mut numbers);
+            let own = answer(&anna, &sql.replace("{t}", "p.t").replace("{u}", "p.u")).await;
+            let copied = answer(&anna, &sql.replace("{t}", "q.t").replace("{u}", "q.u")).await;
+            let what = format!("policy {policy}, case {case}: {sql}\n{text}\n{} | {}", t.query, u.query);
+            assert_eq!(own, copied, "{what}");
+            match &own {
+                Ok(rows) => {
+                    answered += 1;
+                    let filtered = answer(&root, &sql.replace("{t}", &t.query).replace("{u}", &u.query)).await;
+                    if let Ok(filtered) = filtered {
+                        assert_eq!(*rows, filtered, "{what}");
+                    }
+                }
+                Err(_) => failed += 1,
+            }
+        }
+    }
+    println!("{answered} answers and {failed} errors were the same");
+    assert!(answered > cases / 3 && failed > cases / 50, "{answered} answers, {failed} errors");
+}
