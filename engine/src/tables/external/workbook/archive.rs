@@ -24,11 +24,11 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// An open archive.
 pub(super) struct Archive {
     source: Box<dyn WorkbookSource>,
-    parts: HashMap<String, Part>,
+    parts: HashMap<String, ArchivePart>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct ArchivePart {
     header: u64,
     packed_bytes: u64,
     is_deflated: bool,
@@ -114,7 +114,7 @@ fn broken(detail: &str) -> Error {
     Error::new(ErrorKind::InvalidData, detail.to_owned())
 }
 
-fn directory(source: &mut Box<dyn WorkbookSource>) -> IoResult<HashMap<String, Part>> {
+fn directory(source: &mut Box<dyn WorkbookSource>) -> IoResult<HashMap<String, ArchivePart>> {
     let size = source.seek(SeekFrom::End(0))?;
     let tail_starts = size.saturating_sub(END_BYTES + LONGEST_COMMENT);
     source.seek(SeekFrom::Start(tail_starts))?;
@@ -146,7 +146,7 @@ fn directory(source: &mut Box<dyn WorkbookSource>) -> IoResult<HashMap<String, P
             8 => true,
             _ => return Err(broken("the workbook is packed as spreadsheets do not; save it again")),
         };
-        parts.insert(key(&name), Part { header, packed_bytes, is_deflated });
+        parts.insert(key(&name), ArchivePart { header, packed_bytes, is_deflated });
         rest = rest.get(46 + name_bytes + extra_bytes + comment_bytes..).unwrap_or_default();
     }
     Ok(parts)
