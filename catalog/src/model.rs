@@ -185,6 +185,8 @@ pub enum FileFormat {
     Arrow,
     /// A Lance dataset, which is a folder.
     Lance,
+    /// A workbook of Excel or OpenDocument, of which a sheet is a table.
+    Xlsx,
 }
 
 /// Where an external table's rows are, and how to read them.

@@ -8,14 +8,21 @@ mod definition;
 mod embed;
 mod format;
 mod hex;
+mod intervals;
 mod json;
+mod json_shape;
+mod list_choices;
 mod list_reduce;
 mod lists;
+mod maps;
 mod number_text;
 mod numbers;
 mod row_hash;
+mod structs;
 mod text;
+mod text_parts;
 mod time_text;
+mod value_text;
 mod vectors;
 
 use std::sync::{Arc, LazyLock};
@@ -28,6 +35,7 @@ use querent_kql::graph;
 pub(crate) use bounded::series_rows;
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use row_hash::row_hash;
+pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
@@ -60,7 +68,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
 pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
     static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         let families = [
-            vec![hex::from_hex(), row_hash()],
+            vec![hex::from_hex(), row_hash(), value_text::function()],
             dates::functions(),
             time_text::functions(),
             text::functions(),
@@ -68,6 +76,12 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             numbers::functions(),
             json::functions(),
             vectors::functions(),
+            intervals::functions(),
+            json_shape::functions(),
+            list_choices::functions(),
+            maps::functions(),
+            structs::functions(),
+            text_parts::functions(),
         ];
         families.into_iter().flatten().collect()
     });

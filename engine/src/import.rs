@@ -8,6 +8,7 @@ mod csv;
 mod folder_tree;
 mod json;
 mod parquet;
+mod workbooks;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -35,11 +36,17 @@ use crate::limits::{Interrupt, QueryClock, QueryLabel, QueryUsage};
 use crate::policy::{allowed_location, require_privilege};
 use crate::session::RejectsTable;
 use crate::tables::external::{
-    self, FoundFiles, LocatedFile, Partitioning, Rejects, SourceReading, TypedCsv, TypedJson, blocking,
+    self, FoundFiles, LocatedFile, Partitioning, Rejects, SourceReading, TypedCsv, TypedJson, TypedWorkbook, blocking,
 };
 use crate::tables::managed;
 use column_mapping::{ColumnMapping, repeated};
 pub use folder_tree::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
+
+/// Returns the names of the sheets of a local workbook that hold something, in their order. Errors: `bad_data`.
+pub async fn workbook_sheets(path: &Path) -> Result<Vec<String>> {
+    let path = path.to_owned();
+    blocking(move || external::sheets_with_cells(&path, Box::new(external::open_local(&path)?))).await
+}
 
 /// An import takes as long as its files are long; it ends with its caller, or where the process has no memory for it.
 const UNLIMITED: Duration = Duration::MAX;
@@ -286,6 +293,11 @@ impl ImportSource {
                 let (schema, json) = json::infer(self.files.clone(), options, counter).await?;
                 (schema, FormatReader::Json(Box::new(json)))
             }
+            FileFormat::Xlsx => {
+                let counter = self.counter("finding types", progress);
+                let (schema, workbook) = workbooks::infer(self.files.clone(), options, counter).await?;
+                (schema, FormatReader::Workbook(Box::new(workbook)))
+            }
             FileFormat::Lance => (external::lance_schema(state, &self.location).await?, FormatReader::Lance),
             FileFormat::Arrow => {
                 let files = self.files.clone();
@@ -318,6 +330,7 @@ enum FormatReader {
     Parquet,
     Csv(Box<TypedCsv>),
     Json(Box<TypedJson>),
+    Workbook(Box<TypedWorkbook>),
     Arrow,
     Lance,
 }
@@ -328,6 +341,7 @@ impl PreparedImport {
         match &self.reader {
             FormatReader::Csv(csv) => Some(csv.reading()),
             FormatReader::Json(json) => Some(json.reading()),
+            FormatReader::Workbook(workbook) => Some(workbook.reading()),
             FormatReader::Parquet | FormatReader::Arrow | FormatReader::Lance => None,
         }
     }
@@ -364,6 +378,16 @@ impl PreparedImport {
                 Ok(stream_from_thread(table, move |output| {
                     for (file, partition) in files.iter().zip(&partitions) {
                         json::read(&json, file, partition, &columns, rejects.as_ref(), &counter, output)?;
+                    }
+                    Ok(())
+                }))
+            }
+            FormatReader::Workbook(workbook) => {
+                let rejects = workbook.files.ignore_errors.then(|| rejects.clone());
+                let workbook = workbook.with_types(&columns.read);
+                Ok(stream_from_thread(table, move |output| {
+                    for (file, partition) in files.iter().zip(&partitions) {
+                        workbooks::read(&workbook, file, partition, &columns, rejects.as_ref(), &counter, output)?;
                     }
                     Ok(())
                 }))
@@ -467,5 +491,11 @@ impl<R: std::io::Read> std::io::Read for Counted<R> {
             self.counter.add(std::mem::take(&mut self.pending));
         }
         Ok(read)
+    }
+}
+
+impl<R: std::io::Seek> std::io::Seek for Counted<R> {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.inner.seek(to)
     }
 }

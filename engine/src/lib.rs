@@ -62,7 +62,7 @@ mod type_names;
 pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError};
-pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary};
+pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::Limits;
 pub use options::EngineOptions;
 pub use querent_kql as kql;

@@ -6,7 +6,8 @@
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
-//! `session_variables` and `session_statement`, what statements set for those that follow; `statement`, which plans
+//! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `text_casts` and
+//! `expression_forms`, which plan and write out expressions; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s.
 
 mod accepted;
@@ -17,11 +18,14 @@ mod date_arithmetic;
 mod dialect;
 pub(crate) mod embedded_texts;
 mod expansion;
+mod expression_forms;
+mod field_access;
 pub(crate) mod file_requests;
 mod foreign_keys;
 mod function_forms;
 mod graph_functions;
 mod integer_casts;
+mod lateral_joins;
 mod marks;
 pub(crate) mod parameters;
 pub(crate) mod parse;
@@ -33,6 +37,7 @@ mod relations;
 mod resolved_names;
 pub(crate) mod restrictions;
 mod series;
+mod session_functions;
 pub(crate) mod session_settings;
 mod session_statement;
 pub(crate) mod session_variables;
@@ -42,6 +47,7 @@ mod show_functions;
 mod sql_types;
 pub(crate) mod statement;
 mod syntax;
+mod text_casts;
 pub(crate) mod time_comparisons;
 mod tokens;
 mod unary_minus;

@@ -256,8 +256,9 @@ fn file_format(name: &str) -> PyResult<FileFormat> {
         "parquet" => Ok(FileFormat::Parquet),
         "arrow" => Ok(FileFormat::Arrow),
         "lance" => Ok(FileFormat::Lance),
+        "xlsx" | "excel" => Ok(FileFormat::Xlsx),
         other => Err(PyValueError::new_err(format!(
-            "format={other:?} is unknown; it may be \"csv\", \"json\", \"parquet\", \"arrow\" or \"lance\""
+            "format={other:?} is unknown; it may be \"csv\", \"json\", \"parquet\", \"arrow\", \"xlsx\" or \"lance\""
         ))),
     }
 }

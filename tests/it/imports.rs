@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod workbooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

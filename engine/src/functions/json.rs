@@ -149,7 +149,7 @@ fn json_and_path(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(std::iter::once(json).chain(path).collect())
 }
 
-fn parsed(text: &str) -> Result<Value> {
+pub(super) fn parsed(text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
         let start: String = text.chars().take(40).collect();
         let more = if text.chars().nth(40).is_some() { "..." } else { "" };

@@ -75,6 +75,46 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         }),
         number("list_var_samp", &["list_variance"], |arrays, rows| numbers(arrays, rows, |values| variance(values, 1))),
         number("list_var_pop", &[], |arrays, rows| numbers(arrays, rows, |values| variance(values, 0))),
+        number("list_mad", &["array_mad"], |arrays, rows| {
+            numbers(arrays, rows, |values| {
+                let middle = median(values)?;
+                median(&mut values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>())
+            })
+        }),
+        number("list_skewness", &["array_skewness"], |arrays, rows| {
+            numbers(arrays, rows, |values| {
+                let (count, spread) = (values.len() as f64, variance(values, 0)?);
+                let skew = moment_of(values, 3)? / spread.powf(1.5);
+                (values.len() > 2 && spread > 0.0).then(|| (count * (count - 1.0)).sqrt() / (count - 2.0) * skew)
+            })
+        }),
+        number("list_kurtosis", &["array_kurtosis"], |arrays, rows| {
+            numbers(arrays, rows, |values| {
+                let (count, spread) = (values.len() as f64, variance(values, 0)?);
+                let excess = moment_of(values, 4)? / spread.powi(2) - 3.0;
+                let factor = (count - 1.0) / ((count - 2.0) * (count - 3.0));
+                (values.len() > 3 && spread > 0.0).then(|| factor * ((count + 1.0) * excess + 6.0))
+            })
+        }),
+        Definition {
+            name: "list_entropy",
+            aliases: &["array_entropy"],
+            arguments: 1..=1,
+            takes: any_list,
+            returns: |_| Ok(DataType::Float64),
+            compute: |arrays, _| {
+                let entropy = |list: ArrayRef| -> Result<f64> {
+                    let mut counts: Vec<usize> = occurrences(&list)?.into_iter().map(|(_, count)| count).collect();
+                    // In one order, so that the sum is the same each time.
+                    counts.sort_unstable();
+                    let all = counts.iter().sum::<usize>() as f64;
+                    let part = |count: &usize| *count as f64 / all;
+                    Ok(counts.iter().map(|count| -part(count) * part(count).log2()).sum::<f64>().max(0.0))
+                };
+                let found = lists(&arrays[0]).map(|list| list.map(entropy).transpose());
+                Ok(Arc::new(Float64Array::from(found.collect::<Result<Vec<_>>>()?)))
+            },
+        },
         count("list_count", &["array_count"], |arrays, rows| {
             counts(arrays, rows, |list| Ok((list.len() - list.null_count()) as i64))
         }),
@@ -189,6 +229,11 @@ fn variance(values: &[f64], lost: usize) -> Option<f64> {
     let mean = mean(values)?;
     let sum: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (values.len() > lost).then(|| sum / (values.len() - lost) as f64)
+}
+
+fn moment_of(values: &[f64], power: i32) -> Option<f64> {
+    let mean = mean(values)?;
+    Some(values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / values.len() as f64)
 }
 
 fn counts(arrays: &[ArrayRef], _rows: usize, of: fn(&ArrayRef) -> Result<i64>) -> Result<ArrayRef> {

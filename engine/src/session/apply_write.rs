@@ -237,10 +237,11 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         "JSON" | "NDJSON" => FileFormat::Ndjson,
         "ARROW" | "IPC" | "FEATHER" => FileFormat::Arrow,
         "LANCE" => FileFormat::Lance,
+        "XLSX" | "EXCEL" | "XLS" | "ODS" => FileFormat::Xlsx,
         other => {
             return Err(EngineError::Unsupported {
                 what: format!("STORED AS {other}"),
-                hint: "external tables are PARQUET, CSV, NDJSON, ARROW or LANCE".into(),
+                hint: "external tables are PARQUET, CSV, NDJSON, ARROW, XLSX or LANCE".into(),
             });
         }
     };

@@ -11,11 +11,13 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use super::field_access::FieldAccess;
+
 /// Returns the planners of expressions: ours, then DataFusion's.
 pub(super) fn expr_planners() -> &'static [Arc<dyn ExprPlanner>] {
     static PLANNERS: LazyLock<Vec<Arc<dyn ExprPlanner>>> = LazyLock::new(|| {
-        let own: Arc<dyn ExprPlanner> = Arc::new(DateArithmetic);
-        std::iter::once(own).chain(SessionStateDefaults::default_expr_planners()).collect()
+        let own: [Arc<dyn ExprPlanner>; 2] = [Arc::new(FieldAccess), Arc::new(DateArithmetic)];
+        own.into_iter().chain(SessionStateDefaults::default_expr_planners()).collect()
     });
     &PLANNERS
 }

@@ -4,6 +4,7 @@
 //! A column always comes before an alias of the same name, as in DuckDB.
 
 mod columns;
+mod multisets;
 
 use std::ops::ControlFlow;
 
@@ -13,8 +14,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, ObjectNamePart,
     OrderByExpr, OrderByKind, OrderByOptions, Query, RenameSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
-    WildcardAdditionalOptions, With,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, Visit, VisitMut,
+    Visitor, VisitorMut, WildcardAdditionalOptions, With,
 };
 
 use super::column_folding::plan_folded;
@@ -23,6 +24,7 @@ use super::syntax::count_nodes;
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use columns::{Chosen, columns_call, is_columns, spelled, without_excluded};
+use multisets::numbered;
 
 pub(super) use columns::chosen_columns;
 
@@ -123,9 +125,16 @@ impl<S: ContextProvider> Expander<'_, S> {
         match body {
             SetExpr::Select(select) => self.select(select),
             SetExpr::Query(query) => self.query(query),
-            SetExpr::SetOperation { left, right, .. } => {
+            SetExpr::SetOperation { op, set_quantifier, left, right } => {
                 self.body(left)?;
-                self.body(right)
+                self.body(right)?;
+                if let (SetOperator::Except | SetOperator::Intersect, SetQuantifier::All) = (&*op, &*set_quantifier) {
+                    let plan = self.planned(query_of(left.as_ref().clone()))?;
+                    let names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+                    let numbered = numbered(*op, left.as_ref().clone(), right.as_ref().clone(), &names);
+                    *body = numbered.map_err(DataFusionError::from)?;
+                }
+                Ok(())
             }
             SetExpr::Values(_)
             | SetExpr::Insert(_)

@@ -28,6 +28,8 @@ const READERS: &[(&str, FileFormat)] = &[
     ("read_parquet", FileFormat::Parquet),
     ("parquet_scan", FileFormat::Parquet),
     ("read_arrow", FileFormat::Arrow),
+    ("read_xlsx", FileFormat::Xlsx),
+    ("read_excel", FileFormat::Xlsx),
 ];
 /// The most locations of one list.
 const MAX_LOCATIONS: usize = 200;
@@ -174,7 +176,8 @@ fn file_request(factor: &TableFactor) -> Result<Option<FileRequest>> {
             if !last.is_empty() && !last.contains(['.', '*']) {
                 return Err(EngineError::Unsupported {
                     what: format!("`{}` in the place of a table, whose name does not say its format,", ident.value),
-                    hint: "write read_csv('...'), read_json('...') or read_parquet('...') around it".into(),
+                    hint: "write read_csv('...'), read_json('...'), read_xlsx('...') or read_parquet('...') around it"
+                        .into(),
                 });
             }
             Ok(Some(FileRequest {
@@ -249,7 +252,7 @@ impl FileRequest {
             Some(text) if expected.contains(&text.to_lowercase().as_str()) => Ok(()),
             _ => Err(takes(&format!("{} only: {why}", expected.join(" or ")))),
         };
-        let is_csv = self.format == Some(FileFormat::Csv);
+        let is_csv = matches!(self.format, Some(FileFormat::Csv | FileFormat::Xlsx));
         match option {
             "auto_detect" | "autodetect" => only(&["true", "1"], "name columns and types to be sure of them")?,
             "hive_partitioning" => only(&["true", "1"], "folders named key=value are always columns")?,

@@ -197,7 +197,39 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             "make_array",
             paths.elem.iter().map(|path| call(name, vec![json.clone(), path.clone()])).collect(),
         )),
+        ("date_part" | "datepart", Some([Expr::Array(Array { elem, .. }), time])) => {
+            let mut fields = Vec::new();
+            for part in elem {
+                let mut one = call("date_part", vec![part.clone(), time.clone()]);
+                expand(&mut one)?;
+                fields.extend([part.clone(), parse("CAST($1 AS BIGINT)").map(|cast| filled(cast, &[one]))?]);
+            }
+            Some(call("named_struct", fields))
+        }
         ("date_part" | "datepart", Some([part, time])) => return date_part(part, time),
+        ("date_trunc" | "datetrunc", Some([part, time])) => return date_trunc(part, time),
+        ("struct_insert", _) => with_named_fields(function, "struct_concat"),
+        ("struct_update", _) => with_named_fields(function, "struct_merge"),
+        ("struct_extract", Some([value, position @ Expr::Value(ValueWithSpan { value: Value::Number(..), .. })])) => {
+            Some(call("struct_extract_at", vec![value.clone(), position.clone()]))
+        }
+        ("time_bucket", Some([width, time, origin])) => {
+            // An offset is an interval, an origin a time.
+            let function = match origin {
+                Expr::Interval(_) => "time_bucket_offset",
+                _ => "date_bin",
+            };
+            let origin = match function {
+                "date_bin" => parse("CAST($1 AS TIMESTAMP)").map(|cast| filled(cast, std::slice::from_ref(origin)))?,
+                _ => origin.clone(),
+            };
+            Some(call(function, vec![width.clone(), time.clone(), origin]))
+        }
+        ("list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr", Some([list, which, separator]))
+            if which.to_string().eq_ignore_ascii_case("'string_agg'") =>
+        {
+            Some(call("array_to_string", vec![list.clone(), separator.clone()]))
+        }
         ("count" | "count_star", Some([])) => {
             let mut counted = function.clone();
             counted.name = ObjectName::from(vec![Ident::new("count")]);
@@ -267,6 +299,42 @@ fn date_part(part: &Expr, time: &Expr) -> Result<Option<Expr>> {
     let mut written = call(&part, vec![time.clone()]);
     expand(&mut written)?;
     Ok(Some(written))
+}
+
+/// `date_trunc('decade', t)`, which DataFusion lacks. Of centuries PostgreSQL and DuckDB have different beginnings.
+fn date_trunc(part: &Expr, time: &Expr) -> Result<Option<Expr>> {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(part), .. }) = part else { return Ok(None) };
+    match part.to_lowercase().as_str() {
+        "decade" | "decades" => {
+            let meaning =
+                "CAST(make_date(CAST(floor(date_part('year', $1) / 10.0e0) * 10 AS INTEGER), 1, 1) AS TIMESTAMP)";
+            Ok(Some(filled(parse(meaning)?, std::slice::from_ref(time))))
+        }
+        "century" | "centuries" | "millennium" | "millennia" => Err(EngineError::Unsupported {
+            what: format!("date_trunc of a {part}"),
+            hint: "PostgreSQL begins one in 1901 and DuckDB in 1900: write make_date(year, 1, 1)".into(),
+        }),
+        _ => Ok(None),
+    }
+}
+
+/// `struct_insert(s, a := 1)` is `struct_concat(s, named_struct('a', 1))`.
+fn with_named_fields(function: &Function, joining: &str) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let (first, rest) = list.args.split_first()?;
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(first)) = first else { return None };
+    let mut fields = Vec::new();
+    for argument in rest {
+        let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = argument else { return None };
+        fields.extend([text(&name.value), value.clone()]);
+    }
+    (!fields.is_empty()).then(|| call(joining, vec![first.clone(), call("named_struct", fields)]))
+}
+
+/// Returns an expression with arguments in the places of its parameters.
+fn filled(mut expr: Expr, arguments: &[Expr]) -> Expr {
+    let _: ControlFlow<()> = VisitMut::visit(&mut expr, &mut Filling { arguments });
+    expr
 }
 
 fn parse(meaning: &str) -> Result<Expr> {

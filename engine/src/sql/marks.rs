@@ -14,3 +14,13 @@ pub(super) const ASOF: &str = "asof";
 pub(super) const POSITIONAL: &str = "positional";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";
+/// `GLOB`, `IN [list]` and what negates them.
+pub(super) const GLOB: &str = "glob";
+pub(super) const NOT_GLOB: &str = "not glob";
+pub(super) const IN_LIST: &str = "in list";
+pub(super) const NOT_IN_LIST: &str = "not in list";
+
+/// Returns whether an operator is one of these.
+pub(super) fn is_operator(name: &str) -> bool {
+    [JSON_ARROW, GLOB, NOT_GLOB, IN_LIST, NOT_IN_LIST].contains(&name)
+}

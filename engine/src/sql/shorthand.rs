@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::accepted::has_limit;
+use super::expression_forms::write_out_form;
 use super::function_forms;
 use super::marks;
 use super::unary_minus::bind_minus;
@@ -113,7 +114,7 @@ impl VisitorMut for ShorthandWriter {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
-        flow(operators(expr).and_then(|()| function_forms::expand(expr)))
+        flow(operators(expr).and_then(|()| write_out_form(expr)).and_then(|()| function_forms::expand(expr)))
     }
 }
 

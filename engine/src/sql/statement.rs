@@ -25,6 +25,7 @@ use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys}
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::resolved_names::{FileSources, OwnTables, PlanningScope, ResolvedNames, full_name};
+use super::session_functions::{SessionValues, write_out_session};
 use super::session_variables::SessionVariables;
 use super::shorthand::write_out_asof;
 use super::show;
@@ -169,6 +170,8 @@ impl StatementPlanner<'_> {
             },
             _ => None,
         };
+        let session = SessionValues { who: self.who, database: self.database, variables: self.variables };
+        nesting.with_room(|| write_out_session(&mut statement, &session))?;
         nesting.with_room(|| fold_relations(&mut statement))?;
         let names = ResolvedNames::resolve(
             self.catalog,

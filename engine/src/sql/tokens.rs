@@ -6,12 +6,14 @@
 
 mod brackets;
 mod copies;
+mod operators;
 mod samples;
 
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
 use self::copies::copies;
+use self::operators::{has_operators, operators};
 use self::samples::samples;
 use super::marks;
 use crate::error::{EngineError, Result};
@@ -43,7 +45,11 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
-    if !has_powers && !tokens.iter().any(is_trigger) && !tokens.windows(2).any(begins_with_from) {
+    if !has_powers
+        && !has_operators(&tokens)
+        && !tokens.iter().any(is_trigger)
+        && !tokens.windows(2).any(begins_with_from)
+    {
         return Ok(tokens);
     }
     match tree(&tokens) {
@@ -137,7 +143,7 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
     }
     inner = powers(from_first(materialized(inner), function));
     arrows(&mut inner, function.is_some_and(|function| HIGHER_ORDER.contains(&function)));
-    let items = statement_forms(inner)?;
+    let items = statement_forms(operators(inner))?;
     let items = joins(items)?;
     samples(items)
 }

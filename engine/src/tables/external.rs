@@ -21,6 +21,7 @@ mod reading;
 mod rejects;
 mod scan;
 mod text_source;
+mod workbook;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -52,6 +53,7 @@ pub use reading::{ReadColumn, SourceReading};
 pub(crate) use rejects::Rejects;
 pub(super) use scan::ExternalTableProvider;
 pub(crate) use scan::{object_meta, parquet_scan, store_of};
+pub(crate) use workbook::{TypedWorkbook, WorkbookFiles, WorkbookSource, sheets_with_cells};
 
 use crate::error::{EngineError, Result, store_error_in};
 use crate::stores::StoreUrl;
@@ -159,6 +161,7 @@ pub(crate) async fn infer_found(
         FileFormat::Ndjson => infer_json(files, options, effort).await?,
         FileFormat::Arrow => (blocking(move || infer_ipc(&files)).await?, BTreeMap::new()),
         FileFormat::Lance => (lance_schema(state, &location).await?, BTreeMap::new()),
+        FileFormat::Xlsx => infer_workbooks(files, options).await?,
     };
     let file_schema = match declared {
         Some(declared) => declare(&location, format, &file_schema, declared, &partitioning)?,
@@ -298,6 +301,18 @@ async fn infer_json(
     .await
 }
 
+async fn infer_workbooks(
+    files: Vec<LocatedFile>,
+    options: BTreeMap<String, String>,
+) -> Result<(SchemaRef, BTreeMap<String, String>)> {
+    blocking(move || {
+        let open = |file: &LocatedFile| Ok(Box::new(open(file)?) as Box<dyn WorkbookSource>);
+        let typed = WorkbookFiles::from_options(&options)?.infer(&files, open)?;
+        Ok((typed.schema(), typed.options()))
+    })
+    .await
+}
+
 /// Returns what was decided about how the files of an external table are read.
 pub(crate) async fn reading(
     table: &ExternalTable,
@@ -307,6 +322,7 @@ pub(crate) async fn reading(
     Ok(match text_reader(table, schema, files).await? {
         Some(TextReader::Csv(csv)) => Some(csv.reading()),
         Some(TextReader::Json(json)) => Some(json.reading()),
+        Some(TextReader::Workbook(workbook)) => Some(workbook.reading()),
         None => None,
     })
 }
@@ -317,6 +333,7 @@ pub(crate) async fn rejects_of(table: &ExternalTable, schema: &SchemaRef, files:
     let reader = match text_reader(table, schema, files).await? {
         Some(TextReader::Csv(csv)) if csv.dialect.ignore_errors => TextReader::Csv(csv),
         Some(TextReader::Json(json)) if json.files.ignore_errors => TextReader::Json(json),
+        Some(TextReader::Workbook(workbook)) if workbook.files.ignore_errors => TextReader::Workbook(workbook),
         Some(_) | None => return Ok(rejects),
     };
     let (found, files) = (rejects.clone(), files.to_vec());
@@ -326,6 +343,9 @@ pub(crate) async fn rejects_of(table: &ExternalTable, schema: &SchemaRef, files:
             match &reader {
                 TextReader::Csv(csv) => csv.read(&file.path, &[], found, open(file)?, |_| Ok(true)),
                 TextReader::Json(json) => json.read(&file.path, &[], found, open(file)?, |_| Ok(true)),
+                TextReader::Workbook(workbook) => {
+                    workbook.read(&file.path, &[], found.as_ref(), Box::new(open(file)?), |_| Ok(true))
+                }
             }
         })
     })
@@ -333,14 +353,15 @@ pub(crate) async fn rejects_of(table: &ExternalTable, schema: &SchemaRef, files:
     Ok(rejects)
 }
 
-/// A reader of text files.
+/// A reader of text files and workbooks, which are read row by row.
 #[derive(Debug)]
 pub(crate) enum TextReader {
     Csv(Box<TypedCsv>),
     Json(Box<TypedJson>),
+    Workbook(Box<TypedWorkbook>),
 }
 
-/// Returns the reader of a table's files, if they are text.
+/// Returns the reader of a table's files, if they are text or workbooks.
 async fn text_reader(table: &ExternalTable, schema: &Schema, files: &[LocatedFile]) -> Result<Option<TextReader>> {
     let is_folder = |field: &&Arc<Field>| table.partition_columns.contains(field.name());
     let in_files: Vec<Arc<Field>> = schema.fields().iter().filter(|field| !is_folder(field)).cloned().collect();
@@ -353,6 +374,9 @@ async fn text_reader(table: &ExternalTable, schema: &Schema, files: &[LocatedFil
             }
             (FileFormat::Ndjson, Some(_)) => {
                 Some(TextReader::Json(Box::new(TypedJson::from_options(&options, &schema, &files)?)))
+            }
+            (FileFormat::Xlsx, Some(_)) => {
+                Some(TextReader::Workbook(Box::new(TypedWorkbook::from_options(&options, &schema)?)))
             }
             _ => None,
         })
@@ -385,7 +409,7 @@ fn declare(
     partitioning: &Partitioning,
 ) -> Result<SchemaRef> {
     let fields: Vec<_> = declared.fields().iter().filter(|field| !partitioning.names(field.name())).cloned().collect();
-    if format == FileFormat::Csv && fields.len() != found.fields().len() {
+    if matches!(format, FileFormat::Csv | FileFormat::Xlsx) && fields.len() != found.fields().len() {
         return Err(EngineError::BadData {
             location: location.to_string(),
             detail: format!("{} columns are declared and the file has {}", fields.len(), found.fields().len()),

@@ -6,6 +6,7 @@
 
 mod folders;
 mod reader_args;
+mod sheets;
 mod upload;
 
 use std::collections::BTreeMap;
@@ -28,10 +29,11 @@ use super::target::{CliTarget, TargetArgs};
 use crate::config::Config;
 use reader_args::ReaderArgs;
 
-/// Import CSV, JSON, Parquet and Arrow files and Lance datasets as tables
+/// Import CSV, JSON, Excel, Parquet and Arrow files and Lance datasets as tables
 ///
 /// Each source becomes one table, named after the file or folder. A folder or a quoted glob is one table over all its
-/// files. An import is all or nothing: a bad line is named, and nothing of its source is left.
+/// files; of a workbook each sheet is one, book_sheet where there are several. An import is all or nothing: a bad line is
+/// named, and nothing of its source is left.
 ///
 /// How CSV and JSON are read is found in the files and reported: delimiter, header, types. The options of the second list
 /// say it otherwise; docs/import.md explains them.
@@ -46,6 +48,7 @@ Examples:
   querent import flights.csv airlines.csv
   querent import --table events --append 'logs/2024-*.ndjson'
   querent import --types zip=VARCHAR,born=DATE --date-format %d.%m.%Y people.txt
+  querent import --sheet 'Q3 2024' report.xlsx
   querent import --encoding latin-1 --delimiter ';' --ignore-errors export.csv
   querent import --external --data ./querent-data /srv/lake/trips/
   querent import --recursive --dry-run /srv/lake
@@ -97,6 +100,8 @@ enum SourceFormat {
     Parquet,
     #[value(alias = "ipc", alias = "feather")]
     Arrow,
+    #[value(alias = "excel", alias = "xls", alias = "xlsb", alias = "xlsm", alias = "ods")]
+    Xlsx,
     Lance,
 }
 
@@ -112,6 +117,8 @@ enum IfThere {
 struct ImportPlan {
     source: String,
     table: TableName,
+    /// The sheet of a workbook of several.
+    sheet: Option<String>,
 }
 
 /// How all sources are read and stored.
@@ -142,7 +149,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
     if args.recursive {
         return recursive(args).await;
     }
-    let plans = plans(&args)?;
+    let plans = sheets::expanded(plans(&args)?, &args).await?;
     let options = ImportOptions::from_args(&args);
     let bars = Arc::new(Bars::new(false));
     match args.target.resolve()? {
@@ -207,7 +214,7 @@ async fn import_here(
     let request = ImportRequest {
         source,
         format: options.format.map(FileFormat::from),
-        options: options.reader.clone(),
+        options: plan.reader_options(options),
         table: plan.table.clone(),
         external: options.external,
         if_exists: match options.if_there {
@@ -273,7 +280,7 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
                 CliError::Usage(format!("no table name can be made of {source}; give one with --table"))
             })?;
             let database = args.database.as_deref().unwrap_or(DEFAULT_DATABASE);
-            Ok(ImportPlan { source: source.clone(), table: TableName::new(database, table) })
+            Ok(ImportPlan { source: source.clone(), table: TableName::new(database, table), sheet: None })
         })
         .collect()
 }
@@ -341,6 +348,7 @@ impl SourceFormat {
             "ndjson" | "jsonl" | "json" | "geojson" => Some(SourceFormat::Ndjson),
             "parquet" => Some(SourceFormat::Parquet),
             "arrow" | "arrows" | "ipc" | "feather" => Some(SourceFormat::Arrow),
+            "xlsx" | "xlsm" | "xlsb" | "xls" | "ods" => Some(SourceFormat::Xlsx),
             "lance" => Some(SourceFormat::Lance),
             _ => None,
         }
@@ -352,6 +360,7 @@ impl SourceFormat {
             SourceFormat::Ndjson => "ndjson",
             SourceFormat::Parquet => "parquet",
             SourceFormat::Arrow => "arrow",
+            SourceFormat::Xlsx => "xlsx",
             SourceFormat::Lance => "lance",
         }
     }
@@ -364,6 +373,7 @@ impl From<SourceFormat> for FileFormat {
             SourceFormat::Ndjson => FileFormat::Ndjson,
             SourceFormat::Parquet => FileFormat::Parquet,
             SourceFormat::Arrow => FileFormat::Arrow,
+            SourceFormat::Xlsx => FileFormat::Xlsx,
             SourceFormat::Lance => FileFormat::Lance,
         }
     }

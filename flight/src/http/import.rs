@@ -49,6 +49,8 @@ enum UploadFormat {
     Parquet,
     #[serde(alias = "ipc", alias = "feather")]
     Arrow,
+    #[serde(alias = "excel", alias = "xls", alias = "xlsb", alias = "xlsm", alias = "ods")]
+    Xlsx,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -121,6 +123,7 @@ impl UploadFormat {
             UploadFormat::Ndjson => "ndjson",
             UploadFormat::Parquet => "parquet",
             UploadFormat::Arrow => "arrow",
+            UploadFormat::Xlsx => "xlsx",
         }
     }
 }
@@ -132,6 +135,7 @@ impl From<UploadFormat> for FileFormat {
             UploadFormat::Ndjson => FileFormat::Ndjson,
             UploadFormat::Parquet => FileFormat::Parquet,
             UploadFormat::Arrow => FileFormat::Arrow,
+            UploadFormat::Xlsx => FileFormat::Xlsx,
         }
     }
 }

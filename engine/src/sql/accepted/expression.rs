@@ -195,7 +195,7 @@ fn check_binary(op: &BinaryOperator) -> Result<()> {
         | BinaryOperator::HashLongArrow
         | BinaryOperator::AtArrow
         | BinaryOperator::ArrowAt => Ok(()),
-        BinaryOperator::Custom(name) if name == marks::JSON_ARROW => Ok(()),
+        BinaryOperator::Custom(name) if marks::is_operator(name) => Ok(()),
         BinaryOperator::Assignment => refuse("`:=`", "write = to compare"),
         BinaryOperator::Match | BinaryOperator::Regexp => refuse("MATCH and REGEXP", "write text ~ 'pattern'"),
         BinaryOperator::Overlaps => refuse("OVERLAPS", "compare the ends: a.start < b.end AND b.start < a.end"),
@@ -335,7 +335,7 @@ fn check_function(function: &Function) -> Result<()> {
         if ordered {
             only_rows("ORDER BY")?;
         }
-        if !within_group.is_empty() {
+        if !within_group.is_empty() && lowered != "percentile_disc" {
             only_rows("WITHIN GROUP")?;
         }
         if treats_nulls {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-pub(crate) use dialect::CsvDialect;
-pub(crate) use rows::column_names;
+pub(crate) use dialect::{CsvDialect, null_markers};
+pub(crate) use rows::{column_names, unique_names};
 
 use super::reader_options::{COLUMN_FORMATS, KEPT_MARKERS, sql_type_name};
 use super::rejects::Rejects;
@@ -288,6 +288,7 @@ impl TypedCsv {
             encoding: dialect.encoding.map(super::text_source::TextEncoding::name),
             null: self.markers.clone(),
             columns: self.columns.iter().map(column).collect(),
+            ..super::SourceReading::default()
         }
     }
 

@@ -116,6 +116,7 @@ pub(crate) fn format_of(path: &Path) -> Option<FileFormat> {
         "csv" | "tsv" | "tab" => Some(FileFormat::Csv),
         "ndjson" | "jsonl" | "json" | "geojson" => Some(FileFormat::Ndjson),
         "arrow" | "arrows" | "ipc" | "feather" => Some(FileFormat::Arrow),
+        "xlsx" | "xlsm" | "xlsb" | "xls" | "ods" => Some(FileFormat::Xlsx),
         _ => None,
     }
 }
@@ -131,6 +132,7 @@ fn format_of_content(path: &Path) -> Result<Option<FileFormat>> {
     Ok(match text {
         [b'P', b'A', b'R', b'1', ..] => Some(FileFormat::Parquet),
         [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(FileFormat::Arrow),
+        [b'P', b'K', 3, 4, ..] | [0xD0, 0xCF, 0x11, 0xE0, ..] => Some(FileFormat::Xlsx),
         [b'{', ..] | [b'[', b'{' | b'[' | b'\n' | b'\r' | b' ' | b'\t', ..] => Some(FileFormat::Ndjson),
         _ if is_utf_16 || !start.contains(&0) => Some(FileFormat::Csv),
         _ => None,
@@ -154,7 +156,7 @@ pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
         });
     }
     let mut formats = Vec::new();
-    for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson, FileFormat::Arrow] {
+    for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson, FileFormat::Arrow, FileFormat::Xlsx] {
         if locate(location, format).is_ok_and(|files| files.iter().any(|file| format_of(&file.path) == Some(format))) {
             formats.push(format);
         }
@@ -168,7 +170,7 @@ pub(super) fn only_format(location: &str, formats: &[FileFormat]) -> Result<File
         [only] => Ok(*only),
         [] => Err(EngineError::NoFiles {
             location: location.to_string(),
-            format: "parquet, csv, ndjson, arrow or lance".to_string(),
+            format: "parquet, csv, ndjson, arrow, xlsx or lance".to_string(),
         }),
         several => Err(EngineError::BadData {
             location: location.to_string(),
@@ -222,6 +224,7 @@ pub(crate) fn format_name(format: FileFormat) -> &'static str {
         FileFormat::Ndjson => "ndjson",
         FileFormat::Arrow => "arrow",
         FileFormat::Lance => "lance",
+        FileFormat::Xlsx => "xlsx",
     }
 }
 

@@ -40,6 +40,18 @@ const JSON_OPTIONS: &[(&str, &[&str])] = &[
     ("compression", &[]),
 ];
 
+/// Options of workbooks.
+const WORKBOOK_OPTIONS: &[(&str, &[&str])] = &[
+    ("sheet", &["sheet_name"]),
+    ("range", &[]),
+    ("skip", &["skiprows", "skip_rows"]),
+    ("has_header", &["header"]),
+    ("null_value", &["null", "nullstr", "null_values", "na_values"]),
+    ("types", &["column_types", "dtypes", "dtype"]),
+    ("ignore_errors", &[]),
+    ("rejects", &["rejects_table"]),
+];
+
 /// Written by inference: what a table's reader has to know of single columns, as JSON.
 pub(crate) const COLUMN_FORMATS: &str = "column_formats";
 /// Written by inference: the columns of text that keep the markers that mean null elsewhere, as JSON.
@@ -83,6 +95,7 @@ fn options_of(format: FileFormat) -> &'static [(&'static str, &'static [&'static
     match format {
         FileFormat::Csv => CSV_OPTIONS,
         FileFormat::Ndjson => JSON_OPTIONS,
+        FileFormat::Xlsx => WORKBOOK_OPTIONS,
         FileFormat::Parquet | FileFormat::Arrow | FileFormat::Lance => &[],
     }
 }

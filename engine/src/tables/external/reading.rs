@@ -12,6 +12,15 @@ const SHOWN_COLUMNS: usize = 20;
 pub struct SourceReading {
     /// The format: `csv` or `json`.
     pub format: String,
+    /// The sheet of a workbook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sheet: Option<String>,
+    /// The sheets beside it, where none was named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_sheets: Vec<String>,
+    /// The cells that hold an error, which are null.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub error_cells: u64,
     /// Whether the first record names the columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
@@ -43,6 +52,15 @@ pub struct SourceReading {
     pub columns: Vec<ReadColumn>,
 }
 
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// A column of files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadColumn {
@@ -63,6 +81,7 @@ impl Display for SourceReading {
     /// Writes one line, and one more for each column with a note.
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
+        parts.extend(self.sheet.as_deref().map(|sheet| format!("sheet `{sheet}`")));
         match (self.header, self.header_line) {
             (Some(true), None) => parts.push("header".to_owned()),
             (Some(true), Some(line)) => parts.push(format!("header in line {line}")),
@@ -76,9 +95,17 @@ impl Display for SourceReading {
         );
         parts.extend(self.escape.as_deref().map(|escape| format!("escape {}", shown(escape))));
         parts.extend(self.comment.as_deref().map(|comment| format!("comments after {}", shown(comment))));
-        parts.extend((self.skip > 0).then(|| format!("{} lines skipped", self.skip)));
+        parts.extend((self.skip > 0).then(|| counted(self.skip, "line skipped", "lines skipped")));
         parts.extend(self.encoding.as_deref().map(|encoding| format!("encoding {encoding}")));
         parts.extend((!self.null.is_empty()).then(|| format!("null is {}", self.null.join(", "))));
+        parts.extend(
+            (self.error_cells > 0)
+                .then(|| counted(self.error_cells, "cell is an error and null", "cells are errors and null")),
+        );
+        if !self.other_sheets.is_empty() {
+            let others = self.other_sheets.iter().take(SHOWN_COLUMNS).map(|sheet| format!("`{sheet}`"));
+            parts.push(format!("not read: sheets {}", others.collect::<Vec<_>>().join(", ")));
+        }
         let mut columns: Vec<String> = self
             .columns
             .iter()

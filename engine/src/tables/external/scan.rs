@@ -57,7 +57,7 @@ impl ExternalTableProvider {
                 blocking(move || ipc::with_dictionaries(&plain, &files)).await?
             }
             FileFormat::Arrow | FileFormat::Lance => resolved.info.arrow_schema(),
-            FileFormat::Parquet | FileFormat::Csv | FileFormat::Ndjson => {
+            FileFormat::Parquet | FileFormat::Csv | FileFormat::Ndjson | FileFormat::Xlsx => {
                 scan_schema(state, &resolved.info.arrow_schema())
             }
         };
@@ -155,7 +155,7 @@ impl ExternalTableProvider {
     }
 }
 
-/// The reader of CSV and of JSON files.
+/// The reader of CSV and JSON files and of workbooks.
 #[derive(Debug)]
 struct TextScan(TextReader);
 
@@ -172,6 +172,10 @@ impl ScanReader for TextScan {
             TextReader::Json(json) => {
                 let rejects = json.files.ignore_errors.then(Rejects::default);
                 json.read(&file.path, &position(json.schema()), rejects, open(file)?, each)
+            }
+            TextReader::Workbook(workbook) => {
+                let rejects = workbook.files.ignore_errors.then(Rejects::default);
+                workbook.read(&file.path, &position(workbook.schema()), rejects.as_ref(), Box::new(open(file)?), each)
             }
         }
     }

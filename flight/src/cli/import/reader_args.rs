@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 /// How text files are read. What is not said is found in the files, and reported.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "How CSV and JSON are read (default: as found in the files)")]
+#[command(next_help_heading = "How CSV, JSON and workbooks are read (default: as found in the files)")]
 pub(super) struct ReaderArgs {
     /// Types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others
     #[arg(long, value_name = "NAME=TYPE,...")]
     types: Option<String>,
+    /// The sheet of a workbook [default: each is a table]
+    #[arg(long, value_name = "NAME")]
+    sheet: Option<String>,
+    /// The cells of a sheet: A1:F10, B3: or B:F
+    #[arg(long, value_name = "CELLS")]
+    range: Option<String>,
     /// The first record names the columns
     #[arg(long, conflicts_with = "no_header")]
     header: bool,
@@ -60,6 +66,8 @@ impl ReaderArgs {
         let flag = |is_set: bool, value: &str| is_set.then(|| value.to_owned());
         let given = [
             ("types", self.types.clone()),
+            ("sheet", self.sheet.clone()),
+            ("range", self.range.clone()),
             ("has_header", flag(self.header, "true").or(flag(self.no_header, "false"))),
             ("delimiter", self.delimiter.clone()),
             ("quote", self.quote.clone()),
@@ -75,6 +83,11 @@ impl ReaderArgs {
             ("rejects", self.rejects.clone()),
         ];
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
+    /// Returns whether a sheet is named.
+    pub(super) fn names_sheet(&self) -> bool {
+        self.sheet.is_some()
     }
 
     /// Returns whether anything was said.

@@ -29,7 +29,7 @@ pub(super) async fn upload(
 ) -> Result<ImportReport, CliError> {
     let files = files_of(&plan.source, options.format)?;
     let format = format_of(&files, options.format)?;
-    let mut parameters = options.reader.clone();
+    let mut parameters = plan.reader_options(options);
     if let Some(compression) = files.first().and_then(|file| name_parts(&file.name).2) {
         parameters.insert("compression".to_owned(), compression.to_owned());
     }

@@ -156,10 +156,7 @@ impl CsvDialect {
 
     /// Returns the strings that may mean null besides the empty one.
     pub(crate) fn null_markers(&self) -> Vec<String> {
-        match &self.null_value {
-            Some(value) => value.split(',').filter(|marker| !marker.is_empty()).map(str::to_owned).collect(),
-            None => NULL_MARKERS.map(str::to_owned).to_vec(),
-        }
+        null_markers(self.null_value.as_deref())
     }
 
     /// Returns whether a file's name says that tabs separate its columns.
@@ -171,6 +168,14 @@ impl CsvDialect {
     /// Returns the file's text.
     pub(crate) fn open(&self, path: &Path, source: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>> {
         open_text(path, self.compression, self.encoding, source)
+    }
+}
+
+/// Returns the texts that mean null: those that were given, separated by commas, or the usual ones.
+pub(crate) fn null_markers(given: Option<&str>) -> Vec<String> {
+    match given {
+        Some(value) => value.split(',').filter(|marker| !marker.is_empty()).map(str::to_owned).collect(),
+        None => NULL_MARKERS.map(str::to_owned).to_vec(),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A record that cannot be read is an error, or is set aside where the options say so: never dropped without a word.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -343,22 +344,28 @@ pub(crate) fn column_names(
 ) -> Result<Vec<String>> {
     let record = first_record(path, dialect, source)?;
     let width = if dialect.width > 0 { dialect.width } else { record.len() };
-    let mut names: Vec<String> = Vec::with_capacity(width);
-    for index in 0..width {
-        let written = record.get(index).map(|name| name.trim()).filter(|name| dialect.has_header && !name.is_empty());
-        let wanted = written.map_or_else(|| format!("column_{}", index + 1), str::to_owned);
-        let taken =
-            |name: &str, names: &[String]| names.iter().any(|other| other.to_lowercase() == name.to_lowercase());
+    let written = |index: usize| record.get(index).filter(|_| dialect.has_header).map(|name| name.trim().to_owned());
+    let names = unique_names(&(0..width).map(written).collect::<Vec<_>>());
+    if names.is_empty() {
+        return Err(bad_line(path, None, None, "no columns in the first line".to_string()));
+    }
+    Ok(names)
+}
+
+/// Returns the names of columns: a name that is there already gets `_1`, one that is missing is `column_1` and so on.
+pub(crate) fn unique_names(written: &[Option<String>]) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::with_capacity(written.len());
+    let mut names: Vec<String> = Vec::with_capacity(written.len());
+    for (index, written) in written.iter().enumerate() {
+        let written = written.clone().filter(|name| !name.is_empty());
+        let wanted = written.unwrap_or_else(|| format!("column_{}", index + 1));
         let mut name = wanted.clone();
         let mut copy = 1;
-        while taken(&name, &names) {
+        while !taken.insert(name.to_lowercase()) {
             name = format!("{wanted}_{copy}");
             copy += 1;
         }
         names.push(name);
     }
-    if names.is_empty() {
-        return Err(bad_line(path, None, None, "no columns in the first line".to_string()));
-    }
-    Ok(names)
+    names
 }

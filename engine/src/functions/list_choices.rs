@@ -1,0 +1,132 @@
+//! Lists with DuckDB's names: chosen by positions or by truth values, and the order of their items.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, UInt32Array, new_empty_array};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{SortOptions, sort_to_indices, take};
+use arrow::datatypes::{DataType, Field, Int64Type};
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::definition::{Definition, invalid, unfit};
+use crate::type_names::sql_name;
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let definitions = [
+        Definition {
+            name: "list_select",
+            aliases: &["array_select"],
+            arguments: 2..=2,
+            takes: |types| list_and(types, DataType::Int64),
+            returns: |types| types.first().cloned().ok_or_else(|| unfit("list_select takes a list".into())),
+            compute: |arrays, _| {
+                chosen(arrays, |length, picked| {
+                    let picked = picked.as_primitive::<Int64Type>();
+                    let at = |position: Option<i64>| {
+                        let index = usize::try_from(position?.checked_sub(1)?).ok()?;
+                        (index < length).then_some(index)
+                    };
+                    Ok(picked.iter().map(at).collect())
+                })
+            },
+        },
+        Definition {
+            name: "list_where",
+            aliases: &["array_where"],
+            arguments: 2..=2,
+            takes: |types| list_and(types, DataType::Boolean),
+            returns: |types| types.first().cloned().ok_or_else(|| unfit("list_where takes a list".into())),
+            compute: |arrays, _| {
+                chosen(arrays, |length, picked| {
+                    let picked = picked.as_boolean();
+                    if picked.null_count() > 0 {
+                        return Err(invalid("list_where takes truth values, and none of them null".into()));
+                    }
+                    let is_chosen = |(index, wanted): (usize, Option<bool>)| {
+                        (wanted == Some(true)).then_some(Some(index).filter(|index| *index < length))
+                    };
+                    Ok(picked.iter().enumerate().filter_map(is_chosen).collect())
+                })
+            },
+        },
+        Definition {
+            name: "list_grade_up",
+            aliases: &["array_grade_up", "grade_up"],
+            arguments: 1..=3,
+            takes: |types| {
+                let mut taken = vec![plain_list(types)?];
+                taken.extend(vec![DataType::Utf8; types.len().saturating_sub(1)]);
+                Ok(taken)
+            },
+            returns: |_| Ok(DataType::new_list(DataType::Int64, true)),
+            compute: grades,
+        },
+    ];
+    definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+fn plain_list(types: &[DataType]) -> Result<DataType> {
+    match types.first() {
+        Some(DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)) => {
+            Ok(DataType::List(Arc::clone(field)))
+        }
+        Some(other) => Err(unfit(format!("a list is needed, not {}", sql_name(other)))),
+        None => Err(unfit("a list is needed".into())),
+    }
+}
+
+fn list_and(types: &[DataType], item: DataType) -> Result<Vec<DataType>> {
+    Ok(vec![plain_list(types)?, DataType::List(Arc::new(Field::new_list_field(item, true)))])
+}
+
+/// Returns lists of the items that are chosen for each; a position that there is not is null.
+fn chosen(arrays: &[ArrayRef], of: fn(usize, &ArrayRef) -> Result<Vec<Option<usize>>>) -> Result<ArrayRef> {
+    let (lists, picks) = (arrays[0].as_list::<i32>(), arrays[1].as_list::<i32>());
+    let DataType::List(field) = lists.data_type() else { return Err(unfit("a list is needed".into())) };
+    let (mut indices, mut lengths, mut is_valid) = (Vec::new(), Vec::new(), Vec::new());
+    for row in 0..lists.len() {
+        let found = match lists.is_valid(row) && picks.is_valid(row) {
+            true => of(lists.value(row).len(), &picks.value(row))?,
+            false => Vec::new(),
+        };
+        let starts = lists.value_offsets()[row] as usize;
+        lengths.push(found.len());
+        indices.extend(found.iter().map(|index| index.and_then(|index| u32::try_from(starts + index).ok())));
+        is_valid.push(lists.is_valid(row) && picks.is_valid(row));
+    }
+    let values = match indices.is_empty() {
+        true => new_empty_array(field.data_type()),
+        false => take(lists.values(), &UInt32Array::from(indices), None)?,
+    };
+    let item = Arc::new(Field::new_list_field(field.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    let list = ListArray::new(item, offsets, values, Some(is_valid.into()));
+    Ok(arrow::compute::cast(&list, lists.data_type())?)
+}
+
+/// Returns the positions of the items in their order.
+fn grades(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+    let lists = arrays[0].as_list::<i32>();
+    let (mut positions, mut lengths) = (Vec::new(), Vec::new());
+    for row in 0..lists.len() {
+        let word = |index: usize| {
+            let words = arrays.get(index).map(|array| array.as_string::<i32>());
+            words.filter(|words| words.is_valid(row)).map(|words| words.value(row).trim().to_uppercase())
+        };
+        let options = SortOptions {
+            descending: word(1).as_deref() == Some("DESC"),
+            nulls_first: word(2).as_deref() == Some("NULLS FIRST"),
+        };
+        let order = match lists.is_valid(row) {
+            true => sort_to_indices(&lists.value(row), Some(options), None)?,
+            false => UInt32Array::from(Vec::<u32>::new()),
+        };
+        lengths.push(order.len());
+        positions.extend(order.values().iter().map(|index| i64::from(*index) + 1));
+    }
+    let item = Arc::new(Field::new_list_field(DataType::Int64, true));
+    let values: ArrayRef = Arc::new(Int64Array::from(positions));
+    Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, lists.nulls().cloned())))
+}

@@ -1,0 +1,148 @@
+//! Maps with DuckDB's names: made of pairs, and joined.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, MapArray, StructArray, new_empty_array};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::interleave;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::row::{RowConverter, SortField};
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
+use crate::type_names::sql_name;
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let definitions = [
+        Definition {
+            name: "map_from_entries",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| match types {
+                [DataType::List(field)] => Ok(vec![DataType::List(Arc::clone(field))]),
+                [other] => Err(unfit(format!("map_from_entries takes a list of pairs, not {}", sql_name(other)))),
+                _ => Err(unfit("map_from_entries takes a list of pairs".into())),
+            },
+            returns: |types| match types {
+                [DataType::List(field)] => match field.data_type() {
+                    DataType::Struct(pair) if pair.len() == 2 => {
+                        Ok(map_type(pair[0].data_type().clone(), pair[1].data_type().clone()))
+                    }
+                    other => Err(unfit(format!("map_from_entries takes a list of pairs, not of {}", sql_name(other)))),
+                },
+                _ => Err(unfit("map_from_entries takes a list of pairs".into())),
+            },
+            compute: from_entries,
+        },
+        Definition {
+            name: "map_concat",
+            aliases: &[],
+            arguments: 1..=ANY_NUMBER,
+            takes: |types| match (types.first(), types.iter().find(|other| !matches!(other, DataType::Map(_, _)))) {
+                (Some(first), None) => Ok(vec![first.clone(); types.len()]),
+                (_, Some(other)) => Err(unfit(format!("map_concat takes maps, not {}", sql_name(other)))),
+                (None, None) => Err(unfit("map_concat takes maps".into())),
+            },
+            returns: |types| types.first().cloned().ok_or_else(|| unfit("map_concat takes maps".into())),
+            compute: joined,
+        },
+    ];
+    definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+fn map_type(key: DataType, value: DataType) -> DataType {
+    let fields = Fields::from(vec![Field::new("key", key, false), Field::new("value", value, true)]);
+    DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields), false)), false)
+}
+
+fn from_entries(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let lists = arrays[0].as_list::<i32>();
+    let pairs = lists.values().as_struct();
+    let mut chosen = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let offsets = lists.value_offsets();
+        let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+        chosen.push(if lists.is_null(row) { Vec::new() } else { (start..end).map(|index| (0, index)).collect() });
+    }
+    let [keys, values] = pairs.columns() else { return Err(unfit("map_from_entries takes a list of pairs".into())) };
+    maps(&[keys], &[values], chosen, lists.nulls().cloned(), Repeated::Refused)
+}
+
+fn joined(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let all: Vec<&MapArray> = arrays.iter().map(|array| array.as_map()).collect();
+    let mut chosen = Vec::with_capacity(rows);
+    let mut is_valid = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let mut entries = Vec::new();
+        for (index, map) in all.iter().enumerate().filter(|(_, map)| map.is_valid(row)) {
+            let offsets = map.value_offsets();
+            entries.extend((offsets[row] as usize..offsets[row + 1] as usize).map(|entry| (index, entry)));
+        }
+        chosen.push(entries);
+        is_valid.push(all.iter().any(|map| map.is_valid(row)));
+    }
+    let keys: Vec<&ArrayRef> = all.iter().map(|map| map.keys()).collect();
+    let values: Vec<&ArrayRef> = all.iter().map(|map| map.values()).collect();
+    maps(&keys, &values, chosen, Some(NullBuffer::from(is_valid)), Repeated::LastWins)
+}
+
+/// What two entries of one key are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Repeated {
+    Refused,
+    LastWins,
+}
+
+/// Returns maps of the entries that are chosen for each row, by which array they are in and where.
+fn maps(
+    keys: &[&ArrayRef],
+    values: &[&ArrayRef],
+    chosen: Vec<Vec<(usize, usize)>>,
+    nulls: Option<NullBuffer>,
+    repeated: Repeated,
+) -> Result<ArrayRef> {
+    let (Some(first_keys), Some(first_values)) = (keys.first(), values.first()) else {
+        return Err(unfit("a map is needed".into()));
+    };
+    let converter = RowConverter::new(vec![SortField::new(first_keys.data_type().clone())])?;
+    let rows = keys.iter().map(|keys| converter.convert_columns(&[Arc::clone(keys)])).collect::<Result<Vec<_>, _>>()?;
+    let (mut kept, mut lengths) = (Vec::new(), Vec::with_capacity(chosen.len()));
+    for entries in chosen {
+        let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(entries.len());
+        let starts = kept.len();
+        for (array, index) in entries {
+            if keys[array].is_null(index) {
+                return Err(invalid("a key of a map may not be null".into()));
+            }
+            match places.get(rows[array].row(index).data()) {
+                Some(_) if repeated == Repeated::Refused => {
+                    return Err(invalid("the keys of a map have to be different".into()));
+                }
+                // The place is that of the first one.
+                Some(place) => kept[*place] = (array, index),
+                None => {
+                    places.insert(rows[array].row(index).data(), kept.len());
+                    kept.push((array, index));
+                }
+            }
+        }
+        lengths.push(kept.len() - starts);
+    }
+    let taken = |arrays: &[&ArrayRef], first: &ArrayRef| -> Result<ArrayRef> {
+        let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
+        Ok(if kept.is_empty() { new_empty_array(first.data_type()) } else { interleave(&arrays, &kept)? })
+    };
+    let (keys, values) = (taken(keys, first_keys)?, taken(values, first_values)?);
+    let DataType::Map(entries, _) = map_type(keys.data_type().clone(), values.data_type().clone()) else {
+        return Err(unfit("a map is needed".into()));
+    };
+    let fields: &[FieldRef] = match entries.data_type() {
+        DataType::Struct(fields) => fields,
+        _ => &[],
+    };
+    let pairs = StructArray::try_new(fields.to_vec().into(), vec![keys, values], None)?;
+    Ok(Arc::new(MapArray::try_new(Arc::clone(&entries), OffsetBuffer::from_lengths(lengths), pairs, nulls, false)?))
+}

@@ -1,0 +1,190 @@
+//! Structures with DuckDB's names: joined, changed, taken apart.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
+use crate::type_names::sql_name;
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let joined = |name, aliases, returns, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases,
+        arguments: 2..=ANY_NUMBER,
+        takes: only_structs,
+        returns,
+        compute,
+    };
+    let definitions = [
+        joined(
+            "struct_concat",
+            &[],
+            |types| Ok(DataType::Struct(all_fields(types)?)),
+            |arrays, _| {
+                let types: Vec<DataType> = arrays.iter().map(|array| array.data_type().clone()).collect();
+                let columns = arrays.iter().flat_map(|array| array.as_struct().columns().iter().cloned()).collect();
+                Ok(Arc::new(StructArray::try_new(all_fields(&types)?, columns, nulls(arrays))?))
+            },
+        ),
+        joined(
+            "struct_merge",
+            &[],
+            |types| Ok(DataType::Struct(merged(types).into_iter().map(|(field, _, _)| field).collect())),
+            |arrays, _| {
+                let types: Vec<DataType> = arrays.iter().map(|array| array.data_type().clone()).collect();
+                let (mut fields, mut columns) = (Vec::new(), Vec::new());
+                for (field, array, column) in merged(&types) {
+                    fields.push(field);
+                    columns.push(Arc::clone(arrays[array].as_struct().column(column)));
+                }
+                Ok(Arc::new(StructArray::try_new(fields.into(), columns, nulls(arrays))?))
+            },
+        ),
+        Definition {
+            name: "struct_keys",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: only_structs,
+            returns: |_| Ok(DataType::new_list(DataType::Utf8, true)),
+            compute: |arrays, rows| {
+                let structs = arrays[0].as_struct();
+                let names: Vec<&str> = structs.fields().iter().map(|field| field.name().as_str()).collect();
+                let width = names.len();
+                let all: Vec<&str> = (0..rows).flat_map(|_| names.iter().copied()).collect();
+                let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
+                let offsets = OffsetBuffer::from_lengths(vec![width; rows]);
+                Ok(Arc::new(ListArray::new(item, offsets, Arc::new(StringArray::from(all)), structs.nulls().cloned())))
+            },
+        },
+        Definition {
+            name: "struct_values",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: only_structs,
+            returns: |types| Ok(DataType::Struct(unnamed(types))),
+            compute: |arrays, _| {
+                let structs = arrays[0].as_struct();
+                let fields = unnamed(&[structs.data_type().clone()]);
+                Ok(Arc::new(StructArray::try_new(fields, structs.columns().to_vec(), structs.nulls().cloned())?))
+            },
+        },
+    ];
+    let extract = ScalarUDF::new_from_impl(StructExtractAt { signature: Signature::any(2, Volatility::Immutable) });
+    definitions.into_iter().map(Definition::into_udf).chain([Arc::new(extract)]).collect()
+}
+
+fn only_structs(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types.iter().find(|data_type| !matches!(data_type, DataType::Struct(_))) {
+        Some(other) => Err(unfit(format!("a structure is needed, not {}", sql_name(other)))),
+        None => Ok(types.to_vec()),
+    }
+}
+
+fn fields_of(data_type: &DataType) -> &[FieldRef] {
+    match data_type {
+        DataType::Struct(fields) => fields,
+        _ => &[],
+    }
+}
+
+fn nulls(arrays: &[ArrayRef]) -> Option<arrow::buffer::NullBuffer> {
+    arrays.first().and_then(|array| array.nulls().cloned())
+}
+
+fn all_fields(types: &[DataType]) -> Result<Fields> {
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for field in types.iter().flat_map(fields_of) {
+        if fields.iter().any(|other| other.name().eq_ignore_ascii_case(field.name())) {
+            return Err(unfit(format!("two fields are called `{}`", field.name())));
+        }
+        fields.push(Arc::clone(field));
+    }
+    Ok(fields.into())
+}
+
+/// Returns the fields of structures of which later ones replace those of their name, with where each is from.
+fn merged(types: &[DataType]) -> Vec<(FieldRef, usize, usize)> {
+    let mut found: Vec<(FieldRef, usize, usize)> = Vec::new();
+    for (array, data_type) in types.iter().enumerate() {
+        for (column, field) in fields_of(data_type).iter().enumerate() {
+            match found.iter_mut().find(|(other, _, _)| other.name().eq_ignore_ascii_case(field.name())) {
+                Some(place) => *place = (Arc::clone(field), array, column),
+                None => found.push((Arc::clone(field), array, column)),
+            }
+        }
+    }
+    found
+}
+
+fn unnamed(types: &[DataType]) -> Fields {
+    let fields = types.first().map(fields_of).unwrap_or_default();
+    let rename = |(index, field): (usize, &FieldRef)| Field::new(format!("c{index}"), field.data_type().clone(), true);
+    fields.iter().enumerate().map(rename).collect()
+}
+
+/// `struct_extract_at(structure, 2)`: a field by its position from 1, whose type the position says.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct StructExtractAt {
+    signature: Signature,
+}
+
+impl StructExtractAt {
+    fn position(data_type: &DataType, value: Option<&ScalarValue>) -> Result<usize> {
+        let DataType::Struct(fields) = data_type else {
+            return Err(unfit(format!("struct_extract_at takes a structure, not {}", sql_name(data_type))));
+        };
+        let position = value.and_then(|value| value.cast_to(&DataType::Int64).ok()).and_then(|value| match value {
+            ScalarValue::Int64(Some(position)) => Some(position),
+            _ => None,
+        });
+        let index = position.and_then(|position| usize::try_from(position.checked_sub(1)?).ok());
+        let count = fields.len();
+        index
+            .filter(|index| *index < count)
+            .ok_or_else(|| unfit(format!("the position of a field is a number from 1 to {count}")))
+    }
+}
+
+impl ScalarUDFImpl for StructExtractAt {
+    fn name(&self) -> &str {
+        "struct_extract_at"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Err(invalid("the type of struct_extract_at is that of the field".into()))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let data_type = args.arg_fields.first().map_or(&DataType::Null, |field| field.data_type());
+        let index = Self::position(data_type, args.scalar_arguments.get(1).copied().flatten())?;
+        let field_type = fields_of(data_type).get(index).map_or(DataType::Null, |field| field.data_type().clone());
+        Ok(Arc::new(Field::new(self.name(), field_type, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [structs, position] = args.args.as_slice() else { return Err(unfit("a structure is needed".into())) };
+        let ColumnarValue::Scalar(position) = position else {
+            return Err(unfit("the position of a field is a number as written".into()));
+        };
+        let index = Self::position(&structs.data_type(), Some(position))?;
+        let array = structs.to_array(args.number_rows)?;
+        let structs = array.as_struct();
+        let column = structs.column(index);
+        let nulls = arrow::buffer::NullBuffer::union(structs.nulls(), column.nulls());
+        let data = column.to_data().into_builder().nulls(nulls).build()?;
+        Ok(ColumnarValue::Array(arrow::array::make_array(data)))
+    }
+}

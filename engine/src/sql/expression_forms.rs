@@ -1,0 +1,178 @@
+//! Expressions that are written out as calls: patterns, subscripts of bytes and intervals, parts of times, arrays of queries.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
+};
+
+use super::marks;
+use super::shorthand::{call, text};
+use crate::error::{EngineError, Result};
+
+/// Writes out an expression; others stay as they are. Errors: `unsupported`.
+pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
+    let take = |part: &mut Expr| std::mem::replace(part, Expr::Value(Value::Null.into()));
+    match expr {
+        Expr::SimilarTo { negated, expr: value, pattern, escape_char: None } => {
+            let matches = call("similar_to", vec![take(value), take(pattern)]);
+            *expr = not_if(*negated, matches);
+        }
+        Expr::Like { negated, any: false, expr: value, pattern, escape_char: Some(escape) }
+            if !is_backslash(escape) =>
+        {
+            let escape = Expr::Value(escape.clone());
+            let matches = call("like_escape", vec![take(value), take(pattern), escape]);
+            *expr = not_if(*negated, matches);
+        }
+        Expr::ILike { negated, any: false, expr: value, pattern, escape_char: Some(escape) }
+            if !is_backslash(escape) =>
+        {
+            let escape = Expr::Value(escape.clone());
+            let matches = call("ilike_escape", vec![take(value), take(pattern), escape]);
+            *expr = not_if(*negated, matches);
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } => {
+            let written = match name.as_str() {
+                marks::GLOB | marks::NOT_GLOB => call("glob_matches", vec![take(left), take(right)]),
+                marks::IN_LIST | marks::NOT_IN_LIST => call("array_has", vec![take(right), take(left)]),
+                _ => return Ok(()),
+            };
+            let is_negated = name == marks::NOT_GLOB || name == marks::NOT_IN_LIST;
+            *expr = not_if(is_negated, written);
+        }
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. } => {
+            let function = match data_type {
+                DataType::Blob(_) => "blob",
+                DataType::Bytea => "bytea",
+                _ => return Ok(()),
+            };
+            *expr = call(function, vec![take(operand)]);
+        }
+        Expr::Interval(interval) => {
+            let Some(field) = interval.leading_field.clone() else { return Ok(()) };
+            if let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = interval.value.as_ref() {
+                *interval.value = text(digits);
+                return Ok(());
+            }
+            if matches!(interval.value.as_ref(), Expr::Value(_)) {
+                return Ok(());
+            }
+            if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = interval.value.as_ref()
+                && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = inner.as_ref()
+            {
+                *interval.value = text(&format!("-{digits}"));
+                return Ok(());
+            }
+            let function = match field {
+                DateTimeField::Year | DateTimeField::Years => "to_years",
+                DateTimeField::Quarter => "to_quarters",
+                DateTimeField::Month | DateTimeField::Months => "to_months",
+                DateTimeField::Week(_) | DateTimeField::Weeks => "to_weeks",
+                DateTimeField::Day | DateTimeField::Days => "to_days",
+                DateTimeField::Hour | DateTimeField::Hours => "to_hours",
+                DateTimeField::Minute | DateTimeField::Minutes => "to_minutes",
+                DateTimeField::Second | DateTimeField::Seconds => "to_seconds",
+                DateTimeField::Millisecond | DateTimeField::Milliseconds => "to_milliseconds",
+                DateTimeField::Microsecond | DateTimeField::Microseconds => "to_microseconds",
+                _ => return Ok(()),
+            };
+            *expr = call(function, vec![take(&mut interval.value)]);
+        }
+        Expr::Extract { field, expr: time, .. } => {
+            let part = match field {
+                DateTimeField::Century => "century",
+                DateTimeField::Decade => "decade",
+                DateTimeField::Millennium | DateTimeField::Millenium => "millennium",
+                DateTimeField::Julian => "julian",
+                DateTimeField::Custom(name) => match name.value.to_lowercase().as_str() {
+                    "era" => "era",
+                    "yearweek" => "yearweek",
+                    "century" | "centuries" => "century",
+                    "decade" | "decades" => "decade",
+                    "millennium" | "millennia" => "millennium",
+                    "julian" => "julian",
+                    _ => return Ok(()),
+                },
+                _ => return Ok(()),
+            };
+            *expr = call(part, vec![take(time)]);
+        }
+        Expr::Function(function) => {
+            if let Some(written) = of_function(function)? {
+                *expr = written;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn not_if(is_negated: bool, expr: Expr) -> Expr {
+    match is_negated {
+        true => Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) })),
+        false => expr,
+    }
+}
+
+fn is_backslash(escape: &ValueWithSpan) -> bool {
+    matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\")
+}
+
+fn of_function(function: &mut Function) -> Result<Option<Expr>> {
+    let name = function.name.to_string().to_lowercase();
+    match (&mut function.args, name.as_str()) {
+        (FunctionArguments::Subquery(query), "array") => {
+            let refused = || EngineError::Unsupported {
+                what: "ARRAY of a query with this clause".into(),
+                hint: "write (SELECT array_agg(column ORDER BY column) FROM (query))".into(),
+            };
+            let order_by = match query.order_by.take().map(|order_by| order_by.kind) {
+                Some(OrderByKind::Expressions(sorts)) => sorts,
+                Some(OrderByKind::All(_)) => return Err(refused()),
+                None => Vec::new(),
+            };
+            let SetExpr::Select(select) = query.body.as_mut() else { return Err(refused()) };
+            let is_plain = query.limit_clause.is_none() && query.fetch.is_none() && query.with.is_none();
+            let groups = matches!(&select.group_by, datafusion::sql::sqlparser::ast::GroupByExpr::Expressions(all, _) if all.is_empty());
+            let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+                select.projection.as_mut_slice()
+            else {
+                return Err(refused());
+            };
+            if !is_plain || !groups || select.distinct.is_some() || select.having.is_some() {
+                return Err(refused());
+            }
+            let mut collected = call("array_agg", vec![value.clone()]);
+            if let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut collected
+                && !order_by.is_empty()
+            {
+                list.clauses.push(FunctionArgumentClause::OrderBy(order_by));
+            }
+            let nothing = call("make_array", Vec::new());
+            *value = call("coalesce", vec![collected, nothing]);
+            Ok(Some(Expr::Subquery(query.clone())))
+        }
+        // The ordered-set aggregates that have a name of their own here.
+        (FunctionArguments::List(list), "mode" | "percentile_disc") if !function.within_group.is_empty() => {
+            let [sort] = function.within_group.as_slice() else { return Ok(None) };
+            if sort.options.asc == Some(false) {
+                return Err(EngineError::Unsupported {
+                    what: format!("{name} WITHIN GROUP of a descending order"),
+                    hint: "order upwards, and take 1 - fraction".into(),
+                });
+            }
+            let mut arguments = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(sort.expr.clone()))];
+            arguments.append(&mut list.args);
+            let mut written = function.clone();
+            written.within_group.clear();
+            if let (Expr::Function(named), FunctionArguments::List(list)) =
+                (call(if name == "mode" { "mode" } else { "quantile_disc" }, Vec::new()), &mut written.args)
+            {
+                written.name = named.name;
+                list.args = arguments;
+            }
+            Ok(Some(Expr::Function(written)))
+        }
+        _ => Ok(None),
+    }
+}

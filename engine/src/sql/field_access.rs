@@ -1,0 +1,87 @@
+//! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. And arithmetic that Arrow lacks: a
+//! time of day and an interval, an interval and a number.
+
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use crate::error::EngineError;
+use crate::functions::own_scalar_functions;
+
+/// Plans such subscripts and sums.
+#[derive(Debug)]
+pub(super) struct FieldAccess;
+
+impl ExprPlanner for FieldAccess {
+    fn plan_field_access(
+        &self,
+        expr: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { field_access, expr: value } = expr;
+        let value_type = value.get_type(schema)?;
+        let is_text = matches!(value_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        match field_access {
+            GetFieldAccess::ListIndex { key } if is_text => {
+                Ok(PlannerResult::Planned(own_call("text_element", vec![value, *key])?))
+            }
+            GetFieldAccess::ListRange { start, stop, stride } if is_text => {
+                let is_one = matches!(&*stride, Expr::Literal(step, _) if *step == ScalarValue::from(1_i64));
+                if !is_one {
+                    let message = "a part of a text has no step; write it without".to_owned();
+                    return Err(EngineError::Plan { message }.into());
+                }
+                Ok(PlannerResult::Planned(own_call("text_slice", vec![value, *start, *stop])?))
+            }
+            GetFieldAccess::ListIndex { key }
+                if matches!(value_type, DataType::Struct(_))
+                    && key.get_type(schema).is_ok_and(|key| key.is_integer()) =>
+            {
+                Ok(PlannerResult::Planned(own_call("struct_extract_at", vec![value, *key])?))
+            }
+            other => Ok(PlannerResult::Original(RawFieldAccessExpr { field_access: other, expr: value })),
+        }
+    }
+
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = expr;
+        let (left_type, right_type) = (left.get_type(schema).ok(), right.get_type(schema).ok());
+        let is_time = |found: &Option<DataType>| matches!(found, Some(DataType::Time32(_) | DataType::Time64(_)));
+        let is_interval = |found: &Option<DataType>| matches!(found, Some(DataType::Interval(_)));
+        let is_number = |found: &Option<DataType>| found.as_ref().is_some_and(DataType::is_numeric);
+        let (times, plus) = ("interval_times", "time_plus");
+        let planned = match op {
+            BinaryOperator::Plus if is_time(&left_type) && is_interval(&right_type) => {
+                own_call(plus, vec![left, right])?
+            }
+            BinaryOperator::Plus if is_interval(&left_type) && is_time(&right_type) => {
+                own_call(plus, vec![right, left])?
+            }
+            BinaryOperator::Minus if is_time(&left_type) && is_interval(&right_type) => {
+                own_call(plus, vec![left, Expr::Negative(Box::new(right))])?
+            }
+            BinaryOperator::Multiply if is_interval(&left_type) && is_number(&right_type) => {
+                own_call(times, vec![left, right])?
+            }
+            BinaryOperator::Multiply if is_number(&left_type) && is_interval(&right_type) => {
+                own_call(times, vec![right, left])?
+            }
+            BinaryOperator::Divide if is_interval(&left_type) && is_number(&right_type) => {
+                own_call(times, vec![left, lit(1.0_f64) / right])?
+            }
+            op => return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right })),
+        };
+        Ok(PlannerResult::Planned(planned))
+    }
+}
+
+/// Returns a call of one of the engine's own functions.
+pub(super) fn own_call(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
+    match own_scalar_functions().iter().find(|function| function.name() == name) {
+        Some(function) => Ok(function.call(arguments)),
+        None => Err(EngineError::Internal(format!("the function {name} is missing")).into()),
+    }
+}

@@ -1,0 +1,194 @@
+//! Subqueries of a FROM clause that use columns of the tables before them (`LATERAL`), where the columns are used in select
+//! lists, in WHERE and in `unnest`: the tables are joined first, and the expressions computed over both. What aggregates is
+//! left to DataFusion's rule; an order or a limit that depends on the outer row is refused there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, JoinType, TableReference};
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection};
+
+/// What the columns of a subquery's own tables are qualified by while both sides are joined.
+const INNER: &str = "__lateral";
+
+/// Returns the plan with such subqueries joined.
+pub(super) fn join_laterals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut has_lateral = false;
+    plan.apply_with_subqueries(|node| {
+        has_lateral |= matches!(node, LogicalPlan::Join(_)) && node.inputs().iter().any(|input| is_subquery(input));
+        Ok(if has_lateral { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !has_lateral {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner && is_subquery(&join.right) => {
+            Ok(match joined(&join)? {
+                Some(plan) => Transformed::yes(plan),
+                None => Transformed::no(LogicalPlan::Join(join)),
+            })
+        }
+        other => Ok(Transformed::no(other)),
+    })
+    .data()
+}
+
+fn is_subquery(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Subquery(_) => true,
+        LogicalPlan::SubqueryAlias(alias) => is_subquery(&alias.input),
+        LogicalPlan::Projection(projection) => is_subquery(&projection.input),
+        _ => false,
+    }
+}
+
+/// A subquery as columns over a plan without outer columns, or over one that has the outer tables already.
+struct Pulled {
+    base: LogicalPlan,
+    has_left: bool,
+    filters: Vec<Expr>,
+    columns: Vec<(Option<TableReference>, String, Expr)>,
+}
+
+fn joined(join: &Join) -> Result<Option<LogicalPlan>> {
+    if !join.on.is_empty() || !depends_on_outer(&join.right)? {
+        return Ok(None);
+    }
+    let Some(pulled) = pull(&join.right, &join.left)? else { return Ok(None) };
+    let mut plan = with_left(&pulled, &join.left)?;
+    if let Some(condition) = conjunction(pulled.filters) {
+        plan = plan.filter(condition)?;
+    }
+    let left = join.left.schema().columns().into_iter().map(Expr::Column);
+    let right = pulled.columns.into_iter().map(|(table, name, expr)| expr.alias_qualified(table, name));
+    plan = plan.project(left.chain(right).collect::<Vec<_>>())?;
+    if let Some(condition) = &join.filter {
+        plan = plan.filter(condition.clone())?;
+    }
+    plan.build().map(Some)
+}
+
+/// Returns both sides, where the outer one is not there yet.
+fn with_left(pulled: &Pulled, left: &Arc<LogicalPlan>) -> Result<LogicalPlanBuilder> {
+    match pulled.has_left {
+        true => Ok(LogicalPlanBuilder::from(pulled.base.clone())),
+        false => LogicalPlanBuilder::from(left.as_ref().clone()).cross_join(pulled.base.clone()),
+    }
+}
+
+fn depends_on_outer(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= node.contains_outer_reference();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Pulls the expressions that use outer columns out of a subquery; `None` where it has others than those of this file.
+fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option<Pulled>> {
+    if !depends_on_outer(plan)? {
+        // Its columns get names that those of the outer tables have not.
+        let own = plan.schema().columns();
+        let renamed =
+            own.iter().enumerate().map(|(index, column)| Expr::Column(column.clone()).alias(inner_name(index)));
+        let base =
+            LogicalPlanBuilder::from(plan.clone()).project(renamed.collect::<Vec<_>>())?.alias(INNER)?.build()?;
+        let columns = own.into_iter().enumerate().map(|(index, column)| (column.relation, column.name, inner(index)));
+        return Ok(Some(Pulled { base, has_left: false, filters: Vec::new(), columns: columns.collect() }));
+    }
+    match plan {
+        LogicalPlan::Subquery(subquery) => pull(&subquery.subquery, left),
+        LogicalPlan::SubqueryAlias(alias) => {
+            let pulled = pull(&alias.input, left)?;
+            Ok(pulled.map(|mut pulled| {
+                pulled.columns.iter_mut().for_each(|(table, _, _)| *table = Some(alias.alias.clone()));
+                pulled
+            }))
+        }
+        LogicalPlan::Filter(filter) => {
+            let Some(mut pulled) = pull(&filter.input, left)? else { return Ok(None) };
+            let Some(condition) = over_both(&filter.predicate, &pulled, left.schema())? else { return Ok(None) };
+            pulled.filters.push(condition);
+            Ok(Some(pulled))
+        }
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let Some(pulled) = pull(input, left)? else { return Ok(None) };
+            let mut columns = Vec::with_capacity(expr.len());
+            for one in expr {
+                let (table, name) = one.qualified_name();
+                let Some(written) = over_both(one, &pulled, left.schema())? else { return Ok(None) };
+                columns.push((table, name, written.unalias()));
+            }
+            Ok(Some(Pulled { columns, ..pulled }))
+        }
+        LogicalPlan::Unnest(unnest) => {
+            let is_simple = unnest.struct_type_columns.is_empty()
+                && unnest.list_type_columns.iter().all(|(_, list)| list.depth == 1)
+                && unnest.schema.fields().len() == unnest.input.schema().fields().len();
+            let pulled = if is_simple { pull(&unnest.input, left)? } else { None };
+            let Some(pulled) = pulled.filter(|pulled| !pulled.has_left && pulled.filters.is_empty()) else {
+                return Ok(None);
+            };
+            let outer = left.schema().columns().into_iter().map(Expr::Column);
+            let own = pulled.columns.iter().enumerate();
+            let own = own.map(|(index, (_, _, expr))| expr.clone().alias_qualified(Some(INNER), unnested_name(index)));
+            let lists = unnest.list_type_columns.iter();
+            let lists = lists.map(|(index, _)| Column::new(Some(INNER), unnested_name(*index))).collect();
+            let base = with_left(&pulled, left)?
+                .project(outer.chain(own).collect::<Vec<_>>())?
+                .unnest_columns_with_options(lists, unnest.options.clone())?
+                .build()?;
+            // What is unnested has lost its qualifier.
+            let found = base.schema().columns().into_iter().skip(left.schema().fields().len());
+            let columns = unnest.schema.columns().into_iter().zip(found);
+            let columns = columns.map(|(column, found)| (column.relation, column.name, Expr::Column(found))).collect();
+            Ok(Some(Pulled { columns, base, has_left: true, filters: Vec::new() }))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn inner_name(index: usize) -> String {
+    format!("c{index}")
+}
+
+fn unnested_name(index: usize) -> String {
+    format!("__unnested{index}")
+}
+
+fn inner(index: usize) -> Expr {
+    Expr::Column(Column::new(Some(INNER), inner_name(index)))
+}
+
+/// Returns an expression of a subquery over the columns of both sides; `None` where it has a subquery of its own, or a column
+/// of a query further out.
+fn over_both(expr: &Expr, pulled: &Pulled, left: &DFSchema) -> Result<Option<Expr>> {
+    let known: HashMap<(Option<&TableReference>, &str), &Expr> =
+        pulled.columns.iter().map(|(table, name, expr)| ((table.as_ref(), name.as_str()), expr)).collect();
+    let mut is_other = false;
+    let written = expr.clone().transform_down(|part| {
+        Ok(match &part {
+            Expr::OuterReferenceColumn(_, column) => {
+                is_other |= !left.has_column(column);
+                Transformed::new(Expr::Column(column.clone()), true, TreeNodeRecursion::Jump)
+            }
+            Expr::Column(column) => match known.get(&(column.relation.as_ref(), column.name.as_str())) {
+                Some(found) => Transformed::new((*found).clone(), true, TreeNodeRecursion::Jump),
+                None => {
+                    is_other = true;
+                    Transformed::no(part)
+                }
+            },
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => {
+                is_other = true;
+                Transformed::no(part)
+            }
+            _ => Transformed::no(part),
+        })
+    })?;
+    Ok((!is_other).then_some(written.data))
+}
