@@ -32,6 +32,8 @@ pub struct AgentConfig {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused; otherwise it means the default model.
     pub strict_models: bool,
+    /// Whether a question that differs from a verified one in values only is answered by its query, without a model.
+    pub reuse_verified: bool,
 }
 
 impl AgentConfig {
@@ -48,6 +50,7 @@ impl AgentConfig {
         result_lifetime: Duration::from_secs(30 * 60),
         write_tools: false,
         strict_models: false,
+        reuse_verified: true,
     };
 }
 

@@ -26,6 +26,7 @@
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
 //! | 6 | `external_users` | users of applications that embed the server |
+//! | 6 | `feedback` | what people say of runs, and the verified queries that this proposes |
 //! | 6 | `retention` | deleting what is old |
 //! | 7 | `search` | tables and columns for a question |
 //! | 8 | `measurements` | stages of a search on their own, for benchmarks |
@@ -50,6 +51,7 @@ mod conversations;
 mod databases;
 mod error;
 mod external_users;
+mod feedback;
 mod keys;
 mod knowledge;
 mod measurements;
@@ -76,6 +78,7 @@ pub use conversations::{
 pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
+pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use measurements::CatalogMeasurements;

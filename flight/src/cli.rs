@@ -13,6 +13,7 @@ mod demo;
 mod embedded;
 mod error;
 mod events;
+mod feedback;
 mod fetch;
 mod footnotes;
 mod import;
@@ -73,6 +74,7 @@ enum CliCommand {
     Kql(kql::KqlArgs),
     Ask(ask::AskArgs),
     Verify(verify::VerifyArgs),
+    Feedback(feedback::FeedbackArgs),
     TestAnswers(test_answers::TestAnswersArgs),
     Fetch(fetch::FetchArgs),
     Import(import::ImportArgs),
@@ -117,6 +119,7 @@ where
         CliCommand::Kql(args) => kql::run(args).await,
         CliCommand::Ask(args) => ask::run(args).await,
         CliCommand::Verify(args) => verify::run(args).await,
+        CliCommand::Feedback(args) => feedback::run(args).await,
         CliCommand::TestAnswers(args) => test_answers::run(args).await,
         CliCommand::Fetch(args) => fetch::run(args).await,
         CliCommand::Import(args) => import::run(args).await,

@@ -153,6 +153,8 @@ pub struct AgentSettings {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused.
     pub strict_models: bool,
+    /// Whether a question that a verified query answers is answered by it, without a model.
+    pub reuse_verified: bool,
     /// Whether ADK's protocol refuses a run in a session that does not exist; otherwise the session is created.
     pub adk_strict_sessions: bool,
     /// How tools are described to the model.
@@ -334,6 +336,7 @@ impl Default for AgentSettings {
             retention: DurationSetting(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: defaults.write_tools,
             strict_models: defaults.strict_models,
+            reuse_verified: defaults.reuse_verified,
             adk_strict_sessions: false,
             tool_style: ToolStyleName::Auto,
             record: None,

@@ -2,6 +2,7 @@
 //! linked to what was read. The model is scripted; the engine and the data are real.
 
 mod checks;
+mod learned;
 mod proofs;
 mod repairs;
 

@@ -6,6 +6,7 @@ mod opening;
 mod request;
 mod resume;
 mod speech;
+mod verified;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use self::opening::{FirstMessages, first_messages};
 use self::speech::{ItemIds, Speech};
 use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
+use crate::assessment::AnswerAssessment;
 use crate::budget::{Exhausted, ToolBudget};
 use crate::error::AgentError;
 use crate::event::{ContextTokens, EventKind, ResultTicket, RunErrorCode, TextPhase, WantedCall};
@@ -94,6 +96,8 @@ pub(super) struct Turns<'a> {
     prover: Prover,
     /// The text of this turn.
     checked: CheckedText,
+    /// What the answer rests on.
+    assessment: AnswerAssessment,
     /// Counts the queries that the model has sent again after they had failed, since the last one that ran.
     variation: u32,
 }
@@ -162,6 +166,7 @@ impl<'a> Turns<'a> {
             stored_events: 1,
             prover: Prover::new(&task.request.question()),
             checked: CheckedText::default(),
+            assessment: AnswerAssessment::default(),
             variation: 0,
         }
     }
@@ -169,6 +174,9 @@ impl<'a> Turns<'a> {
     pub(super) async fn run(mut self) -> Result<End, FailureCause> {
         self.resume().await?;
         self.conversation.extend(std::mem::take(&mut self.later));
+        if let Some(end) = self.answer_from_verified().await? {
+            return Ok(end);
+        }
         loop {
             self.compact().await;
             let mut reply = self.turn().await?;
@@ -365,6 +373,7 @@ impl<'a> Turns<'a> {
             None => self.proof_of(&text, &corrections).await,
             Some(_) => Vec::new(),
         };
+        let assessment = std::mem::take(&mut self.assessment);
         self.emit(EventKind::AnswerFinal {
             item_id,
             text,
@@ -374,6 +383,7 @@ impl<'a> Turns<'a> {
             sql_used,
             ticket,
             proof,
+            assessment,
         });
         Ok(true)
     }

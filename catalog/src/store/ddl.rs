@@ -230,3 +230,10 @@ CREATE TABLE querent_key (key_id INTEGER PRIMARY KEY AUTOINCREMENT, table_id BIG
 CREATE INDEX querent_ix_key ON querent_key (table_id);
 CREATE TABLE querent_foreign_key (relationship_id INTEGER PRIMARY KEY, name VARCHAR NOT NULL);
 ";
+
+/// What people say of runs, and the verified queries that this proposes.
+pub(super) const FEEDBACK_DDL: &str = "
+CREATE TABLE querent_run_feedback (run_id VARCHAR NOT NULL, subject VARCHAR NOT NULL, verdict VARCHAR NOT NULL, comment VARCHAR, corrected_sql VARCHAR, corrected_text VARCHAR, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (run_id, subject)) WITHOUT ROWID;
+CREATE TABLE querent_query_proposal (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id VARCHAR NOT NULL, subject VARCHAR NOT NULL, state VARCHAR NOT NULL, database VARCHAR NOT NULL, question VARCHAR NOT NULL, sql VARCHAR NOT NULL, tables VARCHAR NOT NULL, created_at BIGINT NOT NULL, decided_at BIGINT, decided_by VARCHAR, UNIQUE (run_id, subject));
+CREATE INDEX querent_ix_query_proposal ON querent_query_proposal (state, id);
+";

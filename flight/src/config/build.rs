@@ -97,6 +97,7 @@ impl Settings {
             result_lifetime: self.agent.result_lifetime.0,
             write_tools: self.agent.write_tools,
             strict_models: self.agent.strict_models,
+            reuse_verified: self.agent.reuse_verified,
         }
     }
 

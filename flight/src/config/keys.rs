@@ -144,6 +144,12 @@ pub const KEYS: &[SettingKey] = &[
         "refuse model names that are not configured",
     ),
     key(
+        "agent.reuse_verified",
+        &["QUERENT_AGENT_REUSE_VERIFIED"],
+        SettingKind::Bool,
+        "answer from a verified query where only values differ",
+    ),
+    key(
         "agent.adk_strict_sessions",
         &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
         SettingKind::Bool,

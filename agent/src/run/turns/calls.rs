@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use futures::stream::FuturesOrdered;
-use querent_catalog::{PendingCall, PendingKind, PendingState};
+use querent_catalog::{DEFAULT_DATABASE, PendingCall, PendingKind, PendingState};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
@@ -105,6 +105,20 @@ impl Turns<'_> {
         Ok(())
     }
 
+    /// Announces a call of a tool of the server whose result is known, and reports the result.
+    pub(super) fn call_with_result(
+        &mut self,
+        call: ModelToolCall,
+        output: ToolOutput,
+        took_ms: u64,
+    ) -> Result<(), FailureCause> {
+        let begun = self.begin_call(call).map_err(|exhausted| self.tool_loop(exhausted))?;
+        let Some(OwnCall { started, model_id, .. }) = begun else { return Ok(()) };
+        let failed = self.record_outcome(&started, &model_id, (Ok(output), took_ms), None);
+        let recorded = self.budget.record(&started.tool, &started.args, failed);
+        recorded.map_err(|exhausted| self.tool_loop(exhausted))
+    }
+
     /// Announces a call. Returns `None` for one that waits. Errors: it is one too many.
     fn begin_call(&mut self, mut call: ModelToolCall) -> Result<Option<OwnCall>, Exhausted> {
         let (call_index, allowed) = self.budget.begin_call();
@@ -177,6 +191,9 @@ impl Turns<'_> {
     fn note_query(&mut self, call: &ToolCallStarted) {
         if call.tool == tools::RUN_SQL {
             self.sql_used = query_text(&call.args, tools::sql_argument).or(self.sql_used.take());
+            let named = call.args["database"].as_str().map(str::to_owned);
+            let database = named.unwrap_or_else(|| self.task.session.database().to_owned());
+            self.assessment.sql_database = Some(database).filter(|name| name != DEFAULT_DATABASE);
         } else if call.tool == tools::RUN_KQL {
             self.kql_used = query_text(&call.args, tools::kql_argument).or(self.kql_used.take());
         }
