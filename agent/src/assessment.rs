@@ -1,7 +1,11 @@
 //! What an answer rests on and how far it is to be trusted, as `answer_final` says it beside the text.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::confidence::Confidence;
 use crate::template::FilledValue;
 
 /// The verified query that answered a question.
@@ -26,4 +30,29 @@ pub struct AnswerAssessment {
     /// The verified query that answered, without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified_query: Option<VerifiedBasis>,
+    /// How far it is to be trusted; absent where no data was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
+    /// Whether the answer was held back, as its confidence is below the threshold that is set.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub held_back: bool,
+    /// What the question can mean, where queries that were compared return different rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<AnswerReading>,
+    /// What a fit weighs, by name; not sent to clients.
+    #[serde(skip)]
+    pub features: BTreeMap<String, f64>,
+}
+
+/// One way to read a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerReading {
+    /// The query.
+    pub sql: String,
+    /// Its first row.
+    pub first_row: Value,
+    /// How many rows it has.
+    pub row_count: u64,
+    /// How many of the queries that were compared return the same.
+    pub votes: u64,
 }

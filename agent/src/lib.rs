@@ -9,6 +9,7 @@
 //! | floor | room | what is in it |
 //! |---|---|---|
 //! | 1 | `error` | the errors, each with a stable code |
+//! | 1 | `confidence` | how far an answer is to be trusted, in words and, where it was fitted, as a figure |
 //! | 1 | `config` | settings and their defaults |
 //! | 1 | `tokens` | how many tokens a text costs, estimated |
 //! | 1 | `sql_text` | names and types as SQL text |
@@ -43,6 +44,7 @@ mod assessment;
 mod attachments;
 mod budget;
 pub mod chart;
+mod confidence;
 mod config;
 mod conversation;
 mod counter_checks;
@@ -67,8 +69,9 @@ pub mod toolbox;
 mod tools;
 
 pub use agent::{Agent, AgentRun};
-pub use assessment::{AnswerAssessment, VerifiedBasis};
-pub use config::{AgentConfig, MAX_TOOL_ROWS};
+pub use assessment::{AnswerAssessment, AnswerReading, VerifiedBasis};
+pub use confidence::{AnswerThreshold, Confidence, ConfidenceFit, ConfidenceLevel};
+pub use config::{AgentConfig, MAX_TOOL_ROWS, Voting};
 pub use conversation::{conversation_title, events_of, messages_of};
 pub use error::{AgentError, Result};
 pub use event::{

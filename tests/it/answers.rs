@@ -5,6 +5,7 @@ mod checks;
 mod learned;
 mod proofs;
 mod repairs;
+mod votes;
 
 use std::sync::Arc;
 

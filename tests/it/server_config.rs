@@ -173,6 +173,7 @@ fn every_key_can_be_set_from_its_variables() {
                 | "holmes.model_name_as_text"
                 | "tls.development" => "true",
                 "agent.tool_style" => "native",
+                "agent.answer_threshold" => "likely",
                 "embed.provider" => "none",
                 "log.format" => "json",
                 "log.filter" => "debug",

@@ -98,6 +98,9 @@ impl Settings {
             write_tools: self.agent.write_tools,
             strict_models: self.agent.strict_models,
             reuse_verified: self.agent.reuse_verified,
+            voting: self.agent.voting,
+            answer_threshold: self.agent.answer_threshold,
+            confidence: self.agent.confidence.clone(),
         }
     }
 

@@ -89,7 +89,7 @@ async fn corrections_are_proposed_after_they_ran() {
     let events = ask(&server, "How many votes?").await;
     let run = run_id(&events);
     let bad = say(&server, run, json!({"verdict": "corrected", "sql": "SELECT count(*) FROM voters"}), "ann-tok").await;
-    assert!(bad.status == 404 && bad.text.contains("unknown table"), "{}", bad.text);
+    assert!(bad.status == 400 && bad.text.contains("unknown table"), "{}", bad.text);
     for body in [
         json!({"verdict": "corrected"}),
         json!({"verdict": "right", "sql": "SELECT 1"}),

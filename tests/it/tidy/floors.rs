@@ -88,7 +88,8 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "agent/src",
         floors: &[
-            &["error", "config", "tokens", "sql_text"],
+            &["error", "confidence", "tokens", "sql_text"],
+            &["config"],
             &["chart"],
             &["models"],
             &["attachments", "budget", "history", "proof", "repair", "template"],

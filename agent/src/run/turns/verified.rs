@@ -84,6 +84,7 @@ impl Turns<'_> {
         self.task.handle.emit_all(said);
         self.said = item_id.clone().map(|item_id| (item_id, text.clone()));
         self.assessment.verified_query = Some(basis);
+        self.evidence.is_verified = true;
         self.finish(ModelReply { text, item_id, calls: Vec::new(), reason: DoneReason::Stop }).await?;
         Ok(End::Answered)
     }
