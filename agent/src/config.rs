@@ -1,13 +1,19 @@
 //! The agent's settings. Their defaults stand here once: the server's settings, help strings and the tools'
 //! descriptions take them from [`AgentConfig::DEFAULT`].
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::confidence::{AnswerThreshold, ConfidenceFit};
 
 /// Rows of a tool result at most, whatever a call or a setting asks for.
 pub const MAX_TOOL_ROWS: usize = 1_000;
 
 /// Limits and switches of the agent, fixed at start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
     /// Wall clock of one run.
     pub run_timeout: Duration,
@@ -32,6 +38,98 @@ pub struct AgentConfig {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused; otherwise it means the default model.
     pub strict_models: bool,
+    /// Whether a question that differs from a verified one in values only is answered by its query, without a model.
+    pub reuse_verified: bool,
+    /// Whether queries are compared with others that the model writes.
+    pub voting: Voting,
+    /// Below what confidence an answer is held back.
+    pub answer_threshold: AnswerThreshold,
+    /// Coefficients that make the confidence a probability, for the model that they were fitted to.
+    pub confidence: Option<ConfidenceFit>,
+}
+
+/// Whether the queries of a run are compared with others that the model writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Voting {
+    /// Never.
+    #[default]
+    Off,
+    /// Where a query failed, was repaired in its names, found nothing, or a check found something.
+    Auto,
+    /// The first query always, with so many candidates.
+    Candidates(u32),
+}
+
+/// The candidates of a vote.
+const CANDIDATES: std::ops::RangeInclusive<u32> = 2..=9;
+
+impl FromStr for Voting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim().to_lowercase().as_str() {
+            "off" => Ok(Voting::Off),
+            "auto" => Ok(Voting::Auto),
+            number => match number.parse() {
+                Ok(count) if CANDIDATES.contains(&count) => Ok(Voting::Candidates(count)),
+                _ => Err(format!(
+                    "`{text}` is no way to vote; write off, auto, or {} to {} candidates",
+                    CANDIDATES.start(),
+                    CANDIDATES.end()
+                )),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Voting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Voting::Off => f.write_str("off"),
+            Voting::Auto => f.write_str("auto"),
+            Voting::Candidates(count) => write!(f, "{count}"),
+        }
+    }
+}
+
+/// A setting that is a word or a number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrWord {
+    Number(f64),
+    Word(String),
+}
+
+fn from_number_or_word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(deserializer: D) -> Result<T, D::Error> {
+    let text = match NumberOrWord::deserialize(deserializer)? {
+        NumberOrWord::Number(number) => number.to_string(),
+        NumberOrWord::Word(word) => word,
+    };
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+impl Serialize for Voting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Voting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_number_or_word(deserializer)
+    }
+}
+
+impl Serialize for AnswerThreshold {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for AnswerThreshold {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_number_or_word(deserializer)
+    }
 }
 
 impl AgentConfig {
@@ -48,6 +146,10 @@ impl AgentConfig {
         result_lifetime: Duration::from_secs(30 * 60),
         write_tools: false,
         strict_models: false,
+        reuse_verified: true,
+        voting: Voting::Off,
+        answer_threshold: AnswerThreshold::Off,
+        confidence: None,
     };
 }
 

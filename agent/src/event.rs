@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::assessment::AnswerAssessment;
 use crate::history::{calls_cost, words_cost};
 use crate::models::{ChatMessage, TokenUsage};
 use crate::proof::ProofLink;
@@ -434,6 +435,9 @@ pub enum EventKind {
         /// What the numbers, dates and names of its text are proven by.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         proof: Vec<ProofLink>,
+        /// What it rests on, and how far it is to be trusted.
+        #[serde(flatten)]
+        assessment: AnswerAssessment,
     },
     /// The run waits for these calls and ends; another run continues.
     Paused {

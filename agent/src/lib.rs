@@ -9,6 +9,7 @@
 //! | floor | room | what is in it |
 //! |---|---|---|
 //! | 1 | `error` | the errors, each with a stable code |
+//! | 1 | `confidence` | how far an answer is to be trusted, in words and, where it was fitted, as a figure |
 //! | 1 | `config` | settings and their defaults |
 //! | 1 | `tokens` | how many tokens a text costs, estimated |
 //! | 1 | `sql_text` | names and types as SQL text |
@@ -18,6 +19,8 @@
 //! | 2 | `attachments` | files that come with a message, as text |
 //! | 3 | `history` | the messages of a run, kept within the model's context |
 //! | 3 | `prompt` | the first turn's messages: rules, tables, examples, taught queries |
+//! | 3 | `template` | verified queries with the values of another question |
+//! | 4 | `assessment` | what an answer rests on, and how far it is to be trusted |
 //! | 4 | `event` | what a run emits |
 //! | 4 | `proof` | the numbers, dates and names of an answer, linked to cells |
 //! | 4 | `repair` | queries that fail, put right on their syntax tree without a model |
@@ -31,20 +34,24 @@
 //! | 5 | `tools` | the functions that a model can call, one file each |
 //! | 6 | `protocols` | a request parser and a renderer for each protocol |
 //! | 7 | `toolbox` | the tools for callers that bring a model of their own |
+//! | 7 | `feedback` | what people say of runs, and what that proposes |
 //! | 7 | `run` | one run, from its first event to its last |
 //! | 8 | `agent` | starts, follows and stops runs |
 
 mod agent;
 mod answer;
+mod assessment;
 mod attachments;
 mod budget;
 pub mod chart;
+mod confidence;
 mod config;
 mod conversation;
 mod counter_checks;
 mod error;
 mod event;
 mod event_log;
+mod feedback;
 mod history;
 pub mod models;
 mod prompt;
@@ -56,12 +63,15 @@ mod results;
 mod run;
 mod run_watcher;
 mod sql_text;
+mod template;
 mod tokens;
 pub mod toolbox;
 mod tools;
 
 pub use agent::{Agent, AgentRun};
-pub use config::{AgentConfig, MAX_TOOL_ROWS};
+pub use assessment::{AnswerAssessment, AnswerReading, VerifiedBasis};
+pub use confidence::{AnswerThreshold, Confidence, ConfidenceFit, ConfidenceLevel};
+pub use config::{AgentConfig, MAX_TOOL_ROWS, Voting};
 pub use conversation::{conversation_title, events_of, messages_of};
 pub use error::{AgentError, Result};
 pub use event::{
@@ -69,6 +79,7 @@ pub use event::{
     ToolCallStarted, ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall, WantedCall,
 };
 pub use event_log::{EventBatch, LoggedEvent, RunEvents};
+pub use feedback::{FeedbackOutcome, FeedbackRequest, give_feedback};
 pub use prompt::{PromptSections, SECTION_KEYS};
 pub use proof::{CellReference, ProofLink, ProofOrigin};
 pub use protocols::responses::{ContinueError, Continued};
@@ -76,5 +87,6 @@ pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol
 pub use results::{ResultStore, StoredResult, TicketRefusal};
 pub use run_watcher::RunWatcher;
 pub use sql_text::sql_type;
+pub use template::FilledValue;
 pub use tokens::estimate_tokens;
 pub use tools::{chart_of_batches, known_tool, tool_names};

@@ -127,6 +127,8 @@ pub(crate) struct QuestionContext {
     pub(crate) relationships: Vec<Relationship>,
     /// Similar verified queries, and metrics.
     pub(crate) taught: TaughtKnowledge,
+    /// How clearly the best table stands out: the share by which its score is above the next one.
+    pub(crate) margin: Option<f64>,
 }
 
 /// Finds the tables that the schema search ranks best, up to a clear drop of the score, how they join, and taught
@@ -148,6 +150,10 @@ pub(crate) async fn find_context(
     });
     let scores: Vec<f32> = hits.iter().map(|(hit, _)| hit.score).collect();
     hits.truncate(clear_drop(&scores, LEAST_TABLES));
+    let margin = match scores.as_slice() {
+        [best, next, ..] if *best > 0.0 => Some(f64::from((best - next) / best)),
+        _ => None,
+    };
     let tables: Vec<TableInfo> = hits.into_iter().map(|(_, info)| info).collect();
     session.engine().queue_profiles(tables.iter().map(|table| table.name.clone()));
     let ids: Vec<i64> = tables.iter().map(|table| table.id).collect();
@@ -176,7 +182,7 @@ pub(crate) async fn find_context(
         queries: queries.into_iter().map(|similar| similar.object).collect(),
         metrics: metrics.into_iter().map(|similar| similar.object).collect(),
     };
-    QuestionContext { tables, relationships, taught }
+    QuestionContext { tables, relationships, taught, margin }
 }
 
 /// Shortens a question to the budget. Keeps its beginning and its end, since one of them says what is asked.
@@ -264,6 +270,14 @@ mod tests {
         let messages = first_turn(&parts(&question, 900));
         assert!(messages[1].content.starts_with("BEGIN") && messages[1].content.ends_with("END"));
         assert!(messages[1].content.contains("left out"));
+    }
+
+    #[test]
+    fn what_every_question_has_comes_first_and_is_the_same() {
+        let system = |question: &str| first_turn(&parts(question, 900))[0].content.clone();
+        let opening = system("Which carrier had the most flights?");
+        assert_eq!(system("How many planes are there?"), opening);
+        assert!(system("errors in the last hour?").starts_with(&opening), "what changes follows");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use sqlparser::ast::Statement;
 
 use crate::sql_text::quote_identifier;
 
-pub(crate) use literals::{repair_literals, unknown_literals};
+pub(crate) use literals::{folded_words, repair_literals, unknown_literals};
 pub(crate) use parse::parse_query;
 pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of};
 

@@ -40,6 +40,9 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
     }
 }
 
+/// Fits the confidence of answers to measured ones.
+pub(crate) use answers::fit::fit as fit_confidence;
+
 /// Takes one measurement in this process and prints it.
 pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Value, Failure> {
     match name {

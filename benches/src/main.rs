@@ -31,6 +31,13 @@ enum BenchCommand {
         /// The cell's name.
         cell: String,
     },
+    /// Fit the confidence of answers to what `make eval` measured of a model; prints a part of querent.toml.
+    FitConfidence {
+        /// The model's name.
+        model: String,
+        /// The results; where `make eval` keeps them, unless said otherwise.
+        file: Option<std::path::PathBuf>,
+    },
     /// One measurement, in this process; prints JSON. Started by the harness.
     #[command(hide = true)]
     Measure {
@@ -53,6 +60,7 @@ async fn main() -> Result<(), Failure> {
             }
         }
         BenchCommand::Run { cell } => run(&cell).await?,
+        BenchCommand::FitConfidence { model, file } => print!("{}", cells::fit_confidence(&model, file).await?),
         BenchCommand::Measure { name, folder } => {
             let measured = cells::measure(&name, &folder).await?;
             println!("{measured}");

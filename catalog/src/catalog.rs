@@ -13,6 +13,7 @@ use crate::conversations::{CatalogConversations, CatalogFiles, CatalogItems, Cat
 use crate::databases::CatalogDatabases;
 use crate::error::Result;
 use crate::external_users::CatalogExternalUsers;
+use crate::feedback::CatalogFeedback;
 use crate::index::SchemaIndex;
 use crate::index::embed::Embedder;
 use crate::integrity::{self, FolderCheck, Orphan};
@@ -159,6 +160,11 @@ impl Catalog {
     /// Verified queries and metrics.
     pub fn knowledge(&self) -> CatalogKnowledge<'_> {
         CatalogKnowledge { store: &self.store, index: &self.index, cache: &self.knowledge }
+    }
+
+    /// What people say of runs, and the verified queries that this proposes.
+    pub fn feedback(&self) -> CatalogFeedback<'_> {
+        CatalogFeedback { store: &self.store }
     }
 
     /// Primary keys, unique constraints and foreign keys.

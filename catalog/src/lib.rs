@@ -31,6 +31,7 @@
 //! | 5 | `policies` | the policy that holds, and changing it |
 //! | 6 | `tokens` | tokens that callers send, and whom each stands for |
 //! | 6 | `integrity`, `backup` | whether a folder is whole, and copies of it |
+//! | 6 | `feedback` | what people say of runs, and the verified queries that this proposes |
 //! | 6 | `retention` | deleting what is old |
 //! | 7 | `search` | tables and columns for a question |
 //! | 8 | `measurements` | stages of a search on their own, for benchmarks |
@@ -57,6 +58,7 @@ mod conversations;
 mod databases;
 mod error;
 mod external_users;
+mod feedback;
 mod integrity;
 mod keys;
 mod knowledge;
@@ -88,6 +90,7 @@ pub use conversations::{
 pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
+pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
 pub use integrity::{FolderCheck, ORPHAN_GRACE, Orphan};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};

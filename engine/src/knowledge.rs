@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
-use querent_catalog::{Metric, NewMetric, NewVerifiedQuery, TableName, VerifiedQuery};
+use querent_catalog::{
+    CatalogError, Metric, NewMetric, NewVerifiedQuery, ProposalState, QueryProposal, TableName, VerifiedQuery,
+};
 
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
@@ -27,15 +29,44 @@ impl Session {
     /// the query.
     pub async fn verify_query(&self, question: &str, sql: &str) -> Result<VerifiedQuery> {
         require_write("storing a verified query", self.principal(), self.mode())?;
+        let new = self.query_to_propose(question, sql).await?;
+        Ok(self.engine().catalog().knowledge().store_verified_query(self.principal(), new).await?)
+    }
+
+    /// Runs a query that is to be proposed as the answer to a question; nothing is stored. Errors: those of the query.
+    pub async fn query_to_propose(&self, question: &str, sql: &str) -> Result<NewVerifiedQuery> {
         let sql = sql.trim().trim_end_matches(';').trim_end();
         let tables = self.run_for_tables(sql).await?;
-        let new = NewVerifiedQuery {
+        Ok(NewVerifiedQuery {
             database: self.database().to_owned(),
             question: question.trim().to_owned(),
             sql: sql.to_owned(),
             tables,
-        };
-        Ok(self.engine().catalog().knowledge().store_verified_query(self.principal(), new).await?)
+        })
+    }
+
+    /// Stores a proposed query as a verified one, after it ran for the caller. Errors: `not_allowed` for role `read`,
+    /// `object_not_found`, `invalid_object`, and those of the query.
+    pub async fn accept_proposal(&self, id: i64) -> Result<(QueryProposal, VerifiedQuery)> {
+        require_write("accepting a proposed query", self.principal(), self.mode())?;
+        let feedback = self.engine().catalog().feedback();
+        let proposal = feedback.proposal(self.principal(), id).await?;
+        if proposal.state != ProposalState::Waiting {
+            let reason = format!("proposal {id} was {} before", proposal.state.as_str());
+            return Err(CatalogError::InvalidObject { what: "proposed query", reason }.into());
+        }
+        let session = self.clone().in_database(Some(&proposal.database)).await?;
+        let verified = session.verify_query(&proposal.question, &proposal.sql).await?;
+        let decided = feedback.decide(self.principal(), id, ProposalState::Accepted).await?;
+        Ok((decided, verified))
+    }
+
+    /// Records that a proposed query is not to become a verified one. Errors: `not_allowed` for role `read`,
+    /// `object_not_found`, `invalid_object`.
+    pub async fn reject_proposal(&self, id: i64) -> Result<QueryProposal> {
+        require_write("rejecting a proposed query", self.principal(), self.mode())?;
+        let feedback = self.engine().catalog().feedback();
+        Ok(feedback.decide(self.principal(), id, ProposalState::Rejected).await?)
     }
 
     /// Runs a metric's expression and stores the metric. Replaces one of the same name in the same database. Errors: as

@@ -14,6 +14,7 @@ mod demo;
 mod embedded;
 mod error;
 mod events;
+mod feedback;
 mod fetch;
 mod footnotes;
 mod import;
@@ -77,6 +78,7 @@ enum CliCommand {
     Kql(kql::KqlArgs),
     Ask(ask::AskArgs),
     Verify(verify::VerifyArgs),
+    Feedback(feedback::FeedbackArgs),
     TestAnswers(test_answers::TestAnswersArgs),
     Fetch(fetch::FetchArgs),
     Import(import::ImportArgs),
@@ -130,6 +132,7 @@ where
         CliCommand::Kql(args) => kql::run(args).await,
         CliCommand::Ask(args) => ask::run(args).await,
         CliCommand::Verify(args) => verify::run(args).await,
+        CliCommand::Feedback(args) => feedback::run(args).await,
         CliCommand::TestAnswers(args) => test_answers::run(args).await,
         CliCommand::Fetch(args) => fetch::run(args).await,
         CliCommand::Import(args) => import::run(args).await,

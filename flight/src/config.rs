@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use querent_agent::AgentConfig;
+use querent_agent::{AgentConfig, AnswerThreshold, ConfidenceFit, Voting};
 use querent_catalog::Role;
 use querent_engine::{EngineOptions, Limits, UrlRoot};
 use serde::{Deserialize, Serialize};
@@ -157,6 +157,15 @@ pub struct AgentSettings {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused.
     pub strict_models: bool,
+    /// Whether a question that a verified query answers is answered by it, without a model.
+    pub reuse_verified: bool,
+    /// Whether queries are compared with others that the model writes: `off`, `auto`, or how many candidates.
+    pub voting: Voting,
+    /// Below what confidence an answer is held back: `off`, a word, or a probability.
+    pub answer_threshold: AnswerThreshold,
+    /// `[agent.confidence]`: coefficients that make the confidence a probability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<ConfidenceFit>,
     /// Whether ADK's protocol refuses a run in a session that does not exist; otherwise the session is created.
     pub adk_strict_sessions: bool,
     /// How tools are described to the model.
@@ -339,6 +348,10 @@ impl Default for AgentSettings {
             retention: DurationSetting(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: defaults.write_tools,
             strict_models: defaults.strict_models,
+            reuse_verified: defaults.reuse_verified,
+            voting: defaults.voting,
+            answer_threshold: defaults.answer_threshold,
+            confidence: None,
             adk_strict_sessions: false,
             tool_style: ToolStyleName::Auto,
             record: None,

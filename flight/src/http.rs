@@ -8,6 +8,7 @@ mod adk;
 mod ask;
 mod cube;
 mod encoding;
+mod feedback;
 mod health;
 mod holmes;
 mod idempotency;

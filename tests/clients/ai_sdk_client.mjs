@@ -45,7 +45,9 @@ const checks = {
   },
   async toolsOfTheServer() {
     const { content, toolCalls } = await generateText({ model: responses, prompt: "both", maxRetries: 0 });
-    assert.deepEqual(content.map((part) => part.type), ["tool-call", "tool-result", "tool-call", "tool-result", "text"]);
+    // The cells that prove the answer are its sources.
+    const expected = ["tool-call", "tool-result", "tool-call", "tool-result", "text", "source", "source"];
+    assert.deepEqual(content.map((part) => part.type), expected);
     assert(toolCalls.every((call) => call.providerExecuted && !call.invalid));
     const { kinds, finishReason } = await streamed({ model: responses, prompt: "both" });
     assert.equal(kinds.filter((kind) => kind === "tool-result").length, 2);

@@ -2,8 +2,10 @@
 //! linked to what was read. The model is scripted; the engine and the data are real.
 
 mod checks;
+mod learned;
 mod proofs;
 mod repairs;
+mod votes;
 
 use std::sync::Arc;
 

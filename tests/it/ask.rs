@@ -112,6 +112,7 @@ fn every_event_has_its_frame() {
             sql_used: Some("SELECT 1".to_owned()),
             ticket: Some(ResultTicket { text: "querentresultset02".to_owned(), truncated: false }),
             proof: Vec::new(),
+            assessment: Default::default(),
         },
         EventKind::RunError {
             code: RunErrorCode::Timeout,

@@ -295,7 +295,6 @@ async fn errors_are_in_the_envelope_too() {
         ("RunAgent", "ann-tok", 422, "missing_required_parameter"),
         ("GetSession", "ann-tok", 404, "conversation_not_found"),
         ("ListSessionCheckpoints", "ann-tok", 501, "action_not_supported"),
-        ("UpsertResponseFeedback", "ann-tok", 501, "action_not_supported"),
         ("ListWorkspaceFiles", "wrong", 401, "unauthenticated"),
         ("ListWorkspaceFiles", "ann-tok", 501, "action_not_supported"),
         ("MakeCoffee", "ann-tok", 404, "not_found"),
@@ -367,4 +366,31 @@ fn transcript(reply: &HttpReply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let frames: Vec<Value> = collect_sse(&reply.text).into_iter().map(|frame| frame.data).collect();
     masked(&json!(frames))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thumbs_are_kept_and_taken_back() {
+    let server = started(false).await;
+    let response = &server.post(RUN_AGENT, &asked("plain"), None).await.json()["Data"];
+    let of = json!({"AgentId": "querent", "SessionId": "s1", "ResponseId": response["id"]});
+    let with = |fields: Value| {
+        let mut body = of.clone();
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        body
+    };
+    let act = async |name: &str, body: Value| server.post(&format!("/agentengine/api/v1/{name}"), &body, None).await;
+    assert_eq!(act("GetResponseFeedback", of.clone()).await.json()["Data"], json!({"Feedback": null}));
+    let bad = act("UpsertResponseFeedback", with(json!({"Rating": "splendid"}))).await;
+    assert_eq!(bad.status, 400, "{}", bad.text);
+    let kept = act("UpsertResponseFeedback", with(json!({"Rating": "down", "Comment": "no"}))).await.json();
+    let feedback = &kept["Data"]["Feedback"];
+    assert_eq!((&feedback["Rating"], &feedback["Comment"]), (&json!("down"), &json!("no")), "{kept}");
+    assert_eq!(feedback["ResponseId"], response["id"]);
+    let read = act("GetResponseFeedback", of.clone()).await.json();
+    assert_eq!(read["Data"]["Feedback"]["Rating"], "down", "{read}");
+    assert_eq!(act("DeleteResponseFeedback", of.clone()).await.json()["Data"], json!({"Deleted": true}));
+    assert_eq!(act("GetResponseFeedback", of.clone()).await.json()["Data"], json!({"Feedback": null}));
+    let other = with(json!({"ResponseId": "resp_00000000000070008000000000000000"}));
+    assert_eq!(act("UpsertResponseFeedback", with(json!({"Rating": "up"}))).await.status, 200);
+    assert_eq!(act("GetResponseFeedback", other).await.status, 404);
 }

@@ -168,11 +168,13 @@ fn every_key_can_be_set_from_its_variables() {
                 "auth.allow_anonymous_remote"
                 | "agent.write_tools"
                 | "agent.strict_models"
+                | "agent.reuse_verified"
                 | "agent.adk_strict_sessions"
                 | "holmes.model_name_as_text"
                 | "audit.enabled"
                 | "tls.development" => "true",
                 "agent.tool_style" => "native",
+                "agent.answer_threshold" => "likely",
                 "embed.provider" => "none",
                 "log.format" => "json",
                 "log.filter" => "debug",

@@ -121,11 +121,14 @@ impl AskRenderer {
                 add_ticket(&mut data, result.ticket.as_ref());
                 ("tool_result", data)
             }
-            EventKind::AnswerFinal { kql_used, sql_used, ticket, proof, .. } => {
+            EventKind::AnswerFinal { kql_used, sql_used, ticket, proof, assessment, .. } => {
                 let mut data = json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used });
                 add_ticket(&mut data, ticket.as_ref());
                 if !proof.is_empty() {
                     data["proof"] = json!(proof);
+                }
+                if let (Some(data), Value::Object(assessment)) = (data.as_object_mut(), json!(assessment)) {
+                    data.extend(assessment);
                 }
                 ("answer_final", data)
             }

@@ -29,6 +29,11 @@ const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Columns of one query whose values are read.
 const MAX_COLUMNS: usize = 4;
 
+/// Returns the words of a text as literals are compared: without case, accents and separators, in the singular.
+pub(crate) fn folded_words(text: &str) -> Vec<String> {
+    matching::words(&matching::fold(text))
+}
+
 /// A column of a table.
 type ColumnKey = (TableName, String);
 

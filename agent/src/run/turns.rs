@@ -5,7 +5,10 @@ mod checked_text;
 mod opening;
 mod request;
 mod resume;
+mod settled;
 mod speech;
+mod verified;
+mod voting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +23,9 @@ use self::opening::{FirstMessages, first_messages};
 use self::speech::{ItemIds, Speech};
 use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
+use crate::assessment::AnswerAssessment;
 use crate::budget::{Exhausted, ToolBudget};
+use crate::confidence::AnswerEvidence;
 use crate::error::AgentError;
 use crate::event::{ContextTokens, EventKind, ResultTicket, RunErrorCode, TextPhase, WantedCall};
 use crate::history::{ChatHistory, Compaction};
@@ -94,6 +99,14 @@ pub(super) struct Turns<'a> {
     prover: Prover,
     /// The text of this turn.
     checked: CheckedText,
+    /// What the answer rests on.
+    assessment: AnswerAssessment,
+    /// What its confidence rests on.
+    evidence: AnswerEvidence,
+    /// Whether queries were compared; once in a run.
+    has_voted: bool,
+    /// How long the last reply took.
+    turn_took: Duration,
     /// Counts the queries that the model has sent again after they had failed, since the last one that ran.
     variation: u32,
 }
@@ -120,7 +133,7 @@ impl<'a> Turns<'a> {
             ToolStyle::Actions => 0,
         };
         let structured = task.request.answer_schema.as_ref().and_then(|schema| StructuredAnswer::new(schema).ok());
-        let FirstMessages { conversation, later, at_hand } =
+        let FirstMessages { conversation, later, at_hand, margin } =
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
         // Kept from the start: a run that continues a failed one begins with these messages.
         task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
@@ -162,6 +175,10 @@ impl<'a> Turns<'a> {
             stored_events: 1,
             prover: Prover::new(&task.request.question()),
             checked: CheckedText::default(),
+            assessment: AnswerAssessment::default(),
+            evidence: AnswerEvidence { retrieval_margin: margin, ..AnswerEvidence::default() },
+            has_voted: false,
+            turn_took: Duration::ZERO,
             variation: 0,
         }
     }
@@ -169,9 +186,14 @@ impl<'a> Turns<'a> {
     pub(super) async fn run(mut self) -> Result<End, FailureCause> {
         self.resume().await?;
         self.conversation.extend(std::mem::take(&mut self.later));
+        if let Some(end) = self.answer_from_verified().await? {
+            return Ok(end);
+        }
         loop {
             self.compact().await;
+            let began = Instant::now();
             let mut reply = self.turn().await?;
+            self.turn_took = began.elapsed();
             if self.task.request.one_call_a_turn {
                 reply.calls.truncate(1);
             }
@@ -206,7 +228,7 @@ impl<'a> Turns<'a> {
         let mut asked = Some(Instant::now());
         let pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
         let mut pieces = pieces.ready_chunks(PIECES_AT_ONCE);
-        let mut speech = Speech::new(self.structured.is_some());
+        let mut speech = Speech::new(self.structured.is_some() || self.holds_answers());
         let mut calls = Vec::new();
         loop {
             let some = match tokio::time::timeout_at(self.store_at.into(), pieces.next()).await {
@@ -333,7 +355,7 @@ impl<'a> Turns<'a> {
         if let Some(structured) = &self.structured {
             let checked = if is_cut_as_asked { Ok(reply.text.clone()) } else { structured.check(&reply.text) };
             match checked {
-                Ok(text) => self.say_structured(text),
+                Ok(text) => self.say_held(text),
                 Err(problem) if !self.repairing => {
                     self.repairing = true;
                     self.conversation.push_assistant(reply.text, Vec::new());
@@ -353,6 +375,9 @@ impl<'a> Turns<'a> {
                 }
             }
         }
+        if self.holds_answers() && self.assessment.verified_query.is_none() {
+            self.settle(&reply.text);
+        }
         let (item_id, text) = self.said.clone().unwrap_or_default();
         if !text.is_empty() {
             self.conversation.push_assistant(text.clone(), Vec::new());
@@ -362,9 +387,11 @@ impl<'a> Turns<'a> {
         let (kql_used, sql_used, ticket) = (self.kql_used.take(), self.sql_used.take(), self.answer_ticket.take());
         let corrections = self.checked.take_corrections();
         let proof = match self.structured {
-            None => self.proof_of(&text, &corrections).await,
-            Some(_) => Vec::new(),
+            None if !self.assessment.held_back => self.proof_of(&text, &corrections).await,
+            None | Some(_) => Vec::new(),
         };
+        self.assess(&proof);
+        let assessment = std::mem::take(&mut self.assessment);
         self.emit(EventKind::AnswerFinal {
             item_id,
             text,
@@ -374,12 +401,13 @@ impl<'a> Turns<'a> {
             sql_used,
             ticket,
             proof,
+            assessment,
         });
         Ok(true)
     }
 
-    /// Says an answer that was held back until it was checked.
-    fn say_structured(&mut self, text: String) {
+    /// Says an answer that was held until it was checked.
+    fn say_held(&mut self, text: String) {
         let mut speech = Speech::new(false);
         let mut said = Vec::new();
         speech.say_more(text, &mut self.ids, |kind| said.push(kind));

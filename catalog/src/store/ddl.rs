@@ -240,3 +240,10 @@ CREATE TABLE querent_token (token_id INTEGER PRIMARY KEY AUTOINCREMENT, digest B
 pub(super) const POLICIES_DDL: &str = "
 CREATE TABLE querent_policy (version INTEGER PRIMARY KEY AUTOINCREMENT, document_json VARCHAR NOT NULL, statement VARCHAR NOT NULL, changed_by VARCHAR NOT NULL, changed_at BIGINT NOT NULL);
 ";
+
+/// What people say of runs, and the verified queries that this proposes.
+pub(super) const FEEDBACK_DDL: &str = "
+CREATE TABLE querent_run_feedback (run_id VARCHAR NOT NULL, subject VARCHAR NOT NULL, verdict VARCHAR NOT NULL, comment VARCHAR, corrected_sql VARCHAR, corrected_text VARCHAR, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (run_id, subject)) WITHOUT ROWID;
+CREATE TABLE querent_query_proposal (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id VARCHAR NOT NULL, subject VARCHAR NOT NULL, state VARCHAR NOT NULL, database VARCHAR NOT NULL, question VARCHAR NOT NULL, sql VARCHAR NOT NULL, tables VARCHAR NOT NULL, created_at BIGINT NOT NULL, decided_at BIGINT, decided_by VARCHAR, UNIQUE (run_id, subject));
+CREATE INDEX querent_ix_query_proposal ON querent_query_proposal (state, id);
+";

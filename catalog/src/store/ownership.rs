@@ -41,10 +41,12 @@ pub(crate) fn touch_conversation(
     }
 }
 
-/// Deletes the items and pending calls of a run that was deleted.
+/// Deletes the items, the pending calls and the feedback of a run that was deleted.
 pub(crate) fn delete_run_parts(connection: &Connection, run_id: &str) -> Result<()> {
     connection.prepare_cached("DELETE FROM querent_item WHERE run_id = ?")?.execute([run_id])?;
     connection.prepare_cached("DELETE FROM querent_pending_call WHERE run_id = ?")?.execute([run_id])?;
+    connection.prepare_cached("DELETE FROM querent_run_feedback WHERE run_id = ?")?.execute([run_id])?;
+    connection.prepare_cached("DELETE FROM querent_query_proposal WHERE run_id = ?")?.execute([run_id])?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::chart::{Chart, draw_text};
 use super::error::CliError;
-use super::footnotes::footnotes;
+use super::footnotes::{confidence_line, footnotes};
 use super::markdown::MarkdownLines;
 use super::output::cut;
 use super::output::grid::{Grid, GridCell, GridFit, visible};
@@ -181,6 +181,9 @@ impl EventPrinter {
                 for (index, note) in footnotes(&data["proof"]).iter().enumerate() {
                     writeln!(out, "{}", dim(&format!("  [{}] {}", index + 1, visible(note))))?;
                 }
+                if let Some(confidence) = confidence_line(&data["confidence"]) {
+                    writeln!(out, "{}", dim(&visible(&confidence)))?;
+                }
                 match self.chart.as_ref().and_then(|chart| draw_text(chart, &terminal)) {
                     Some(chart) => writeln!(out, "\n{chart}"),
                     None => Ok(()),
@@ -269,7 +272,10 @@ impl EventPrinter {
                 for (index, note) in footnotes(&data["proof"]).iter().enumerate() {
                     writeln!(out, "  [{}] {note}", index + 1)?;
                 }
-                Ok(())
+                match confidence_line(&data["confidence"]) {
+                    Some(confidence) => writeln!(out, "{confidence}"),
+                    None => Ok(()),
+                }
             }
             "run_error" => writeln!(out, "run failed ({}): {}", text(data, "code"), text(data, "message")),
             "run_finished" => show_usage(out, data),

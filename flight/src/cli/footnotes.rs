@@ -23,6 +23,14 @@ pub(super) fn footnotes(proof: &Value) -> Vec<String> {
     lines
 }
 
+/// Says how far an answer is to be trusted, and why.
+pub(super) fn confidence_line(confidence: &Value) -> Option<String> {
+    let level = confidence["level"].as_str()?;
+    let figure = confidence["probability"].as_f64().map(|probability| format!(" ({:.0} %)", probability * 100.0));
+    let reasons: Vec<&str> = confidence["reasons"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    Some(format!("  confidence: {level}{}: {}", figure.unwrap_or_default(), reasons.join("; ")))
+}
+
 /// Says what a link of `proof` is proven by.
 pub(super) fn origin_text(link: &Value) -> String {
     match text(link, "origin") {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::embedded::EmbeddedEngine;
 use super::error::CliError;
+use super::feedback;
 use super::output;
 use super::progress::Bars;
 use super::target::{CliTarget, DropArgs, ListArgs, TargetArgs};
@@ -35,6 +36,12 @@ pub(super) enum QueriesCommand {
     List(ListArgs),
     /// Forget one by its id
     Drop(DropArgs),
+    /// Print what feedback on answers proposes, one JSON object a line
+    Proposals(ListArgs),
+    /// Make a proposal a verified query
+    Accept(DropArgs),
+    /// Set a proposal aside
+    Reject(DropArgs),
 }
 
 /// Names for numbers: an expression over a table, which the agent is shown and the search follows
@@ -101,6 +108,9 @@ pub(super) async fn queries(command: QueriesCommand) -> Result<(), CliError> {
         QueriesCommand::Import(args) => import(KnowledgeKind::Query, args).await,
         QueriesCommand::List(args) => list(KnowledgeKind::Query, args).await,
         QueriesCommand::Drop(args) => forget(KnowledgeKind::Query, args).await,
+        QueriesCommand::Proposals(args) => feedback::proposals(args).await,
+        QueriesCommand::Accept(args) => feedback::accept(args).await,
+        QueriesCommand::Reject(args) => feedback::reject(args).await,
     }
 }
 

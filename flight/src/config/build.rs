@@ -97,6 +97,10 @@ impl Settings {
             result_lifetime: self.agent.result_lifetime.0,
             write_tools: self.agent.write_tools,
             strict_models: self.agent.strict_models,
+            reuse_verified: self.agent.reuse_verified,
+            voting: self.agent.voting,
+            answer_threshold: self.agent.answer_threshold,
+            confidence: self.agent.confidence.clone(),
         }
     }
 

@@ -144,6 +144,25 @@ pub const KEYS: &[SettingKey] = &[
         "refuse model names that are not configured",
     ),
     key(
+        "agent.reuse_verified",
+        &["QUERENT_AGENT_REUSE_VERIFIED"],
+        SettingKind::Bool,
+        "answer from a verified query where only values differ",
+    ),
+    key(
+        "agent.voting",
+        &["QUERENT_AGENT_VOTING"],
+        SettingKind::Text,
+        "compare queries with others by their rows: off, auto, or a number of candidates",
+    ),
+    key(
+        "agent.answer_threshold",
+        &["QUERENT_AGENT_ANSWER_THRESHOLD"],
+        SettingKind::Text,
+        "hold answers back below this: off, unsure, likely, verified, or a probability",
+    ),
+    key("agent.confidence", &[], SettingKind::Tables, "[agent.confidence]: coefficients fitted to measured answers"),
+    key(
         "agent.adk_strict_sessions",
         &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
         SettingKind::Bool,

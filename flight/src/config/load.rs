@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
-use querent_agent::MAX_TOOL_ROWS;
+use querent_agent::{AnswerThreshold, MAX_TOOL_ROWS};
 use querent_catalog::holds_catalog;
 
 use super::keys::{KEYS, SettingKind, find, nearest};
@@ -259,6 +259,12 @@ impl Config {
         }
         if settings.agent.max_concurrent_runs == 0 {
             return invalid("agent.max_concurrent_runs", "must be at least 1".to_owned());
+        }
+        if matches!(settings.agent.answer_threshold, AnswerThreshold::Probability(_))
+            && settings.agent.confidence.is_none()
+        {
+            let detail = "a probability needs [agent.confidence], which `querent-benches fit-confidence` writes";
+            return invalid("agent.answer_threshold", detail.to_owned());
         }
         if let Some(fault) = settings.agent.models_fault() {
             return invalid("agent.models", fault);

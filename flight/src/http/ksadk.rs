@@ -3,6 +3,7 @@
 
 pub(super) mod actions;
 mod call;
+pub(super) mod feedback;
 pub(super) mod scope;
 pub(super) mod sessions;
 

@@ -27,7 +27,7 @@ pub(super) async fn get(
     ApiCall { state, principal }: ApiCall,
     PathText(run_id): PathText,
 ) -> Result<Response, ApiError> {
-    let run = state.agent.get_run(&principal, parse_id(&run_id)?).await?;
+    let run = state.agent.get_run(&principal, parse_run_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))
 }
 
@@ -36,11 +36,12 @@ pub(super) async fn cancel(
     ApiCall { state, principal }: ApiCall,
     PathText(run_id): PathText,
 ) -> Result<Response, ApiError> {
-    let run = state.agent.cancel_run(&principal, parse_id(&run_id)?).await?;
+    let run = state.agent.cancel_run(&principal, parse_run_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))
 }
 
-fn parse_id(text: &str) -> Result<Uuid, ApiError> {
+/// Reads the id of a run in a path.
+pub(super) fn parse_run_id(text: &str) -> Result<Uuid, ApiError> {
     let bad = |_| ApiError::new(ErrorCode::BadParameter, format!("`{text}` is not a run id; run ids are UUIDs"));
     Uuid::parse_str(text).map_err(bad)
 }

@@ -49,3 +49,34 @@ fn answers_found_right_fail_where_their_data_changes() {
     work.run(&["test-answers", "answers.ndjson"]).succeeded();
     work.run(&["test-answers", "nowhere.ndjson"]).failed(2);
 }
+
+#[test]
+fn an_answer_found_right_becomes_a_verified_query() {
+    let work = WorkFolder::new();
+    work.run(&["import", "flights.csv"]).succeeded();
+    let turns = script("SELECT count(*) AS n FROM flights", "There are 3 flights.");
+    std::fs::write(work.path("script.json"), turns.to_string()).unwrap();
+    let ask = || {
+        let mut command = work.querent(&["ask", "--json", "how many flights?"]);
+        json_lines(
+            &Done::of(command.env("QUERENT_AGENT_SCRIPT", work.path("script.json")).output().unwrap()).succeeded(),
+        )
+    };
+    let events = ask();
+    let run = events[0]["data"]["run_id"].as_str().unwrap().to_owned();
+    let said = work.run(&["feedback", &run, "right"]).succeeded();
+    assert!(said.contains("accept it with `querent verified-queries accept 1`"), "{said}");
+    let listed = json_lines(&work.run(&["verified-queries", "proposals"]).succeeded());
+    assert_eq!(listed[0]["sql"], "SELECT count(*) AS n FROM flights", "{listed:?}");
+    assert_eq!(work.run(&["verified-queries", "accept", "1"]).succeeded(), "accepted\n");
+    work.run(&["verified-queries", "reject", "1"]).failed(1);
+    assert!(work.run(&["verified-queries", "list"]).succeeded().contains("how many flights?"));
+    let events = ask();
+    let answer = events.iter().find(|event| event["event"] == "answer_final").unwrap();
+    assert_eq!(answer["data"]["verified_query"]["id"], 1, "{answer}");
+    let run = events[0]["data"]["run_id"].as_str().unwrap().to_owned();
+    let said = work.run(&["feedback", &run, "right"]).succeeded();
+    assert!(said.contains("nothing is proposed"), "{said}");
+    work.run(&["feedback", &run, "corrected"]).failed(1);
+    work.run(&["feedback", &run, "splendid"]).failed(2);
+}

@@ -38,7 +38,7 @@ async fn a_question_is_answered_over_sse() {
           "cell": { "call_index": 0, "row": 0, "column": "service_name" } },
         { "text": "12", "start": 15, "end": 17, "origin": "cell", "value": 12,
           "cell": { "call_index": 0, "row": 0, "column": "n" } },
-    ] });
+    ], "confidence": { "level": "likely", "reasons": ["nothing was repaired and no check found anything"] } });
     assert!(ticket.is_string() && frames[6].data == answer, "{}", frames[6].data);
     assert_eq!(frames[7].data["usage"]["input_tokens"], 300, "{:?}", frames[7]);
 

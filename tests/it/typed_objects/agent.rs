@@ -67,7 +67,9 @@ async fn the_prompt_shows_joins_similar_queries_and_metrics() {
     assert!(prompt.contains("orders by carrier in May\nSELECT carrier, count(*)"), "{prompt}");
     assert!(prompt.contains("order count = count(*) FROM orders"), "{prompt}");
     assert!(!prompt.contains("salary") && !prompt.contains("hr"), "{prompt}");
-    assert!(self::prompt(&server, "orders by carrier and salary", "admin-tok").await.contains("JOIN hr.pay"));
+    assert!(
+        self::prompt(&server, "orders by carrier, and the salary of each", "admin-tok").await.contains("JOIN hr.pay")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use url::form_urlencoded;
 
 use super::object::{new_response, usage_json};
 use crate::event::{
@@ -10,6 +11,7 @@ use crate::event::{
     WaitingCall,
 };
 use crate::models::TokenUsage;
+use crate::proof::{ProofLink, ProofOrigin};
 use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
 
 /// The clients that read the stream.
@@ -159,6 +161,16 @@ impl ResponsesRenderer {
             self.event("response.content_part.done", part),
             self.done(index, message_item(item_id, "completed", Some(text))),
         ]
+    }
+
+    /// Cites the cells that prove parts of the answer: known when it is complete, and in the response from then on.
+    fn annotate(&mut self, item_id: &str, proof: &[ProofLink]) {
+        let response_id = self.response.get("id").and_then(Value::as_str).unwrap_or_default();
+        let citations: Vec<Value> = proof.iter().filter_map(|link| citation(response_id, link)).collect();
+        let Some(index) = self.index_of(item_id).filter(|_| !citations.is_empty()) else { return };
+        if let Some(part) = self.output.get_mut(index).and_then(|item| item["content"].get_mut(0)) {
+            part["annotations"] = json!(citations);
+        }
     }
 
     fn thinking_started(&mut self, item_id: &str) -> Vec<Frame> {
@@ -386,8 +398,9 @@ impl Renderer for ResponsesRenderer {
                 "response.compaction.completed",
                 json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary }),
             ),
-            EventKind::AnswerFinal { cut, .. } => {
+            EventKind::AnswerFinal { item_id, cut, proof, .. } => {
                 self.cut = *cut;
+                self.annotate(item_id, proof);
                 Vec::new()
             }
             EventKind::RunError { code, message, .. } => {
@@ -414,6 +427,27 @@ fn message_item(item_id: &str, status: &str, text: Option<&str>) -> Value {
 
 fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+/// Returns the citation of what proves a part of an answer; `None` where no cell does. Clients know only citations of
+/// URLs: this one names the response and the cell.
+fn citation(response_id: &str, link: &ProofLink) -> Option<Value> {
+    let (cell, what) = match &link.origin {
+        ProofOrigin::Cell { cell, .. } => (cell, String::new()),
+        ProofOrigin::Expression { expression, cells, .. } => (cells.first()?, format!("{expression}, ")),
+        ProofOrigin::RowCount { .. } | ProofOrigin::Question | ProofOrigin::Query { .. } | ProofOrigin::Unproven => {
+            return None;
+        }
+    };
+    let column = form_urlencoded::byte_serialize(cell.column.as_bytes()).collect::<String>();
+    let place = format!("call={}&row={}&column={column}", cell.call_index, cell.row);
+    Some(json!({
+        "type": "url_citation",
+        "start_index": link.start,
+        "end_index": link.end,
+        "title": format!("{what}query {}, row {}, {}", cell.call_index + 1, cell.row + 1, cell.column),
+        "url": format!("querent:{response_id}#{place}"),
+    }))
 }
 
 fn summary_part(text: &str) -> Value {

@@ -129,7 +129,7 @@ fn unaccented(letter: char) -> char {
     }
 }
 
-fn words(folded: &str) -> Vec<String> {
+pub(super) fn words(folded: &str) -> Vec<String> {
     folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(singular).collect()
 }
 

@@ -4,12 +4,13 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use futures::stream::FuturesOrdered;
-use querent_catalog::{PendingCall, PendingKind, PendingState};
+use querent_catalog::{DEFAULT_DATABASE, PendingCall, PendingKind, PendingState};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
+use crate::confidence::ResultEvidence;
 use crate::event::{EventKind, ResultTicket, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
 use crate::models::{ModelToolCall, ToolSpec};
 use crate::proof::Prover;
@@ -47,7 +48,7 @@ struct OwnCall {
     known: Option<Result<ToolOutput, ToolError>>,
 }
 
-type CallOutcome = (Result<ToolOutput, ToolError>, u64);
+pub(super) type CallOutcome = (Result<ToolOutput, ToolError>, u64);
 
 /// What the run goes on with after a result was emitted.
 struct ReportedResult {
@@ -59,6 +60,8 @@ struct ReportedResult {
     ran: Option<String>,
     /// Whether the query had failed before, and was not run again.
     is_repeated: bool,
+    /// What the result says of its query; `None` where it failed.
+    evidence: Option<ResultEvidence>,
 }
 
 impl Turns<'_> {
@@ -85,13 +88,18 @@ impl Turns<'_> {
         let permits = Semaphore::new(MAX_CONCURRENT_CALLS);
         let mut outcomes: FuturesOrdered<_> = own.iter().map(|call| outcome_of(context, &permits, call)).collect();
         let mut reported = Vec::with_capacity(own.len());
-        let (results, prover) = (&self.task.handle, &mut self.prover);
+        let mut voted = false;
         for call in &own {
-            if let Some(outcome) = outcomes.next().await {
-                reported.push((call, report(results, prover, text_tokens, &call.started, outcome, None)));
+            let Some(mut outcome) = outcomes.next().await else { continue };
+            if own.len() == 1 && call.known.is_none() && self.votes_on(&call.started, &outcome) {
+                voted = true;
+                outcome = self.vote(&call.started, outcome).await;
             }
+            let (handle, prover) = (&self.task.handle, &mut self.prover);
+            reported.push((call, report(handle, prover, text_tokens, &call.started, outcome, None)));
         }
         drop(outcomes);
+        self.has_voted |= voted;
         for (OwnCall { started, model_name, model_id, .. }, reported) in reported {
             let failed = self.take_in(&started.tool, model_name, model_id, reported);
             let recorded = self.budget.record(&started.tool, &started.args, failed);
@@ -103,6 +111,20 @@ impl Turns<'_> {
         }
         self.store_now_and_then().await;
         Ok(())
+    }
+
+    /// Announces a call of a tool of the server whose result is known, and reports the result.
+    pub(super) fn call_with_result(
+        &mut self,
+        call: ModelToolCall,
+        output: ToolOutput,
+        took_ms: u64,
+    ) -> Result<(), FailureCause> {
+        let begun = self.begin_call(call).map_err(|exhausted| self.tool_loop(exhausted))?;
+        let Some(OwnCall { started, model_id, .. }) = begun else { return Ok(()) };
+        let failed = self.record_outcome(&started, &model_id, (Ok(output), took_ms), None);
+        let recorded = self.budget.record(&started.tool, &started.args, failed);
+        recorded.map_err(|exhausted| self.tool_loop(exhausted))
     }
 
     /// Announces a call. Returns `None` for one that waits. Errors: it is one too many.
@@ -177,6 +199,9 @@ impl Turns<'_> {
     fn note_query(&mut self, call: &ToolCallStarted) {
         if call.tool == tools::RUN_SQL {
             self.sql_used = query_text(&call.args, tools::sql_argument).or(self.sql_used.take());
+            let named = call.args["database"].as_str().map(str::to_owned);
+            let database = named.unwrap_or_else(|| self.task.session.database().to_owned());
+            self.assessment.sql_database = Some(database).filter(|name| name != DEFAULT_DATABASE);
         } else if call.tool == tools::RUN_KQL {
             self.kql_used = query_text(&call.args, tools::kql_argument).or(self.kql_used.take());
         }
@@ -197,7 +222,12 @@ impl Turns<'_> {
 
     /// Adds the message of a result, and remembers the ticket of the latest query. Returns whether the call failed.
     fn take_in(&mut self, tool: &str, model_name: &str, model_id: &str, reported: ReportedResult) -> bool {
-        let ReportedResult { failed, text, ticket, ran, is_repeated } = reported;
+        let ReportedResult { failed, text, ticket, ran, is_repeated, evidence } = reported;
+        match (tools::answers(tool), evidence) {
+            (true, Some(evidence)) => self.evidence.result = Some(evidence),
+            (true, None) => self.evidence.failed_queries += 1,
+            (false, _) => {}
+        }
         self.conversation.push_tool_result(model_name, model_id, text);
         self.variation = match (failed, is_repeated) {
             (false, _) => 0,
@@ -296,6 +326,7 @@ fn report(
         let query = ran.clone().or_else(|| query_of(call));
         prover.add_result(call.call_index, query.as_deref(), &result);
     }
+    let evidence = (!failed).then(|| ResultEvidence::of_result(&result));
     let is_repeated = result["error"]["code"] == tools::REPEATED_QUERY;
     let no_rows = result.get("row_count").and_then(Value::as_u64) == Some(0);
     let status = status.unwrap_or(match (failed, no_rows) {
@@ -316,7 +347,7 @@ fn report(
         ticket: ticket.clone(),
         elapsed_ms: took_ms,
     })));
-    ReportedResult { failed, text, ticket, ran, is_repeated }
+    ReportedResult { failed, text, ticket, ran, is_repeated, evidence }
 }
 
 async fn outcome_of(context: &ToolContext, permits: &Semaphore, call: &OwnCall) -> CallOutcome {

@@ -25,6 +25,8 @@ pub(super) struct FirstMessages {
     pub(super) later: Vec<ChatMessage>,
     /// The tables that the prompt shows.
     pub(super) at_hand: TablesAtHand,
+    /// As in [`QuestionContext::margin`].
+    pub(super) margin: Option<f64>,
 }
 
 /// Returns the messages for the first request: the system message, the history and the input. Where calls are decided
@@ -40,7 +42,7 @@ pub(super) async fn first_messages(
     let RunRequest { database, history, input, .. } = &task.request;
     let small = capabilities.small;
     let question = task.request.question();
-    let QuestionContext { tables, relationships, taught } =
+    let QuestionContext { tables, relationships, taught, margin } =
         find_context(&task.session, &question, database.as_deref(), small).await;
     let tables = task.examples.examples_of_tables(&task.session, tables).await;
     let instructions = model.instructions(specs);
@@ -76,7 +78,7 @@ pub(super) async fn first_messages(
     let later = if task.request.resume.is_empty() { Vec::new() } else { said.split_off(history.len()) };
     let conversation = ChatHistory::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens));
     let tables = tables.into_iter().map(|(info, _)| info).collect();
-    FirstMessages { conversation, later, at_hand: TablesAtHand { tables, relationships } }
+    FirstMessages { conversation, later, at_hand: TablesAtHand { tables, relationships }, margin }
 }
 
 fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {

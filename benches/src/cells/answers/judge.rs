@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::StreamExt;
 use querent_agent::toolbox::{self, ReplyBounds};
 use querent_catalog::Principal;
-use querent_engine::{Engine, Limits, Session};
+use querent_engine::{Engine, Limits, QueryStream, Session};
 use serde_json::{Map, Value, json};
 
 use crate::cells::recall::SpiderQuestion;
@@ -46,11 +46,41 @@ pub(super) async fn verdict(engines: &[Engine], database: Option<&str>, sql: &st
     "right".to_owned()
 }
 
+/// The query on which an answer rests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AnswerQuery {
+    Sql(String),
+    Kql(String),
+}
+
+/// As [`verdict`], of a query of either language on one lake.
+pub(super) async fn verdict_of(engine: &Engine, query: &AnswerQuery, gold: &RowSet) -> String {
+    let session = session_of(engine);
+    let stream = match query {
+        AnswerQuery::Sql(sql) => session.sql(sql).await,
+        AnswerQuery::Kql(kql) => session.kql(kql).await,
+    };
+    let rows = match stream {
+        Ok(stream) => rows_of_stream(stream).await,
+        Err(error) => Err(error.code().to_owned()),
+    };
+    match rows {
+        Ok(rows) if rows == *gold => "right".to_owned(),
+        Ok(_) => "differs".to_owned(),
+        Err(code) => code,
+    }
+}
+
 /// Runs a query. Errors: the code.
 pub(super) async fn rows_of(session: &Session, database: Option<&str>, sql: &str) -> Result<RowSet, String> {
     let code = |error: querent_engine::EngineError| error.code().to_owned();
     let session = session.clone().in_database(database).await.map_err(code)?;
-    let mut stream = session.sql(sql).await.map_err(code)?;
+    rows_of_stream(session.sql(sql).await.map_err(code)?).await
+}
+
+/// Reads the rows of a query. Errors: the code.
+pub(super) async fn rows_of_stream(mut stream: QueryStream) -> Result<RowSet, String> {
+    let code = |error: querent_engine::EngineError| error.code().to_owned();
     let mut rows = RowSet::new();
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(code)?;

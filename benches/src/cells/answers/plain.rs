@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
+use querent_agent::AgentError;
 use querent_agent::models::{ChatMessage, ChatRequest, ChatRole, ModelEvent, ModelProvider, ToolChoice};
 use querent_engine::Engine;
 
 use super::judge::{RowSet, verdict};
 use super::{Outcome, fill};
-use crate::Failure;
 use crate::cells::recall::{SpiderDatabase, SpiderQuestion};
 
 const MAX_OUTPUT_TOKENS: u32 = 512;
@@ -21,7 +21,34 @@ pub(super) async fn ask(
     schema: &SpiderDatabase,
     question: &SpiderQuestion,
     gold: &[RowSet],
-) -> Result<Outcome, Failure> {
+) -> Outcome {
+    let started = Instant::now();
+    let asked = ask_model(model, schema, question).await;
+    let mut outcome = Outcome { seconds: started.elapsed().as_secs_f64(), ..Outcome::default() };
+    let (text, tokens) = match asked {
+        Ok(asked) => asked,
+        Err(error) => {
+            outcome.verdict = error.code().to_owned();
+            return outcome;
+        }
+    };
+    outcome.tokens = tokens;
+    let sql = fenced(&text).trim().trim_end_matches(';').to_owned();
+    if sql.is_empty() {
+        outcome.verdict = "no query".to_owned();
+        return outcome;
+    }
+    outcome.verdict = verdict(engines, Some(&question.db_id), &sql, gold).await;
+    outcome.sql = Some(sql);
+    outcome
+}
+
+/// Returns what the model writes, and the tokens that it took.
+async fn ask_model(
+    model: &Arc<dyn ModelProvider>,
+    schema: &SpiderDatabase,
+    question: &SpiderQuestion,
+) -> Result<(String, u64), AgentError> {
     let tables: Vec<String> = fill::definitions(schema, "").into_iter().map(|(_, definition)| definition).collect();
     let prompt = format!(
         "Given this schema:\n{}\n\nWrite one PostgreSQL query that answers the question. Reply with the query in a ```sql \
@@ -39,24 +66,16 @@ pub(super) async fn ask(
         sampling: Default::default(),
         variation: 0,
     };
-    let started = Instant::now();
-    let mut outcome = Outcome { verdict: "no query".to_owned(), ..Outcome::default() };
-    let mut text = String::new();
+    let (mut text, mut tokens) = (String::new(), 0);
     let mut pieces = model.chat(request).await?;
     while let Some(piece) = pieces.next().await {
         match piece? {
             ModelEvent::Text(piece) => text.push_str(&piece),
-            ModelEvent::Done { usage, .. } => outcome.tokens = usage.input_tokens + usage.output_tokens,
+            ModelEvent::Done { usage, .. } => tokens = usage.input_tokens + usage.output_tokens,
             ModelEvent::Thinking(_) | ModelEvent::ToolCall(_) => {}
         }
     }
-    outcome.seconds = started.elapsed().as_secs_f64();
-    let sql = fenced(&text).trim().trim_end_matches(';').to_owned();
-    if !sql.is_empty() {
-        outcome.verdict = verdict(engines, Some(&question.db_id), &sql, gold).await;
-        outcome.sql = Some(sql);
-    }
-    Ok(outcome)
+    Ok((text, tokens))
 }
 
 /// Returns what stands in the first fence of a text, or the whole text.

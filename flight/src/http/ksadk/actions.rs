@@ -31,26 +31,23 @@ use crate::state::AppState;
 /// How long a subscription lasts; a subscriber may subscribe again.
 const SUBSCRIPTION: Duration = Duration::from_secs(300);
 /// Actions of KsADK that have no counterpart here.
-const NOT_SUPPORTED: [&str; 12] = [
+const NOT_SUPPORTED: [&str; 9] = [
     "AddWorkspaceFile",
-    "DeleteResponseFeedback",
     "DeleteWorkspaceFile",
     "ExportWorkspaceZip",
     "GetCheckpointResumePreview",
-    "GetResponseFeedback",
     "GetWorkspaceFileContent",
     "ListSessionCheckpoints",
     "ListToolReceipts",
     "ListWorkspaceFiles",
     "ResumeRun",
-    "UpsertResponseFeedback",
 ];
 
 /// Answers every other action.
 pub(in crate::http) async fn other_action(uri: Uri) -> OpenAiError {
     let action = uri.path().trim_start_matches(BASE);
     if NOT_SUPPORTED.contains(&action) {
-        let message = format!("`{action}` is not supported: this server keeps no checkpoints, feedback and workspaces");
+        let message = format!("`{action}` is not supported: this server keeps no checkpoints and workspaces");
         return OpenAiError::not_supported(ErrorCode::ActionNotSupported, message);
     }
     OpenAiError::not_found(ErrorCode::NotFound, format!("there is nothing at {}: no action `{action}`", uri.path()))

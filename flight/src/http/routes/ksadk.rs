@@ -45,6 +45,17 @@ const OF_EVENTS: &[Media] = &[Media::json(&[
     Field::new("EventTypes", FieldKind::List, "only events of these types"),
 ])];
 
+const RESPONSE_ID: Field = Field::text("ResponseId", "the response");
+const OF_RESPONSE: &[Media] = &[Media::json(&[SESSION_ID.required(), RESPONSE_ID.required(), AGENT_ID, USER_ID])];
+const OF_FEEDBACK: &[Media] = &[Media::json(&[
+    SESSION_ID.required(),
+    RESPONSE_ID.required(),
+    Field::new("Rating", FieldKind::OneOf(&["up", "down"]), "right or wrong").required(),
+    Field::text("Comment", "in words"),
+    AGENT_ID,
+    USER_ID,
+])];
+
 pub(super) const KSADK: Surface = Surface {
     name: "ksadk",
     about: "KsADK's actions, for its applications. Answers are `{Code, Message, RequestId, Action, Data}`.",
@@ -104,6 +115,18 @@ pub(super) const KSADK: Surface = Surface {
             fields: &[Field::new("file", FieldKind::File, "the file").required()],
             example: None,
         }]),
+        Route::post("/agentengine/api/v1/UpsertResponseFeedback", "Says that a response is right or wrong", |verb| {
+            verb.answered_by(ksadk::feedback::upsert)
+        })
+        .takes(OF_FEEDBACK),
+        Route::post("/agentengine/api/v1/GetResponseFeedback", "What you said of a response", |verb| {
+            verb.answered_by(ksadk::feedback::get)
+        })
+        .takes(OF_RESPONSE),
+        Route::post("/agentengine/api/v1/DeleteResponseFeedback", "Takes back what you said of a response", |verb| {
+            verb.answered_by(ksadk::feedback::remove)
+        })
+        .takes(OF_RESPONSE),
         Route::any(ANY_ACTION, "Every other action", |verb| verb.answered_by(actions::other_action)),
         Route::get("/agentengine/api/v1/AttachmentContent", "An uploaded file's bytes", |verb| {
             verb.answered_by(actions::attachment)

@@ -2,8 +2,8 @@
 
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
 use crate::http::{
-    ask, health, import, import_folders, knowledge, kusto, mcp, openapi, query, relationships, runs, schema, search,
-    sessions,
+    ask, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query, relationships, runs, schema,
+    search, sessions,
 };
 
 const LIMIT: Field = Field::new("limit", FieldKind::Integer, "entries of a page");
@@ -220,6 +220,25 @@ pub(super) const CATALOG: Surface = Surface {
             verb.answered_by(knowledge::drop_query)
         })
         .writers(),
+        Route::get("/v1/catalog/query-proposals", "Verified queries that feedback proposes", |verb| {
+            verb.answered_by(feedback::proposals)
+        })
+        .writers()
+        .query(&[
+            Field::new("state", FieldKind::OneOf(&["waiting", "accepted", "rejected"]), "only such"),
+            LIMIT,
+            PAGE_TOKEN,
+        ]),
+        Route::post(
+            "/v1/catalog/query-proposals/{id}/accept",
+            "Makes a proposal a verified query, after it ran for the caller",
+            |verb| verb.answered_by(feedback::accept),
+        )
+        .writers(),
+        Route::post("/v1/catalog/query-proposals/{id}/reject", "Sets a proposal aside", |verb| {
+            verb.answered_by(feedback::reject)
+        })
+        .writers(),
         Route::get("/v1/catalog/metrics", "Names for numbers", |verb| verb.answered_by(knowledge::list_metrics))
             .query(LISTED),
         Route::post("/v1/catalog/metrics", "Defines a metric, after it ran for the caller", |verb| {
@@ -270,6 +289,26 @@ pub(super) const AGENT: Surface = Surface {
             "Stops a run; its stream still ends with `run_finished`",
             |verb| verb.answered_by(runs::cancel),
         ),
+        Route::post(
+            "/v1/agent/runs/{run_id}/feedback",
+            "Says that a run's answer is right, wrong, or what it should be; what is right is proposed as a verified query",
+            |verb| verb.answered_by(feedback::give),
+        )
+        .takes(&[Media::json(&[
+            Field::new("verdict", FieldKind::OneOf(&["right", "wrong", "corrected"]), "what is said").required(),
+            Field::text("comment", "in words"),
+            Field::text("sql", "corrected: the SQL that answers the question"),
+            Field::text("text", "corrected: the answer as it should be"),
+            Field::text("question", "the question, where that of the run continues a conversation"),
+            Field::text("database", "where bare names of `sql` resolve"),
+        ])
+        .with(r#"{"verdict": "right"}"#)]),
+        Route::get("/v1/agent/runs/{run_id}/feedback", "What was said of a run's answer", |verb| {
+            verb.answered_by(feedback::list)
+        }),
+        Route::delete("/v1/agent/runs/{run_id}/feedback", "Takes back what you said of a run's answer", |verb| {
+            verb.answered_by(feedback::remove)
+        }),
         Route::get("/v1/agent/sessions", "Your conversations, newest activity first", |verb| {
             verb.answered_by(sessions::list)
         })

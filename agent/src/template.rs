@@ -1,0 +1,353 @@
+//! A verified query as a template: a question that differs from the verified one only in values is answered by its SQL
+//! with those values filled in. No model is asked, so nothing is guessed: the words around the values must be the same,
+//! in the same order, and each value must stand for exactly one literal of the SQL.
+
+use serde::{Deserialize, Serialize};
+use sqlparser::dialect::GenericDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
+
+/// Longer questions are not compared.
+const MAX_WORDS: usize = 60;
+/// Words of one value.
+const MAX_VALUE_WORDS: usize = 5;
+/// A longer query is no template.
+const MAX_SQL_BYTES: usize = 32 * 1024;
+/// Words that may be missing or added: how something is asked, not what.
+const FILLERS: [&str; 25] = [
+    "a", "an", "the", "please", "me", "us", "show", "tell", "give", "list", "find", "what", "is", "are", "was", "were",
+    "do", "does", "did", "can", "could", "you", "i", "there", "s",
+];
+/// Words that are no part of a value: where one stands, the question says more than the verified one.
+const NOT_IN_VALUES: [&str; 36] = [
+    "and", "or", "not", "no", "without", "in", "of", "with", "by", "per", "for", "from", "than", "before", "after",
+    "between", "since", "until", "during", "on", "at", "to", "over", "under", "above", "below", "more", "less", "only",
+    "except", "each", "every", "most", "least", "that", "which",
+];
+const NUMBER_WORDS: [&str; 11] =
+    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+
+/// A value of the verified query, and what stands in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilledValue {
+    /// As the verified query has it.
+    pub from: String,
+    /// As the question has it.
+    pub to: String,
+}
+
+/// A verified query with the values of another question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FilledTemplate {
+    pub(crate) sql: String,
+    /// Those that differ, in the order of the question.
+    pub(crate) values: Vec<FilledValue>,
+}
+
+/// Fills the SQL of a verified question with the values of another; `None` where the two differ in more than values.
+pub(crate) fn fill(verified: &str, sql: &str, question: &str) -> Option<FilledTemplate> {
+    if sql.len() > MAX_SQL_BYTES {
+        return None;
+    }
+    let (verified_words, words) = (words_of(verified), words_of(question));
+    if verified_words.len() > MAX_WORDS || words.len() > MAX_WORDS {
+        return None;
+    }
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).with_unescape(false).tokenize().ok()?;
+    let slots = slots(&tokens, &verified_words);
+    let pattern = pattern(&verified_words, &slots);
+    let mut matches = Vec::new();
+    Matcher { pattern: &pattern, words: &words, found: &mut matches }.find(0, 0, &mut Vec::new());
+    matches.dedup();
+    // Two ways to read it are none.
+    let [captured] = matches.as_slice() else { return None };
+    let mut filled = tokens.clone();
+    let mut values = Vec::new();
+    for (slot, (start, end)) in slots.iter().zip(captured) {
+        let text = words.get(*start..*end)?;
+        let value = slot.value_of(text, question)?;
+        if value == slot.value {
+            continue;
+        }
+        for index in &slot.tokens {
+            let token = filled.get_mut(*index)?;
+            *token = match token {
+                Token::Number(_, long) => Token::Number(value.clone(), *long),
+                _ => Token::SingleQuotedString(format!("{}{}{}", slot.prefix, value, slot.suffix).replace('\'', "''")),
+            };
+        }
+        values.push(FilledValue { from: slot.value.clone(), to: value });
+    }
+    let sql: String = filled.iter().map(ToString::to_string).collect();
+    Some(FilledTemplate { sql, values })
+}
+
+/// A word of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct QuestionWord {
+    /// In lower case, in the singular.
+    folded: String,
+    start: usize,
+    end: usize,
+}
+
+impl QuestionWord {
+    fn is_filler(&self) -> bool {
+        FILLERS.contains(&self.folded.as_str())
+    }
+}
+
+fn words_of(text: &str) -> Vec<QuestionWord> {
+    let mut words = Vec::new();
+    let mut start = None;
+    let is_inner = |c: char| matches!(c, '.' | '-' | ',' | ':' | '_' | '/');
+    let ends: Vec<(usize, char)> = text.char_indices().chain([(text.len(), ' ')]).collect();
+    for (position, (at, letter)) in ends.iter().enumerate() {
+        let next = ends.get(position + 1).map_or(' ', |(_, next)| *next);
+        // A dot or a dash belongs to a word that goes on: 2013-01-05, 1,200, B-52.
+        let is_part = letter.is_alphanumeric() || (start.is_some() && is_inner(*letter) && next.is_alphanumeric());
+        match (start, is_part) {
+            (None, true) => start = Some(*at),
+            (Some(first), false) => {
+                words.push(QuestionWord { folded: folded(&text[first..*at]), start: first, end: *at });
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+fn folded(word: &str) -> String {
+    let lower = word.to_lowercase();
+    if let Some(number) = NUMBER_WORDS.iter().position(|known| *known == lower) {
+        return number.to_string();
+    }
+    let letters = lower.chars().count();
+    match lower.strip_suffix('s') {
+        Some(singular) if letters > 3 && !singular.ends_with('s') => singular.to_owned(),
+        _ => lower,
+    }
+}
+
+/// A value of the verified query that its question names once.
+#[derive(Debug, Clone)]
+struct Slot {
+    /// Of the SQL: more than one where a text stands in it several times.
+    tokens: Vec<usize>,
+    is_number: bool,
+    value: String,
+    /// Of a pattern: `%` before and after.
+    prefix: String,
+    suffix: String,
+    /// Words of the verified question.
+    start: usize,
+    end: usize,
+}
+
+impl Slot {
+    /// Returns the value that these words of a question are; `None` where they cannot be one in this place.
+    fn value_of(&self, words: &[QuestionWord], question: &str) -> Option<String> {
+        let text = question.get(words.first()?.start..words.last()?.end)?;
+        if self.is_number {
+            let [word] = words else { return None };
+            return number_of(&word.folded).filter(|number| number.contains('.') == self.value.contains('.'));
+        }
+        let of_digits = |text: &str| text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect::<String>();
+        let has_digits_only =
+            self.value.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | ':' | '/' | '.' | ' '));
+        // A date or a year is replaced by one of the same form.
+        if has_digits_only && of_digits(&self.value) != of_digits(text) {
+            return None;
+        }
+        let said_more = words.iter().any(|word| NOT_IN_VALUES.contains(&word.folded.as_str()));
+        (!said_more).then(|| text.to_owned())
+    }
+}
+
+/// Returns the number without separators of thousands.
+fn number_of(word: &str) -> Option<String> {
+    let digits = word.replace(',', "");
+    digits.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    digits.chars().all(|c| c.is_ascii_digit() || c == '.').then_some(digits)
+}
+
+/// Returns the literals of a query that its question names, each exactly once, in the order of the question.
+fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
+    let mut slots: Vec<Slot> = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let (value, is_number, prefix, suffix) = match token {
+            Token::Number(number, _) => (number.clone(), true, String::new(), String::new()),
+            Token::SingleQuotedString(text) => {
+                let bare = text.trim_matches('%');
+                let prefix = text.get(..text.len() - text.trim_start_matches('%').len()).unwrap_or_default();
+                let suffix = text.get(text.trim_end_matches('%').len()..).unwrap_or_default();
+                (bare.replace("''", "'"), false, prefix.to_owned(), suffix.to_owned())
+            }
+            _ => continue,
+        };
+        if let Some(known) = slots.iter_mut().find(|slot| slot.value == value) {
+            known.tokens.push(index);
+            continue;
+        }
+        let written: Vec<String> = words_of(&value).into_iter().map(|word| word.folded).collect();
+        if written.is_empty() {
+            continue;
+        }
+        let number = is_number.then(|| number_of(&value)).flatten();
+        let mut places = (0..words.len()).filter(|start| {
+            let here = words.get(*start..*start + written.len());
+            here.is_some_and(|here| match &number {
+                Some(number) => here.len() == 1 && number_of(&here[0].folded).as_ref() == Some(number),
+                None => here.iter().map(|word| &word.folded).eq(written.iter()),
+            })
+        });
+        if let (Some(start), None) = (places.next(), places.next()) {
+            let end = start + written.len();
+            slots.push(Slot { tokens: vec![index], is_number, value, prefix, suffix, start, end });
+        }
+    }
+    // A number that the query has twice may be two things.
+    slots.retain(|slot| !slot.is_number || slot.tokens.len() == 1);
+    slots.sort_by_key(|slot| (slot.start, slot.end));
+    let mut free = 0;
+    slots.retain(|slot| {
+        let is_free = slot.start >= free;
+        if is_free {
+            free = slot.end;
+        }
+        is_free
+    });
+    slots
+}
+
+/// A part of a verified question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum QuestionPart<'a> {
+    Fixed(&'a str),
+    Value,
+}
+
+fn pattern<'a>(words: &'a [QuestionWord], slots: &[Slot]) -> Vec<QuestionPart<'a>> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if let Some(slot) = slots.iter().find(|slot| slot.start == at) {
+            parts.push(QuestionPart::Value);
+            at = slot.end;
+            continue;
+        }
+        if !word.is_filler() {
+            parts.push(QuestionPart::Fixed(&word.folded));
+        }
+        at += 1;
+    }
+    parts
+}
+
+/// Ranges of words, one for each value.
+type Captured = Vec<(usize, usize)>;
+
+/// Finds how the words of a question fit a pattern; no more than two ways are looked for.
+struct Matcher<'a> {
+    pattern: &'a [QuestionPart<'a>],
+    words: &'a [QuestionWord],
+    found: &'a mut Vec<Captured>,
+}
+
+impl Matcher<'_> {
+    fn find(&mut self, part: usize, word: usize, captured: &mut Captured) {
+        if self.found.len() > 1 {
+            return;
+        }
+        let here = self.words.get(word);
+        match (self.pattern.get(part), here) {
+            (None, None) if !self.found.contains(captured) => self.found.push(captured.clone()),
+            (Some(QuestionPart::Fixed(wanted)), Some(here)) if here.folded == **wanted => {
+                self.find(part + 1, word + 1, captured);
+            }
+            (Some(QuestionPart::Value), Some(here)) if !here.is_filler() => {
+                for end in word + 1..=(word + MAX_VALUE_WORDS).min(self.words.len()) {
+                    if self.words.get(end - 1).is_some_and(QuestionWord::is_filler) {
+                        continue;
+                    }
+                    captured.push((word, end));
+                    self.find(part + 1, end, captured);
+                    captured.pop();
+                }
+            }
+            (_, Some(here)) if here.is_filler() => self.find(part, word + 1, captured),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(verified: &str, sql: &str, question: &str) -> Option<String> {
+        fill(verified, sql, question).map(|filled| filled.sql)
+    }
+
+    #[test]
+    fn values_are_filled_in() {
+        let sql = "SELECT count(*) FROM votes WHERE state = 'CA'";
+        let votes = "How many votes of CA?";
+        assert_eq!(filled(votes, sql, "how many votes of CA").as_deref(), Some(sql));
+        assert_eq!(
+            filled(votes, sql, "Please tell me how many votes of NY").as_deref(),
+            Some("SELECT count(*) FROM votes WHERE state = 'NY'")
+        );
+        assert_eq!(
+            filled(votes, sql, "How many votes of New York?").as_deref(),
+            Some("SELECT count(*) FROM votes WHERE state = 'New York'")
+        );
+        assert_eq!(
+            filled(votes, sql, "How many votes of O'Brien?").as_deref(),
+            Some("SELECT count(*) FROM votes WHERE state = 'O''Brien'")
+        );
+        let top = "SELECT carrier FROM flights WHERE day >= '2013-01-05' AND note LIKE '%late%' ORDER BY 1 LIMIT 3";
+        let filled =
+            fill("the top 3 late carriers since 2013-01-05", top, "top five cancelled carriers since 2014-02-01")
+                .unwrap();
+        assert_eq!(
+            filled.sql,
+            "SELECT carrier FROM flights WHERE day >= '2014-02-01' AND note LIKE '%cancelled%' ORDER BY 1 LIMIT 5"
+        );
+        assert_eq!(filled.values.len(), 3);
+        assert_eq!(filled.values[0], FilledValue { from: "3".to_owned(), to: "5".to_owned() });
+    }
+
+    #[test]
+    fn questions_that_differ_in_more_are_not_answered() {
+        let sql = "SELECT count(*) FROM votes WHERE state = 'CA' AND year = 2018";
+        let votes = "How many votes of CA in 2018?";
+        for question in [
+            "How many votes of CA or NY in 2018?",
+            "How many votes not of CA in 2018?",
+            "How many voters of CA per contestant in 2018?",
+            "Which votes of CA in 2018?",
+            "How many votes of CA in March?",
+            "How many votes of CA in 2018 and 2019?",
+            "How many votes of CA?",
+            "In 2018 how many votes of CA",
+            "",
+        ] {
+            assert_eq!(filled(votes, sql, question), None, "{question}");
+        }
+        let twice = "SELECT count(*) FROM t WHERE a = 1 AND b = 1";
+        assert_eq!(filled("rows with a 1", twice, "rows with a 2"), None, "which of the two is meant?");
+        assert_eq!(filled("rows with 5 or 5", "SELECT 5", "rows with 5 or 6"), None);
+        let date = "SELECT count(*) FROM t WHERE day = '2018-01-02'";
+        assert_eq!(filled("rows on 2018-01-02", date, "rows on Monday"), None);
+    }
+
+    #[test]
+    fn a_text_that_the_query_has_twice_is_filled_in_twice() {
+        let sql = "SELECT 'CA' AS state, count(*) FROM votes WHERE state = 'CA'";
+        assert_eq!(
+            filled("votes of CA", sql, "votes of NY").as_deref(),
+            Some("SELECT 'NY' AS state, count(*) FROM votes WHERE state = 'NY'")
+        );
+    }
+}
