@@ -4,6 +4,7 @@ pub mod adk;
 pub mod ask;
 pub mod chat;
 pub mod cube;
+pub mod fields;
 pub mod holmes;
 pub mod ksadk;
 pub mod messages;

@@ -181,6 +181,8 @@ pub struct RunRequest {
     pub max_tool_calls: Option<u32>,
     /// Whether only the first call of a reply is made.
     pub one_call_a_turn: bool,
+    /// The server's tools that the model may use, if not all.
+    pub server_tools: Option<Vec<String>>,
     /// The conversation it belongs to, which has one run at a time.
     pub conversation: Option<ConversationKey>,
     /// The run it continues.
@@ -201,6 +203,11 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
+    /// Whether the model may use a tool of the server.
+    pub(crate) fn may_use(&self, tool: &str) -> bool {
+        self.server_tools.as_ref().is_none_or(|names| names.iter().any(|name| name == tool))
+    }
+
     /// Creates a request with `input` and defaults for the rest.
     pub fn new(protocol: Protocol, input: Vec<ChatMessage>) -> Self {
         Self {
@@ -223,6 +230,7 @@ impl RunRequest {
             sampling: Sampling::default(),
             max_tool_calls: None,
             one_call_a_turn: false,
+            server_tools: None,
             conversation: None,
             previous_run_id: None,
             invocation_id: None,

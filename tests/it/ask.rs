@@ -45,6 +45,11 @@ fn requests_are_read_leniently_and_refused_clearly() {
         (r#"{"question": "q", "database": ["a"]}"#, "`database` must be a string, not an array"),
         (r#"{"question": "q", "include_thinking": "yes"}"#, "`include_thinking` must be true or false, not a string"),
         (r#"{"question": "q", "session_id": 7}"#, "`session_id` must be a string, not a number"),
+        (r#"{"question": "q", "tools": []}"#, "`tools` is not a field that has an effect here; leave it out"),
+        (
+            r#"{"question": "q", "databse": "a"}"#,
+            "`databse` is not a field that has an effect here; did you mean `database`?",
+        ),
         ("[]", "the body must be a JSON object, not an array"),
         ("", "the body is not JSON: EOF while parsing a value at line 1 column 0"),
     ] {

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::fields::check_names;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
 use super::{Frame, Renderer, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
@@ -17,6 +18,34 @@ const AUTHOR: &str = "querent";
 const REQUEST_CONFIRMATION: &str = "adk_request_confirmation";
 /// Longest name of an application, a user or a session.
 const MAX_NAME_BYTES: usize = 256;
+
+/// The fields of a request, in both spellings. The last six have no effect: what they would change is not here.
+const FIELDS: [&str; 24] = [
+    "appName",
+    "app_name",
+    "userId",
+    "user_id",
+    "sessionId",
+    "session_id",
+    "newMessage",
+    "new_message",
+    "streaming",
+    "stateDelta",
+    "state_delta",
+    "invocationId",
+    "invocation_id",
+    "model",
+    "tools",
+    "modelOptions",
+    "model_options",
+    "functionCallEventId",
+    "function_call_event_id",
+    "customMetadata",
+    "custom_metadata",
+    "serviceTier",
+    "service_tier",
+    "modelMetadata",
+];
 
 /// A request of this protocol.
 #[derive(Debug, Clone)]
@@ -52,6 +81,7 @@ pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
     let Value::Object(fields) = &body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
     };
+    check_names(fields, "", FIELDS).map_err(|field| wrong(&field.at, field.message))?;
     let text = |camel: &str, snake: &str| name_of(field(fields, camel, snake), camel);
     let required = |name: Option<String>, at: &str| name.ok_or_else(|| missing(at));
     let message = field(fields, "newMessage", "new_message").ok_or_else(|| missing("newMessage"))?;

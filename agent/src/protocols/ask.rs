@@ -10,6 +10,7 @@ use querent_catalog::{Page, RunRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::fields::check_names;
 use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of};
 use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent};
@@ -21,8 +22,10 @@ pub(crate) use trace::encode_trace;
 /// A session's id is a name, not a document.
 const MAX_SESSION_ID_BYTES: usize = 256;
 
-/// Reads the body of a request: `{question, database?, include_thinking?, session_id?}`. Fields it does not know are
-/// ignored.
+/// The fields of a request. `source`, which says where a question comes from, has no effect.
+const FIELDS: [&str; 5] = ["question", "database", "include_thinking", "session_id", "source"];
+
+/// Reads the body of a request: `{question, database?, include_thinking?, session_id?}`.
 ///
 /// Errors: `empty_question`, `invalid_request`; the protocol answers both with 400 and `{"error": message}`.
 pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
@@ -31,6 +34,7 @@ pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
     let Value::Object(mut fields) = body else {
         return Err(invalid(format!("the body must be a JSON object, not {}", kind_of(&body))));
     };
+    check_names(&fields, "", FIELDS)?;
     let question = match fields.remove("question") {
         None | Some(Value::Null) => return Err(AgentError::EmptyQuestion),
         Some(Value::String(question)) => question.trim().to_owned(),

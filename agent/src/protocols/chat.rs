@@ -42,8 +42,6 @@ pub struct ChatCompletionRequest {
     pub sampling: Sampling,
     /// Whether only the first call of a reply is made.
     pub one_call_a_turn: bool,
-    /// Fields that are unknown and ignored.
-    pub ignored: Vec<String>,
     /// Fields that the completion repeats.
     pub echo: Value,
 }
@@ -91,7 +89,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
             return Err(BadRequest::invalid("messages", format!("`messages` must be a list, not {}", kind_of(other))));
         }
     };
-    let ignored = check_fields(fields, OpenAiRequest::Chat)?;
+    check_fields(fields, OpenAiRequest::Chat)?;
     let mut items = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         read_message(message, &format!("messages[{index}]"), &mut items)?;
@@ -119,7 +117,6 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
         max_output_tokens,
         sampling: sampling_of(fields, OpenAiRequest::Chat),
         one_call_a_turn: call_limits(fields).1,
-        ignored,
         echo: json!({ "model": model, "metadata": metadata_of(fields)? }),
         model,
     })

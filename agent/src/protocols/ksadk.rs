@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::chat::{self, ChatCompletionRequest};
+use super::fields::check_names;
 use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
 use super::{Frame, Renderer, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
@@ -116,6 +117,32 @@ pub enum ApiFormat {
     Chat(Box<ChatCompletionRequest>),
 }
 
+/// The fields of `RunAgent` that Responses and Chat Completions have too, under their names there.
+const RENAMED: [(&str, &str); 8] = [
+    ("Model", "model"),
+    ("ModelMetadata", "model_metadata"),
+    ("ModelOptions", "model_options"),
+    ("Metadata", "metadata"),
+    ("Tools", "tools"),
+    ("Attachments", "attachments"),
+    ("CurrentAttachments", "current_attachments"),
+    ("HasCurrentFiles", "has_current_files"),
+];
+/// Its other fields. `AccountId` has no effect: whose a run is, its token says.
+const RUN_AGENT: [&str; 11] = [
+    "AgentId",
+    "UserId",
+    "AccountId",
+    "SessionId",
+    "InvocationId",
+    "ApiFormat",
+    "Stream",
+    "Background",
+    "ResponsesInput",
+    "Messages",
+    "PreviousResponseId",
+];
+
 /// Parses the body of `RunAgent`. Errors: 422 for a field that is missing or wrong.
 pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
     let action = Action::parse(body)?;
@@ -123,17 +150,9 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
     let fields = &action.0;
     let given = |name: &str| fields.get(name).filter(|value| !value.is_null());
     let mut inner = Map::new();
-    let renamed = [
-        ("Model", "model"),
-        ("ModelMetadata", "model_metadata"),
-        ("ModelOptions", "model_options"),
-        ("Metadata", "metadata"),
-        ("Tools", "tools"),
-        ("Attachments", "attachments"),
-        ("CurrentAttachments", "current_attachments"),
-        ("HasCurrentFiles", "has_current_files"),
-    ];
-    for (theirs, ours) in renamed {
+    check_names(fields, "", RENAMED.iter().flat_map(|(theirs, ours)| [*theirs, *ours]).chain(RUN_AGENT))
+        .map_err(|field| wrong(&field.at, field.message))?;
+    for (theirs, ours) in RENAMED {
         if let Some(value) = given(theirs).or_else(|| given(ours)) {
             inner.insert(ours.to_owned(), value.clone());
         }

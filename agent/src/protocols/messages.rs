@@ -7,29 +7,55 @@ use serde_json::{Map, Value, json};
 
 use super::responses::{BadRequest, InputContent, InputItem, answer_schema, flag, parse_content, positive, text};
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
+use crate::protocols::fields::{FieldValues, check_members, check_value, unknown_field};
 use crate::protocols::kind_of;
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 use crate::tools::known_tool;
 
 pub use render::MessagesRenderer;
 
-/// Fields that count.
-const HONOURED: [&str; 12] = [
-    "messages",
-    "model",
-    "max_tokens",
-    "system",
-    "stream",
-    "tools",
-    "tool_choice",
-    "thinking",
-    "temperature",
-    "top_p",
-    "stop_sequences",
-    "output_config",
+const EFFORTS: FieldValues = FieldValues::OneOf(&["low", "medium", "high", "xhigh", "max"]);
+/// How long a part of the prompt is kept by the model's server, which decides that itself.
+const CACHE_CONTROL: FieldValues =
+    FieldValues::Members(&[("type", FieldValues::OneOf(&["ephemeral"])), ("ttl", FieldValues::OneOf(&["5m", "1h"]))]);
+const OUTPUT_CONFIG: FieldValues = FieldValues::Members(&[("format", FieldValues::Object), ("effort", EFFORTS)]);
+const THINKING: FieldValues = FieldValues::Members(&[
+    ("type", FieldValues::Parsed),
+    ("budget_tokens", FieldValues::Integer(0, i64::MAX)),
+    ("display", FieldValues::OneOf(&["summarized", "omitted"])),
+]);
+/// Fields that are taken. Those of the second part change nothing.
+const KNOWN: &[(&str, FieldValues)] = &[
+    ("messages", FieldValues::Parsed),
+    ("model", FieldValues::Parsed),
+    ("max_tokens", FieldValues::Parsed),
+    ("system", FieldValues::Parsed),
+    ("stream", FieldValues::Flag),
+    ("tools", FieldValues::Parsed),
+    ("tool_choice", FieldValues::Parsed),
+    ("thinking", THINKING),
+    ("temperature", FieldValues::Number(0.0, 1.0)),
+    ("top_p", FieldValues::Number(0.0, 1.0)),
+    ("stop_sequences", FieldValues::List),
+    ("output_config", OUTPUT_CONFIG),
+    ("metadata", FieldValues::Members(&[("user_id", FieldValues::Text)])),
+    ("service_tier", FieldValues::OneOf(&["auto", "standard_only"])),
+    ("inference_geo", FieldValues::Text),
+    ("cache_control", CACHE_CONTROL),
+    ("diagnostics", FieldValues::Object),
 ];
-/// Fields that are taken and change nothing.
-const NO_EFFECT: [&str; 3] = ["metadata", "service_tier", "inference_geo"];
+const TOOL: &[(&str, FieldValues)] = &[
+    ("type", FieldValues::Parsed),
+    ("name", FieldValues::Text),
+    ("description", FieldValues::Text),
+    ("input_schema", FieldValues::Object),
+    ("input_examples", FieldValues::List),
+    ("strict", FieldValues::Flag),
+    ("cache_control", CACHE_CONTROL),
+    ("eager_input_streaming", FieldValues::Flag),
+    ("defer_loading", FieldValues::Only("false")),
+    ("allowed_callers", FieldValues::Only("[\"direct\"]")),
+];
 /// Fields that are refused unless they are null or empty.
 const REFUSED: [&str; 6] = ["top_k", "mcp_servers", "container", "context_management", "output_format", "speed"];
 
@@ -58,8 +84,6 @@ pub struct MessagesRequest {
     pub sampling: Sampling,
     /// Whether only the first call of a reply is made.
     pub one_call_a_turn: bool,
-    /// Fields that are unknown and ignored.
-    pub ignored: Vec<String>,
 }
 
 impl MessagesRequest {
@@ -90,7 +114,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
     };
     let missing = |name: &str| BadRequest::new("missing_required_parameter", name, format!("`{name}` is missing"));
-    let ignored = check_names(fields)?;
+    check_fields(fields)?;
     let messages = match fields.get("messages") {
         None | Some(Value::Null) => return Err(missing("messages")),
         Some(Value::Array(messages)) if messages.is_empty() => {
@@ -113,7 +137,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
     let tool_choice = choice_of(fields.get("tool_choice"), &tools)?;
     let thinking = fields.get("thinking").unwrap_or(&Value::Null);
     let include_thinking = match thinking["type"].as_str() {
-        Some("enabled" | "adaptive") => true,
+        Some("enabled" | "adaptive" | "between_tools") => true,
         Some("disabled") => false,
         None if thinking.is_null() => false,
         _ => return Err(BadRequest::invalid("thinking", "`thinking.type` must be enabled, adaptive or disabled")),
@@ -135,16 +159,14 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
         one_call_a_turn: fields
             .get("tool_choice")
             .is_some_and(|choice| choice["disable_parallel_tool_use"] == json!(true)),
-        ignored,
     })
 }
 
-/// Refuses fields that cannot be done. Returns the names of those that are unknown.
-fn check_names(fields: &Map<String, Value>) -> Result<Vec<String>, BadRequest> {
-    let mut unknown = Vec::new();
+/// Refuses fields that cannot be done, that are not known, or that have a wrong value.
+fn check_fields(fields: &Map<String, Value>) -> Result<(), BadRequest> {
     for (name, value) in fields {
         let is_empty = match value {
-            Value::Null => true,
+            Value::Null => continue,
             Value::Array(items) => items.is_empty(),
             Value::Object(fields) => fields.is_empty(),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
@@ -153,11 +175,14 @@ fn check_names(fields: &Map<String, Value>) -> Result<Vec<String>, BadRequest> {
             if !is_empty {
                 return Err(BadRequest::invalid(name, format!("`{name}` is not supported; leave it away")));
             }
-        } else if !HONOURED.contains(&name.as_str()) && !NO_EFFECT.contains(&name.as_str()) {
-            unknown.push(name.clone());
+            continue;
+        }
+        match KNOWN.iter().find(|(known, _)| known == name) {
+            Some((_, values)) => check_value(name, *values, "leave it out", value)?,
+            None => return Err(unknown_field(name, "", KNOWN.iter().map(|(known, _)| *known)).into()),
         }
     }
-    Ok(unknown)
+    Ok(())
 }
 
 fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
@@ -283,6 +308,7 @@ fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
             return Err(BadRequest::invalid("tools", format!("`tools` must be a list, not {}", kind_of(other))));
         }
     };
+    let nothing = Map::new();
     let tools = entries.iter().enumerate().map(|(index, entry)| {
         if let Some(kind) = entry["type"].as_str().filter(|kind| *kind != "custom") {
             let message = format!("`tools[{index}]`: `{kind}` is not supported; a tool is a function of yours");
@@ -291,6 +317,7 @@ fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
         let Some(name) = entry["name"].as_str().filter(|name| !name.is_empty()) else {
             return Err(BadRequest::invalid(&format!("tools[{index}].name"), format!("`tools[{index}]` has no name")));
         };
+        check_members(entry.as_object().unwrap_or(&nothing), &format!("tools[{index}]"), TOOL)?;
         Ok(ToolSpec {
             name: name.to_owned(),
             description: entry["description"].as_str().unwrap_or_default().to_owned(),

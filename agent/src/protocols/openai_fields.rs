@@ -1,11 +1,11 @@
-//! The fields of OpenAI's two requests: what each does here, which values it takes, and how it is refused otherwise. The
-//! parsers check against this table, and the table of `docs/openai.md` is made of it.
+//! The fields of OpenAI's two requests: what each does here, and which values it takes. The parsers check against this
+//! table, and the table of `docs/openai.md` is made of it.
 
 use serde_json::{Map, Value, json};
 
 use super::responses::BadRequest;
 use crate::models::Sampling;
-use crate::protocols::kind_of;
+use crate::protocols::fields::{FieldValues, check_value, unknown_field};
 
 /// A request's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,26 +27,6 @@ pub enum FieldUse {
     Refused,
 }
 
-/// Which values a field takes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum FieldValues {
-    /// Checked where it is parsed.
-    Parsed,
-    Flag,
-    Text,
-    Object,
-    List,
-    /// A number between these.
-    Number(f64, f64),
-    /// A whole number between these.
-    Integer(i64, i64),
-    /// A text, or a list of this many at most.
-    Texts(usize),
-    OneOf(&'static [&'static str]),
-    /// Nothing but null and this value, as JSON.
-    Only(&'static str),
-}
-
 /// A field of either request, or of both.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestField {
@@ -65,6 +45,31 @@ const DONE: Option<FieldUse> = Some(FieldUse::Honoured);
 const IDLE: Option<FieldUse> = Some(FieldUse::NoEffect);
 const NOT_HERE: Option<FieldUse> = Some(FieldUse::Refused);
 
+const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+const SUMMARIES: FieldValues = FieldValues::OneOf(&["auto", "concise", "detailed"]);
+const TIERS: &[&str] = &["auto", "default", "flex", "scale", "priority", "fast"];
+const INCLUDABLE: &[&str] = &[
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+];
+const VERBOSITY: FieldValues = FieldValues::OneOf(&["low", "medium", "high"]);
+const STREAM_OPTIONS: FieldValues =
+    FieldValues::Members(&[("include_usage", FieldValues::Flag), ("include_obfuscation", FieldValues::Flag)]);
+const TEXT: FieldValues = FieldValues::Members(&[("format", FieldValues::Object), ("verbosity", VERBOSITY)]);
+const REASONING: FieldValues = FieldValues::Members(&[
+    ("effort", FieldValues::OneOf(EFFORTS)),
+    ("summary", SUMMARIES),
+    ("generate_summary", SUMMARIES),
+    ("context", FieldValues::OneOf(&["auto", "current_turn", "all_turns"])),
+    ("mode", FieldValues::Only("\"standard\"")),
+]);
+
 const fn field(
     name: &'static str,
     responses: Option<FieldUse>,
@@ -75,14 +80,14 @@ const fn field(
     RequestField { name, responses, chat, about, values }
 }
 
-/// Every field that is known, in the order of the documentation. Others are ignored, and named in a header of the answer.
+/// Every field that is known, in the order of the documentation. Others are refused.
 pub const REQUEST_FIELDS: &[RequestField] = &[
     field("input", DONE, None, FieldValues::Parsed, "a text, an item, or items"),
     field("messages", None, DONE, FieldValues::Parsed, "the conversation so far"),
     field("model", DONE, DONE, FieldValues::Parsed, "a configured model; any other name is the default"),
     field("instructions", DONE, None, FieldValues::Parsed, "added to the server's"),
-    field("stream", DONE, DONE, FieldValues::Parsed, "events instead of a document"),
-    field("stream_options", IDLE, DONE, FieldValues::Object, "`include_usage` counts; nothing is obfuscated"),
+    field("stream", DONE, DONE, FieldValues::Flag, "events instead of a document"),
+    field("stream_options", IDLE, DONE, STREAM_OPTIONS, "`include_usage` counts; nothing is obfuscated"),
     field("conversation", DONE, None, FieldValues::Parsed, "begins or continues it"),
     field("session_id", DONE, DONE, FieldValues::Parsed, "the same, under another name"),
     field("previous_response_id", DONE, None, FieldValues::Parsed, "the response to continue"),
@@ -92,7 +97,7 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("tool_choice", DONE, DONE, FieldValues::Parsed, "`auto`, `none`, `required`, a tool's name, `allowed_tools`"),
     field("parallel_tool_calls", DONE, DONE, FieldValues::Flag, "`false`: one call in a turn"),
     field("max_tool_calls", DONE, None, FieldValues::Integer(0, 1_000_000), "of the server's tools; `0`: none"),
-    field("text", DONE, None, FieldValues::Object, "`format`; `verbosity` has no effect"),
+    field("text", DONE, None, TEXT, "`format`; `verbosity` has no effect"),
     field("response_format", None, DONE, FieldValues::Object, "`text`, `json_object`, `json_schema`"),
     field("max_output_tokens", DONE, None, FieldValues::Parsed, "of one turn"),
     field("max_completion_tokens", None, DONE, FieldValues::Parsed, "of one turn"),
@@ -103,21 +108,26 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("stop", None, DONE, FieldValues::Texts(4), "to the model"),
     field("presence_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
     field("frequency_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
-    field("reasoning", DONE, None, FieldValues::Object, "`summary` shows the thinking; `effort` has no effect"),
-    field("reasoning_effort", None, DONE, FieldValues::Text, "other than `none`: shows the thinking"),
+    field("reasoning", DONE, None, REASONING, "`summary` shows the thinking; `effort` has no effect"),
+    field("reasoning_effort", None, DONE, FieldValues::OneOf(EFFORTS), "other than `none`: shows the thinking"),
     field("metadata", DONE, DONE, FieldValues::Parsed, "16 pairs of texts, repeated"),
     field("user", IDLE, IDLE, FieldValues::Text, "who asks is the token's owner"),
     field("safety_identifier", IDLE, IDLE, FieldValues::Text, "the same"),
-    field("service_tier", IDLE, IDLE, FieldValues::Text, "there is one"),
+    field("service_tier", IDLE, IDLE, FieldValues::OneOf(TIERS), "there is one"),
     field("prompt_cache_key", IDLE, IDLE, FieldValues::Text, "the model's server decides"),
     field("prompt_cache_retention", IDLE, IDLE, FieldValues::Text, "the same"),
+    field("prompt_cache_options", IDLE, IDLE, FieldValues::Object, "the same"),
     field("truncation", IDLE, None, FieldValues::OneOf(&["auto", "disabled"]), "what is too long is summed up"),
-    field("include", IDLE, None, FieldValues::List, "what there is, is always included"),
-    field("verbosity", None, IDLE, FieldValues::OneOf(&["low", "medium", "high"]), "say it in the question"),
+    field("include", IDLE, None, FieldValues::SomeOf(INCLUDABLE), "what there is, is always included"),
+    field("verbosity", None, IDLE, VERBOSITY, "say it in the question"),
     field("prediction", None, IDLE, FieldValues::Object, "only makes some models faster"),
-    field("model_metadata", IDLE, IDLE, FieldValues::Parsed, "of KsADK's clients"),
-    field("model_options", DONE, DONE, FieldValues::Parsed, "of KsADK's clients: `thinking`"),
+    field("model_metadata", IDLE, IDLE, FieldValues::Object, "of KsADK's clients"),
+    field("model_options", DONE, DONE, FieldValues::Object, "of KsADK's clients: `thinking`"),
     field("account_id", IDLE, IDLE, FieldValues::Parsed, "of KsADK's clients"),
+    field("conversation_history", IDLE, IDLE, FieldValues::List, "of older clients of KsADK; name the conversation"),
+    field("attachments", DONE, DONE, FieldValues::List, "of KsADK's clients: files of the newest message"),
+    field("current_attachments", DONE, DONE, FieldValues::List, "the same"),
+    field("has_current_files", DONE, DONE, FieldValues::Flag, "`false`: `attachments` are of earlier messages"),
     field("n", None, NOT_HERE, FieldValues::Only("1"), "a question has one answer"),
     field("logprobs", None, NOT_HERE, FieldValues::Only("false"), "the models' servers do not say"),
     field("top_logprobs", NOT_HERE, NOT_HERE, FieldValues::Only("0"), "the same"),
@@ -136,6 +146,9 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
         "a long conversation is summed up by itself",
     ),
     field("moderation", NOT_HERE, NOT_HERE, FieldValues::Only("null"), "nothing is moderated"),
+    field("background_options", NOT_HERE, None, FieldValues::Only("null"), "a run begins at once"),
+    field("access_programs", NOT_HERE, None, FieldValues::Only("null"), "there are none"),
+    field("image", NOT_HERE, None, FieldValues::Only("null"), "pictures go to the model as they are"),
 ];
 
 impl RequestField {
@@ -146,63 +159,18 @@ impl RequestField {
             OpenAiRequest::Chat => self.chat,
         }
     }
-
-    fn check(&self, value: &Value) -> Result<(), BadRequest> {
-        let (name, about) = (self.name, self.about);
-        let (fits, wanted) = match self.values {
-            FieldValues::Parsed => return Ok(()),
-            FieldValues::Flag => (value.is_boolean(), "true or false".to_owned()),
-            FieldValues::Text => (value.is_string(), "a string".to_owned()),
-            FieldValues::Object => (value.is_object(), "an object".to_owned()),
-            FieldValues::List => (value.is_array(), "a list".to_owned()),
-            FieldValues::Number(least, most) => (
-                value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
-                format!("a number between {least} and {most}"),
-            ),
-            FieldValues::Integer(least, most) => (
-                value.as_i64().is_some_and(|number| (least..=most).contains(&number)),
-                format!("a whole number{}", if least == 0 { " of 0 or more" } else { "" }),
-            ),
-            FieldValues::Texts(most) => {
-                let fits = match value {
-                    Value::String(_) => true,
-                    Value::Array(texts) => texts.len() <= most && texts.iter().all(Value::is_string),
-                    _ => false,
-                };
-                (fits, format!("a string, or a list of at most {most}"))
-            }
-            FieldValues::OneOf(words) => {
-                (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", ")))
-            }
-            FieldValues::Only(neutral) => {
-                let neutral: Value = serde_json::from_str(neutral).unwrap_or_default();
-                if *value == neutral || value.as_f64().is_some_and(|number| Some(number) == neutral.as_f64()) {
-                    return Ok(());
-                }
-                return Err(BadRequest::invalid(name, format!("`{name}` is not supported: {about}")));
-            }
-        };
-        match fits {
-            true => Ok(()),
-            false => {
-                let said = value.as_str().map_or_else(|| kind_of(value).to_owned(), |word| format!("`{word}`"));
-                Err(BadRequest::invalid(name, format!("`{name}` must be {wanted}, not {said}")))
-            }
-        }
-    }
 }
 
-/// Checks the fields of a request. Returns the names of those that are unknown, which are ignored.
-pub(crate) fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) -> Result<Vec<String>, BadRequest> {
-    let mut unknown = Vec::new();
-    for (name, value) in fields {
-        match REQUEST_FIELDS.iter().find(|field| field.name == name && field.use_in(request).is_some()) {
-            Some(field) if !value.is_null() => field.check(value)?,
-            Some(_) => {}
-            None => unknown.push(name.clone()),
+/// Checks the fields of a request that have a value: their names, and their values.
+pub(crate) fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) -> Result<(), BadRequest> {
+    let known = || REQUEST_FIELDS.iter().filter(|field| field.use_in(request).is_some());
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        match known().find(|field| field.name == name) {
+            Some(field) => check_value(name, field.values, field.about, value)?,
+            None => return Err(unknown_field(name, "", known().map(|field| field.name)).into()),
         }
     }
-    Ok(unknown)
+    Ok(())
 }
 
 /// Returns how tokens are to be chosen. The fields have been checked.

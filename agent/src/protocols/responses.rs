@@ -7,14 +7,18 @@ mod items;
 mod object;
 mod render;
 mod request;
+mod tools;
 
 pub(crate) use continuation::continue_run;
 pub use continuation::{ContinueError, Continued};
 pub use items::{InputContent, InputItem, listed_item, parse_content, parse_items};
 pub use object::{input_items, output_items, response_id, run_of_item, run_of_response};
 pub use render::{ResponsesDialect, ResponsesRenderer};
-pub use request::{ResponsesRequest, parse_request, parse_value};
-pub(crate) use request::{allowed_tools, answer_schema, flag, metadata_of, positive, text, tool_choice, tools_of};
+pub use request::{ResponsesRequest, metadata_of, parse_request, parse_value};
+pub(crate) use request::{answer_schema, flag, positive, text};
+pub(crate) use tools::{allowed_tools, tool_choice, tools_of};
+
+use super::fields::WrongField;
 
 /// A request that its protocol does not allow: the status and body of its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +42,14 @@ impl BadRequest {
         Self::new("invalid_request", param, message)
     }
 
-    pub(crate) fn with_status(self, status: u16) -> Self {
+    /// Returns it with another HTTP status.
+    pub fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
+    }
+}
+
+impl From<WrongField> for BadRequest {
+    fn from(field: WrongField) -> Self {
+        Self::invalid(&field.at, field.message)
     }
 }

@@ -13,7 +13,7 @@ use querent_agent::{EventKind, estimate_tokens};
 use serde_json::json;
 
 use super::openai::error::{OpenAiError, OpenAiErrorParts};
-use super::openai::run::{begin, naming_ignored, wait_for_start};
+use super::openai::run::{begin, wait_for_start};
 use crate::error::ApiError;
 use crate::http::request::{ApiCall, QueryBytes, RequestId};
 use crate::http::response::json_response;
@@ -29,12 +29,12 @@ pub(super) async fn create(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body, false)?;
-    let (is_stream, ignored) = (request.stream, request.ignored.clone());
+    let is_stream = request.stream;
     let (run, items) = request.into_run();
     let events = begin(&state, &principal, run, items, None, None).await?.1;
     let mut events = wait_for_start(events).await?;
     if is_stream {
-        return Ok(naming_ignored(event_stream(events, MessagesRenderer::default()), &ignored));
+        return Ok(event_stream(events, MessagesRenderer::default()));
     }
     let mut renderer = MessagesRenderer::default();
     let mut detail = String::new();
@@ -46,7 +46,7 @@ pub(super) async fn create(
     }
     match renderer.failure() {
         Some((code, message)) => Err(OpenAiError::from_run(code, message, &detail)),
-        None => Ok(naming_ignored(json_response(StatusCode::OK, &renderer.message()), &ignored)),
+        None => Ok(json_response(StatusCode::OK, &renderer.message())),
     }
 }
 

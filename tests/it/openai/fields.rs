@@ -147,11 +147,83 @@ async fn values_that_ask_for_nothing_are_taken() {
     body["n"] = json!(1);
     body["logprobs"] = json!(false);
     body["modalities"] = json!(["text"]);
-    body["no_such_field"] = json!(1);
-    body["another"] = json!({});
     let reply = server.post(CHAT, &body, None).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
-    assert_eq!(reply.header("x-querent-ignored-fields"), "no_such_field, another");
+}
+
+/// A field that is in no table is refused by each protocol in its own shape, with its name.
+#[tokio::test]
+async fn a_field_that_is_in_no_table_is_refused_in_every_protocol() {
+    let server = serve().await;
+    let chat = json!({ "messages": [{ "role": "user", "content": "hello" }] });
+    let with = |mut body: Value, name: &str| {
+        body[name] = json!(1);
+        body
+    };
+    for (path, body, name) in [
+        (CHAT, chat.clone(), "temprature"),
+        (RESPONSES, asked(RESPONSES, "hello"), "top_k"),
+        ("/v1/responses/input_tokens", asked(RESPONSES, "hello"), "zzz"),
+        ("/v1/conversations", json!({}), "zzz"),
+        ("/v1/embeddings", json!({ "input": "x" }), "zzz"),
+    ] {
+        let reply = server.post(path, &with(body, name), None).await;
+        assert_eq!(
+            (reply.status, reply.json()["error"]["param"].as_str()),
+            (400, Some(name)),
+            "{path}: {}",
+            reply.text
+        );
+        assert!(reply.json()["error"]["message"].as_str().unwrap().contains(name), "{path}: {}", reply.text);
+    }
+    let nested = [
+        (RESPONSES, json!({ "input": "x", "text": { "verbosity": "loud" } }), "text.verbosity"),
+        (RESPONSES, json!({ "input": "x", "text": { "colour": "red" } }), "text.colour"),
+        (RESPONSES, json!({ "input": "x", "reasoning": { "effort": "zzz" } }), "reasoning.effort"),
+        (RESPONSES, json!({ "input": "x", "include": ["zzz"] }), "include[0]"),
+        (RESPONSES, json!({ "input": "x", "stream_options": { "zzz": true } }), "stream_options.zzz"),
+        (RESPONSES, json!({ "input": [{ "type": "web_search_call", "id": "ws_1" }] }), "input[0].type"),
+        (
+            RESPONSES,
+            json!({ "input": [{ "role": "user", "content": [{ "type": "input_text" }] }] }),
+            "input[0].content",
+        ),
+        (
+            RESPONSES,
+            json!({ "input": "x", "tools": [{ "type": "function", "name": "f", "parameters": 7 }] }),
+            "tools[0].parameters",
+        ),
+        (RESPONSES, json!({ "input": "x", "tools": [{ "type": "function", "name": "f", "zzz": 7 }] }), "tools[0].zzz"),
+        (CHAT, with(chat.clone(), "response_format"), "response_format"),
+    ];
+    for (path, body, param) in nested {
+        let reply = server.post(path, &body, None).await;
+        assert_eq!((reply.status, &reply.json()["error"]["param"]), (400, &json!(param)), "{body}: {}", reply.text);
+    }
+    let message = json!({ "role": "user", "parts": [{ "text": "hello" }] });
+    for (path, body, status, shape) in [
+        ("/v1/agent/ask", json!({ "question": "hello" }), 400, "/error"),
+        ("/v1/messages", with(chat, "max_tokens"), 400, "/error/message"),
+        ("/run_sse", json!({ "appName": "a", "userId": "u", "newMessage": message }), 422, "/error/message"),
+        ("/agentengine/api/v1/RunAgent", json!({ "AgentId": "a", "ResponsesInput": "hello" }), 422, "/Message"),
+        ("/api/chat", json!({ "ask": "hello" }), 422, "/detail/0/msg"),
+    ] {
+        let reply = server.post(path, &with(body, "zzz"), None).await;
+        let said = reply.json().pointer(shape).and_then(Value::as_str).unwrap_or_default().to_owned();
+        assert!(reply.status == status && said.contains("`zzz`"), "{path}: {} {}", reply.status, reply.text);
+    }
+}
+
+#[tokio::test]
+async fn a_declared_server_may_allow_some_of_its_tools() {
+    let server = serve().await;
+    let mut body = asked(RESPONSES, "yours");
+    body["tools"] = json!([{ "type": "mcp", "server_label": "q", "allowed_tools": ["list_databases"] }]);
+    let response = server.post(RESPONSES, &body, None).await.json();
+    let offered = server.model.requests().pop().unwrap().tools;
+    let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["list_databases"]);
+    assert_eq!(response["output"][0]["status"], "failed", "{response:#}");
 }
 
 #[tokio::test]

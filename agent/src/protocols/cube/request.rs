@@ -1,9 +1,10 @@
-//! Parses the requests of Cube's clients. Unknown fields are ignored; the types of known ones are checked.
+//! Parses the requests of Cube's clients. What they may say and does not count is listed and checked.
 
 use querent_catalog::UserAttributes;
 use serde_json::{Map, Value};
 
 use crate::error::{AgentError, Result};
+use crate::protocols::fields::check_names;
 use crate::protocols::kind_of;
 
 const MAX_INPUT_BYTES: usize = 32 * 1024;
@@ -18,6 +19,41 @@ const MAX_TTL_SECONDS: u64 = 3_155_760_000;
 const MESSAGE_ID_DIGITS: usize = 13;
 /// The one branch of the data.
 const DEFAULT_BRANCH: &str = "main";
+
+/// The fields of a request of the chat. Those after `isDevMode` have no effect: there is one agent, it sees no workbook
+/// and no dashboard, and its rights are the user's.
+const CHAT_FIELDS: [&str; 15] = [
+    "input",
+    "chatId",
+    "messageId",
+    "sessionSettings",
+    "activeBranchName",
+    "isDefaultBranch",
+    "isDevMode",
+    "images",
+    "context",
+    "workbookId",
+    "workbookContext",
+    "dashboardContext",
+    "agentId",
+    "cubeCredentials",
+    "deploymentId",
+];
+/// The fields that say who asks. `deploymentId`, `tenantName` and `creatorMode` have no effect: there is one deployment.
+const SETTINGS_FIELDS: [&str; 12] = [
+    "externalId",
+    "internalId",
+    "email",
+    "userAttributes",
+    "groups",
+    "roles",
+    "securityContext",
+    "isEphemeral",
+    "ephemeralTtlSeconds",
+    "deploymentId",
+    "tenantName",
+    "creatorMode",
+];
 
 /// A request of the chat.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +96,7 @@ impl CubeRequest {
     /// Parses a body, which may be empty. Errors: `invalid_request`.
     pub fn parse(body: &[u8]) -> Result<Self> {
         let fields = object_of(body)?;
+        check_names(&fields, "", CHAT_FIELDS)?;
         let input = text(&fields, "input")?;
         if let Some(input) = &input {
             if input.trim().is_empty() {
@@ -98,6 +135,7 @@ impl CubeRequest {
 /// Parses a body of `abort`: the thread, and the user who asks. Errors: `invalid_request`.
 pub fn abort_request(body: &[u8]) -> Result<(String, Option<SessionSettings>)> {
     let fields = object_of(body)?;
+    check_names(&fields, "", ["chatId", "sessionSettings", "agentId"])?;
     let chat_id = id(&fields, "chatId")?.ok_or_else(|| invalid("`chatId` is missing; name the thread to abort"))?;
     Ok((chat_id, settings_in(&fields)?))
 }
@@ -109,7 +147,9 @@ pub fn generate_session(body: &[u8]) -> Result<SessionSettings> {
 
 /// Parses the request for a token: the session to exchange. Errors: `invalid_request`.
 pub fn session_token(body: &[u8]) -> Result<String> {
-    id(&object_of(body)?, "sessionId")?.ok_or_else(|| invalid("`sessionId` is missing"))
+    let fields = object_of(body)?;
+    check_names(&fields, "", ["sessionId", "deploymentId"])?;
+    id(&fields, "sessionId")?.ok_or_else(|| invalid("`sessionId` is missing"))
 }
 
 fn object_of(body: &[u8]) -> Result<Map<String, Value>> {
@@ -133,6 +173,7 @@ fn settings_in(fields: &Map<String, Value>) -> Result<Option<SessionSettings>> {
 }
 
 fn settings(fields: &Map<String, Value>, at: &str) -> Result<SessionSettings> {
+    check_names(fields, at.trim_end_matches('.'), SETTINGS_FIELDS)?;
     let placed = |error: AgentError| match error {
         AgentError::InvalidRequest { message } => invalid(message.replacen('`', &format!("`{at}"), 1)),
         other => other,

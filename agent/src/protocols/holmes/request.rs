@@ -1,12 +1,41 @@
-//! Parses and checks a request of `POST /api/chat`. Faults have the statuses and the shapes of HolmesGPT's own server;
-//! unknown fields are ignored.
+//! Parses and checks a request of `POST /api/chat`. Faults have the statuses and the shapes of HolmesGPT's own server.
 
 use serde_json::{Map, Value, json};
 
 use super::history::{HistoryCall, parse_history};
 use crate::models::{ChatImage, ChatMessage, ToolSpec};
+use crate::protocols::fields::unknown_field;
 use crate::protocols::responses::answer_schema;
 use crate::request::AnswerSchema;
+
+/// The fields of a request. Those of the second half say whose it is and where it comes from, which has no effect.
+const FIELDS: [&str; 25] = [
+    "ask",
+    "conversation_history",
+    "model",
+    "stream",
+    "response_format",
+    "images",
+    "enable_tool_approval",
+    "tool_decisions",
+    "frontend_tools",
+    "frontend_tool_results",
+    "additional_system_prompt",
+    "behavior_controls",
+    "conversation_id",
+    "conversation_link",
+    "conversation_source",
+    "user_id",
+    "user_email",
+    "user_name",
+    "account_id",
+    "cluster_name",
+    "request_id",
+    "request_source",
+    "source_ref",
+    "meta",
+    "is_internal",
+];
 
 /// What is wrong with a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,7 +175,14 @@ pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Resu
         let message = "Input should be a valid dictionary or object to extract fields from";
         return Err(BadHolmesRequest::field("model_attributes_type", &[], message, &body));
     };
-    let mut faults = Vec::new();
+    let mut faults: Vec<BadHolmesRequest> = fields
+        .iter()
+        .filter(|(name, value)| !value.is_null() && !FIELDS.contains(&name.as_str()))
+        .map(|(name, value)| {
+            let message = unknown_field(name, "", FIELDS).message;
+            BadHolmesRequest::field("extra_forbidden", &[json!(name)], message, value)
+        })
+        .collect();
     let tool_decisions = decisions(fields, &mut faults);
     let frontend_tool_results = results(fields, &mut faults);
     let carries_answers = tool_decisions.is_some() || frontend_tool_results.is_some();

@@ -287,8 +287,9 @@ impl Continuation<'_> {
             .items
             .into_iter()
             .filter(|item| item.role == ItemRole::Added && since.is_none_or(|since| item.created_at > since));
-        let values: Vec<Value> = added.filter_map(|item| serde_json::from_str(&item.item_json).ok()).collect();
-        parse_items(&Value::Array(values)).map_err(|error| AgentError::Internal(error.message))
+        let values = added.filter_map(|item| serde_json::from_str::<Value>(&item.item_json).ok());
+        // One of a type that is not read is no reason to read none.
+        Ok(values.filter_map(|value| parse_items(&Value::Array(vec![value])).ok()).flatten().collect())
     }
 
     /// Reads the stored files that the items name. Errors: `file_not_found`.

@@ -71,7 +71,7 @@ pub enum InputItem {
         /// Its id.
         id: String,
     },
-    /// Thinking, or an unknown type: left out.
+    /// Thinking, or a list of tools: left out.
     Ignored,
 }
 
@@ -174,7 +174,15 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
         "" => {
             return Err(BadRequest::invalid(&format!("{at}.type"), format!("`{at}` has neither a type nor a role")));
         }
-        _ => InputItem::Ignored,
+        // What the model thought, and which tools there were, is not shown to it again.
+        "reasoning" | "mcp_list_tools" => InputItem::Ignored,
+        other => {
+            let message = format!(
+                "`{at}`: items of the type `{other}` are not supported; there are messages, function calls and their \
+                outputs, `mcp_call`, approvals, `reasoning` and `item_reference`"
+            );
+            return Err(BadRequest::invalid(&format!("{at}.type"), message));
+        }
     })
 }
 
@@ -193,14 +201,8 @@ pub fn parse_content(content: &Value, at: &str) -> Result<Vec<InputContent>, Bad
     match content {
         Value::Null => Ok(Vec::new()),
         Value::String(text) => Ok(vec![InputContent::Text(text.clone())]),
-        Value::Object(_) => Ok(parse_block(content, at)?.into_iter().collect()),
-        Value::Array(blocks) => {
-            let mut parts = Vec::new();
-            for block in blocks {
-                parts.extend(parse_block(block, at)?);
-            }
-            Ok(parts)
-        }
+        Value::Object(_) => Ok(vec![parse_block(content, at)?]),
+        Value::Array(blocks) => blocks.iter().map(|block| parse_block(block, at)).collect(),
         other => Err(BadRequest::invalid(
             &format!("{at}.content"),
             format!("`{at}.content` must be a string or a list of blocks, not {}", kind_of(other)),
@@ -208,24 +210,24 @@ pub fn parse_content(content: &Value, at: &str) -> Result<Vec<InputContent>, Bad
     }
 }
 
-fn parse_block(block: &Value, at: &str) -> Result<Option<InputContent>, BadRequest> {
+fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
     if let Value::String(text) = block {
-        return Ok(Some(InputContent::Text(text.clone())));
+        return Ok(InputContent::Text(text.clone()));
     }
     if let Some(inline) = block.get("inlineData").or_else(|| block.get("inline_data")) {
-        return parse_inline(inline, at).map(Some);
+        return parse_inline(inline, at);
     }
     if let Some(file) = block.get("fileData").or_else(|| block.get("file_data")).filter(|file| file.is_object()) {
         let uri = file["fileUri"].as_str().or(file["file_uri"].as_str()).unwrap_or_default();
-        return Ok(Some(file_at(uri)));
+        return Ok(file_at(uri));
     }
     let kind = block["type"].as_str().unwrap_or_default();
     Ok(match kind {
         "image_url" | "input_image" => {
             let url = block["image_url"]["url"].as_str().or(block["image_url"].as_str());
             match (url, block["file_id"].as_str()) {
-                (Some(url), _) => Some(parse_image(url, at)?),
-                (None, Some(file_id)) => Some(InputContent::FileId(file_id.to_owned())),
+                (Some(url), _) => parse_image(url, at)?,
+                (None, Some(file_id)) => InputContent::FileId(file_id.to_owned()),
                 (None, None) => {
                     return Err(BadRequest::invalid(
                         &format!("{at}.content"),
@@ -236,15 +238,25 @@ fn parse_block(block: &Value, at: &str) -> Result<Option<InputContent>, BadReque
         }
         "file" => parse_file(&block["file"], at)?,
         "input_file" => parse_file(block, at)?,
-        "refusal" => block["refusal"].as_str().map(|text| InputContent::Text(text.to_owned())),
+        "refusal" => text_of_block(block, "refusal", at)?,
         "" | "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text" => {
-            block["text"].as_str().map(|text| InputContent::Text(text.to_owned()))
+            text_of_block(block, "text", at)?
         }
         other => {
             let message = format!("a part `{other}` of `{at}` is not supported; send text, an image or a file");
             return Err(BadRequest::invalid(&format!("{at}.content"), message));
         }
     })
+}
+
+fn text_of_block(block: &Value, name: &str, at: &str) -> Result<InputContent, BadRequest> {
+    match &block[name] {
+        Value::String(text) => Ok(InputContent::Text(text.clone())),
+        other => {
+            let message = format!("`{name}` of a part of `{at}` must be a string, not {}", kind_of(other));
+            Err(BadRequest::invalid(&format!("{at}.content"), message))
+        }
+    }
 }
 
 fn parse_image(url: &str, at: &str) -> Result<InputContent, BadRequest> {
@@ -255,12 +267,12 @@ fn parse_image(url: &str, at: &str) -> Result<InputContent, BadRequest> {
     Ok(InputContent::Image(ChatImage { media_type: media_type.to_owned(), data: data.trim().to_owned() }))
 }
 
-fn parse_file(file: &Value, at: &str) -> Result<Option<InputContent>, BadRequest> {
+fn parse_file(file: &Value, at: &str) -> Result<InputContent, BadRequest> {
     if let Some(file_id) = file["file_id"].as_str() {
-        return Ok(Some(InputContent::FileId(file_id.to_owned())));
+        return Ok(InputContent::FileId(file_id.to_owned()));
     }
     if let Some(url) = file["file_url"].as_str() {
-        return Ok(Some(file_at(url)));
+        return Ok(file_at(url));
     }
     let Some(encoded) = file["file_data"].as_str() else {
         return Err(BadRequest::invalid(
@@ -269,7 +281,7 @@ fn parse_file(file: &Value, at: &str) -> Result<Option<InputContent>, BadRequest
         ));
     };
     let filename = file["filename"].as_str().unwrap_or("file").to_owned();
-    decoded_file(filename, None, encoded, at).map(Some)
+    decoded_file(filename, None, encoded, at)
 }
 
 /// Interprets a file's address: that of a stored file is its id.

@@ -1,22 +1,21 @@
-//! Parses and checks a request of `POST /v1/responses`. Unknown fields are ignored, and named in the answer.
+//! Parses and checks a request of `POST /v1/responses`.
 
 use serde_json::{Map, Value, json};
 
 use super::BadRequest;
 use super::items::{InputItem, listed_item, parse_items};
+use super::tools::{allowed_tools, server_tools, tool_choice, tool_servers, tools_of};
 use crate::models::{Sampling, ToolChoice, ToolSpec};
+use crate::protocols::fields::{FieldValues, check_members};
 use crate::protocols::kind_of;
 use crate::protocols::ksadk;
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
-use crate::tools::{known_tool, tool_names};
 
 const MAX_METADATA_PAIRS: usize = 16;
 const MAX_METADATA_KEY_CHARS: usize = 64;
 const MAX_METADATA_VALUE_CHARS: usize = 512;
 const MAX_ID_BYTES: usize = 256;
-/// The type of a tool choice that allows several tools.
-const ALLOWED_TOOLS: &str = "allowed_tools";
 /// KsADK's own part of the metadata: of any shape, not repeated.
 const KSADK_METADATA: &str = "agentengine";
 
@@ -67,8 +66,8 @@ pub struct ResponsesRequest {
     pub one_call_a_turn: bool,
     /// The addresses of servers of tools that it declares, with the field that has each.
     pub tool_servers: Vec<(String, String)>,
-    /// Fields that are unknown and ignored.
-    pub ignored: Vec<String>,
+    /// The server's tools that the model may use, if not all.
+    pub server_tools: Option<Vec<String>>,
     /// Fields that the response repeats.
     pub echo: Value,
 }
@@ -91,7 +90,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         }
         Some(input) => input,
     };
-    let ignored = check_fields(fields, OpenAiRequest::Responses)?;
+    check_fields(fields, OpenAiRequest::Responses)?;
     let mut items = parse_items(input)?;
     ksadk::attach(fields, &mut items)?;
     if items.is_empty() {
@@ -173,7 +172,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         max_tool_calls,
         one_call_a_turn,
         tool_servers: tool_servers(fields),
-        ignored,
+        server_tools: server_tools(fields),
         echo: Value::Object(echo),
         items,
     })
@@ -194,6 +193,7 @@ impl ResponsesRequest {
             sampling: self.sampling,
             max_tool_calls: self.max_tool_calls,
             one_call_a_turn: self.one_call_a_turn,
+            server_tools: self.server_tools,
             invocation_id: self.invocation_id,
             retained: self.store,
             echo: self.echo,
@@ -206,9 +206,10 @@ impl ResponsesRequest {
 }
 
 fn wants_thinking(fields: &Map<String, Value>) -> bool {
-    let summary = fields.get("reasoning").map(|reasoning| &reasoning["summary"]);
+    let reasoning = fields.get("reasoning").unwrap_or(&Value::Null);
+    let shown = ["summary", "generate_summary"].iter().any(|name| !reasoning[*name].is_null());
     let option = fields.get("model_options").map(|options| &options["thinking"]);
-    summary.is_some_and(|summary| !summary.is_null()) || option.is_some_and(|option| *option == Value::Bool(true))
+    shown || option.is_some_and(|option| *option == Value::Bool(true))
 }
 
 fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
@@ -242,7 +243,7 @@ fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadReq
 }
 
 /// Returns the metadata that the response repeats.
-pub(crate) fn metadata_of(fields: &Map<String, Value>) -> Result<Value, BadRequest> {
+pub fn metadata_of(fields: &Map<String, Value>) -> Result<Value, BadRequest> {
     let bad = |message: String| BadRequest::invalid("metadata", message).with_status(422);
     let mut metadata = match fields.get("metadata") {
         None | Some(Value::Null) => return Ok(json!({})),
@@ -268,125 +269,35 @@ pub(crate) fn metadata_of(fields: &Map<String, Value>) -> Result<Value, BadReque
     Ok(Value::Object(metadata))
 }
 
-/// Returns the function tools of a request; `function` finds a tool's definition in its entry.
-pub(crate) fn tools_of(
-    fields: &Map<String, Value>,
-    parameters: &str,
-    function: impl Fn(&Value) -> Option<&Value>,
-) -> Result<Vec<ToolSpec>, BadRequest> {
-    let entries = match fields.get("tools") {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(entries)) => entries,
-        Some(other) => {
-            return Err(BadRequest::invalid("tools", format!("`tools` must be a list, not {}", kind_of(other))));
-        }
-    };
-    let mut tools = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
-        match entry["type"].as_str() {
-            Some("function") => {}
-            // Names this server's tools, which are always available.
-            Some("mcp") if entry["connector_id"].is_null() => continue,
-            kind => {
-                let at = format!("tools[{index}].type");
-                let said = kind.map_or_else(|| "a tool without a type".to_owned(), |kind| format!("`{kind}`"));
-                let message = format!(
-                    "`tools[{index}]`: {said} is not supported; a tool is a `function` of yours, or `mcp` \
-                    with this server's address"
-                );
-                return Err(BadRequest::invalid(&at, message));
-            }
-        }
-        let definition = function(entry).unwrap_or(&Value::Null);
-        let Some(name) = definition["name"].as_str().filter(|name| !name.is_empty()) else {
-            return Err(BadRequest::invalid(&format!("tools[{index}].name"), format!("`tools[{index}]` has no name")));
-        };
-        let parameters = match &definition[parameters] {
-            Value::Null => json!({ "type": "object", "properties": {} }),
-            schema => schema.clone(),
-        };
-        let description = definition["description"].as_str().unwrap_or_default().to_owned();
-        tools.push(ToolSpec { name: name.to_owned(), description, parameters });
-    }
-    Ok(tools)
-}
-
-/// Returns the addresses of servers of tools, with the field that has each.
-fn tool_servers(fields: &Map<String, Value>) -> Vec<(String, String)> {
-    let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let servers = entries.iter().enumerate().filter_map(|(index, entry)| {
-        let url = entry["server_url"].as_str().filter(|_| entry["type"] == "mcp")?;
-        Some((format!("tools[{index}].server_url"), url.to_owned()))
-    });
-    servers.collect()
-}
-
-/// Parses `auto`, `none`, `required`, the name of one of `tools` or of the server's, or the allowed functions, in either
-/// protocol's form.
-pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, BadRequest> {
-    let unknown = |name: &str| {
-        let known: Vec<String> = tools.iter().map(|tool| tool.name.clone()).chain(tool_names(false)).collect();
-        let message = format!("`tool_choice` names `{name}`, which is not there; there are {}", known.join(", "));
-        BadRequest::invalid("tool_choice", message)
-    };
-    let is_known = |name: &str| known_tool(name).is_some() || tools.iter().any(|tool| tool.name == name);
-    match choice {
-        Some(choice) if choice["type"] == ALLOWED_TOOLS => {
-            let names = allowed_names(choice);
-            match names.iter().find(|name| !is_known(name)) {
-                Some(name) => Err(unknown(name)),
-                None => tool_choice(allowed(choice).get("mode"), tools),
-            }
-        }
-        None | Some(Value::Null) => Ok(ToolChoice::Auto),
-        Some(Value::String(word)) => match word.as_str() {
-            "auto" => Ok(ToolChoice::Auto),
-            "none" => Ok(ToolChoice::None),
-            "required" => Ok(ToolChoice::Required),
-            other => Err(BadRequest::invalid(
-                "tool_choice",
-                format!("`tool_choice` `{other}` is not known; it may be auto, none, required or a tool"),
-            )),
-        },
-        Some(choice) => match choice["name"].as_str().or(choice["function"]["name"].as_str()) {
-            Some(name) if is_known(name) => Ok(ToolChoice::Named(name.to_owned())),
-            Some(name) => Err(unknown(name)),
-            // Any tool of the server.
-            None if choice["type"] == "mcp" => Ok(ToolChoice::Required),
-            None => {
-                let message = format!("`tool_choice` must be a word or name a function, not {choice}");
-                Err(BadRequest::invalid("tool_choice", message))
-            }
-        },
-    }
-}
-
-/// Returns the client's tools without those that its choice does not allow.
-pub(crate) fn allowed_tools(mut tools: Vec<ToolSpec>, choice: Option<&Value>) -> Vec<ToolSpec> {
-    if let Some(choice) = choice.filter(|choice| choice["type"] == ALLOWED_TOOLS) {
-        let names = allowed_names(choice);
-        tools.retain(|tool| names.contains(&tool.name.as_str()));
-    }
-    tools
-}
-
-fn allowed_names(choice: &Value) -> Vec<&str> {
-    let entries = allowed(choice)["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    entries.iter().filter_map(|entry| entry["name"].as_str().or(entry["function"]["name"].as_str())).collect()
-}
-
-/// Returns `{mode, tools}`, which Chat Completions put one level deeper.
-fn allowed(choice: &Value) -> &Value {
-    if choice[ALLOWED_TOOLS].is_object() { &choice[ALLOWED_TOOLS] } else { choice }
-}
+/// The fields of a JSON schema's definition, in Chat Completions within `json_schema`.
+const SCHEMA: [(&str, FieldValues); 4] = [
+    ("name", FieldValues::Text),
+    ("description", FieldValues::Text),
+    ("schema", FieldValues::Object),
+    ("strict", FieldValues::Flag),
+];
+const FORMAT: [(&str, FieldValues); 6] = [
+    ("type", FieldValues::Parsed),
+    SCHEMA[0],
+    SCHEMA[1],
+    SCHEMA[2],
+    SCHEMA[3],
+    ("json_schema", FieldValues::Members(&SCHEMA)),
+];
 
 /// Parses a response format in either protocol's form; `None` for text.
 pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSchema>, BadRequest> {
+    match format {
+        Value::Null => {}
+        Value::Object(fields) => check_members(fields, at, &FORMAT)?,
+        other => return Err(BadRequest::invalid(at, format!("`{at}` must be an object, not {}", kind_of(other)))),
+    }
     match format["type"].as_str() {
-        None | Some("text") => Ok(None),
-        Some("json_object") => {
-            Ok(Some(AnswerSchema { name: "json_object".to_owned(), schema: json!({ "type": "object" }) }))
+        None if format.is_object() => {
+            let message = format!("`{at}.type` is missing; it may be text, json_object or json_schema");
+            Err(BadRequest::invalid(&format!("{at}.type"), message))
         }
+        None | Some("text") => Ok(None),
         Some("json_schema") => {
             let definition = if format["json_schema"].is_object() { &format["json_schema"] } else { format };
             let schema = &definition["schema"];
@@ -396,6 +307,9 @@ pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSch
             }
             let name = definition["name"].as_str().unwrap_or("answer").to_owned();
             Ok(Some(AnswerSchema { name, schema: schema.clone() }))
+        }
+        Some("json_object") => {
+            Ok(Some(AnswerSchema { name: "json_object".to_owned(), schema: json!({ "type": "object" }) }))
         }
         Some(other) => Err(BadRequest::invalid(at, format!("`{at}.type` `{other}` is not known"))),
     }

@@ -137,7 +137,8 @@ impl Turns<'_> {
         if !is_clients {
             own_name(&model_name, &self.task.request.client_tools).clone_into(&mut call.name);
         }
-        let writes = !is_clients && tools::writes(&call.name) && self.task.writer.is_some();
+        let may_use = is_clients || self.task.request.may_use(&call.name);
+        let writes = may_use && !is_clients && tools::writes(&call.name) && self.task.writer.is_some();
         let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
         if allowed.is_ok() && canned.is_none() && (is_clients || (writes && self.task.request.can_approve)) {
             self.wait_for(call, !is_clients);
@@ -152,6 +153,9 @@ impl Turns<'_> {
         }
         let known = if let Some(canned) = canned {
             Some(Ok(ToolOutput::new(json!(canned), canned)))
+        } else if !may_use {
+            let refused = ToolError::refusal("tool_not_allowed", format!("this request does not allow {}", call.name));
+            Some(Err(refused.with_hint("use the tools that it allows, or answer without them")))
         } else if writes {
             let refused =
                 ToolError::refusal("approval_unavailable", format!("{} needs a person's approval", call.name));

@@ -7,6 +7,8 @@ use http::StatusCode;
 use querent_agent::events_of;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::adk::{AdkRenderer, AdkView, state_delta};
+use querent_agent::protocols::fields::check_names;
+use querent_agent::protocols::responses::BadRequest;
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
 use serde_json::{Map, Value, json};
 
@@ -14,7 +16,7 @@ use super::scope::{AdkScope, merge_state, new_session_id};
 use crate::error::ErrorCode;
 use crate::http::ksadk::scope::newest_sessions;
 use crate::http::openai::error::OpenAiError;
-use crate::http::openai::fields::object_fields;
+use crate::http::openai::fields::any_fields;
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
@@ -29,6 +31,7 @@ pub(in crate::http) async fn create(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let fields = fields_of(&body)?;
+    refuse_others(&fields, &["sessionId", "session_id", "state"])?;
     let id = ["sessionId", "session_id"].iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
     let with = state_delta(fields.get("state"))?;
     make(&state, &principal, &AdkScope { app, user }, id, with).await
@@ -93,6 +96,7 @@ pub(in crate::http) async fn patch(
 ) -> Result<Response, OpenAiError> {
     let scope = AdkScope { app, user };
     let fields = fields_of(&body)?;
+    refuse_others(&fields, &["stateDelta", "state_delta"])?;
     let delta = state_delta(fields.get("stateDelta").or_else(|| fields.get("state_delta")))?;
     let record = scope.session(&state, &principal, &id).await?;
     let record = merge_state(&state, &principal, &record, delta).await?;
@@ -148,6 +152,13 @@ fn session_json(scope: &AdkScope, record: &ConversationRecord, events: Vec<Value
 fn fields_of(body: &[u8]) -> Result<Map<String, Value>, OpenAiError> {
     match body.trim_ascii() {
         b"null" => Ok(Map::new()),
-        _ => object_fields(body),
+        _ => any_fields(body),
     }
+}
+
+/// Refuses a field that has a value and is not one of `known`. ADK's clients write every field, null or empty where unused.
+fn refuse_others(fields: &Map<String, Value>, known: &[&str]) -> Result<(), OpenAiError> {
+    let mut given = fields.clone();
+    given.retain(|_, value| !value.is_null() && *value != json!([]) && *value != json!({}));
+    Ok(check_names(&given, "", known.iter().copied()).map_err(|field| BadRequest::from(field).with_status(422))?)
 }

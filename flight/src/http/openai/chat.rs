@@ -10,7 +10,7 @@ use querent_catalog::{ConversationKey, Principal};
 use serde_json::Value;
 
 use super::error::OpenAiError;
-use super::run::{begin, naming_ignored, wait_for_start};
+use super::run::{begin, wait_for_start};
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
@@ -23,13 +23,11 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body)?;
     let (stream, include_usage) = (request.stream, request.include_usage);
-    let ignored = request.ignored.clone();
     let events = start(&state, &principal, request, Protocol::Chat).await?;
-    let response = match stream {
+    Ok(match stream {
         true => event_stream(wait_for_start(events).await?, ChatRenderer::new(include_usage)),
         false => json_response(StatusCode::OK, &completion(events).await?),
-    };
-    Ok(naming_ignored(response, &ignored))
+    })
 }
 
 /// Starts the run.

@@ -5,7 +5,7 @@ use axum::response::Response;
 use chrono::Utc;
 use http::StatusCode;
 use querent_agent::events_of;
-use querent_agent::protocols::responses::{input_items, listed_item, output_items, parse_items};
+use querent_agent::protocols::responses::{input_items, listed_item, metadata_of, output_items, parse_items};
 use querent_catalog::{
     ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole, ItemScope,
     Principal,
@@ -31,9 +31,9 @@ pub(in crate::http) async fn create(
     ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = object_fields(&body)?;
+    let fields = object_fields(&body, &["metadata", "items"])?;
     let key = ConversationKey::shared(format!("conv_{}", Uuid::now_v7().simple()));
-    let metadata = fields.get("metadata").filter(|metadata| metadata.is_object()).cloned().unwrap_or_else(|| json!({}));
+    let metadata = metadata_of(&fields).map_err(|error| error.with_status(400))?;
     let record = ConversationRecord {
         metadata_json: metadata.to_string(),
         ..ConversationRecord::new(key.clone(), principal.subject(), Utc::now())
@@ -63,10 +63,11 @@ pub(in crate::http) async fn update(
     PathText(id): PathText,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = object_fields(&body)?;
-    let Some(metadata) = fields.get("metadata").filter(|metadata| metadata.is_object()) else {
-        return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "metadata", "`metadata` must be an object"));
-    };
+    let fields = object_fields(&body, &["metadata"])?;
+    if !fields.contains_key("metadata") {
+        return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "metadata", "`metadata` is missing"));
+    }
+    let metadata = metadata_of(&fields).map_err(|error| error.with_status(400))?;
     let change = ConversationChange { metadata_json: Some(metadata.to_string()), ..ConversationChange::default() };
     let key = ConversationKey::shared(id);
     let record = state.agent.catalog().conversations().update(&principal, &key, &change).await?;
@@ -91,7 +92,7 @@ pub(in crate::http) async fn add_items(
     PathText(id): PathText,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = object_fields(&body)?;
+    let fields = object_fields(&body, &["items"])?;
     let key = ConversationKey::shared(&id);
     state.agent.catalog().conversations().get(&principal, &key).await?;
     let added = add(&state, &principal, &key, fields.get("items").unwrap_or(&Value::Null)).await?;

@@ -25,10 +25,7 @@ pub(in crate::http) async fn create(
     ApiCall { state, .. }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = object_fields(&body)?;
-    if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-        return Err(invalid(unknown, format!("`{unknown}` is not known; there are {}", FIELDS.join(", "))));
-    }
+    let fields = object_fields(&body, &FIELDS)?;
     let texts = texts_of(&fields)?;
     let is_base64 = match fields.get("encoding_format").unwrap_or(&Value::Null) {
         Value::Null => false,

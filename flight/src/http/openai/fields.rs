@@ -1,12 +1,22 @@
 //! Bodies that are a JSON object of optional fields.
 
+use querent_agent::protocols::fields::check_names;
+use querent_agent::protocols::responses::BadRequest;
 use serde_json::{Map, Value};
 
 use super::error::OpenAiError;
 use crate::error::ErrorCode;
 
-/// Returns the fields of a body; an empty body has none. Errors: `invalid_json`, `invalid_request`.
-pub(in crate::http) fn object_fields(body: &[u8]) -> Result<Map<String, Value>, OpenAiError> {
+/// Returns the fields of a body; an empty body has none. Errors: `invalid_json`; `invalid_request`, also for a field that is
+/// not one of `known`.
+pub(in crate::http) fn object_fields(body: &[u8], known: &[&str]) -> Result<Map<String, Value>, OpenAiError> {
+    let fields = any_fields(body)?;
+    check_names(&fields, "", known.iter().copied()).map_err(BadRequest::from)?;
+    Ok(fields)
+}
+
+/// Returns the fields of a body, whatever their names are.
+pub(in crate::http) fn any_fields(body: &[u8]) -> Result<Map<String, Value>, OpenAiError> {
     if body.is_empty() {
         return Ok(Map::new());
     }

@@ -57,7 +57,15 @@ pub(in crate::http) async fn store(
                 let content = field.bytes().await.map_err(|error| bad(&error))?.to_vec();
                 uploaded = Some((filename, media_type, content));
             }
-            _ => {}
+            Some("expires_after[anchor]" | "expires_after[seconds]") => {
+                let message = "`expires_after` is not supported: files are kept until they are deleted";
+                return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "expires_after", message));
+            }
+            name => {
+                let name = name.unwrap_or_default();
+                let message = format!("`{name}` is not a field of this form; it has `file` and `purpose`");
+                return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, name, message));
+            }
         }
     }
     let Some((filename, media_type, content)) = uploaded else {

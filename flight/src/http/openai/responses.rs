@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::run::{begin, naming_ignored, wait_for_start};
+use super::run::{begin, wait_for_start};
 use crate::error::ErrorCode;
 use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
@@ -36,9 +36,7 @@ pub(in crate::http) async fn create(
     let request = parse_request(&body)?;
     check_tool_servers(&request, &headers)?;
     let dialect = dialect_of(&request, &headers);
-    let ignored = request.ignored.clone();
-    let response = answer(&state, &principal, request, Protocol::Responses, dialect).await?;
-    Ok(naming_ignored(response, &ignored))
+    answer(&state, &principal, request, Protocol::Responses, dialect).await
 }
 
 /// `POST /v1/responses/input_tokens`: estimates the tokens of what a request says, without the server's own prompt.

@@ -1,7 +1,5 @@
 //! Starts the run of a request, or finds the one that it started before.
 
-use axum::response::Response;
-use http::{HeaderName, HeaderValue};
 use querent_agent::protocols::responses::{InputContent, InputItem};
 use querent_agent::{Continued, EventKind, RunEvents, RunRequest, conversation_title};
 use querent_catalog::{ConversationKey, Principal};
@@ -10,9 +8,6 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use crate::state::AppState;
 
-/// Names the fields of a request that are unknown and were ignored.
-const IGNORED_FIELDS: HeaderName = HeaderName::from_static("x-querent-ignored-fields");
-
 /// Waits for the first event of a run, so that one that cannot begin (its model is unavailable) fails before any byte of
 /// the answer.
 pub(in crate::http) async fn wait_for_start(mut events: RunEvents) -> Result<RunEvents, OpenAiError> {
@@ -20,16 +15,6 @@ pub(in crate::http) async fn wait_for_start(mut events: RunEvents) -> Result<Run
         return Err(OpenAiError::from_run(*code, message, detail_code));
     }
     Ok(events)
-}
-
-/// Adds a header that names the fields of a request that are unknown and were ignored.
-pub(in crate::http) fn naming_ignored(mut response: Response, ignored: &[String]) -> Response {
-    if !ignored.is_empty()
-        && let Ok(names) = HeaderValue::from_str(&ignored.join(", "))
-    {
-        response.headers_mut().insert(IGNORED_FIELDS, names);
-    }
-    response
 }
 
 /// Starts the run of a request, or finds the one that the same decision started before.

@@ -1,0 +1,180 @@
+//! The fields of requests: which names a request has, which values a field takes, and in which words others are refused.
+//! What is neither honoured nor known to have no effect is refused by its name, so that nothing is dropped in silence.
+
+use serde_json::{Map, Value};
+use strsim::osa_distance;
+
+use super::kind_of;
+use crate::error::AgentError;
+
+/// Letters by which a name may differ from the one that a message suggests.
+const MAX_MISSPELT: usize = 3;
+
+/// Which values a field takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum FieldValues {
+    /// Checked where it is parsed.
+    Parsed,
+    Flag,
+    Text,
+    Object,
+    List,
+    /// A number between these.
+    Number(f64, f64),
+    /// A whole number between these.
+    Integer(i64, i64),
+    /// A text, or a list of this many at most.
+    Texts(usize),
+    OneOf(&'static [&'static str]),
+    /// A list of some of these.
+    SomeOf(&'static [&'static str]),
+    /// An object with these fields and no others.
+    Members(&'static [(&'static str, FieldValues)]),
+    /// Nothing but null and this value, as JSON.
+    Only(&'static str),
+}
+
+/// A field that has a wrong value, or that the request does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongField {
+    /// Its name, with those of the objects that it is in.
+    pub at: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Checks the value of a field; `about` says why nothing else is taken where only one value is.
+pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Value) -> Result<(), WrongField> {
+    let (fits, wanted) = match values {
+        FieldValues::Parsed => return Ok(()),
+        FieldValues::Flag => (value.is_boolean(), "true or false".to_owned()),
+        FieldValues::Text => (value.is_string(), "a string".to_owned()),
+        FieldValues::Object => (value.is_object(), "an object".to_owned()),
+        FieldValues::List => (value.is_array(), "a list".to_owned()),
+        FieldValues::Number(least, most) => (
+            value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
+            format!("a number between {least} and {most}"),
+        ),
+        FieldValues::Integer(least, most) => (
+            value.as_i64().is_some_and(|number| (least..=most).contains(&number)),
+            format!("a whole number{}", if least == 0 { " of 0 or more" } else { "" }),
+        ),
+        FieldValues::Texts(most) => {
+            let fits = match value {
+                Value::String(_) => true,
+                Value::Array(texts) => texts.len() <= most && texts.iter().all(Value::is_string),
+                _ => false,
+            };
+            (fits, format!("a string, or a list of at most {most}"))
+        }
+        FieldValues::OneOf(words) => {
+            (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", ")))
+        }
+        FieldValues::SomeOf(words) => {
+            let is_known = |entry: &Value| entry.as_str().is_some_and(|word| words.contains(&word));
+            let Value::Array(entries) = value else {
+                return Err(wrong_kind(at, &format!("a list of some of {}", words.join(", ")), value));
+            };
+            return match entries.iter().position(|entry| !is_known(entry)) {
+                None => Ok(()),
+                Some(index) => {
+                    Err(wrong_kind(&format!("{at}[{index}]"), &format!("one of {}", words.join(", ")), &entries[index]))
+                }
+            };
+        }
+        FieldValues::Members(members) => {
+            let Value::Object(fields) = value else { return Err(wrong_kind(at, "an object", value)) };
+            return check_members(fields, at, members);
+        }
+        FieldValues::Only(neutral) => {
+            let neutral: Value = serde_json::from_str(neutral).unwrap_or_default();
+            if *value == neutral || value.as_f64().is_some_and(|number| Some(number) == neutral.as_f64()) {
+                return Ok(());
+            }
+            return Err(WrongField { at: at.to_owned(), message: format!("`{at}` is not supported: {about}") });
+        }
+    };
+    if fits { Ok(()) } else { Err(wrong_kind(at, &wanted, value)) }
+}
+
+/// Checks the fields of an object within a request; null is as good as absent.
+pub(crate) fn check_members(
+    fields: &Map<String, Value>,
+    at: &str,
+    members: &[(&str, FieldValues)],
+) -> Result<(), WrongField> {
+    check_names(fields, at, members.iter().map(|(name, _)| *name))?;
+    for (name, values) in members {
+        if let Some(value) = fields.get(*name).filter(|value| !value.is_null()) {
+            check_value(&format!("{at}.{name}"), *values, "leave it out", value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the first field that has a value and whose name is not one of `known`: null is as good as absent. `at` is the
+/// object that they are in; empty for the request.
+pub fn check_names<'a>(
+    fields: &Map<String, Value>,
+    at: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Result<(), WrongField> {
+    let is_unknown = |name: &String| !known.clone().into_iter().any(|known| known == name);
+    match fields.iter().find(|(name, value)| !value.is_null() && is_unknown(name)) {
+        None => Ok(()),
+        Some((name, _)) => Err(unknown_field(name, at, known)),
+    }
+}
+
+/// Returns the refusal of a field that a request does not have, with the nearest name that it has.
+pub(crate) fn unknown_field<'a>(name: &str, at: &str, known: impl IntoIterator<Item = &'a str>) -> WrongField {
+    let at = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+    let nearest = known.into_iter().map(|known| (osa_distance(name, known), known)).min();
+    let advice = match nearest {
+        Some((distance, nearest)) if distance <= MAX_MISSPELT.min(name.chars().count() / 2) => {
+            format!("did you mean `{nearest}`?")
+        }
+        _ => "leave it out".to_owned(),
+    };
+    WrongField { message: format!("`{at}` is not a field that has an effect here; {advice}"), at }
+}
+
+fn wrong_kind(at: &str, wanted: &str, value: &Value) -> WrongField {
+    let said = value.as_str().map_or_else(|| kind_of(value).to_owned(), |word| format!("`{word}`"));
+    WrongField { at: at.to_owned(), message: format!("`{at}` must be {wanted}, not {said}") }
+}
+
+impl From<WrongField> for AgentError {
+    fn from(field: WrongField) -> Self {
+        Self::InvalidRequest { message: field.message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_nearest() {
+        let fields = json!({ "temprature": 1 });
+        let fault = check_names(fields.as_object().unwrap(), "", ["temperature", "top_p"]).unwrap_err();
+        assert_eq!(fault.at, "temprature");
+        assert!(fault.message.contains("did you mean `temperature`?"), "{}", fault.message);
+        assert_eq!(check_names(json!({ "zzz": null }).as_object().unwrap(), "", ["temperature"]), Ok(()));
+        let far = unknown_field("zzz", "text", ["format"]);
+        assert_eq!((far.at.as_str(), far.message.contains("leave it out")), ("text.zzz", true));
+    }
+
+    #[test]
+    fn the_members_of_an_object_are_checked_by_name_and_kind() {
+        const MEMBERS: FieldValues = FieldValues::Members(&[("verbosity", FieldValues::OneOf(&["low", "high"]))]);
+        let fault = |value: Value| check_value("text", MEMBERS, "", &value).map_err(|fault| fault.at);
+        assert_eq!(fault(json!({ "verbosity": "low" })), Ok(()));
+        assert_eq!(fault(json!({ "verbosity": null })), Ok(()));
+        assert_eq!(fault(json!({ "verbosity": "loud" })), Err("text.verbosity".to_owned()));
+        assert_eq!(fault(json!({ "colour": "red" })), Err("text.colour".to_owned()));
+        assert_eq!(fault(json!("low")), Err("text".to_owned()));
+    }
+}

@@ -1,0 +1,179 @@
+//! The tools of a request and the choice among them, in the forms of Responses and Chat Completions.
+
+use serde_json::{Map, Value, json};
+
+use super::BadRequest;
+use crate::models::{ToolChoice, ToolSpec};
+use crate::protocols::fields::{FieldValues, check_members};
+use crate::protocols::kind_of;
+use crate::tools::{known_tool, tool_names};
+
+/// The type of a tool choice that allows several tools.
+const ALLOWED_TOOLS: &str = "allowed_tools";
+/// The fields of a client's tool.
+const FUNCTION: &[(&str, FieldValues)] = &[
+    ("type", FieldValues::Text),
+    ("name", FieldValues::Text),
+    ("description", FieldValues::Text),
+    ("parameters", FieldValues::Object),
+    ("strict", FieldValues::Flag),
+    ("output_schema", FieldValues::Object),
+    ("defer_loading", FieldValues::Only("false")),
+    ("allowed_callers", FieldValues::Only("[\"direct\"]")),
+];
+/// The fields of an entry that names this server. Tools that write wait for a person and others do not, whatever
+/// `require_approval` says; who asks is the request's owner, so that `headers` and `authorization` have no effect.
+const MCP_TOOL: &[(&str, FieldValues)] = &[
+    ("type", FieldValues::Text),
+    ("server_label", FieldValues::Text),
+    ("server_url", FieldValues::Text),
+    ("server_description", FieldValues::Text),
+    ("allowed_tools", FieldValues::Parsed),
+    ("require_approval", FieldValues::Parsed),
+    ("headers", FieldValues::Object),
+    ("authorization", FieldValues::Text),
+    ("connector_id", FieldValues::Only("null")),
+    ("defer_loading", FieldValues::Only("false")),
+    ("allowed_callers", FieldValues::Only("[\"direct\"]")),
+];
+
+/// Returns the function tools of a request; `function` finds a tool's definition in its entry.
+pub(crate) fn tools_of(
+    fields: &Map<String, Value>,
+    parameters: &str,
+    function: impl Fn(&Value) -> Option<&Value>,
+) -> Result<Vec<ToolSpec>, BadRequest> {
+    let nothing = Map::new();
+    let entries = match fields.get("tools") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(entries)) => entries,
+        Some(other) => {
+            return Err(BadRequest::invalid("tools", format!("`tools` must be a list, not {}", kind_of(other))));
+        }
+    };
+    let mut tools = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let at = format!("tools[{index}]");
+        let members = entry.as_object().unwrap_or(&nothing);
+        match entry["type"].as_str() {
+            Some("function") => {}
+            // Names this server's tools, which are always available.
+            Some("mcp") if entry["connector_id"].is_null() => {
+                check_members(members, &at, MCP_TOOL)?;
+                continue;
+            }
+            kind => {
+                let said = kind.map_or_else(|| "a tool without a type".to_owned(), |kind| format!("`{kind}`"));
+                let message = format!(
+                    "`{at}`: {said} is not supported; a tool is a `function` of yours, or `mcp` \
+                    with this server's address"
+                );
+                return Err(BadRequest::invalid(&format!("{at}.type"), message));
+            }
+        }
+        let definition = function(entry).unwrap_or(&Value::Null);
+        let Some(name) = definition["name"].as_str().filter(|name| !name.is_empty()) else {
+            return Err(BadRequest::invalid(&format!("{at}.name"), format!("`{at}` has no name")));
+        };
+        if std::ptr::eq(definition, entry) {
+            check_members(members, &at, FUNCTION)?;
+        } else {
+            check_members(members, &at, &[("type", FieldValues::Text), ("function", FieldValues::Members(FUNCTION))])?;
+        }
+        let parameters = match &definition[parameters] {
+            Value::Null => json!({ "type": "object", "properties": {} }),
+            schema => schema.clone(),
+        };
+        let description = definition["description"].as_str().unwrap_or_default().to_owned();
+        tools.push(ToolSpec { name: name.to_owned(), description, parameters });
+    }
+    Ok(tools)
+}
+
+/// Returns the server's tools to which all entries of the type `mcp` restrict the model; `None` for all tools.
+pub(super) fn server_tools(fields: &Map<String, Value>) -> Option<Vec<String>> {
+    let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut allowed: Option<Vec<String>> = None;
+    for entry in entries.iter().filter(|entry| entry["type"] == "mcp") {
+        let names = match &entry["allowed_tools"] {
+            Value::Null => return None,
+            Value::Object(filter) => match filter.get("tool_names").filter(|names| !names.is_null()) {
+                None => return None,
+                Some(names) => names,
+            },
+            names => names,
+        };
+        let names = names.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        allowed.get_or_insert_default().extend(names);
+    }
+    allowed
+}
+
+/// Returns the addresses of servers of tools, with the field that has each.
+pub(super) fn tool_servers(fields: &Map<String, Value>) -> Vec<(String, String)> {
+    let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let servers = entries.iter().enumerate().filter_map(|(index, entry)| {
+        let url = entry["server_url"].as_str().filter(|_| entry["type"] == "mcp")?;
+        Some((format!("tools[{index}].server_url"), url.to_owned()))
+    });
+    servers.collect()
+}
+
+/// Parses `auto`, `none`, `required`, the name of one of `tools` or of the server's, or the allowed functions, in either
+/// protocol's form.
+pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, BadRequest> {
+    let unknown = |name: &str| {
+        let known: Vec<String> = tools.iter().map(|tool| tool.name.clone()).chain(tool_names(false)).collect();
+        let message = format!("`tool_choice` names `{name}`, which is not there; there are {}", known.join(", "));
+        BadRequest::invalid("tool_choice", message)
+    };
+    let is_known = |name: &str| known_tool(name).is_some() || tools.iter().any(|tool| tool.name == name);
+    match choice {
+        Some(choice) if choice["type"] == ALLOWED_TOOLS => {
+            let names = allowed_names(choice);
+            match names.iter().find(|name| !is_known(name)) {
+                Some(name) => Err(unknown(name)),
+                None => tool_choice(allowed(choice).get("mode"), tools),
+            }
+        }
+        None | Some(Value::Null) => Ok(ToolChoice::Auto),
+        Some(Value::String(word)) => match word.as_str() {
+            "auto" => Ok(ToolChoice::Auto),
+            "none" => Ok(ToolChoice::None),
+            "required" => Ok(ToolChoice::Required),
+            other => Err(BadRequest::invalid(
+                "tool_choice",
+                format!("`tool_choice` `{other}` is not known; it may be auto, none, required or a tool"),
+            )),
+        },
+        Some(choice) => match choice["name"].as_str().or(choice["function"]["name"].as_str()) {
+            Some(name) if is_known(name) => Ok(ToolChoice::Named(name.to_owned())),
+            Some(name) => Err(unknown(name)),
+            // Any tool of the server.
+            None if choice["type"] == "mcp" => Ok(ToolChoice::Required),
+            None => {
+                let message = format!("`tool_choice` must be a word or name a function, not {choice}");
+                Err(BadRequest::invalid("tool_choice", message))
+            }
+        },
+    }
+}
+
+/// Returns the client's tools without those that its choice does not allow.
+pub(crate) fn allowed_tools(mut tools: Vec<ToolSpec>, choice: Option<&Value>) -> Vec<ToolSpec> {
+    if let Some(choice) = choice.filter(|choice| choice["type"] == ALLOWED_TOOLS) {
+        let names = allowed_names(choice);
+        tools.retain(|tool| names.contains(&tool.name.as_str()));
+    }
+    tools
+}
+
+fn allowed_names(choice: &Value) -> Vec<&str> {
+    let entries = allowed(choice)["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    entries.iter().filter_map(|entry| entry["name"].as_str().or(entry["function"]["name"].as_str())).collect()
+}
+
+/// Returns `{mode, tools}`, which Chat Completions put one level deeper.
+fn allowed(choice: &Value) -> &Value {
+    if choice[ALLOWED_TOOLS].is_object() { &choice[ALLOWED_TOOLS] } else { choice }
+}
