@@ -10,10 +10,13 @@ import { Palette } from "./palette";
 import { notice } from "./parts";
 import { database, isDark, theme } from "./preferences";
 import { address, route } from "./router";
+import { ActivityView } from "./views/activity";
 import { AskView } from "./views/ask";
 import { CatalogView } from "./views/catalog";
+import { ImportView } from "./views/import";
 import { QueryView } from "./views/query";
 import { openQuery } from "./views/query-tabs";
+import { SettingsView } from "./views/settings";
 
 interface View {
   name: string;
@@ -25,6 +28,9 @@ export const VIEWS: Record<string, View> = {
   ask: { name: "Ask", icon: "ask", Shown: AskView },
   query: { name: "Query", icon: "query", Shown: QueryView },
   catalog: { name: "Catalog", icon: "catalog", Shown: CatalogView },
+  import: { name: "Data in", icon: "import", Shown: ImportView },
+  activity: { name: "Activity", icon: "activity", Shown: ActivityView },
+  settings: { name: "Settings", icon: "settings", Shown: SettingsView },
 };
 
 export function App() {
