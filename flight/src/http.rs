@@ -6,6 +6,7 @@
 
 mod adk;
 mod ask;
+mod console;
 mod cube;
 mod encoding;
 mod feedback;

@@ -22,6 +22,7 @@ mod changes;
 mod charts;
 mod cli;
 mod clients;
+mod console;
 mod conversation_store;
 mod cube;
 mod documented_commands;

@@ -218,7 +218,7 @@ fn rust_files_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the files below a folder, in order.
+/// Returns the files below a folder, in order, without the packages that npm put there.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -226,6 +226,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
+                true if path.ends_with("node_modules") => {}
                 true => folders.push(path),
                 false => found.push(path),
             }

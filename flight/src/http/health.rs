@@ -5,23 +5,17 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorCode};
+use crate::http::console;
 use crate::http::openapi::LazyReference;
 use crate::http::response::json_response;
 use crate::state::AppState;
 
-const PAGE: &str = include_str!("health/index.html");
-
-/// `GET /`: the server's name, version and routes; a page for a browser.
-pub(super) async fn index(
-    State(state): State<AppState>,
-    Extension(reference): Extension<LazyReference>,
-    headers: HeaderMap,
-) -> Response {
+/// `GET /`: the server's name, version and routes; the console for a browser.
+pub(super) async fn index(Extension(reference): Extension<LazyReference>, headers: HeaderMap) -> Response {
     if prefers_html(&headers) {
-        return page(&headers, state.settings.tls.is_on());
+        return console::page();
     }
     let index = json!({
         "name": "querent",
@@ -39,22 +33,6 @@ fn prefers_html(headers: &HeaderMap) -> bool {
     let first = accept.split(',').next().unwrap_or_default();
     let media_type = first.split(';').next().unwrap_or_default().trim();
     media_type.eq_ignore_ascii_case("text/html") || media_type.eq_ignore_ascii_case("application/xhtml+xml")
-}
-
-/// The page loads nothing, and runs nothing.
-fn page(headers: &HeaderMap, is_encrypted: bool) -> Response {
-    let nonce = Uuid::new_v4().simple().to_string();
-    let policy = format!("default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; frame-ancestors 'none'");
-    // What the browser calls this server; anything that is no host is not repeated.
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let is_plain = |host: &&str| host.chars().all(|char| char.is_ascii_alphanumeric() || ".:-[]".contains(char));
-    let scheme = if is_encrypted { "https" } else { "http" };
-    let origin = format!("{scheme}://{}", host.filter(is_plain).unwrap_or("localhost:8080"));
-    let html =
-        PAGE.replace("{nonce}", &nonce).replace("{version}", env!("CARGO_PKG_VERSION")).replace("{origin}", &origin);
-    let headers =
-        [(header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (header::CONTENT_SECURITY_POLICY, policy)];
-    (headers, html).into_response()
 }
 
 /// `GET /health`: the process answers. `framework` and `agent` are names, for clients that tell several agents apart.

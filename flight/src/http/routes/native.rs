@@ -2,8 +2,8 @@
 
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
 use crate::http::{
-    ask, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query, relationships, runs, schema,
-    search, sessions,
+    ask, console, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query, relationships, runs,
+    schema, search, sessions,
 };
 
 const LIMIT: Field = Field::new("limit", FieldKind::Integer, "entries of a page");
@@ -22,7 +22,11 @@ pub(super) const SERVER: Surface = Surface {
     callers: Callers::Tokens,
     layers: no_layers,
     routes: &[
-        Route::get("/", "Name, version and routes", |verb| verb.answered_by(health::index)).anyone(),
+        Route::get("/", "Name, version and routes; for a browser the console", |verb| verb.answered_by(health::index))
+            .anyone(),
+        Route::get("/console/{file}", "A file of the console", |verb| verb.answered_by(console::file))
+            .anyone()
+            .answers(&[Media::new("text/javascript", "a script, a style or an image, kept for ever by browsers")]),
         Route::get("/health", "The process answers", |verb| verb.answered_by(health::health)).anyone().answers(&[
             JSON.with(r#"{"status": "ok", "version": "0.1.0", "framework": "querent", "agent": "querent"}"#)
         ]),

@@ -1,0 +1,91 @@
+// The frame around the views: navigation, the command palette, notices.
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { needsToken } from "./api";
+import { readCatalogNames } from "./catalog-names";
+import { useCell } from "./cell";
+import { type IconName, Icon } from "./icons";
+import { Palette } from "./palette";
+import { notice } from "./parts";
+import { database, isDark, theme } from "./preferences";
+import { address, route } from "./router";
+import { ActivityView } from "./views/activity";
+import { AskView } from "./views/ask";
+import { CatalogView } from "./views/catalog";
+import { ImportView } from "./views/import";
+import { QueryView } from "./views/query";
+import { openQuery } from "./views/query-tabs";
+import { SettingsView } from "./views/settings";
+
+interface View {
+  name: string;
+  icon: IconName;
+  Shown: ComponentType;
+}
+
+export const VIEWS: Record<string, View> = {
+  ask: { name: "Ask", icon: "ask", Shown: AskView },
+  query: { name: "Query", icon: "query", Shown: QueryView },
+  catalog: { name: "Catalog", icon: "catalog", Shown: CatalogView },
+  import: { name: "Data in", icon: "import", Shown: ImportView },
+  activity: { name: "Activity", icon: "activity", Shown: ActivityView },
+  settings: { name: "Settings", icon: "settings", Shown: SettingsView },
+};
+
+export function App() {
+  const at = useCell(route);
+  const isRefused = useCell(needsToken);
+  const [isPaletteOpen, openPalette] = useState(false);
+  useCell(theme);
+
+  useEffect(() => {
+    readCatalogNames().catch(() => undefined);
+    const key = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        openPalette((isOpen) => !isOpen);
+      }
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
+
+  useEffect(() => {
+    const statement = at.view === "query" ? at.params.get("q") : null;
+    if (statement === null) return;
+    database.set(at.params.get("database") ?? database.value);
+    openQuery(at.params.get("language") === "kql" ? "kql" : "sql", statement, false);
+  }, [at]);
+
+  const view = VIEWS[at.view] ?? VIEWS["query"]!;
+  useEffect(() => void (document.title = `${view.name} · Querent`), [view]);
+  return (
+    <div class="frame">
+      <nav class="nav" aria-label="Views">
+        <a class="brand" href={address("ask")} aria-label="Querent"><Icon name="brand" /></a>
+        {Object.entries(VIEWS).map(([id, { name, icon }]) => (
+          <a href={address(id)} aria-current={view.name === name ? "page" : undefined}>
+            <Icon name={icon} />
+            <span>{name}</span>
+          </a>
+        ))}
+        <span class="grow" />
+        <button onClick={() => openPalette(true)} title="Ctrl-K"><Icon name="search" /><span>Find</span></button>
+        <button onClick={() => theme.set(isDark() ? "light" : "dark")} title="Dark or light">
+          <Icon name={isDark() ? "sun" : "moon"} /><span>{isDark() ? "Light" : "Dark"}</span>
+        </button>
+      </nav>
+      <main class="main">
+        {isRefused && at.view !== "settings" && (
+          <p class="banner" role="alert">
+            This server asks for a token. <a href={address("settings")}>Enter it in Settings</a>
+          </p>
+        )}
+        <view.Shown key={view.name} />
+      </main>
+      <div class="notice" role="status" aria-live="polite">{useCell(notice)}</div>
+      {isPaletteOpen && <Palette onClose={() => openPalette(false)} />}
+    </div>
+  );
+}

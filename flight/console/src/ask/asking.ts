@@ -1,0 +1,145 @@
+// The conversation that the ask view shows, the run that goes on in it, and past runs.
+import { ApiFailure, asFailure, getJson, isAbort, request } from "../api";
+import { Cell, storedCell } from "../cell";
+import { database } from "../preferences";
+import { type AskRun, type RunEvent, fold, newRun, readEvents } from "./run";
+
+/** The runs of the conversation that is open, oldest first. */
+export const thread = new Cell<AskRun[]>([]);
+
+export const withThinking = storedCell<boolean>("thinking", true);
+
+/** Why the last question could not be asked at all. */
+export const askFailure = new Cell<ApiFailure | null>(null);
+
+export interface PastRun {
+  run_id: string;
+  question: string;
+  model_id: string | null;
+  status: string;
+  started_at: string;
+  finished_at: string | null;
+}
+
+export const pastRuns = new Cell<PastRun[]>([]);
+
+let abort: AbortController | null = null;
+let replay = 0;
+
+export async function readPastRuns(): Promise<void> {
+  const answer = await getJson<{ runs: PastRun[] }>("/v1/agent/runs?limit=60");
+  pastRuns.set(answer.runs);
+}
+
+/** Asks a question in the open conversation. */
+export async function ask(question: string): Promise<void> {
+  stopReplay();
+  const sessionId = thread.value.at(-1)?.sessionId ?? `console-${randomId()}`;
+  let run = newRun(question, sessionId);
+  askFailure.set(null);
+  thread.update((runs) => [...runs, run]);
+  const at = thread.value.length - 1;
+  const opened = thread.value;
+  const show = (next: AskRun) => {
+    run = next;
+    // Another conversation may have been opened meanwhile; the run goes on without being shown.
+    if (thread.value[at]?.question === opened[at]?.question) replaceRun(at, run);
+  };
+  abort = new AbortController();
+  try {
+    const response = await request("/v1/agent/ask", {
+      method: "POST",
+      signal: abort.signal,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        question, database: database.value, include_thinking: withThinking.value, session_id: sessionId,
+      }),
+    });
+    for await (const event of readEvents(response.body!)) {
+      show(fold(run, event));
+      if (event.event === "run_started" && run.id) history.replaceState(null, "", `#/ask/run/${run.id}`);
+    }
+    if (run.outcome === "running") show(failed(run, "stream_ended", "The server stopped before the answer was whole."));
+  } catch (error) {
+    const failure = asFailure(error);
+    if (run.id === null && !isAbort(error)) {
+      thread.update((runs) => runs.filter((_, position) => position !== at));
+      askFailure.set(failure);
+    } else {
+      show(failed(run, isAbort(error) ? "cancelled" : failure.code, isAbort(error) ? "The question was cancelled." : failure.message));
+    }
+  }
+  abort = null;
+  readPastRuns().catch(() => undefined);
+}
+
+/** Stops the run that goes on: by its id, so that its stream ends as it should. */
+export async function cancel(): Promise<void> {
+  const running = thread.value.at(-1);
+  if (!running?.id) return abort?.abort();
+  try {
+    await request(`/v1/agent/runs/${running.id}/cancel`, { method: "POST" });
+  } catch {
+    abort?.abort();
+  }
+}
+
+interface StoredRun {
+  run_id: string;
+  question: string;
+  model_id: string | null;
+  status: string;
+  trace: RunEvent[];
+}
+
+/** Opens a past run: whole, or event by event as it happened. */
+export async function openRun(id: string, isReplayed: boolean): Promise<void> {
+  stopReplay();
+  const turn = replay;
+  askFailure.set(null);
+  let stored: StoredRun;
+  try {
+    stored = await getJson<StoredRun>(`/v1/agent/runs/${encodeURIComponent(id)}`);
+  } catch (error) {
+    askFailure.set(asFailure(error));
+    return;
+  }
+  if (turn !== replay) return;
+  let run: AskRun = { ...newRun(stored.question, null), id: stored.run_id, model: stored.model_id };
+  for (const event of stored.trace) {
+    run = fold(run, event);
+    if (!isReplayed) continue;
+    thread.set([run]);
+    await new Promise((resume) => setTimeout(resume, PACE[event.event] ?? 30));
+    if (turn !== replay) return;
+  }
+  if (run.outcome === "running" && stored.status !== "running") run = failed(run, stored.status, `The run ended: ${stored.status}.`);
+  thread.set([run]);
+}
+
+/** How long a replay waits after an event, in milliseconds; the trace has no times. */
+const PACE: Record<string, number> = { run_started: 400, tool_call: 900, tool_result: 700, answer_final: 200 };
+
+export function stopReplay(): void {
+  replay++;
+}
+
+export function newConversation(): void {
+  stopReplay();
+  abort?.abort();
+  thread.set([]);
+  askFailure.set(null);
+}
+
+function failed(run: AskRun, code: string, message: string): AskRun {
+  return { ...run, outcome: "failed", error: run.error ?? { code, message } };
+}
+
+function replaceRun(at: number, run: AskRun): void {
+  thread.update((runs) => runs.map((old, position) => (position === at ? run : old)));
+}
+
+/** Pages without TLS have no `crypto.randomUUID`. */
+function randomId(): string {
+  return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,179 @@
+// A run of the agent as its events tell it. A stream and a stored trace hold the same events, so both are folded here.
+
+export interface Proof {
+  text: string;
+  start: number;
+  end: number;
+  origin: "cell" | "expression" | "row_count" | "question" | "query" | "unproven";
+  cell?: { call_index: number; row: number; column: string };
+  value?: unknown;
+  expression?: string;
+  corrected_from?: string;
+}
+
+export interface ToolResult {
+  columns?: { name: string; type: string }[];
+  rows?: Record<string, unknown>[];
+  row_count?: number;
+  total_rows?: number;
+  total_rows_is_lower_bound?: boolean;
+  truncated?: boolean;
+  repaired?: { sent: string; ran: string; changes: { kind: string; from: string; to: string; why: string }[] };
+  checks?: { kind: string; message: string }[];
+  error?: { code: string; message: string; hint?: string };
+  [other: string]: unknown;
+}
+
+export type Step =
+  | { kind: "thinking"; text: string }
+  | { kind: "text"; text: string }
+  | { kind: "tool"; index: number; tool: string; args: Record<string, unknown>; result: ToolResult | null; chart: object | null };
+
+export interface AskRun {
+  id: string | null;
+  sessionId: string | null;
+  question: string;
+  model: string | null;
+  outcome: "running" | "done" | "failed";
+  steps: Step[];
+  answer: { text: string; proof: Proof[]; query: string | null; language: "sql" | "kql" } | null;
+  error: { code: string; message: string } | null;
+  elapsedMs: number | null;
+  tokens: { input: number; output: number } | null;
+}
+
+export interface RunEvent {
+  event: string;
+  data: Record<string, unknown>;
+}
+
+export function newRun(question: string, sessionId: string | null): AskRun {
+  return {
+    id: null, sessionId, question, model: null, outcome: "running", steps: [], answer: null, error: null,
+    elapsedMs: null, tokens: null,
+  };
+}
+
+/** The run after one more event. Events of kinds that this page does not know change nothing. */
+export function fold(run: AskRun, { event, data }: RunEvent): AskRun {
+  switch (event) {
+    case "run_started":
+      return {
+        ...run,
+        id: text(data["run_id"]),
+        question: text(data["question"]) ?? run.question,
+        model: text(data["model"]),
+        sessionId: text(data["session_id"]) ?? run.sessionId,
+      };
+    case "thinking_delta":
+      return { ...run, steps: appended(run.steps, "thinking", String(data["text"])) };
+    case "answer_delta":
+      return { ...run, steps: appended(run.steps, "text", String(data["text"])) };
+    case "tool_call": {
+      const step: Step = {
+        kind: "tool",
+        index: Number(data["call_index"]),
+        tool: String(data["tool"]),
+        args: (data["args"] ?? {}) as Record<string, unknown>,
+        result: null,
+        chart: null,
+      };
+      return { ...run, steps: [...run.steps, step] };
+    }
+    case "tool_result": {
+      const index = Number(data["call_index"]);
+      const result = (data["result"] ?? {}) as ToolResult;
+      const chart = (data["vegaSpec"] ?? null) as object | null;
+      return {
+        ...run,
+        steps: run.steps.map((step) => (step.kind === "tool" && step.index === index ? { ...step, result, chart } : step)),
+      };
+    }
+    case "answer_final":
+      return { ...run, steps: withoutLastText(run.steps), answer: answerOf(data, run.steps) };
+    case "run_error":
+      return { ...run, error: { code: text(data["detail_code"]) ?? String(data["code"]), message: String(data["message"]) } };
+    case "run_finished": {
+      const usage = (data["usage"] ?? {}) as { input_tokens?: number; output_tokens?: number };
+      return {
+        ...run,
+        outcome: run.error ? "failed" : "done",
+        elapsedMs: Number(data["elapsed_ms"]),
+        tokens: { input: usage.input_tokens ?? 0, output: usage.output_tokens ?? 0 },
+      };
+    }
+    default:
+      return run;
+  }
+}
+
+function answerOf(data: Record<string, unknown>, steps: Step[]): AskRun["answer"] {
+  const kql = text(data["kql_used"]);
+  const proof = (data["proof"] ?? []) as Proof[];
+  const chars = [...String(data["text"])];
+  const begin = beginOfAnswer(chars, proof, steps);
+  return {
+    text: chars.slice(begin ?? 0).join(""),
+    proof: begin === null ? [] : proof,
+    query: text(data["sql_used"]) ?? kql,
+    language: text(data["sql_used"]) === null && kql !== null ? "kql" : "sql",
+  };
+}
+
+/**
+ * Where the answer itself begins in the final text, which also has what was said before the tool calls. Proofs count from
+ * there, and say what they stand at; `null` where they fit nowhere.
+ */
+function beginOfAnswer(chars: string[], proof: Proof[], steps: Step[]): number | null {
+  const fits = (begin: number) =>
+    proof.every((one) => chars.slice(begin + one.start, begin + one.end).join("") === one.text);
+  if (proof.length === 0) {
+    const last = steps.at(-1);
+    const streamed = last?.kind === "text" ? [...last.text.trim()].length : 0;
+    const begin = chars.length - streamed;
+    return streamed > 0 && chars.slice(begin).join("") === (last as { text: string }).text.trim() ? begin : 0;
+  }
+  for (let begin = 0; begin < chars.length; begin++) if (fits(begin)) return begin;
+  return null;
+}
+
+/** The final text stands for what streamed after the last tool call; what was said before stays. */
+function withoutLastText(steps: Step[]): Step[] {
+  const kept = [...steps];
+  while (kept.at(-1)?.kind === "text") kept.pop();
+  return kept;
+}
+
+function appended(steps: Step[], kind: "thinking" | "text", more: string): Step[] {
+  const last = steps.at(-1);
+  if (last?.kind === kind) return [...steps.slice(0, -1), { kind, text: last.text + more }];
+  return [...steps, { kind, text: more }];
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+/** Reads server-sent events as they come. */
+export async function* readEvents(body: ReadableStream<BufferSource>): AsyncGenerator<RunEvent> {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, BufferSource>).getReader();
+  let rest = "";
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    const frames = (rest + piece.value.replace(/\r\n/g, "\n")).split("\n\n");
+    rest = frames.pop() ?? "";
+    for (const frame of frames) {
+      const event = readFrame(frame);
+      if (event) yield event;
+    }
+  }
+}
+
+function readFrame(frame: string): RunEvent | null {
+  let event = "message";
+  const data: string[] = [];
+  for (const line of frame.split("\n")) {
+    if (line.startsWith("event:")) event = line.slice(6).trim();
+    else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+  }
+  return data.length === 0 ? null : { event, data: JSON.parse(data.join("\n")) as Record<string, unknown> };
+}

@@ -1,0 +1,61 @@
+// What a query is in other clients: text to copy.
+import { token } from "./api";
+import type { Statement } from "./statement";
+
+/** A text as one word of a POSIX shell. */
+function shellWord(text: string): string {
+  return `'${text.replace(/'/g, `'\\''`)}'`;
+}
+
+function pythonText(text: string): string {
+  return text.includes("\n") && !text.includes('"""') && !text.includes("\\") && !text.endsWith('"')
+    ? `"""${text}"""`
+    : JSON.stringify(text);
+}
+
+export function asCurl(statement: Statement): string {
+  const type = statement.language === "kql" ? "application/x-kql" : "application/sql";
+  return [
+    `curl ${shellWord(`${location.origin}/v1/query?format=json`)}`,
+    `-H 'Content-Type: ${type}'`,
+    `-H ${shellWord(`X-Database: ${statement.database}`)}`,
+    ...(token.value ? [`-H "Authorization: Bearer $QUERENT_TOKEN"`] : []),
+    `--data-binary ${shellWord(statement.text)}`,
+  ].join(" \\\n  ");
+}
+
+/** Python with ADBC's Flight SQL driver; KQL goes over HTTP, since Flight SQL has no word for it. */
+export function asPython(statement: Statement): string {
+  if (statement.language === "kql") return asPythonHttp(statement);
+  const scheme = location.protocol === "https:" ? "grpc+tls" : "grpc";
+  const options = [`"adbc.flight.sql.rpc.call_header.x-database": ${JSON.stringify(statement.database)},`];
+  if (token.value) options.push(`"adbc.flight.sql.authorization_header": f"Bearer {os.environ['QUERENT_TOKEN']}",`);
+  return [
+    ...(token.value ? ["import os"] : []),
+    "import adbc_driver_flightsql.dbapi",
+    "",
+    `with adbc_driver_flightsql.dbapi.connect("${scheme}://${location.host}", db_kwargs={`,
+    ...options.map((option) => `    ${option}`),
+    "}) as connection, connection.cursor() as cursor:",
+    `    cursor.execute(${pythonText(statement.text)})`,
+    "    print(cursor.fetch_arrow_table())",
+    "",
+  ].join("\n");
+}
+
+function asPythonHttp(statement: Statement): string {
+  const headers = [`"Content-Type": "application/x-kql"`, `"X-Database": ${JSON.stringify(statement.database)}`];
+  if (token.value) headers.push(`"Authorization": f"Bearer {os.environ['QUERENT_TOKEN']}"`);
+  return [
+    ...(token.value ? ["import os"] : []),
+    "import urllib.request",
+    "import pyarrow as pa",
+    "",
+    `query = ${pythonText(statement.text)}`,
+    `request = urllib.request.Request("${location.origin}/v1/query?format=arrow", query.encode(), {`,
+    ...headers.map((header) => `    ${header},`),
+    "})",
+    "print(pa.ipc.open_stream(urllib.request.urlopen(request)).read_all())",
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,136 @@
+// The text editor of queries.
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { sql } from "@codemirror/lang-sql";
+import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { type Diagnostic, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { Compartment, EditorState, type Extension, Prec } from "@codemirror/state";
+import {
+  EditorView, drawSelection, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers, placeholder,
+} from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef } from "preact/hooks";
+
+import { type CatalogNames, catalogNames } from "../catalog-names";
+import { querentSql } from "./sql";
+import { completeKql, kqlLanguage } from "./kql";
+
+export type Language = "sql" | "kql";
+
+export interface EditorMark {
+  from: number;
+  to: number;
+  message: string;
+  fix: { text: string; label: string } | null;
+}
+
+interface EditorProps {
+  text: string;
+  language: Language;
+  label: string;
+  mark?: EditorMark | null;
+  autofocus?: boolean;
+  onChange(text: string): void;
+  onRun(selected: string | null): void;
+}
+
+/** Colours come from the page's style, so that they follow its theme. */
+const colours = HighlightStyle.define([
+  { tag: tags.keyword, class: "tok-keyword" },
+  { tag: [tags.string, tags.special(tags.string)], class: "tok-string" },
+  { tag: [tags.number, tags.bool, tags.null], class: "tok-number" },
+  { tag: tags.comment, class: "tok-comment" },
+  { tag: [tags.typeName, tags.standard(tags.name)], class: "tok-type" },
+  { tag: [tags.function(tags.variableName), tags.special(tags.name)], class: "tok-function" },
+  { tag: [tags.operator, tags.punctuation], class: "tok-operator" },
+]);
+
+export function Editor(props: EditorProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const language = useRef(new Compartment());
+
+  useEffect(() => {
+    const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? "";
+    const run = (editor: EditorView) => {
+      const { from, to } = editor.state.selection.main;
+      latest.current.onRun(from === to ? null : editor.state.sliceDoc(from, to));
+      return true;
+    };
+    const made = new EditorView({
+      parent: place.current!,
+      state: EditorState.create({
+        doc: props.text,
+        extensions: [
+          EditorView.cspNonce.of(nonce),
+          Prec.highest(keymap.of([{ key: "Mod-Enter", run }])),
+          lineNumbers(), highlightSpecialChars(), history(), drawSelection(), indentOnInput(), bracketMatching(),
+          closeBrackets(), autocompletion({ icons: false }), highlightActiveLine(), syntaxHighlighting(colours),
+          EditorView.lineWrapping,
+          placeholder("Write a query; Ctrl-Enter runs it"),
+          // Tab indents; Escape and then Tab leaves the editor, as CodeMirror has it.
+          keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap, indentWithTab]),
+          EditorView.contentAttributes.of({ "aria-label": props.label }),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) latest.current.onChange(update.state.doc.toString());
+          }),
+          language.current.of(languageOf(props.language, catalogNames.value)),
+        ],
+      }),
+    });
+    view.current = made;
+    if (props.autofocus && matchMedia("(min-width: 700px)").matches) made.focus();
+    return () => made.destroy();
+  }, []);
+
+  useEffect(() => {
+    const configure = () =>
+      view.current?.dispatch({ effects: language.current.reconfigure(languageOf(latest.current.language, catalogNames.value)) });
+    configure();
+    const stop = catalogNames.watch(configure);
+    return () => void stop();
+  }, [props.language]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (editor && editor.state.doc.toString() !== props.text) {
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.text } });
+    }
+  }, [props.text]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (editor) editor.dispatch(setDiagnostics(editor.state, props.mark ? [diagnostic(props.mark, editor)] : []));
+  }, [props.mark]);
+
+  return <div class="editor" ref={place} />;
+}
+
+function diagnostic(mark: EditorMark, editor: EditorView): Diagnostic {
+  const length = editor.state.doc.length;
+  const { fix } = mark;
+  const apply = (view: EditorView, from: number, to: number) =>
+    view.dispatch({ changes: { from, to, insert: fix?.text ?? "" } });
+  return {
+    from: Math.min(mark.from, length),
+    to: Math.min(mark.to, length),
+    severity: "error",
+    message: mark.message,
+    actions: fix ? [{ name: fix.label, apply }] : [],
+  };
+}
+
+function languageOf(language: Language, names: CatalogNames): Extension {
+  if (language === "kql") {
+    return [kqlLanguage, kqlLanguage.data.of({ autocomplete: completeKql(() => names) })];
+  }
+  const schema: Record<string, string[]> = {};
+  for (const table of names.tables) {
+    const columns = table.columns.map((column) => column.name);
+    schema[`${table.database}.${table.name}`] = columns;
+    if (table.database === "default") schema[table.name] = columns;
+  }
+  return sql({ dialect: querentSql, schema, upperCaseKeywords: true });
+}

@@ -1,0 +1,49 @@
+// Where in its statement an error lies, and what would fix it, as far as the server's words say so.
+import type { ApiFailure } from "../api";
+
+export interface Span {
+  from: number;
+  to: number;
+}
+
+export interface Fix {
+  span: Span;
+  text: string;
+}
+
+/** The place that the error names by line and column, or by the name that it does not know. */
+export function spanOf(failure: ApiFailure, statement: string): Span | null {
+  const place = /\bline (\d+),? column (\d+)/i.exec(failure.message);
+  if (place) {
+    const from = offsetOf(statement, Number(place[1]), Number(place[2]));
+    const carets = /^\s*(\^+)\s*$/m.exec(failure.message)?.[1]?.length;
+    const word = /^[\w$]+/.exec(statement.slice(from))?.[0].length;
+    return { from, to: Math.min(statement.length, from + (carets ?? word ?? 1)) };
+  }
+  const unknown = /(?:unknown|no such|ambiguous)[^`]*`([^`]+)`/i.exec(failure.message)?.[1];
+  return unknown === undefined ? null : findName(statement, unknown);
+}
+
+/** The replacement that the error suggests. */
+export function fixOf(failure: ApiFailure, statement: string): Fix | null {
+  const text = /did you mean `([^`]+)`/i.exec(`${failure.message} ${failure.hint ?? ""}`)?.[1];
+  const span = spanOf(failure, statement);
+  return text !== undefined && span && span.to > span.from ? { span, text } : null;
+}
+
+function offsetOf(statement: string, line: number, column: number): number {
+  const lines = statement.split("\n");
+  const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
+  // Columns count characters; offsets count UTF-16 units.
+  const inLine = [...(lines[line - 1] ?? "")].slice(0, column - 1).join("").length;
+  return Math.min(statement.length, before + inLine);
+}
+
+function findName(statement: string, name: string): Span | null {
+  for (const candidate of [name, name.split(".").pop() ?? name]) {
+    const escaped = candidate.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const found = new RegExp(`(?<![\\w$])${escaped}(?![\\w$])`, "i").exec(statement);
+    if (found) return { from: found.index, to: found.index + candidate.length };
+  }
+  return null;
+}

@@ -1,0 +1,23 @@
+// The server's SQL as the editor colours and completes it: words that columns are often called are no keywords here.
+import { SQLDialect } from "@codemirror/lang-sql";
+
+export const querentSql = SQLDialect.define({
+  keywords: `
+    all alter analyze and anti any as asc asof between both by cascade case cast column columns comment copy create cross
+    current_date current_timestamp database databases deallocate delete desc describe distinct drop else end escape
+    except exclude execute exists explain extract external false fetch filter first following format from full function
+    functions group grouping having if ilike import in inner insert intersect interval into is join kill last lateral left
+    like limit location materialized natural not null nulls offset on or order outer over overwrite partition pivot
+    preceding prepare qualify range recursive rename replace reset returning right rollup row rows schema schemas select
+    semi set sets show similar some summarize system table tables tablesample then ties to trim true truncate try_cast
+    unbounded union unique unnest unpivot update using values verbose view when where window with within
+  `,
+  types: `
+    array bigint binary boolean bytea char date decimal double float float4 float8 int int2 int4 int8 integer interval
+    json map numeric precision real smallint string struct text time timestamp timestamptz tinyint ubigint uinteger
+    uuid varchar
+  `,
+  builtin: "",
+  doubleDollarQuotedStrings: true,
+  operatorChars: "*+-%<>!=&|~^/?:@",
+});

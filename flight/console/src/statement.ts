@@ -1,0 +1,128 @@
+// One statement sent to the server, and its rows as they come.
+import { ApiFailure, asFailure, encodeHeader, isAbort, readFailure, request } from "./api";
+import type { ArrowRows } from "./arrow/arrow-rows";
+import { Cell } from "./cell";
+import type { Language } from "./editor/editor";
+
+/** Rows that the grid shows of one answer; what has more is cut, and says so. */
+export const MOST_ROWS = 1_000_000;
+
+export interface Statement {
+  text: string;
+  language: Language;
+  database: string;
+}
+
+export type Outcome = "running" | "done" | "failed" | "cancelled";
+
+export interface Result {
+  statement: Statement;
+  outcome: Outcome;
+  rows: ArrowRows | null;
+  /** Grows with the rows, so that what shows them is drawn again. */
+  version: number;
+  isCut: boolean;
+  failure: ApiFailure | null;
+  startedAt: number;
+  firstRowsMs: number | null;
+  elapsedMs: number | null;
+}
+
+export interface Running {
+  result: Cell<Result>;
+  finished: Promise<Result>;
+  cancel(): void;
+}
+
+const CONTENT_TYPES: Record<Language, string> = { sql: "application/sql", kql: "application/x-kql" };
+
+export function send(statement: Statement, format: string, init: RequestInit = {}): Promise<Response> {
+  return request(`/v1/query?format=${format}`, {
+    ...init,
+    method: "POST",
+    body: statement.text,
+    headers: { "content-type": CONTENT_TYPES[statement.language], "x-database": encodeHeader(statement.database) },
+  });
+}
+
+/** Runs a statement. Its cell changes at most once a frame while rows come. */
+export function run(statement: Statement): Running {
+  const abort = new AbortController();
+  const result = new Cell<Result>({
+    statement, outcome: "running", rows: null, version: 0, isCut: false, failure: null,
+    startedAt: Date.now(), firstRowsMs: null, elapsedMs: null,
+  });
+  const begun = performance.now();
+  let frame = 0;
+  const change = (fields: Partial<Result>) =>
+    result.set({ ...result.value, ...fields, version: result.value.version + 1 });
+  const grew = () => {
+    if (result.value.firstRowsMs === null && (result.value.rows?.count ?? 0) > 0) {
+      change({ firstRowsMs: performance.now() - begun });
+    }
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      if (result.value.outcome === "running") change({});
+    });
+  };
+
+  const finish = async (): Promise<Result> => {
+    const end: Partial<Result> = { outcome: "done" };
+    try {
+      const [{ ArrowRows }, response] = await Promise.all([
+        import("./arrow/arrow-rows"),
+        send(statement, "arrow", { signal: abort.signal }),
+      ]);
+      const rows = new ArrowRows();
+      change({ rows });
+      end.isCut = await rows.read(response.body!, MOST_ROWS, grew);
+      // The server ends the query when nobody reads its rows any more.
+      if (end.isCut) abort.abort();
+    } catch (error) {
+      const isStopped = isAbort(error) || abort.signal.aborted;
+      end.outcome = isStopped ? "cancelled" : "failed";
+      if (!isStopped) end.failure = error instanceof ApiFailure ? error : cutOff(result.value, error);
+    }
+    cancelAnimationFrame(frame);
+    change({ ...end, elapsedMs: performance.now() - begun });
+    return result.value;
+  };
+  return { result, finished: finish(), cancel: () => abort.abort() };
+}
+
+/** A stream that ends early has no room for its reason, which NDJSON has. */
+function cutOff(result: Result, error: unknown): ApiFailure {
+  if (result.rows === null) return asFailure(error);
+  return new ApiFailure("rows_cut_off", "The server stopped before the last row.", "“Ask why” runs it again.", 0);
+}
+
+/** Runs a query again for the reason why its rows end early. */
+export async function reasonOfCut(statement: Statement): Promise<ApiFailure | null> {
+  try {
+    const response = await send(statement, "ndjson");
+    let last = "";
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      const lines = (last + piece.value).trimEnd().split("\n");
+      last = piece.value.endsWith("\n") ? `${lines.at(-1)}\n` : (lines.at(-1) ?? "");
+    }
+    const body = JSON.parse(last) as { error?: unknown };
+    return Object.keys(body).join() === "error" ? readFailure(body, "query_failed", 0) : null;
+  } catch (error) {
+    return asFailure(error);
+  }
+}
+
+/** Whether running a statement again changes nothing. */
+export function isReading({ text, language }: Statement): boolean {
+  if (language === "kql") return !/^\s*\./.test(text) || /^\s*\.show\b/.test(text);
+  const bare = text.replace(/--.*$/gm, " ").replace(/\/\*[^]*?\*\//g, " ").trim().replace(/^\(+\s*/, "");
+  if (/^with\b/i.test(bare)) return !/\b(insert\s+into|delete\s+from|update|merge\s+into)\b/i.test(bare);
+  return /^(select|from|values|table|summarize|pivot|unpivot|explain|show|describe|desc)\b/i.test(bare);
+}
+
+/** The statement that shows how another is computed. */
+export function planStatement(statement: Statement, isRun: boolean): Statement {
+  if (statement.language === "kql") return { ...statement, text: `.show queryplan <| ${statement.text}` };
+  return { ...statement, text: `EXPLAIN ${isRun ? "ANALYZE " : ""}${statement.text}` };
+}

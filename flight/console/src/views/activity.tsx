@@ -1,0 +1,135 @@
+// Activity: what runs now, with a way to end it, what the agent was asked, and the server's own numbers.
+import { useEffect, useState } from "preact/hooks";
+
+import { ApiFailure, asFailure, request, rowsOf } from "../api";
+import { duration, time } from "../format";
+import { FailureBox, say } from "../parts";
+import { address } from "../router";
+
+const EVERY_MS = 2000;
+
+interface Shown {
+  queries: Record<string, unknown>[];
+  runs: Record<string, unknown>[];
+  numbers: Map<string, number>;
+}
+
+export function ActivityView() {
+  const [shown, setShown] = useState<Shown | null>(null);
+  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const read = () =>
+    readActivity().then(
+      (next) => { setShown(next); setFailure(null); },
+      (error: unknown) => setFailure(asFailure(error)),
+    );
+  useEffect(() => {
+    void read();
+    // A page that nobody looks at asks nothing.
+    const timer = setInterval(() => document.visibilityState === "visible" && void read(), EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const kill = async (id: unknown) => {
+    try {
+      await rowsOf(`KILL ${Number(id)}`);
+      say(`Query ${String(id)} was ended`);
+    } catch (error) {
+      say(asFailure(error).message);
+    }
+    void read();
+  };
+  return (
+    <div class="view scroll page">
+      <h1>Activity</h1>
+      {failure && <FailureBox failure={failure} />}
+      {shown && <Numbers numbers={shown.numbers} />}
+      <h2>Queries that run now</h2>
+      {shown?.queries.length === 0 && <p class="empty">None.</p>}
+      <ul class="activity" aria-label="Queries that run now">
+        {shown?.queries.map((query) => (
+          <li>
+            <div class="grow">
+              <code>{String(query["statement"])}</code>
+              <small>
+                {String(query["id"])} · {String(query["subject"])} · {String(query["default_database"])} ·{" "}
+                {duration(Math.max(0, Date.now() - Date.parse(String(query["started_at"]))))} ·{" "}
+                {(Number(query["memory_bytes"]) / 1e6).toFixed(1)} MB
+              </small>
+            </div>
+            <button class="danger" aria-label={`End query ${String(query["id"])}`} onClick={() => void kill(query["id"])}>Kill</button>
+          </li>
+        ))}
+      </ul>
+      <h2>Questions</h2>
+      {shown?.runs.length === 0 && <p class="empty">None yet.</p>}
+      <ul class="activity" aria-label="Questions">
+        {shown?.runs.map((run) => (
+          <li>
+            <div class="grow">
+              <a href={address("ask", ["run", String(run["run_id"])])}>{String(run["question"])}</a>
+              <small>
+                {String(run["status"])} · {String(run["model_id"])} · {String(run["protocol"] ?? "")} · {time(String(run["started_at"]))}
+              </small>
+            </div>
+            {run["status"] === "running" && (
+              <button class="danger" onClick={() => void stopRun(String(run["run_id"]))}>Cancel</button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Numbers({ numbers }: { numbers: Map<string, number> }) {
+  const sum = (name: string, label = "") =>
+    [...numbers].filter(([key]) => key === name || (key.startsWith(`${name}{`) && key.includes(label)))
+      .reduce((total, [, value]) => total + value, 0);
+  const facts: [string, string][] = [
+    ["queries run now", whole(sum("querent_queries_running"))],
+    ["queries answered", whole(sum("querent_queries_total", 'outcome="success"'))],
+    ["queries failed", whole(sum("querent_queries_total", 'outcome="error"'))],
+    ["rows sent", whole(sum("querent_query_rows_total"))],
+    ["questions", whole(sum("querent_runs_total"))],
+    ["connections", whole(sum("querent_connections"))],
+  ];
+  return (
+    <dl class="numbers">
+      {facts.map(([name, value]) => <div><dt>{name}</dt><dd>{value}</dd></div>)}
+    </dl>
+  );
+}
+
+function whole(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+async function stopRun(id: string): Promise<void> {
+  try {
+    await request(`/v1/agent/runs/${encodeURIComponent(id)}/cancel`, { method: "POST" });
+    say("The question was cancelled");
+  } catch (error) {
+    say(asFailure(error).message);
+  }
+}
+
+const OWN = "/* the console's list of queries */";
+
+async function readActivity(): Promise<Shown> {
+  const [queries, runs, metrics] = await Promise.all([
+    rowsOf(`${OWN} SELECT * FROM system.queries ORDER BY started_at DESC LIMIT 200`),
+    rowsOf("SELECT run_id, question, status, model_id, protocol, started_at FROM system.agent_runs ORDER BY started_at DESC LIMIT 50"),
+    request("/metrics").then((response) => response.text()),
+  ]);
+  const isOwn = (query: Record<string, unknown>) => String(query["statement"]).includes(OWN) || String(query["statement"]).includes("FROM system.agent_runs ORDER BY started_at DESC LIMIT 50");
+  return { queries: queries.filter((query) => !isOwn(query)), runs, numbers: readMetrics(metrics) };
+}
+
+/** Prometheus text: a name, perhaps with labels, and a number. */
+function readMetrics(text: string): Map<string, number> {
+  const numbers = new Map<string, number>();
+  for (const line of text.split("\n")) {
+    const at = line.lastIndexOf(" ");
+    if (at > 0 && !line.startsWith("#")) numbers.set(line.slice(0, at), Number(line.slice(at + 1)));
+  }
+  return numbers;
+}

@@ -1,0 +1,224 @@
+// Ask: a question in plain words, the run that answers it as it happens, and past runs.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { AnswerText, proofText } from "../ask/answer-text";
+import {
+  ask, askFailure, cancel, newConversation, openRun, pastRuns, readPastRuns, thread, withThinking,
+} from "../ask/asking";
+import type { AskRun, Proof } from "../ask/run";
+import { type MarkedCell, ToolCall } from "../ask/tool-call";
+import { catalogNames } from "../catalog-names";
+import { useCell } from "../cell";
+import { duration, time } from "../format";
+import { FailureBox, copy } from "../parts";
+import { database } from "../preferences";
+import { address, route } from "../router";
+
+export function AskView() {
+  const { parts, params } = useCell(route);
+  const runs = useCell(thread);
+  const failure = useCell(askFailure);
+  const wanted = parts[0] === "run" ? parts[1] : undefined;
+  const isReplayed = params.has("replay");
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (wanted !== undefined && (isReplayed || !thread.value.some((run) => run.id === wanted))) void openRun(wanted, isReplayed);
+  }, [wanted, isReplayed]);
+  useEffect(() => {
+    readPastRuns().catch(() => undefined);
+  }, []);
+  const last = runs.at(-1);
+  useEffect(() => {
+    if (last?.outcome === "running") end.current?.scrollIntoView({ block: "end" });
+  }, [last?.steps.length, runs.length]);
+
+  return (
+    <div class="view ask-view">
+      <h1 class="off-screen">Ask</h1>
+      <div class="ask-main">
+        <div class="scroll ask-thread">
+          {runs.length === 0 && !failure && <Welcome />}
+          {runs.map((run) => <Run run={run} key={run.id ?? run.question} />)}
+          {failure && <FailureBox failure={failure} />}
+          <div ref={end} />
+        </div>
+        <Composer isRunning={last?.outcome === "running"} isFollowing={runs.length > 0} />
+      </div>
+      <PastRuns current={last?.id ?? null} />
+    </div>
+  );
+}
+
+function Welcome() {
+  const { tables } = useCell(catalogNames);
+  return (
+    <div class="welcome">
+      <h2>Ask your data</h2>
+      <p class="soft">
+        A language model writes the queries; every number of the answer is linked to the cell that proves it.
+      </p>
+      {tables.length === 0
+        ? <p>There are no tables yet. <a href={address("import")}>Bring data in</a> first.</p>
+        : (
+          <ul class="examples">
+            {tables.slice(0, 4).map((table) => {
+              const question = `How many rows does ${table.name} have?`;
+              return <li><button onClick={() => void ask(question)}>{question}</button></li>;
+            })}
+          </ul>
+        )}
+    </div>
+  );
+}
+
+function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing: boolean }) {
+  const [text, setText] = useState("");
+  const names = useCell(catalogNames);
+  const chosen = useCell(database);
+  const thinks = useCell(withThinking);
+  const box = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    if (matchMedia("(min-width: 700px)").matches) box.current?.focus();
+  }, []);
+  const send = () => {
+    if (text.trim() === "" || isRunning) return;
+    void ask(text.trim());
+    setText("");
+  };
+  const key = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      send();
+    }
+  };
+  const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
+  return (
+    <form class="composer" onSubmit={(event) => { event.preventDefault(); send(); }}>
+      <textarea
+        ref={box}
+        rows={2}
+        aria-label="Question"
+        placeholder={isFollowing ? "Ask on" : "Which carrier had the longest delays?"}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={key}
+      />
+      <div class="row">
+        <label class="field">
+          <span>Database</span>
+          <select value={chosen} onChange={(event) => database.set(event.currentTarget.value)}>
+            {databases.map((name) => <option>{name}</option>)}
+          </select>
+        </label>
+        <label class="field">
+          <input type="checkbox" checked={thinks} onChange={(event) => withThinking.set(event.currentTarget.checked)} />
+          thinking
+        </label>
+        <span class="grow" />
+        {isFollowing && (
+          <button type="button" onClick={() => { newConversation(); location.hash = address("ask"); box.current?.focus(); }}>
+            New question
+          </button>
+        )}
+        {isRunning
+          ? <button type="button" class="primary is-stop" onClick={() => void cancel()}>Cancel</button>
+          : <button class="primary" disabled={text.trim() === ""}>Ask</button>}
+      </div>
+    </form>
+  );
+}
+
+function Run({ run }: { run: AskRun }) {
+  const [marked, mark] = useState<MarkedCell | null>(null);
+  const place = useRef<HTMLElement>(null);
+  const show = (proof: Proof) => {
+    const call = proof.cell?.call_index;
+    if (proof.cell) mark({ call: proof.cell.call_index, row: proof.cell.row, column: proof.cell.column });
+    if (call === undefined) return;
+    requestAnimationFrame(() => {
+      const found = place.current?.querySelector(`#call-${call} .is-marked`) ?? place.current?.querySelector(`#call-${call}`);
+      found?.scrollIntoView({ block: "center", behavior: "smooth" });
+    });
+  };
+  const proofs = run.answer?.proof ?? [];
+  return (
+    <article class="run" ref={place} data-outcome={run.outcome}>
+      <h2 class="question">{run.question}</h2>
+      {run.steps.map((step, at) => {
+        if (step.kind === "tool") return <ToolCall key={step.index} step={step} marked={marked} />;
+        if (step.kind === "text") return <AnswerText text={step.text} proofs={[]} onProof={() => undefined} />;
+        const isOpen = run.outcome === "running" && at === run.steps.length - 1;
+        return (
+          <details class="thinking" open={isOpen}>
+            <summary>Thinking</summary>
+            <pre>{step.text}</pre>
+          </details>
+        );
+      })}
+      {run.outcome === "running" && <p class="working" role="status">Working…</p>}
+      {run.answer && (
+        <section class="answer" aria-label="Answer">
+          <AnswerText text={run.answer.text} proofs={proofs} onProof={(at) => show(proofs[at]!)} />
+          {proofs.length > 0 && (
+            <ol class="footnotes">
+              {proofs.map((proof) => (
+                <li class={`is-${proof.origin}`}>
+                  <button class="link" onClick={() => show(proof)}>{proof.text}</button>: {proofText(proof)}
+                </li>
+              ))}
+            </ol>
+          )}
+        </section>
+      )}
+      {run.error && (
+        <div class="failure" role="alert">
+          <code class="failure-code">{run.error.code}</code>
+          <pre>{run.error.message}</pre>
+        </div>
+      )}
+      {run.outcome !== "running" && <RunFoot run={run} />}
+    </article>
+  );
+}
+
+function RunFoot({ run }: { run: AskRun }) {
+  return (
+    <footer class="row soft">
+      <small>
+        {run.model}
+        {run.elapsedMs !== null && ` · ${duration(run.elapsedMs)}`}
+        {run.tokens && ` · ${run.tokens.input.toLocaleString("en-US")} + ${run.tokens.output.toLocaleString("en-US")} tokens`}
+      </small>
+      <span class="grow" />
+      <button class="link" onClick={() => void ask(run.question)}>Ask again</button>
+      {run.id && (
+        <>
+          <button class="link" onClick={() => void openRun(run.id!, true)}>Replay</button>
+          <button class="link" onClick={() => void copy(`${location.origin}/${address("ask", ["run", run.id!])}`, "Link")}>Copy link</button>
+        </>
+      )}
+    </footer>
+  );
+}
+
+function PastRuns({ current }: { current: string | null }) {
+  const runs = useCell(pastRuns);
+  return (
+    <aside class="past" aria-label="Past questions">
+      <details open={matchMedia("(min-width: 1000px)").matches}>
+        <summary>Past questions</summary>
+        <ul>
+          {runs.map((run) => (
+            <li>
+              <a href={address("ask", ["run", run.run_id])} aria-current={run.run_id === current ? "page" : undefined}>
+                {run.question}
+                <small>{time(run.started_at)}{run.status !== "success" && <span class="warning"> · {run.status}</span>}</small>
+              </a>
+            </li>
+          ))}
+        </ul>
+        {runs.length === 0 && <p class="empty">None yet.</p>}
+      </details>
+    </aside>
+  );
+}

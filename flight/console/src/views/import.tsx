@@ -1,0 +1,248 @@
+// Data in: files dropped or chosen become a table, all of them or nothing.
+import { useRef, useState } from "preact/hooks";
+
+import { ApiFailure, asFailure, readFailure, token } from "../api";
+import { catalogNames, readCatalogNames } from "../catalog-names";
+import { useCell } from "../cell";
+import { bytes, count } from "../format";
+import { FailureBox } from "../parts";
+import { database } from "../preferences";
+import { address } from "../router";
+
+interface ImportAnswer {
+  database: string;
+  table: string;
+  rows: number;
+  files: number;
+  created: boolean;
+  reading?: Record<string, unknown> | Record<string, unknown>[];
+  rejects?: { lines: number; table: string } | null;
+}
+
+type State =
+  | { step: "choosing" }
+  | { step: "sending"; sent: number; of: number; stop(): void }
+  | { step: "done"; answer: ImportAnswer }
+  | { step: "failed"; failure: ApiFailure };
+
+const OPTIONS = [
+  ["types", "Types", "zip=VARCHAR, born=DATE"],
+  ["has_header", "Header", "true or false"],
+  ["delimiter", "Delimiter", "; or \\t"],
+  ["quote", "Quote", "\""],
+  ["escape", "Escape", ""],
+  ["encoding", "Encoding", "latin-1"],
+  ["skip", "Lines to skip", "0"],
+  ["comment", "Comment begins with", "#"],
+  ["null_value", "Null is", "NA, -"],
+  ["null_padding", "Short lines end in nulls", "true or false"],
+  ["date_format", "Dates", "%d.%m.%Y"],
+  ["timestamp_format", "Timestamps", "%d.%m.%Y %H:%M"],
+  ["ignore_errors", "Set bad lines aside", "true or false"],
+  ["rejects", "Table of bad lines", ""],
+  ["compression", "Compression", "gzip"],
+] as const;
+
+const FORMATS: Record<string, string> = {
+  csv: "csv", tsv: "csv", tab: "csv", txt: "csv", json: "ndjson", ndjson: "ndjson", jsonl: "ndjson", geojson: "ndjson",
+  parquet: "parquet", arrow: "arrow", arrows: "arrow", feather: "arrow",
+};
+
+export function ImportView() {
+  const names = useCell(catalogNames);
+  const chosen = useCell(database);
+  const [files, setFiles] = useState<File[]>([]);
+  const [table, setTable] = useState("");
+  const [format, setFormat] = useState("csv");
+  const [ifExists, setIfExists] = useState("error");
+  const [options, setOptions] = useState<Record<string, string>>({});
+  const [state, setState] = useState<State>({ step: "choosing" });
+  const [isOver, setOver] = useState(false);
+  const picker = useRef<HTMLInputElement>(null);
+
+  const choose = (list: FileList | null | undefined) => {
+    const all = [...(list ?? [])];
+    if (all.length === 0) return;
+    setFiles(all);
+    setState({ step: "choosing" });
+    const { base, ending } = readName(all[0]!.name);
+    setTable(base);
+    setFormat(FORMATS[ending] ?? "csv");
+  };
+  const send = () => {
+    const params = new URLSearchParams({ table, format, database: chosen, if_exists: ifExists });
+    for (const [name, value] of Object.entries(options)) if (value !== "") params.set(name, value);
+    upload(files, params, setState);
+  };
+  const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
+  const isText = format === "csv" || format === "ndjson";
+  return (
+    <div class="view scroll page">
+      <h1>Data in</h1>
+      <div
+        class={`drop${isOver ? " is-over" : ""}`}
+        onDragOver={(event) => { event.preventDefault(); setOver(true); }}
+        onDragLeave={() => setOver(false)}
+        onDrop={(event) => { event.preventDefault(); setOver(false); choose(event.dataTransfer?.files); }}
+      >
+        <p>Drop CSV, JSON, Parquet or Arrow files here; several become one table.</p>
+        <button onClick={() => picker.current?.click()}>Choose files</button>
+        <input ref={picker} type="file" multiple class="off-screen" tabIndex={-1} aria-label="Files"
+          onChange={(event) => choose(event.currentTarget.files)} />
+        {files.length > 0 && (
+          <ul class="files">{files.map((file) => <li>{file.name} <small>{bytes(file.size)}</small></li>)}</ul>
+        )}
+      </div>
+      {files.length > 0 && (
+        <form class="form" onSubmit={(event) => { event.preventDefault(); send(); }}>
+          <div class="form-grid">
+            <label>Table<input required value={table} onInput={(event) => setTable(event.currentTarget.value)} /></label>
+            <label>Database
+              <select value={chosen} onChange={(event) => database.set(event.currentTarget.value)}>
+                {databases.map((name) => <option>{name}</option>)}
+              </select>
+            </label>
+            <label>Format
+              <select value={format} onChange={(event) => setFormat(event.currentTarget.value)}>
+                <option value="csv">CSV</option><option value="ndjson">JSON</option>
+                <option value="parquet">Parquet</option><option value="arrow">Arrow</option>
+              </select>
+            </label>
+            <label>If the table is there
+              <select value={ifExists} onChange={(event) => setIfExists(event.currentTarget.value)}>
+                <option value="error">stop</option><option value="append">add rows</option><option value="replace">replace it</option>
+              </select>
+            </label>
+          </div>
+          {isText && (
+            <details>
+              <summary>How to read the text (found in the file where nothing is said)</summary>
+              <div class="form-grid">
+                {OPTIONS.map(([name, label, example]) => (
+                  <label>{label}
+                    <input name={name} placeholder={example} value={options[name] ?? ""}
+                      onInput={(event) => setOptions({ ...options, [name]: event.currentTarget.value })} />
+                  </label>
+                ))}
+              </div>
+            </details>
+          )}
+          <div class="row">
+            <button class="primary" disabled={state.step === "sending" || table === ""}>Import</button>
+            {state.step === "sending" && <button type="button" onClick={state.stop}>Cancel</button>}
+          </div>
+        </form>
+      )}
+      <Outcome state={state} />
+    </div>
+  );
+}
+
+function Outcome({ state }: { state: State }) {
+  switch (state.step) {
+    case "choosing":
+      return null;
+    case "sending": {
+      const isSent = state.sent >= state.of;
+      return (
+        <div class="sending" role="status">
+          <progress max={state.of} value={isSent ? undefined : state.sent} aria-label="Sent" />
+          {isSent ? "All is sent; the server reads it…" : `${bytes(state.sent)} of ${bytes(state.of)} sent`}
+        </div>
+      );
+    }
+    case "failed":
+      return <FailureBox failure={state.failure} />;
+    case "done":
+      return <Done answer={state.answer} />;
+  }
+}
+
+function Done({ answer }: { answer: ImportAnswer }) {
+  return (
+    <section class="done" role="status">
+      <h2>
+        {count(answer.rows, "row")} {answer.created ? "became" : "went into"}{" "}
+        <a href={address("catalog", [answer.database, answer.table])}>{answer.database}.{answer.table}</a>
+      </h2>
+      {answer.rejects && answer.rejects.lines > 0 && (
+        <p class="warning">
+          {count(answer.rejects.lines, "line")} could not be read and are in{" "}
+          <a href={address("catalog", [answer.database, answer.rejects.table])}>{answer.rejects.table}</a>
+        </p>
+      )}
+      {[answer.reading ?? []].flat().map((reading) => <Reading reading={reading} />)}
+    </section>
+  );
+}
+
+/** What the server found in the file, or was told. */
+function Reading({ reading }: { reading: Record<string, unknown> }) {
+  const { columns, ...rest } = reading;
+  return (
+    <>
+      <p class="chips">
+        {Object.entries(rest).filter(([, value]) => value !== null && value !== "" && String(value) !== "").map(([name, value]) => (
+          <span class="chip is-soft">{name.replace(/_/g, " ")}: {typeof value === "object" ? JSON.stringify(value) : String(value)}</span>
+        ))}
+      </p>
+      {Array.isArray(columns) && (
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Columns that were read">
+          <table class="facts">
+            <thead><tr><th scope="col">Column</th><th scope="col">Type</th><th scope="col">Read as</th></tr></thead>
+            <tbody>
+              {columns.map((column: Record<string, unknown>) => (
+                <tr>
+                  <th scope="row">{String(column["name"])}</th>
+                  <td><code>{String(column["type"] ?? "")}</code></td>
+                  <td>{Object.entries(column).filter(([name, value]) => name !== "name" && name !== "type" && value !== null)
+                    .map(([name, value]) => `${name.replace(/_/g, " ")}: ${String(value)}`).join("; ")}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Sends the files with `XMLHttpRequest`, which tells how much has gone. */
+function upload(files: File[], params: URLSearchParams, setState: (state: State) => void): void {
+  const request = new XMLHttpRequest();
+  const of = files.reduce((sum, file) => sum + file.size, 0);
+  const fail = (failure: ApiFailure) => setState({ step: "failed", failure });
+  if (files.length === 1) params.set("filename", files[0]!.name);
+  request.open("POST", `/v1/import?${params}`);
+  if (token.value !== "") request.setRequestHeader("authorization", `Bearer ${token.value}`);
+  request.upload.onprogress = (event) => setState({ step: "sending", sent: event.loaded, of: Math.max(of, event.total), stop: () => request.abort() });
+  request.onerror = () => fail(new ApiFailure("unreachable", "The server did not take the files.", null, 0));
+  request.onabort = () => fail(new ApiFailure("cancelled", "The import was cancelled; nothing was imported.", null, 0));
+  request.onload = () => {
+    try {
+      const body: unknown = JSON.parse(request.responseText);
+      if (request.status < 300) setState({ step: "done", answer: body as ImportAnswer });
+      else fail(readFailure(body, `http_${request.status}`, request.status));
+    } catch (error) {
+      fail(asFailure(error));
+    }
+    readCatalogNames().catch(() => undefined);
+  };
+  setState({ step: "sending", sent: 0, of, stop: () => request.abort() });
+  if (files.length === 1) {
+    request.setRequestHeader("content-type", "application/octet-stream");
+    request.send(files[0]!);
+  } else {
+    const form = new FormData();
+    for (const file of files) form.append("file", file, file.name);
+    request.send(form);
+  }
+}
+
+/** A table's name and the format's ending from a file's name; endings of compression are passed over. */
+function readName(name: string): { base: string; ending: string } {
+  const parts = name.replace(/\.(gz|zst|bz2|xz)$/i, "").split(".");
+  const ending = parts.length > 1 ? parts.pop()!.toLowerCase() : "";
+  const base = parts.join("_").replace(/[^\p{L}\p{N}_]+/gu, "_").replace(/^_+|_+$/g, "").toLowerCase();
+  return { base: base || "imported", ending };
+}

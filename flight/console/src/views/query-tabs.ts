@@ -1,0 +1,85 @@
+// The query view's tabs, what runs in them, and what has run before.
+import { Cell, storedCell } from "../cell";
+import type { Language } from "../editor/editor";
+import { type Running, type Statement, run } from "../statement";
+import { database } from "../preferences";
+
+export interface Tab {
+  id: string;
+  language: Language;
+  text: string;
+}
+
+export interface HistoryEntry {
+  text: string;
+  language: Language;
+  database: string;
+  at: number;
+  elapsedMs: number;
+  rows: number;
+  code: string | null;
+}
+
+const MOST_HISTORY = 200;
+const FIRST: Tab = { id: "first", language: "sql", text: "SHOW ALL TABLES" };
+
+export const tabs = storedCell<Tab[]>("tabs", [FIRST]);
+export const openTab = storedCell<string>("open-tab", FIRST.id);
+export const queryHistory = storedCell<HistoryEntry[]>("history", []);
+
+/** What was last run in each tab. */
+export const runs = new Cell<ReadonlyMap<string, Running>>(new Map());
+
+export function currentTab(): Tab {
+  return tabs.value.find((tab) => tab.id === openTab.value) ?? tabs.value[0] ?? FIRST;
+}
+
+export function addTab(language: Language, text: string): void {
+  const tab = { id: crypto.randomUUID?.() ?? String(Math.random()), language, text };
+  tabs.update((all) => [...all, tab]);
+  openTab.set(tab.id);
+}
+
+export function changeTab(id: string, fields: Partial<Tab>): void {
+  tabs.update((all) => all.map((tab) => (tab.id === id ? { ...tab, ...fields } : tab)));
+}
+
+export function closeTab(id: string): void {
+  runs.value.get(id)?.cancel();
+  const at = tabs.value.findIndex((tab) => tab.id === id);
+  const rest = tabs.value.filter((tab) => tab.id !== id);
+  if (rest.length === 0) rest.push({ ...FIRST, id: String(Math.random()), text: "" });
+  tabs.set(rest);
+  if (!rest.some((tab) => tab.id === openTab.value)) openTab.set(rest[Math.max(0, at - 1)]!.id);
+}
+
+export function runTab(tab: Tab, selected: string | null = null): void {
+  const statement: Statement = { text: selected ?? tab.text, language: tab.language, database: database.value };
+  if (statement.text.trim() === "") return;
+  runs.value.get(tab.id)?.cancel();
+  const running = run(statement);
+  runs.set(new Map(runs.value).set(tab.id, running));
+  void running.finished.then((result) => {
+    const entry: HistoryEntry = {
+      ...statement,
+      at: result.startedAt,
+      elapsedMs: Math.round(result.elapsedMs ?? 0),
+      rows: result.rows?.count ?? 0,
+      code: result.failure?.code ?? (result.outcome === "cancelled" ? "cancelled" : null),
+    };
+    queryHistory.update((all) => [entry, ...all.filter((other) => other.text !== entry.text)].slice(0, MOST_HISTORY));
+  });
+}
+
+/** Opens a query in a tab of its own, and runs it. */
+export function openQuery(language: Language, text: string, isRun: boolean): void {
+  addTab(language, text);
+  location.hash = "#/query";
+  if (isRun) runTab(currentTab());
+}
+
+/** The tab's name: its first words. */
+export function titleOf(tab: Tab): string {
+  const words = tab.text.replace(/^\s*(--|\/\/).*$/gm, "").trim().replace(/\s+/g, " ");
+  return words === "" ? "Empty" : words.length > 26 ? `${words.slice(0, 25)}…` : words;
+}

@@ -1,0 +1,271 @@
+// Query: tabs of SQL and KQL, their rows, errors and plans.
+import { useEffect, useMemo, useState } from "preact/hooks";
+
+import { ApiFailure, asFailure } from "../api";
+import { catalogNames } from "../catalog-names";
+import { Cell, useCell } from "../cell";
+import { asCurl, asPython } from "../clients";
+import { FORMATS, downloadRows } from "../download";
+import { Editor, type EditorMark } from "../editor/editor";
+import { fixOf, spanOf } from "../editor/error-span";
+import { count, duration, time } from "../format";
+import { Grid } from "../grid/grid";
+import { FailureBox, Menu, Switch, copy, say, useClock } from "../parts";
+import { type PlanPart, PlanTree, readPlan } from "../plan";
+import { database } from "../preferences";
+import { type Result, type Running, type Statement, isReading, planStatement, reasonOfCut, run } from "../statement";
+import {
+  type Tab, addTab, changeTab, closeTab, currentTab, openTab, queryHistory, runTab, runs, tabs, titleOf,
+} from "./query-tabs";
+
+const noRun = new Cell<Result | null>(null);
+
+export function QueryView() {
+  useCell(tabs);
+  useCell(openTab);
+  const tab = currentTab();
+  const running = useCell(runs).get(tab.id) ?? null;
+  const result = useCell<Result | null>((running?.result as Cell<Result | null> | undefined) ?? noRun);
+  const [side, setSide] = useState<"rows" | "plan" | "history">("rows");
+  const mark = useMemo(() => markOf(tab, result), [result?.failure, tab.id]);
+  useEffect(() => {
+    if (result?.outcome === "running") setSide("rows");
+  }, [running]);
+
+  return (
+    <div class="view query-view">
+      <h1 class="off-screen">Query</h1>
+      <Tabs current={tab} />
+      <QueryBar tab={tab} running={running} result={result} />
+      <Editor
+        key={tab.id}
+        text={tab.text}
+        language={tab.language}
+        label={`${tab.language.toUpperCase()} query`}
+        mark={mark}
+        autofocus
+        onChange={(text) => changeTab(tab.id, { text })}
+        onRun={(selected) => runTab(currentTab(), selected)}
+      />
+      <div class="result">
+        <div class="result-bar">
+          <Switch
+            label="What to show"
+            value={side}
+            options={[{ value: "rows", label: "Rows" }, { value: "plan", label: "Plan" }, { value: "history", label: "History" }]}
+            onChange={(value) => setSide(value)}
+          />
+          {side === "rows" && <Status result={result} />}
+          {side === "rows" && result && <ResultMenus result={result} />}
+        </div>
+        {side === "rows" && <Answer tab={tab} result={result} />}
+        {side === "plan" && <Plan tab={tab} />}
+        {side === "history" && <History />}
+      </div>
+    </div>
+  );
+}
+
+function Tabs({ current }: { current: Tab }) {
+  const all = useCell(tabs);
+  return (
+    <div class="tabs">
+      <div class="tab-list" role="group" aria-label="Queries">
+        {all.map((tab) => (
+          <span class={`tab${tab.id === current.id ? " is-open" : ""}`} key={tab.id}>
+            <button aria-current={tab.id === current.id ? "true" : undefined} onClick={() => openTab.set(tab.id)}>
+              <small>{tab.language.toUpperCase()}</small> {titleOf(tab)}
+            </button>
+            <button class="tab-close" aria-label={`Close ${titleOf(tab)}`} onClick={() => closeTab(tab.id)}>×</button>
+          </span>
+        ))}
+      </div>
+      <button class="quiet" onClick={() => addTab("sql", "")}>+ SQL</button>
+      <button class="quiet" onClick={() => addTab("kql", "")}>+ KQL</button>
+    </div>
+  );
+}
+
+function QueryBar({ tab, running, result }: { tab: Tab; running: Running | null; result: Result | null }) {
+  const names = useCell(catalogNames);
+  const chosen = useCell(database);
+  const isRunning = result?.outcome === "running";
+  const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
+  const statement: Statement = { text: tab.text, language: tab.language, database: chosen };
+  return (
+    <div class="bar">
+      {isRunning
+        ? <button class="primary is-stop" onClick={() => running?.cancel()}>Cancel</button>
+        : <button class="primary" onClick={() => runTab(tab)} title="Ctrl-Enter">Run <kbd>Ctrl ↵</kbd></button>}
+      <label class="field">
+        <span>Database</span>
+        <select value={chosen} onChange={(event) => database.set(event.currentTarget.value)}>
+          {databases.map((name) => <option>{name}</option>)}
+        </select>
+      </label>
+      <Switch
+        label="Language"
+        value={tab.language}
+        options={[{ value: "sql", label: "SQL" }, { value: "kql", label: "KQL" }]}
+        onChange={(language) => changeTab(tab.id, { language })}
+      />
+      <span class="grow" />
+      <Menu
+        label="Copy as"
+        items={[
+          { label: "curl", act: () => void copy(asCurl(statement), "curl command") },
+          { label: tab.language === "kql" ? "Python" : "Python (ADBC)", act: () => void copy(asPython(statement), "Python") },
+          { label: "Link to this query", act: () => void copy(linkTo(statement), "Link") },
+        ]}
+      />
+    </div>
+  );
+}
+
+export function linkTo(statement: Statement): string {
+  const params = new URLSearchParams({ q: statement.text, language: statement.language, database: statement.database });
+  return `${location.origin}/#/query?${params}`;
+}
+
+function Status({ result }: { result: Result | null }) {
+  useClock(result?.outcome === "running");
+  if (!result) return <span class="status" role="status">Nothing has run here yet.</span>;
+  const elapsed = duration(result.elapsedMs ?? Date.now() - result.startedAt);
+  const rows = result.rows ? count(result.rows.count, "row") : "";
+  const words = {
+    running: `Running… ${rows && `${rows}, `}${elapsed}`,
+    done: result.rows?.columns.length ? `${rows} in ${elapsed}` : `Done in ${elapsed}`,
+    failed: `Failed after ${elapsed}`,
+    cancelled: `Cancelled after ${elapsed}${result.rows?.count ? `, ${rows} came` : ""}`,
+  };
+  return (
+    <span class="status" role="status" data-outcome={result.outcome}>
+      {words[result.outcome]}
+      {result.isCut && <strong class="warning"> — there are more: only these are shown</strong>}
+    </span>
+  );
+}
+
+function ResultMenus({ result }: { result: Result }) {
+  const isUsable = result.outcome === "done" && Boolean(result.rows?.columns.length) && isReading(result.statement);
+  const save = async (format: string, name: string) => {
+    say(`${name} is being written…`);
+    try {
+      await downloadRows(result.statement, format);
+      say(`${name} saved`);
+    } catch (error) {
+      say(`${name} was not saved: ${asFailure(error).message}`);
+    }
+  };
+  return (
+    <Menu
+      label="Download"
+      disabled={!isUsable}
+      items={FORMATS.map(({ format, name }) => ({ label: name, act: () => void save(format, name) }))}
+    />
+  );
+}
+
+function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
+  const [reason, setReason] = useState<ApiFailure | null>(null);
+  useEffect(() => setReason(null), [result?.startedAt]);
+  if (!result) {
+    return <p class="empty">Ctrl-Enter runs the query, or what is selected of it. Ctrl-K finds everything else.</p>;
+  }
+  const failure = reason ?? result.failure;
+  const fix = failure && result.statement.text === tab.text ? fixOf(failure, tab.text) : null;
+  const repair = () => {
+    if (!fix) return;
+    changeTab(tab.id, { text: tab.text.slice(0, fix.span.from) + fix.text + tab.text.slice(fix.span.to) });
+    runTab(currentTab());
+  };
+  const ask = async () => {
+    say("Asking why…");
+    setReason((await reasonOfCut(result.statement)) ?? new ApiFailure("rows_complete", "This time all rows came.", null, 0));
+  };
+  return (
+    <>
+      {failure && (
+        <FailureBox failure={failure}>
+          {fix && <button onClick={repair}>Write <code>{fix.text}</code> and run</button>}
+          {failure.code === "rows_cut_off" && isReading(result.statement) && <button onClick={() => void ask()}>Ask why</button>}
+        </FailureBox>
+      )}
+      {result.rows && result.rows.columns.length > 0 && (
+        <Grid rows={result.rows} version={result.version} label="Rows" />
+      )}
+      {result.outcome === "done" && result.rows?.columns.length === 0 && <p class="empty">The statement has no rows to show.</p>}
+    </>
+  );
+}
+
+function markOf(tab: Tab, result: Result | null): EditorMark | null {
+  const failure = result?.failure;
+  if (!failure || !result) return null;
+  const start = tab.text.indexOf(result.statement.text);
+  const span = spanOf(failure, result.statement.text);
+  if (!span || start < 0) return null;
+  const fix = fixOf(failure, result.statement.text);
+  return {
+    from: start + span.from,
+    to: start + span.to,
+    message: failure.hint ? `${failure.message}\n${failure.hint}` : failure.message,
+    fix: fix ? { text: fix.text, label: `Write ${fix.text}` } : null,
+  };
+}
+
+function Plan({ tab }: { tab: Tab }) {
+  const [parts, setParts] = useState<PlanPart[] | null>(null);
+  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const explain = async (isRun: boolean) => {
+    setParts(null);
+    setFailure(null);
+    const statement = { text: tab.text, language: tab.language, database: database.value };
+    const result = await run(planStatement(statement, isRun)).finished;
+    const { rows } = result;
+    if (result.failure || !rows) return setFailure(result.failure);
+    const lines = Array.from({ length: rows.count }, (_, at) => readPlan(rows.text(at, 0) ?? "", rows.text(at, 1) ?? ""));
+    setParts(lines);
+  };
+  useEffect(() => void explain(false), [tab.id]);
+  const canRun = tab.language === "sql" && isReading({ ...tab, database: "" });
+  return (
+    <div class="scroll pad">
+      <div class="row">
+        <button onClick={() => void explain(false)}>Explain</button>
+        {canRun && <button onClick={() => void explain(true)}>Run it, with times</button>}
+      </div>
+      {failure && <FailureBox failure={failure} />}
+      {parts?.map((part) => <PlanTree part={part} />)}
+    </div>
+  );
+}
+
+function History() {
+  const entries = useCell(queryHistory);
+  const [filter, setFilter] = useState("");
+  const shown = entries.filter((entry) => entry.text.toLowerCase().includes(filter.toLowerCase()));
+  return (
+    <div class="scroll pad">
+      <div class="row">
+        <input type="search" aria-label="Find in history" placeholder="Find in history" value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)} />
+        <button disabled={entries.length === 0} onClick={() => queryHistory.set([])}>Clear</button>
+      </div>
+      {shown.length === 0 && <p class="empty">What runs here is kept in this browser.</p>}
+      <ul class="history">
+        {shown.map((entry) => (
+          <li>
+            <button onClick={() => addTab(entry.language, entry.text)}>
+              <code>{entry.text.length > 300 ? `${entry.text.slice(0, 300)}…` : entry.text}</code>
+              <small>
+                {entry.language.toUpperCase()} · {time(entry.at)} · {duration(entry.elapsedMs)} ·{" "}
+                {entry.code ? <span class="warning">{entry.code}</span> : count(entry.rows, "row")}
+              </small>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,99 @@
+// Settings: the token, the looks, and how other clients reach this server.
+import { useEffect, useState } from "preact/hooks";
+
+import { asFailure, getJson, isTokenRemembered, setToken, token } from "../api";
+import { readCatalogNames } from "../catalog-names";
+import { useCell } from "../cell";
+import { type Recipe, recipes } from "../recipes";
+import { Switch, copy } from "../parts";
+import { type Theme, theme } from "../preferences";
+
+export function SettingsView() {
+  const chosenTheme = useCell(theme);
+  return (
+    <div class="view scroll page">
+      <h1>Settings</h1>
+      <Token />
+      <section>
+        <h2>Looks</h2>
+        <Switch<Theme>
+          label="Looks"
+          value={chosenTheme}
+          options={[{ value: "system", label: "As the system" }, { value: "light", label: "Light" }, { value: "dark", label: "Dark" }]}
+          onChange={(value) => theme.set(value)}
+        />
+      </section>
+      <Models />
+      <section>
+        <h2>Other clients</h2>
+        <p class="soft">Each with this server's address. {token.value !== "" && "Write your token where it says TOKEN."}</p>
+        {recipes(location, token.value !== "").map((recipe) => <RecipeBox recipe={recipe} key={recipe.name} />)}
+      </section>
+    </div>
+  );
+}
+
+function Token() {
+  const known = useCell(token);
+  const [text, setText] = useState(known);
+  const [isRemembered, remember] = useState(isTokenRemembered());
+  const [said, say] = useState("");
+  const save = async () => {
+    setToken(text.trim(), isRemembered);
+    try {
+      await readCatalogNames();
+      say("The server takes it.");
+    } catch (error) {
+      say(asFailure(error).message);
+    }
+  };
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); void save(); }}>
+      <h2>Token</h2>
+      <p class="soft">Only a server with tokens asks for one. It is sent to this server and nowhere else.</p>
+      <div class="row">
+        <input type="password" autocomplete="off" aria-label="Token" placeholder="Token" value={text}
+          onInput={(event) => setText(event.currentTarget.value)} />
+        <label class="field">
+          <input type="checkbox" checked={isRemembered} onChange={(event) => remember(event.currentTarget.checked)} />
+          keep it in this browser
+        </label>
+        <button class="primary">Use it</button>
+        {known !== "" && <button type="button" onClick={() => { setText(""); setToken("", false); say("Forgotten."); }}>Forget it</button>}
+      </div>
+      <p role="status" class="soft">{said}</p>
+    </form>
+  );
+}
+
+function Models() {
+  const [models, setModels] = useState<{ current: string; names: string[] } | null>(null);
+  const [version, setVersion] = useState("");
+  useEffect(() => {
+    getJson<{ data: { id: string; owned_by: string }[]; current: string }>("/v1/models").then(
+      (answer) => setModels({ current: answer.current, names: answer.data.filter((model) => model.owned_by === "operator").map((model) => model.id) }),
+      () => undefined,
+    );
+    getJson<{ version: string }>("/health").then((health) => setVersion(health.version), () => undefined);
+  }, []);
+  return (
+    <section>
+      <h2>This server</h2>
+      <p>
+        Querent {version}, <a href="/docs">all of its routes</a>
+        {models && <>; questions are answered by <code>{models.current}</code>{models.names.length > 1 && `, of ${models.names.join(", ")}`}</>}
+      </p>
+    </section>
+  );
+}
+
+function RecipeBox({ recipe }: { recipe: Recipe }) {
+  return (
+    <details class="recipe">
+      <summary>{recipe.name}</summary>
+      {recipe.about && <p class="soft">{recipe.about}</p>}
+      <pre class="code">{recipe.text}</pre>
+      <button onClick={() => void copy(recipe.text, recipe.name)}>Copy</button>
+    </details>
+  );
+}

@@ -1,0 +1,266 @@
+// Walks through the console in Chromium as a person does: each view, each flow, both sizes, both themes, with axe.
+//
+// usage: node console.mjs FOLDER_WITH_NODE_MODULES URL FOLDER_FOR_PICTURES [TOKEN]
+//
+// The server has the tables `flights` and `airlines`, and a scripted model that knows "most flights" and "wait".
+
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const [folder, url, pictures, token = ""] = process.argv.slice(2);
+const require = createRequire(join(folder, "package.json"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const browser = await chromium.launch({
+  executablePath: process.env.QUERENT_CHROMIUM || "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu"],
+});
+const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true });
+await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+const page = await context.newPage();
+page.setDefaultTimeout(Number(process.env.QUERENT_CONSOLE_PATIENCE ?? 60_000));
+const faults = [];
+page.on("pageerror", (error) => faults.push(`an exception: ${error.message}`));
+page.on("console", (message) => {
+  // Refused requests are said in the console too; those that this script provokes are looked at where they are shown.
+  if (message.type() === "error" && !/Failed to load resource/.test(message.text())) faults.push(message.text());
+});
+page.on("request", (request) => {
+  if (/^https?:/.test(request.url()) && !request.url().startsWith(url)) faults.push(`a request to ${request.url()}`);
+});
+
+const view = (name) => page.locator(".nav").getByRole("link", { name, exact: true }).click();
+const shown = (selector) => page.locator(selector).first().waitFor();
+const picture = (name) => page.screenshot({ path: join(pictures, `console-${name}.png`) });
+
+async function write(text) {
+  await page.locator(".query-view .cm-content").click();
+  await page.keyboard.press("ControlOrMeta+A");
+  await page.keyboard.press("Delete");
+  await page.keyboard.insertText(text);
+}
+
+async function run(text) {
+  await write(text);
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await page.locator('.status[data-outcome="done"]').waitFor();
+  return page.locator(".status").innerText();
+}
+
+async function accessible(name) {
+  const found = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html.slice(0, 160)).join(" | ")))`);
+  assert.deepEqual(found, [], `axe on ${name}`);
+}
+
+// The first view: how soon, and how much script.
+await page.goto(url);
+await shown(".nav");
+if (token !== "") {
+  await page.getByText("Enter it in Settings").click();
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("The server takes it.").waitFor();
+  await view("Query");
+}
+await shown(".query-view .cm-content");
+const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
+const script = await page.evaluate(() =>
+  performance.getEntriesByType("resource").filter(({ name }) => name.endsWith(".js")).map(({ encodedBodySize }) => encodedBodySize));
+console.log(`first contentful paint ${Math.round(paint)} ms, script ${script.join(" + ")} bytes`);
+assert.ok(script.length > 0 && script[0] > 0 && script[0] < 200_000, String(script));
+
+// Query: rows, an error with its place and its fix, KQL, cancelling, many rows, plan, history, download, copying.
+assert.match(await run("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC"), /^\d+ rows in/);
+assert.equal(await page.locator('[role="columnheader"]').first().innerText(), "carrier");
+await picture("query");
+await accessible("Query");
+await write("SELECT * FROM fligths");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.getByText("table_not_found").waitFor();
+assert.equal(await page.locator(".cm-lintRange-error").innerText(), "fligths");
+await picture("error");
+await page.getByRole("button", { name: "Write flights and run" }).click();
+await page.locator('.status[data-outcome="done"]').waitFor();
+assert.equal(await page.locator(".query-view .cm-content").innerText(), "SELECT * FROM flights");
+await page.getByRole("button", { name: "+ KQL" }).click();
+await write("flights | sumarize count()");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.getByRole("button", { name: "Write summarize and run" }).click();
+await page.locator('.status[data-outcome="done"]').waitFor();
+await page.getByRole("button", { name: "+ SQL" }).click();
+await write("SELECT count(*) FROM generate_series(1, 100000000000) AS s(value) WHERE sin(value) > 2");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.locator('.status[data-outcome="running"]').waitFor();
+await page.getByRole("button", { name: "Cancel" }).click();
+await page.locator('.status[data-outcome="cancelled"]').waitFor();
+const million = await run("SELECT value AS i, 'row ' || value AS label FROM generate_series(1, 1200000) AS s(value) ORDER BY i");
+assert.match(million, /^1,000,000 rows in .*there are more/);
+const frames = await page.evaluate(async () => {
+  const grid = document.querySelector(".grid");
+  const times = [];
+  let before = performance.now();
+  for (let step = 0; step < 60; step++) {
+    grid.scrollTop += 97_000;
+    await new Promise((next) => requestAnimationFrame(next));
+    times.push(performance.now() - before);
+    before = performance.now();
+  }
+  return times.sort((a, b) => a - b).map(Math.round);
+});
+console.log(`a million rows: frame ${frames[30]} ms in the middle, ${frames.at(-1)} ms at most`);
+await page.locator(".grid").focus();
+await page.keyboard.press("Control+End");
+await page.locator(".grid-cell.is-active", { hasText: "row 1000000" }).waitFor();
+await page.keyboard.press("Control+Home");
+await page.locator('.grid-row:not([hidden]) .grid-cell.is-active', { hasText: /^1$/ }).waitFor();
+await run("SELECT 9007199254740993 AS big, CAST(1.10 AS DECIMAL(10, 2)) AS d, NULL AS missing, DATE '2024-02-29' AS day, [1, 2] AS list");
+assert.deepEqual(await page.locator(".grid-row:not([hidden]) .grid-cell").allInnerTexts(),
+  ["9007199254740993", "1.10", "null", "2024-02-29", "[1,2]"]);
+for (const format of ["CSV", "JSON", "NDJSON", "Parquet", "Arrow"]) {
+  await page.getByRole("button", { name: "Download" }).click();
+  const saved = page.waitForEvent("download");
+  await page.getByRole("menuitem", { name: format, exact: true }).click();
+  const path = await (await saved).path();
+  assert.ok(readFileSync(path).length > 20, format);
+}
+await page.getByRole("button", { name: "Copy as" }).click();
+await page.getByRole("menuitem", { name: "curl" }).click();
+await page.getByText("curl command copied").waitFor();
+assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^curl '.*\/v1\/query\?format=json'/);
+await run("SELECT carrier, count(*) AS n FROM flights WHERE dep_delay > 10 GROUP BY carrier");
+await page.getByRole("button", { name: "Plan", exact: true }).click();
+await shown(".plan-node");
+await page.getByRole("button", { name: "Run it, with times" }).click();
+await shown(".plan-time");
+await picture("plan");
+await accessible("Plan");
+await page.getByRole("button", { name: "History", exact: true }).click();
+await page.getByLabel("Find in history").fill("DECIMAL");
+assert.equal(await page.locator(".history li").count(), 1);
+await accessible("History");
+
+// The palette.
+await page.keyboard.press("ControlOrMeta+K");
+await page.keyboard.type("airl");
+await page.locator(".palette [aria-selected=true]", { hasText: "airlines" }).waitFor();
+await picture("palette");
+await accessible("the palette");
+await page.keyboard.press("Enter");
+await shown(".catalog-view table.facts");
+
+// Catalog.
+await page.getByRole("button", { name: "Profile the columns" }).click();
+await shown(".missing");
+await accessible("a table");
+await page.getByLabel("Search tables by meaning").fill("flights late");
+await page.locator(".hits a", { hasText: "flights" }).first().click();
+await page.getByRole("heading", { name: /\.flights$/ }).waitFor();
+await page.getByRole("button", { name: "Sample" }).click();
+await shown(".sample .grid-row");
+await page.getByRole("button", { name: "Relationships" }).click();
+await page.getByText(/No relationships|→/).first().waitFor();
+await page.getByRole("button", { name: "Columns" }).click();
+await page.getByRole("button", { name: "Profile the columns" }).click();
+await shown(".missing");
+await picture("catalog");
+await accessible("Catalog");
+
+// Ask: thinking, calls, the chart, the proofs, running an edited query, replay by link, cancelling.
+await view("Ask");
+await page.getByLabel("Question").fill("Which carrier had the most flights?");
+await page.keyboard.press("Enter");
+await page.locator('.run[data-outcome="done"]').waitFor();
+await shown(".chart svg");
+await shown(".answer .proof.is-unproven");
+await page.locator(".answer").scrollIntoViewIfNeeded();
+const proven = await page.locator(".answer .proof").allInnerTexts();
+assert.ok(proven.some((text) => text.startsWith("UA")), String(proven));
+await page.getByRole("button", { name: /^Proof \d+ of UA/ }).click();
+await page.locator("td.is-marked", { hasText: "UA" }).waitFor();
+await page.locator(".question").scrollIntoViewIfNeeded();
+await picture("ask");
+await accessible("Ask");
+const link = page.url();
+assert.match(link, /#\/ask\/run\//);
+await page.goto("about:blank");
+await page.goto(link);
+await page.locator('.run[data-outcome="done"] .answer').waitFor();
+await page.getByRole("button", { name: "Replay" }).click();
+await page.locator('.run[data-outcome="running"]').waitFor();
+await page.locator('.run[data-outcome="done"]').waitFor();
+await page.locator(".call[data-tool=run_sql] .cm-content").click();
+await page.keyboard.press("ControlOrMeta+End");
+await page.keyboard.insertText("\nLIMIT 1");
+await page.getByRole("button", { name: "Run the edited query" }).click();
+await page.locator('.query-view .status[data-outcome="done"]', { hasText: "1 row in" }).waitFor();
+await view("Ask");
+await page.getByRole("button", { name: "New question" }).click();
+await page.getByLabel("Question").fill("wait");
+await page.keyboard.press("Enter");
+await page.getByText("Wait", { exact: true }).waitFor();
+
+// Activity: the run that waits, a query that is killed.
+await view("Activity");
+await page.locator(".activity li", { hasText: "running" }).getByRole("button", { name: "Cancel" }).click();
+await page.getByText("The question was cancelled").waitFor();
+await view("Query");
+await write("SELECT count(*) FROM generate_series(1, 100000000000) AS s(value) WHERE cos(value) > 2");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.locator('.status[data-outcome="running"]').waitFor();
+await view("Activity");
+await page.locator(".activity li", { hasText: "cos(value)" }).waitFor();
+await picture("activity");
+await accessible("Activity");
+await page.locator(".activity li", { hasText: "cos(value)" }).getByRole("button", { name: /^End query/ }).click();
+await page.locator(".activity li", { hasText: "cos(value)" }).waitFor({ state: "detached" });
+await view("Query");
+await page.locator(".failure-code", { hasText: "cancelled" }).waitFor();
+
+// Data in: a file with options of its own; one that cannot be read, with what helps.
+await view("Data in");
+const file = join(pictures, "people.csv");
+writeFileSync(file, "name;born\nAda;10.12.1815\nGrace;9.12.1906\n");
+await page.getByLabel("Files").setInputFiles(file);
+const table = `people_${Date.now()}`;
+await page.getByLabel("Table", { exact: true }).fill(table);
+await page.getByText("How to read the text").click();
+await page.getByLabel("Dates", { exact: true }).fill("%d.%m.%Y");
+await page.getByRole("button", { name: "Import", exact: true }).click();
+await page.getByText("2 rows became").waitFor();
+await picture("import");
+await accessible("Data in");
+await page.getByRole("button", { name: "Import", exact: true }).click();
+await page.locator(".failure-code", { hasText: "already_exists" }).waitFor();
+await view("Query");
+assert.match(await run(`SELECT born FROM ${table} WHERE born < DATE '1900-01-01'`), /^1 row in/);
+await run(`DROP TABLE ${table}`);
+
+// Settings, and every view small and dark.
+await view("Settings");
+await page.getByText("Python (ADBC").click();
+await page.locator(".recipe .code", { hasText: new URL(url).host }).first().waitFor();
+await picture("settings");
+await accessible("Settings");
+for (const theme of ["Light", "Dark"]) {
+  await view("Settings");
+  await page.getByRole("group", { name: "Looks" }).getByRole("button", { name: theme }).click();
+  for (const size of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
+    await page.setViewportSize(size);
+    for (const name of ["Ask", "Query", "Catalog", "Data in", "Activity", "Settings"]) {
+      await view(name);
+      await page.waitForFunction(() => document.querySelector(".view") !== null);
+      const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      assert.ok(!isWide, `${name} is wider than ${size.width} pixels`);
+      if (theme === "Dark") await picture(`${name.toLowerCase().replace(" ", "-")}-dark-${size.width}`);
+      await accessible(`${name}, ${theme}, ${size.width}`);
+    }
+  }
+}
+
+assert.deepEqual(faults, []);
+await browser.close();
+console.log("ok");

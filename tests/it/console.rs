@@ -1,0 +1,122 @@
+//! The console at `/`: what the server sends of it, and every view in a browser.
+
+use flate2::read::GzDecoder;
+use querent_tests::script::{run_sql, tool_call};
+use querent_tests::{NodeJs, TestServer, TestSettings, package_folder, run_client};
+use serde_json::{Value, json};
+use std::io::Read;
+use tempfile::TempDir;
+
+/// What the scripts and styles of the first view may be together, compressed.
+const MOST_COMPRESSED: usize = 200_000;
+const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+
+#[tokio::test]
+async fn the_page_names_files_that_are_served_compressed_and_small() {
+    let server = TestServer::start(TestSettings::default().tokens("reader-tok:read")).await;
+    let page = server.send(server.http.get(server.url("/")).header("accept", BROWSER), None).await;
+    let policy = page.header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'") && !policy.contains("unsafe") && !policy.contains("http"),
+        "{policy}"
+    );
+    assert_eq!((page.header("x-content-type-options"), page.header("cache-control")), ("nosniff", "no-store"));
+    let nonce = policy.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
+    assert!(page.text.contains(nonce) && !page.text.contains("{nonce}"), "{}", page.text);
+    let again = server.send(server.http.get(server.url("/")).header("accept", BROWSER), None).await;
+    assert_ne!(again.header("content-security-policy"), policy, "a nonce is used once");
+
+    let mut compressed = 0;
+    let named: Vec<&str> = page.text.split("\"/console/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(named.len() >= 3, "{}", page.text);
+    for name in named {
+        let request = server.http.get(server.url(&format!("/console/{name}")));
+        let plain = request.try_clone().unwrap().send().await.unwrap();
+        assert_eq!(plain.headers()["cache-control"], "public, max-age=31536000, immutable", "{name}");
+        assert_eq!(plain.headers()["x-content-type-options"], "nosniff", "{name}");
+        let reply = request.header("accept-encoding", "gzip").send().await.unwrap();
+        assert_eq!((reply.status().as_u16(), &reply.headers()["content-encoding"]), (200, &"gzip".parse().unwrap()));
+        let bytes = reply.bytes().await.unwrap();
+        compressed += bytes.len();
+        let mut unpacked = Vec::new();
+        GzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).unwrap();
+        assert_eq!(unpacked, plain.bytes().await.unwrap(), "{name}");
+    }
+    assert!(compressed < MOST_COMPRESSED, "the first view is {compressed} bytes");
+    for missing in ["/console/index.html", "/console/other.js", "/console/..%2Findex.html"] {
+        assert_eq!(server.get(missing, None).await.status, 404, "{missing}");
+    }
+}
+
+#[test]
+fn what_is_built_refers_only_to_what_is_built() {
+    let folder = package_folder().join("../flight/console/dist");
+    let names: Vec<String> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut referred = vec!["index.html".to_owned()];
+    for name in names.iter().filter(|name| !name.ends_with(".svg")) {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        referred.extend(names.iter().filter(|other| text.contains(other.as_str())).cloned());
+        // A dynamic import names its file as `"./NAME-HASH.js"`.
+        for import in text.split("import(\"./").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            assert!(names.iter().any(|known| known == import), "{name} imports {import}");
+        }
+    }
+    let unused: Vec<&String> = names.iter().filter(|name| !referred.contains(name)).collect();
+    assert!(unused.is_empty(), "nothing refers to {unused:?}: `make console` builds the folder anew");
+}
+
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn every_view_works_in_a_browser() {
+    let server = TestServer::start(TestSettings::default().script(script())).await;
+    seed(&server).await;
+    let pictures = TempDir::new().unwrap();
+    let mut node = NodeJs::client("console.mjs");
+    node.args([server.url("/"), pictures.path().to_string_lossy().into_owned(), String::new()]);
+    let [printed, _] = run_client(node).await;
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn a_browser_logs_in_with_a_token() {
+    let server = TestServer::start(TestSettings::default().tokens("writer-tok:write").script(script())).await;
+    seed(&server).await;
+    let pictures = TempDir::new().unwrap();
+    let mut node = NodeJs::client("console.mjs");
+    node.args([server.url("/"), pictures.path().to_string_lossy().into_owned(), "writer-tok".to_owned()]);
+    let [printed, _] = run_client(node).await;
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
+async fn seed(server: &TestServer) {
+    server
+        .execute(
+            "CREATE TABLE airlines AS SELECT * FROM (VALUES ('UA', 'United'), ('B6', 'JetBlue')) AS t(carrier, name)",
+        )
+        .await;
+    server
+        .execute(
+            "CREATE TABLE flights AS SELECT CASE WHEN value % 3 = 0 THEN 'B6' ELSE 'UA' END AS carrier, value % 50 AS dep_delay \
+             FROM generate_series(1, 3000) AS s(value)",
+        )
+        .await;
+}
+
+/// A model that looks at the catalog, counts, and names a number that no row proves.
+fn script() -> Value {
+    let count = "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier ORDER BY flights DESC";
+    json!({ "capabilities": { "tool_style": "native", "thinking": true, "small": false, "context_tokens": 8192 }, "runs": [
+        { "when": "most flights", "turns": [
+            { "events": [
+                { "thinking": "Count the flights by carrier." },
+                { "text": "I count." },
+                tool_call("search_schema", json!({ "query": "carrier" })),
+                run_sql(count),
+            ] },
+            { "events": [{ "text": "**UA** had 2000 flights, and 31337 were late." }] },
+        ] },
+        { "when": "wait", "turns": [{ "events": [{ "text": "Wait" }, "hang"] }] },
+    ] })
+}
