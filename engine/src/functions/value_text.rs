@@ -36,16 +36,16 @@ pub(super) fn function() -> Arc<ScalarUDF> {
 
 /// Returns whether Arrow's cast to text has another form than SQL.
 pub(crate) fn has_form_of_its_own(data_type: &DataType) -> bool {
-    match data_type {
+    matches!(
+        data_type,
         DataType::Timestamp(_, _)
-        | DataType::Interval(_)
-        | DataType::Struct(_)
-        | DataType::Map(_, _)
-        | DataType::List(_)
-        | DataType::LargeList(_)
-        | DataType::FixedSizeList(_, _) => true,
-        _ => false,
-    }
+            | DataType::Interval(_)
+            | DataType::Struct(_)
+            | DataType::Map(_, _)
+            | DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::FixedSizeList(_, _)
+    )
 }
 
 /// Returns the values of an array as text. `is_inner`: they are parts of a value, and quoted where they would be misread.

@@ -63,7 +63,6 @@ fn column_letters(column: u32) -> String {
 }
 
 /// Reads `B3`, `B`, `3` or nothing as a column and a row from 0.
-#[expect(clippy::type_complexity, reason = "a column and a row, each of which may be missing")]
 fn corner(text: &str) -> Option<(Option<u32>, Option<u32>)> {
     let text: String = text.trim().chars().filter(|char| *char != '$').collect();
     let digits = text.find(|char: char| !char.is_ascii_alphabetic()).unwrap_or(text.len());
