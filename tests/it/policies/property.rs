@@ -10,7 +10,7 @@ use super::{admin, caller, run};
 use crate::sql::{engine, rows};
 
 /// Statements that are compared unless the variable says another number.
-const CASES: usize = 1_500;
+const CASES: usize = 300;
 /// Statements of one policy.
 const CASES_A_POLICY: usize = 30;
 
