@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: help demo test test-llm record bench eval fuzz kql-diff lint timings serve build wheel deb
+.PHONY: console help demo test test-llm record bench eval fuzz kql-diff lint timings serve build wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ serve: ## a server on ./querent-data
 	QUERENT_EMBED_MODEL_PATH=$${QUERENT_EMBED_MODEL_PATH:-$(QUERENT_MODELS_DIR)/all-minilm-l6-v2} \
 	ORT_DYLIB_PATH=$${ORT_DYLIB_PATH:-$(QUERENT_MODELS_DIR)/ort/libonnxruntime.so} \
 	cargo run --bin querent -- serve
+
+console: ## the console's files from their sources, flight/console/dist; needs Node.js 20 and npm
+	cd flight/console && npm ci --no-audit --no-fund && npm run build
 
 build: ## the released binary: full optimisation, mimalloc
 	@$(setup) system

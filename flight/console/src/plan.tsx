@@ -52,7 +52,7 @@ export function PlanTree({ part }: { part: PlanPart }) {
   const slowest = Math.max(1, ...part.nodes.flatMap(timesOf));
   return (
     <section class="plan">
-      <h3>{part.title.replace(/_/g, " ")}</h3>
+      <h2>{part.title.replace(/_/g, " ")}</h2>
       <ul>{part.nodes.map((node) => <PlanItem node={node} slowest={slowest} />)}</ul>
     </section>
   );

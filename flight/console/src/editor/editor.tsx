@@ -51,6 +51,10 @@ export function Editor(props: EditorProps) {
   const latest = useRef(props);
   latest.current = props;
   const language = useRef(new Compartment());
+  // Texts that were told to the owner and have yet to come back as `text`. One that comes back is no change of the
+  // owner's, and may be older than what stands in the editor by then.
+  const echoes = useRef<string[]>([]);
+  const isGiven = useRef(false);
 
   useEffect(() => {
     const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? "";
@@ -74,7 +78,10 @@ export function Editor(props: EditorProps) {
           keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap, indentWithTab]),
           EditorView.contentAttributes.of({ "aria-label": props.label }),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) latest.current.onChange(update.state.doc.toString());
+            if (!update.docChanged || isGiven.current) return;
+            const text = update.state.doc.toString();
+            echoes.current.push(text);
+            latest.current.onChange(text);
           }),
           language.current.of(languageOf(props.language, catalogNames.value)),
         ],
@@ -95,8 +102,13 @@ export function Editor(props: EditorProps) {
 
   useEffect(() => {
     const editor = view.current;
-    if (editor && editor.state.doc.toString() !== props.text) {
+    const echo = echoes.current.lastIndexOf(props.text);
+    if (echo >= 0) {
+      echoes.current.splice(0, echo + 1);
+    } else if (editor && editor.state.doc.toString() !== props.text) {
+      isGiven.current = true;
       editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.text } });
+      isGiven.current = false;
     }
   }, [props.text]);
 
