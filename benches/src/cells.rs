@@ -6,6 +6,7 @@ mod catalog;
 mod embedders;
 mod engine;
 mod flight;
+mod import;
 mod index;
 mod kql;
 mod recall;
@@ -21,7 +22,8 @@ use crate::harness::Figure;
 use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors", "kql", "sse", "flight"];
+pub(crate) const NAMES: &[&str] =
+    &["engine", "agent", "catalog", "index", "recall", "vectors", "kql", "sse", "flight", "import"];
 
 /// Measures a cell; `answers` needs a model, and is none of [`NAMES`].
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
@@ -36,6 +38,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "kql" => kql::run().await,
         "sse" => sse::run().await,
         "flight" => flight::run().await,
+        "import" => import::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
 }
@@ -55,6 +58,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "vectors" => vectors::measure(folder).await,
         "sse" => sse::measure(folder).await,
         "flight" => flight::measure(folder).await,
+        "import" => import::measure(folder).await,
         "kql" => kql::measure(folder, "kql").await,
         "kql-as-sql" => kql::measure(folder, "sql").await,
         other => Err(format!("unknown measurement `{other}`").into()),

@@ -38,8 +38,7 @@ pub(super) fn read(
     counter: &ByteCounter,
     output: &BatchSender,
 ) -> Result<()> {
-    let all: Vec<usize> = (0..columns.read.fields().len()).collect();
-    csv.read(&file.path, &all, rejects.cloned(), counter.count(open(file)?), |batch| {
+    csv.read_all(&file.path, rejects.cloned(), counter.count(open(file)?), |batch| {
         let folders = repeated(partition, batch.num_rows())?;
         output.send(columns.arrange(batch.columns(), batch.num_rows(), &folders)?)?;
         Ok(true)

@@ -6,7 +6,7 @@
 
 mod folders;
 mod reader_args;
-mod sheets;
+pub(in crate::cli) mod sheets;
 mod upload;
 
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ pub(super) struct ImportArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SourceFormat {
+pub(in crate::cli) enum SourceFormat {
     Csv,
     #[value(alias = "json", alias = "jsonl", alias = "geojson")]
     Ndjson,

@@ -5,6 +5,7 @@ mod dates;
 mod dialect;
 mod inference;
 mod kinds;
+mod parallel;
 mod records;
 mod rows;
 mod sniffer;
@@ -13,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -27,7 +30,8 @@ use crate::error::{EngineError, Result};
 use convert::{ColumnReading, convert};
 use dates::TemporalFormat;
 use inference::{ColumnInference, InferredType};
-use rows::{CsvRows, TextChunk};
+use parallel::{in_order, worker_count};
+use rows::{CsvRows, TextChunk, with_remedy};
 
 /// CSV files of one table: one dialect, one header.
 #[derive(Debug, Clone)]
@@ -84,12 +88,18 @@ impl CsvFiles {
         // Whoever reads the rows sets aside what cannot be read.
         let rejects = self.dialect.ignore_errors.then(Rejects::default);
         let mut rows = CsvRows::open(path, &self.dialect, &self.names, rejects, source)?;
-        loop {
-            match rows.next_chunk() {
-                Ok(Some(chunk)) => inference.update(&chunk),
-                Ok(None) => return Ok(()),
-                Err(_) if !is_whole => return Ok(()),
-                Err(error) => return Err(error),
+        let mut next = || match rows.next_chunk() {
+            Err(_) if !is_whole => Ok(None),
+            read => read,
+        };
+        // Most files are one chunk, which is not worth threads.
+        let Some(first) = next()? else { return Ok(()) };
+        inference.update(&first);
+        match next()? {
+            None => Ok(()),
+            Some(second) => {
+                inference.update(&second);
+                inference.update_all(next)
             }
         }
     }
@@ -162,6 +172,47 @@ impl CsvInference {
                 column.update(chunk.value(row, index), &self.markers);
             }
         }
+    }
+
+    /// Takes in all chunks that `next` returns: each of several threads looks at columns of its own.
+    fn update_all(&mut self, mut next: impl FnMut() -> Result<Option<TextChunk>>) -> Result<()> {
+        const QUEUE: usize = 4;
+        let share = self.columns.len().div_ceil(worker_count()).max(1);
+        let markers = &self.markers;
+        thread::scope(|scope| {
+            let mut queues = Vec::new();
+            let mut threads = Vec::new();
+            for (part, columns) in self.columns.chunks_mut(share).enumerate() {
+                let (queue, chunks) = sync_channel::<Arc<TextChunk>>(QUEUE);
+                queues.push(queue);
+                threads.push(scope.spawn(move || {
+                    for chunk in chunks {
+                        for (index, column) in columns.iter_mut().enumerate() {
+                            for row in 0..chunk.rows() {
+                                column.update(chunk.value(row, part * share + index), markers);
+                            }
+                        }
+                    }
+                }));
+            }
+            let read = loop {
+                match next() {
+                    Ok(Some(chunk)) => {
+                        let chunk = Arc::new(chunk);
+                        if queues.iter().any(|queue| queue.send(Arc::clone(&chunk)).is_err()) {
+                            break Ok(());
+                        }
+                    }
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            };
+            drop(queues);
+            for thread in threads {
+                thread.join().map_err(|panic| EngineError::from_panic(panic.as_ref()))?;
+            }
+            read
+        })
     }
 
     /// Returns the markers that a column of those `wanted` holds. A country code `NA` in a file of only strings stays
@@ -324,6 +375,40 @@ impl TypedCsv {
             }
         }
         Ok(())
+    }
+
+    /// Reads a file's rows as all of its columns, as [`Self::read`] does, with several chunks converted at a time. Blocks.
+    pub(crate) fn read_all(
+        &self,
+        path: &Path,
+        rejects: Option<Rejects>,
+        source: impl Read + Send + 'static,
+        each: impl FnMut(RecordBatch) -> Result<bool>,
+    ) -> Result<()> {
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        let workers = worker_count();
+        // What is set aside is named in the order of the file.
+        if rejects.is_some() || workers < 2 {
+            return self.read(path, &all, rejects, source, each);
+        }
+        let names: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
+        let schema = self.schema();
+        let mut rows = CsvRows::open(path, &self.dialect, &names, None, source)?;
+        let convert_chunk = |chunk: TextChunk| {
+            let mut arrays = Vec::with_capacity(self.columns.len());
+            for (index, column) in self.columns.iter().enumerate() {
+                let converted = convert(&chunk, index, &self.column_reading(column))?;
+                if let Some(row) = converted.unfit.first() {
+                    let error = format!("expected {}", sql_type_name(&column.data_type));
+                    let value = chunk.value(*row, index);
+                    return Err(with_remedy(path, chunk.line(*row), Some(&column.name), value, &error));
+                }
+                arrays.push(converted.array);
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(chunk.rows()));
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?)
+        };
+        in_order(workers, || rows.next_chunk(), convert_chunk, each)
     }
 
     /// Returns the chunk without the rows that have a value of another type, which are set aside.

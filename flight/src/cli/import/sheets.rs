@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use querent_catalog::TableName;
 use querent_engine::workbook_sheets;
 
 use super::{ImportArgs, ImportOptions, ImportPlan, SourceFormat, is_url, name_parts, table_name};
@@ -21,35 +22,52 @@ impl ImportPlan {
 pub(super) async fn expanded(plans: Vec<ImportPlan>, args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
     let mut expanded = Vec::new();
     for plan in plans {
-        let sheets = match args.reader.names_sheet() || !is_workbook(&plan.source, args.format) {
-            true => Vec::new(),
-            false => workbook_sheets(Path::new(&plan.source)).await?,
-        };
-        if sheets.len() < 2 {
+        if args.reader.names_sheet() {
             expanded.push(plan);
             continue;
         }
-        if args.table.is_some() {
+        let tables = tables_of(&plan.source, &plan.table.table, args.format).await?;
+        if args.table.is_some() && tables.len() > 1 {
+            let sheets: Vec<&str> = tables.iter().filter_map(|(_, sheet)| sheet.as_deref()).collect();
             return Err(CliError::Usage(format!(
                 "--table names one table, and {} has the sheets {}; say which with --sheet",
                 plan.source,
                 sheets.join(", ")
             )));
         }
-        for sheet in sheets {
-            let mut own = plan.clone();
-            if let Some(suffix) = table_name(&format!("s_{sheet}")) {
-                own.table.table = format!("{}{}", plan.table.table, suffix.trim_start_matches('s'));
-            }
-            let mut copy = 1;
-            while expanded.iter().any(|other: &ImportPlan| other.table == own.table) {
-                own.table.table = format!("{}_{copy}", own.table.table);
-                copy += 1;
-            }
-            expanded.push(ImportPlan { sheet: Some(sheet), ..own });
+        for (table, sheet) in tables {
+            let table = TableName::new(&plan.table.database, &table);
+            expanded.push(ImportPlan { source: plan.source.clone(), table, sheet });
         }
     }
     Ok(expanded)
+}
+
+/// Returns the tables that a source becomes: one, or one for each sheet of a workbook of several, with the sheet's name.
+pub(in crate::cli) async fn tables_of(
+    source: &str,
+    table: &str,
+    format: Option<SourceFormat>,
+) -> Result<Vec<(String, Option<String>)>, CliError> {
+    let sheets = match is_workbook(source, format) {
+        true => workbook_sheets(Path::new(source)).await?,
+        false => Vec::new(),
+    };
+    if sheets.len() < 2 {
+        return Ok(vec![(table.to_owned(), None)]);
+    }
+    let mut tables: Vec<(String, Option<String>)> = Vec::with_capacity(sheets.len());
+    for sheet in sheets {
+        let suffix = table_name(&format!("s_{sheet}")).unwrap_or_default();
+        let wanted = format!("{table}{}", suffix.trim_start_matches('s'));
+        let (mut name, mut copy) = (wanted.clone(), 1);
+        while tables.iter().any(|(other, _)| *other == name) {
+            name = format!("{wanted}_{copy}");
+            copy += 1;
+        }
+        tables.push((name, Some(sheet)));
+    }
+    Ok(tables)
 }
 
 fn is_workbook(source: &str, format: Option<SourceFormat>) -> bool {

@@ -15,6 +15,7 @@ use crate::cli::client::{Client, StreamedRows};
 use crate::cli::embedded::{EmbeddedEngine, OwnSession};
 use crate::cli::error::CliError;
 use crate::cli::events::{Answered, EventDisplay};
+use crate::cli::import::sheets::tables_of;
 use crate::cli::import::table_name;
 use crate::cli::progress::Bars;
 use crate::config::{Config, SettingSources};
@@ -55,7 +56,7 @@ impl ShellBackend {
             let bars = Arc::new(Bars::new(false));
             for file in files {
                 match here.import(file, &bars).await {
-                    Ok(table) => tables.push(table),
+                    Ok(made) => tables.extend(made),
                     Err(error) => {
                         bars.clear();
                         shell.close().await?;
@@ -122,27 +123,30 @@ impl ShellBackend {
 }
 
 impl EmbeddedShell {
-    /// Makes a table of a file, named after it.
-    async fn import(&self, file: &PathBuf, bars: &Arc<Bars>) -> Result<String, CliError> {
+    /// Makes a table of a file, named after it, or one of each sheet of a workbook.
+    async fn import(&self, file: &PathBuf, bars: &Arc<Bars>) -> Result<Vec<String>, CliError> {
         let source = file.to_string_lossy();
         let table = table_name(&source)
             .ok_or_else(|| CliError::Usage(format!("no table name can be made of {source}; rename the file")))?;
+        let tables = tables_of(&source, &table, None).await?;
         let is_url = source.contains("://");
         let path = if is_url { source.into_owned() } else { std::path::absolute(file)?.display().to_string() };
         // What can be queried where it lies is not copied.
         let external = ["parquet", "arrow", "arrows", "ipc", "feather", "lance"]
             .iter()
             .any(|ending| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending)));
-        let request = ImportRequest {
-            source: path,
-            format: None,
-            options: std::collections::BTreeMap::new(),
-            table: TableName::new(DEFAULT_DATABASE, &table),
-            external,
-            if_exists: Some(IfExists::Error),
-        };
-        let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
-        self.embedded.engine.import(&Principal::local_admin(), request, progress).await?;
-        Ok(table)
+        for (table, sheet) in &tables {
+            let request = ImportRequest {
+                source: path.clone(),
+                format: None,
+                options: sheet.iter().map(|sheet| ("sheet".to_owned(), sheet.clone())).collect(),
+                table: TableName::new(DEFAULT_DATABASE, table),
+                external,
+                if_exists: Some(IfExists::Error),
+            };
+            let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
+            self.embedded.engine.import(&Principal::local_admin(), request, progress).await?;
+        }
+        Ok(tables.into_iter().map(|(table, _)| table).collect())
     }
 }

@@ -216,7 +216,7 @@ impl CsvRows {
 }
 
 /// Returns the error about a record, with the options that help.
-fn with_remedy(path: &Path, line: u64, column: Option<&str>, value: &str, error: &str) -> EngineError {
+pub(super) fn with_remedy(path: &Path, line: u64, column: Option<&str>, value: &str, error: &str) -> EngineError {
     let remedy = if error.starts_with("not UTF-8") {
         "; name the encoding with the option encoding (latin-1, windows-1252, ...)".to_owned()
     } else if error.contains("that does not end") {
