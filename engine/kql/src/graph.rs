@@ -409,10 +409,10 @@ mod tests {
     fn components_are_numbered_from_their_first_nodes() {
         let mut weak = over(GraphWork::Components { is_strong: false });
         add(&mut weak, &[("a", "b"), ("c", "d"), ("b", "a")]);
-        assert_eq!(rows_of(&weak.evaluate().unwrap()), rows(&[("a", 0), ("b", 0), ("c", 1), ("d", 1)]));
+        assert_eq!(rows_of(&weak.evaluate().unwrap()), rows(&[("a", 0), ("c", 1), ("b", 0), ("d", 1)]));
         let mut strong = over(GraphWork::Components { is_strong: true });
         add(&mut strong, &[("a", "b"), ("c", "d"), ("b", "a")]);
-        assert_eq!(rows_of(&strong.evaluate().unwrap()), rows(&[("a", 0), ("b", 0), ("c", 1), ("d", 2)]));
+        assert_eq!(rows_of(&strong.evaluate().unwrap()), rows(&[("a", 0), ("c", 1), ("b", 0), ("d", 2)]));
     }
 
     #[test]
