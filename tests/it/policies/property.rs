@@ -10,9 +10,9 @@ use super::{admin, caller, run};
 use crate::sql::{engine, rows};
 
 /// Statements that are compared unless the variable says another number.
-const CASES: usize = 300;
+const CASES: usize = 60;
 /// Statements of one policy.
-const CASES_A_POLICY: usize = 30;
+const CASES_A_POLICY: usize = 15;
 
 /// What makes the tables of what is seen be read as those of which some is not.
 const ALL_OF_Q: &str = "CREATE ROW POLICY everything ON q.t USING (true) TO PUBLIC;
