@@ -171,7 +171,7 @@ await accessible("Catalog");
 
 // Ask: thinking, calls, the chart, the proofs, running an edited query, replay by link, cancelling.
 await view("Ask");
-await page.getByLabel("Question").fill("Which carrier had the most flights?");
+await page.getByRole("textbox", { name: "Question" }).fill("Which carrier had the most flights?");
 await page.keyboard.press("Enter");
 await page.locator('.run[data-outcome="done"]').waitFor();
 await shown(".chart svg");
@@ -199,7 +199,7 @@ await page.getByRole("button", { name: "Run the edited query" }).click();
 await page.locator('.query-view .status[data-outcome="done"]', { hasText: "1 row in" }).waitFor();
 await view("Ask");
 await page.getByRole("button", { name: "New question" }).click();
-await page.getByLabel("Question").fill("wait");
+await page.getByRole("textbox", { name: "Question" }).fill("wait");
 await page.keyboard.press("Enter");
 await page.getByText("Wait", { exact: true }).waitFor();
 

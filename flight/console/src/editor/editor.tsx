@@ -1,5 +1,5 @@
 // The text editor of queries.
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { autocompletion, closeBrackets, closeBracketsKeymap, closeCompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { sql } from "@codemirror/lang-sql";
 import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
@@ -60,6 +60,7 @@ export function Editor(props: EditorProps) {
     const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? "";
     const run = (editor: EditorView) => {
       const { from, to } = editor.state.selection.main;
+      closeCompletion(editor);
       latest.current.onRun(from === to ? null : editor.state.sliceDoc(from, to));
       return true;
     };
