@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo test test-llm record bench eval fuzz kql-diff lint timings serve build wheel deb
+.PHONY: console help demo test test-llm record bench eval fuzz kql-diff clients lint timings serve build wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ fuzz: ## fuzz KQL's lexer and parser for an hour (FUZZ_SECONDS); needs a nightly
 
 kql-diff: ## write the page of Kusto's functions; needs the folder of KQL cases (QUERENT_KQL_CASES)
 	QUERENT_WRITE_KQL_DIFF=1 cargo test --workspace --lib -- tests::inventory
+
+clients: ## the newest version of each client library, tested; writes docs/clients.md
+	@$(setup) system data embed static clients
+	python3 scripts/clients.py
 
 lint: ## formatting, lints and docs
 	@$(setup) system

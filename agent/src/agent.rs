@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::answer::StructuredAnswer;
 use crate::config::AgentConfig;
-use crate::conversation::{continue_conversation, events_of};
+use crate::conversation::events_of;
 use crate::error::{AgentError, Result};
 use crate::event::RunStarted;
 use crate::event_log::RunEvents;
@@ -135,7 +135,8 @@ impl Agent {
         self.start(principal, run).await
     }
 
-    /// Lets `request` continue a conversation, which is created if it does not exist.
+    /// Lets `request` continue a conversation, which is created if it does not exist, with the items that clients of any
+    /// protocol have added to it.
     ///
     /// Errors: `conversation_not_found` where it belongs to somebody else.
     pub async fn continue_conversation(
@@ -144,7 +145,7 @@ impl Agent {
         request: &mut RunRequest,
         key: ConversationKey,
     ) -> Result<()> {
-        continue_conversation(self.catalog(), who, request, key).await
+        responses::join_conversation(self.catalog(), who, request, key).await
     }
 
     /// Completes `request`, which has everything but its messages, with `items` and with what they continue: a

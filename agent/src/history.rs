@@ -21,6 +21,8 @@ pub(crate) struct ChatHistory {
     messages: Vec<ChatMessage>,
     /// Tokens that the messages may take; the rest of the context is for the reply.
     limit_tokens: usize,
+    /// Tokens from which on earlier messages are summed up.
+    compact_at: usize,
 }
 
 /// Messages to be summarised.
@@ -36,7 +38,12 @@ impl ChatHistory {
     pub(crate) fn new(system: ChatMessage, said: Vec<ChatMessage>, limit_tokens: usize) -> Self {
         let mut messages = vec![system];
         messages.extend(said);
-        Self { messages, limit_tokens }
+        Self { messages, limit_tokens, compact_at: limit_tokens * COMPACT_AT_PERCENT / 100 }
+    }
+
+    /// Has earlier messages summed up from fewer tokens on.
+    pub(crate) fn compact_from(&mut self, tokens: usize) {
+        self.compact_at = self.compact_at.min(tokens);
     }
 
     /// Returns the tokens that the messages may take.
@@ -95,7 +102,7 @@ impl ChatHistory {
     pub(crate) fn due_compaction(&mut self) -> Option<Compaction> {
         self.shorten_results();
         let tokens = self.tokens();
-        if tokens * 100 <= self.limit_tokens * COMPACT_AT_PERCENT {
+        if tokens <= self.compact_at {
             return None;
         }
         let question = self.messages.iter().rposition(|message| message.role == ChatRole::User)?;

@@ -1,6 +1,8 @@
 //! A request parser and a renderer for each protocol. A renderer is a pure fold: no clock, no ids, no I/O.
 
+pub mod a2a;
 pub mod adk;
+pub mod ag_ui;
 pub mod ask;
 pub mod chat;
 pub mod cube;
@@ -10,6 +12,7 @@ pub mod ksadk;
 pub mod messages;
 pub mod openai_fields;
 pub mod responses;
+pub(crate) mod run_end;
 
 use std::borrow::Cow;
 

@@ -43,6 +43,10 @@ pub enum Protocol {
     Holmes,
     /// Anthropic's Messages.
     Messages,
+    /// AG-UI.
+    AgUi,
+    /// A2A.
+    A2a,
 }
 
 impl Protocol {
@@ -57,6 +61,8 @@ impl Protocol {
             Protocol::Cube => "cube",
             Protocol::Holmes => "holmes",
             Protocol::Messages => "messages",
+            Protocol::AgUi => "ag_ui",
+            Protocol::A2a => "a2a",
         }
     }
 }
@@ -65,7 +71,7 @@ impl Protocol {
     /// Whether it has a field that says that an answer was cut; in others a note in the answer does.
     pub(crate) fn has_cut_mark(self) -> bool {
         match self {
-            Protocol::Responses | Protocol::Chat | Protocol::Messages => true,
+            Protocol::Responses | Protocol::Chat | Protocol::Messages | Protocol::AgUi | Protocol::A2a => true,
             Protocol::Ask | Protocol::KsAdk | Protocol::Adk | Protocol::Cube | Protocol::Holmes => false,
         }
     }
@@ -181,6 +187,8 @@ pub struct RunRequest {
     pub max_tool_calls: Option<u32>,
     /// Whether only the first call of a reply is made.
     pub one_call_a_turn: bool,
+    /// Tokens of messages from which on earlier ones are summed up, if fewer than the model's context.
+    pub compact_at: Option<usize>,
     /// The server's tools that the model may use, if not all.
     pub server_tools: Option<Vec<String>>,
     /// The conversation it belongs to, which has one run at a time.
@@ -230,6 +238,7 @@ impl RunRequest {
             sampling: Sampling::default(),
             max_tool_calls: None,
             one_call_a_turn: false,
+            compact_at: None,
             server_tools: None,
             conversation: None,
             previous_run_id: None,

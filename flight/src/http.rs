@@ -4,7 +4,9 @@
 //! route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
+mod a2a;
 mod adk;
+mod ag_ui;
 mod ask;
 mod console;
 mod cube;

@@ -4,7 +4,11 @@
 //! parts, and a process on its own data folder has a fixed one. A tool that fails returns a result that says so; only a
 //! request that names something unknown is a protocol error.
 
+mod ask;
+mod progress;
+mod prompts;
 mod resources;
+mod schemas;
 mod uri;
 
 use std::borrow::Cow;
@@ -13,14 +17,15 @@ use std::time::Instant;
 
 use querent_agent::models::ToolSpec;
 use querent_agent::toolbox::{self, ReplyBounds, ToolReply};
-use querent_agent::{AgentConfig, ResultStore};
+use querent_agent::{Agent, AgentConfig, ResultStore};
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
-    CustomRequest, CustomResult, ErrorCode as RpcErrorCode, ErrorData, Implementation, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CustomRequest, CustomResult, ErrorCode as RpcErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -30,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::{Admission, Door};
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
+use progress::ProgressReport;
 
 /// Bounds of a tool's reply. A client's model has more room than the small models that the agent is tuned for.
 const REPLY_BOUNDS: ReplyBounds =
@@ -50,8 +56,10 @@ Schemas are resources too: querent://schema/{{database}} and querent://schema/{{
 }
 
 /// Methods whose requests reach the fallback only if their parameters could not be read.
-const KNOWN_METHODS: [&str; 7] = [
+const KNOWN_METHODS: [&str; 9] = [
     "initialize",
+    "prompts/get",
+    "prompts/list",
     "tools/call",
     "tools/list",
     "resources/list",
@@ -81,26 +89,21 @@ struct McpContext {
     engine: Engine,
     admission: Admission,
     limits: Limits,
-    /// Keeps the rows of queries, where the callers can fetch them.
-    results: Option<Arc<ResultStore>>,
+    /// Answers questions, and keeps the rows of queries where the callers can fetch them.
+    agent: Option<Agent>,
     /// The caller of requests that do not bring one.
     caller: Option<McpCaller>,
 }
 
 impl McpServer {
     /// Makes a handler whose requests bring their [`McpCaller`] in the extensions of their HTTP parts.
-    pub(crate) fn for_requests(
-        engine: Engine,
-        admission: Admission,
-        limits: Limits,
-        results: Arc<ResultStore>,
-    ) -> Self {
-        Self { inner: Arc::new(McpContext { engine, admission, limits, results: Some(results), caller: None }) }
+    pub(crate) fn for_requests(engine: Engine, admission: Admission, limits: Limits, agent: Agent) -> Self {
+        Self { inner: Arc::new(McpContext { engine, admission, limits, agent: Some(agent), caller: None }) }
     }
 
     /// Makes a handler for one caller.
     pub(crate) fn for_caller(engine: Engine, admission: Admission, limits: Limits, caller: McpCaller) -> Self {
-        Self { inner: Arc::new(McpContext { engine, admission, limits, results: None, caller: Some(caller) }) }
+        Self { inner: Arc::new(McpContext { engine, admission, limits, agent: None, caller: Some(caller) }) }
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<McpCaller, ErrorData> {
@@ -110,15 +113,31 @@ impl McpServer {
         caller.ok_or_else(|| rpc_error(&ApiError::internal("an MCP request came without its caller")))
     }
 
-    async fn reply(&self, caller: McpCaller, spec: &'static ToolSpec, arguments: Map<String, Value>) -> ToolReply {
-        let McpContext { engine, admission, limits, results, .. } = &*self.inner;
+    /// Returns the tools, of which the agent is one where there is one.
+    fn specs(&self) -> impl Iterator<Item = &'static ToolSpec> {
+        toolbox::specs().iter().chain(self.inner.agent.is_some().then(ask::spec))
+    }
+
+    async fn reply(
+        &self,
+        caller: McpCaller,
+        spec: &'static ToolSpec,
+        arguments: Map<String, Value>,
+        progress: &ProgressReport,
+    ) -> ToolReply {
+        let McpContext { engine, admission, limits, agent, .. } = &*self.inner;
+        if let Some(agent) = agent.as_ref().filter(|_| spec.name == prompts::ASK) {
+            // Its queries are admitted one by one, as those of every run.
+            return ask::call(agent, &caller.principal, caller.database, &arguments, progress).await;
+        }
+        let results: Option<Arc<ResultStore>> = agent.as_ref().map(|agent| Arc::clone(agent.results()));
         let mut permit = match admission.admit(Door::Mcp) {
             Ok(permit) => permit,
             Err(error) => return refused_reply(&spec.name, &error),
         };
         let session = engine.session(caller.principal, limits.clone()).through("mcp");
         let reply = match session.in_database(caller.database.as_deref()).await {
-            Ok(session) => toolbox::call(session, REPLY_BOUNDS, results.clone(), &spec.name, arguments).await,
+            Ok(session) => toolbox::call(session, REPLY_BOUNDS, results, &spec.name, arguments).await,
             Err(error) => toolbox::refusal(&spec.name, error),
         };
         match reply.is_error {
@@ -131,7 +150,12 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .build();
         let implementation = Implementation::new("querent", env!("CARGO_PKG_VERSION")).with_title("Querent");
         ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(instructions())
     }
@@ -141,11 +165,33 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(toolbox::specs().iter().map(tool).collect()))
+        Ok(ListToolsResult::with_all_items(self.specs().map(tool).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        toolbox::find(name).map(tool)
+        self.specs().find(|spec| spec.name == name).map(tool)
+    }
+
+    async fn list_prompts(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let caller = self.caller(&context)?;
+        let cursor = page.and_then(|page| page.cursor);
+        prompts::list(self.inner.engine.catalog(), &caller.principal, cursor.as_deref())
+            .await
+            .map_err(|error| rpc_error(&error))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let caller = self.caller(&context)?;
+        let prompt = prompts::get(self.inner.engine.catalog(), &caller.principal, &request).await;
+        Ok(prompt.map_err(|error| rpc_error(&error))?.into())
     }
 
     async fn call_tool(
@@ -154,14 +200,17 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let spec = toolbox::find(&request.name).ok_or_else(|| unknown_tool(&request.name))?;
+        let spec = self.specs().find(|spec| spec.name == request.name);
+        let spec = spec.ok_or_else(|| unknown_tool(self.specs(), &request.name))?;
+        let progress = ProgressReport::new(&context);
         let gone = caller.gone.clone();
         let mut call = ToolMetrics { tool: &spec.name, outcome: "cancelled", started: Instant::now() };
         let reply = tokio::select! {
             biased;
             () = context.ct.cancelled() => None,
             () = gone.cancelled() => None,
-            reply = self.reply(caller, spec, request.arguments.unwrap_or_default()) => Some(reply),
+            reply = self.reply(caller, spec, request.arguments.unwrap_or_default(), &progress) => Some(reply),
+            never = progress.tick() => match never {},
         };
         let Some(reply) = reply else { return Err(ErrorData::internal_error("the call was cancelled", None)) };
         call.outcome = if reply.is_error { "error" } else { "success" };
@@ -244,13 +293,14 @@ impl Drop for ToolMetrics {
 }
 
 fn tool(spec: &'static ToolSpec) -> Tool {
-    let schema = spec.parameters.as_object().cloned().unwrap_or_default();
+    let schema = schemas::without_lists_of_types(&spec.parameters).as_object().cloned().unwrap_or_default();
     let title = title(&spec.name);
     let annotations =
         ToolAnnotations::with_title(&title).read_only(true).destructive(false).idempotent(true).open_world(false);
     Tool::new(Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.description.as_str()), schema)
         .with_title(title)
         .with_annotations(annotations)
+        .with_raw_output_schema(schemas::output_of(&spec.name))
 }
 
 /// Returns a tool's name as a title: `run_sql` becomes `Run SQL`.
@@ -263,15 +313,15 @@ fn title(name: &str) -> String {
     words.collect::<Vec<String>>().join(" ")
 }
 
-fn unknown_tool(name: &str) -> ErrorData {
-    let known: Vec<&str> = toolbox::specs().iter().map(|spec| spec.name.as_str()).collect();
+fn unknown_tool(specs: impl Iterator<Item = &'static ToolSpec>, name: &str) -> ErrorData {
+    let known: Vec<&str> = specs.map(|spec| spec.name.as_str()).collect();
     let hint = format!("the tools are {}", known.join(", "));
     let data = json!({ "code": ErrorCode::UnknownTool, "hint": hint });
     ErrorData::invalid_params(format!("unknown tool `{}`", cut(name)), Some(data))
 }
 
 /// Returns the server's refusal of a call as the tool's result.
-fn refused_reply(tool: &str, error: &ApiError) -> ToolReply {
+pub(crate) fn refused_reply(tool: &str, error: &ApiError) -> ToolReply {
     metrics::error(error.code().as_str());
     let json = json!({ "error": { "code": error.code(), "message": error.message() } });
     ToolReply { json, text: format!("{tool} failed: {}", error.message()), is_error: true }

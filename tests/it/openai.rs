@@ -1,11 +1,13 @@
 //! OpenAI's surface: its own libraries for Python and Node, its agents, LangChain, the AI SDK, httpx-sse and the cases of
 //! Open Responses against a running server, and the bytes of each sequence.
 
+mod agents;
 mod fields;
 mod messages;
 mod refusals;
 mod resumed;
 mod sequences;
+mod stored;
 
 use querent_tests::script::run_sql;
 use querent_tests::{NodeJs, Python, TestServer, TestSettings, run_client};

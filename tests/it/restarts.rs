@@ -168,6 +168,56 @@ async fn a_chat_completion_leaves_a_whole_trace() {
 }
 
 #[tokio::test]
+async fn messages_holmes_ag_ui_and_a2a_leave_whole_traces() {
+    let user = json!([{ "id": "m", "role": "user", "content": "slow" }]);
+    let messages = json!({ "model": "querent", "max_tokens": 500, "stream": true, "messages": [{ "role": "user", "content": "slow" }] });
+    let sent = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "slow" }] });
+    let send = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": { "message": sent } });
+    for (path, asked) in [
+        ("/v1/messages", messages),
+        ("/ag-ui", json!({ "threadId": "t", "runId": "r", "messages": user })),
+        ("/a2a", send),
+    ] {
+        let server = Interrupted::start();
+        let _client = server.begin(path, asked).await;
+        stored(server.server.data.path()).await;
+        let server = server.kill();
+        assert_whole_trace(&server, path).await;
+        if path == "/a2a" {
+            let runs = server.get("/v1/agent/runs").await;
+            let get = json!({ "jsonrpc": "2.0", "id": 2, "method": "GetTask", "params": { "id": runs["runs"][0]["run_id"] } });
+            let task: Value = server.post("/a2a", get).await.json().await.unwrap();
+            assert_eq!(task["result"]["status"]["state"], "TASK_STATE_FAILED", "{task}");
+            assert!(task.to_string().contains(CODE), "{task}");
+        }
+    }
+    // Its stream shows whole messages only, so that what is read is the call before the silence.
+    let server = Interrupted::start();
+    let mut stream = server.post("/api/chat", json!({ "ask": "slow", "stream": true })).await;
+    let mut text = String::new();
+    while !text.contains("tool_calling_result") {
+        let chunk = tokio::time::timeout(Duration::from_secs(60), stream.chunk()).await.expect("in time").unwrap();
+        text.push_str(&String::from_utf8_lossy(&chunk.unwrap_or_else(|| panic!("it ended: {text}"))));
+    }
+    stored(server.server.data.path()).await;
+    let server = server.kill();
+    assert_whole_trace(&server, "/api/chat").await;
+    let again = server.read("/api/chat", json!({ "ask": "and now?" })).await;
+    assert!(again.contains("Here."), "{again}");
+}
+
+async fn assert_whole_trace(server: &Interrupted, path: &str) {
+    let runs = server.get("/v1/agent/runs").await;
+    let run_id = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
+    let run = server.get(&format!("/v1/agent/runs/{run_id}")).await;
+    let names: Vec<&str> =
+        run["trace"].as_array().unwrap().iter().map(|frame| frame["event"].as_str().unwrap()).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"run_started"), Some(&"run_finished")), "{path}: {run}");
+    assert_eq!(run["status"], "error", "{path}: {run}");
+    assert!(run.to_string().contains(CODE), "{path}: {run}");
+}
+
+#[tokio::test]
 async fn a_thread_of_cube_keeps_the_message() {
     let server = Interrupted::start();
     let who = json!({ "externalId": "ann@example.com" });

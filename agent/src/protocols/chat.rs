@@ -4,11 +4,13 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::responses::{
     BadRequest, InputContent, InputItem, allowed_tools, answer_schema, flag, metadata_of, parse_content, positive,
     text, tool_choice, tools_of,
 };
+use super::run_end::{RunEnd, model_named};
 use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, Sampling, TokenUsage, ToolChoice, ToolSpec};
@@ -42,7 +44,9 @@ pub struct ChatCompletionRequest {
     pub sampling: Sampling,
     /// Whether only the first call of a reply is made.
     pub one_call_a_turn: bool,
-    /// Fields that the completion repeats.
+    /// Whether it may be retrieved.
+    pub store: bool,
+    /// Fields that the completion repeats, and the messages of one that is stored.
     pub echo: Value,
 }
 
@@ -58,6 +62,7 @@ impl ChatCompletionRequest {
             max_output_tokens: self.max_output_tokens,
             sampling: self.sampling,
             one_call_a_turn: self.one_call_a_turn,
+            retained: self.store,
             echo: self.echo,
             ..RunRequest::new(protocol, Vec::new())
         };
@@ -103,6 +108,11 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     let effort = fields.get("reasoning_effort").and_then(Value::as_str);
     let option = fields.get("model_options").is_some_and(|options| options["thinking"] == json!(true));
     let model = text(fields, "model")?;
+    let store = flag(fields, "store", false)?;
+    let mut echo = json!({ "model": model, "metadata": metadata_of(fields)? });
+    if store {
+        echo["messages"] = json!(messages);
+    }
     let tools = tools_of(fields, "parameters", |tool| tool.get("function"))?;
     let tool_choice = tool_choice(fields.get("tool_choice"), &tools)?;
     Ok(ChatCompletionRequest {
@@ -117,7 +127,8 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
         max_output_tokens,
         sampling: sampling_of(fields, OpenAiRequest::Chat),
         one_call_a_turn: call_limits(fields).1,
-        echo: json!({ "model": model, "metadata": metadata_of(fields)? }),
+        store,
+        echo,
         model,
     })
 }
@@ -180,12 +191,11 @@ pub struct ChatRenderer {
     include_usage: bool,
     head: Map<String, Value>,
     session_id: Option<String>,
+    metadata: Value,
     answer: Paragraphs,
     thinking: String,
     calls: Vec<Value>,
-    cut: bool,
-    failure: Option<(RunErrorCode, String)>,
-    usage: TokenUsage,
+    end: RunEnd,
 }
 
 /// One chunk of the stream.
@@ -205,18 +215,17 @@ impl ChatRenderer {
             include_usage,
             head: Map::new(),
             session_id: None,
+            metadata: Value::Null,
             answer: Paragraphs::default(),
             thinking: String::new(),
             calls: Vec::new(),
-            cut: false,
-            failure: None,
-            usage: TokenUsage::default(),
+            end: RunEnd::default(),
         }
     }
 
     /// Returns why the run failed, if it did: its code, and what to do.
     pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
-        self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
+        self.end.failure()
     }
 
     /// Returns the completion, once the run has ended.
@@ -236,7 +245,7 @@ impl ChatRenderer {
         completion.insert("object".to_owned(), json!("chat.completion"));
         let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": self.finish_reason() });
         completion.insert("choices".to_owned(), json!([choice]));
-        completion.insert("usage".to_owned(), usage_json(&self.usage));
+        completion.insert("usage".to_owned(), usage_json(&self.end.usage));
         completion.insert("session_id".to_owned(), json!(self.session_id));
         Value::Object(completion)
     }
@@ -263,7 +272,7 @@ impl ChatRenderer {
     }
 
     fn finish_reason(&self) -> &'static str {
-        match (self.calls.is_empty(), self.cut) {
+        match (self.calls.is_empty(), self.end.cut) {
             (false, _) => "tool_calls",
             (true, true) => "length",
             (true, false) => "stop",
@@ -290,12 +299,12 @@ impl ChatRenderer {
     }
 
     fn finished(&self) -> Vec<Frame> {
-        if let Some((code, message)) = &self.failure {
-            return vec![Frame::unnamed(&error_json(*code, message))];
+        if let Some((code, message)) = self.end.failure() {
+            return vec![Frame::unnamed(&error_json(code, message))];
         }
         let mut frames = vec![self.delta(&json!({}), Some(self.finish_reason()))];
         if self.include_usage {
-            frames.push(self.chunk(json!([]), Some(usage_json(&self.usage))));
+            frames.push(self.chunk(json!([]), Some(usage_json(&self.end.usage))));
         }
         frames.push(Frame { event: None, data: "[DONE]".to_owned() });
         frames
@@ -304,13 +313,11 @@ impl ChatRenderer {
 
 impl Renderer for ChatRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        self.end.note(&event.kind);
         match &event.kind {
             EventKind::RunStarted(started) => {
-                let model = match &started.request["model"] {
-                    Value::Null => json!(started.model),
-                    asked => asked.clone(),
-                };
-                self.begin(format!("chatcmpl-{}", started.run_id.simple()), event.at, model);
+                self.begin(completion_id(started.run_id), event.at, model_named(started));
+                self.metadata = started.request["metadata"].clone();
                 self.session_id.clone_from(&started.conversation);
                 vec![self.delta(&json!({ "role": "assistant", "content": "" }), None)]
             }
@@ -327,18 +334,7 @@ impl Renderer for ChatRenderer {
                 vec![self.delta(&json!({ "content": text }), None)]
             }
             EventKind::ClientToolRequested(call) => self.call(call),
-            EventKind::AnswerFinal { cut, .. } => {
-                self.cut = *cut;
-                Vec::new()
-            }
-            EventKind::RunError { code, message, .. } => {
-                self.failure = Some((*code, message.clone()));
-                Vec::new()
-            }
-            EventKind::RunFinished { usage, .. } => {
-                self.usage = usage.tokens;
-                self.finished()
-            }
+            EventKind::RunFinished { .. } => self.finished(),
             EventKind::CompactionStarted { .. }
             | EventKind::CompactionFinished { .. }
             | EventKind::LlmCallStarted { .. }
@@ -352,9 +348,52 @@ impl Renderer for ChatRenderer {
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
             | EventKind::Conversation { .. }
+            | EventKind::AnswerFinal { .. }
+            | EventKind::RunError { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }
     }
+}
+
+/// Returns `chatcmpl-<run>`.
+pub fn completion_id(run_id: Uuid) -> String {
+    format!("chatcmpl-{}", run_id.simple())
+}
+
+/// Returns the run of a completion.
+pub fn run_of_completion(completion_id: &str) -> Option<Uuid> {
+    Uuid::try_parse(completion_id.strip_prefix("chatcmpl-")?).ok()
+}
+
+/// What was asked for by a completion that is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredCompletion {
+    /// The completion, with its metadata.
+    pub completion: Value,
+    /// The messages that it answers, each with an id.
+    pub messages: Vec<Value>,
+}
+
+/// Returns a completion from its log; `None` where its request did not ask to store it.
+pub fn stored_completion(log: &[RunEvent]) -> Option<StoredCompletion> {
+    let started = log.iter().find_map(|event| match &event.kind {
+        EventKind::RunStarted(started) => Some(started),
+        _ => None,
+    })?;
+    let messages = started.request["messages"].as_array()?;
+    let mut renderer = ChatRenderer::new(false);
+    for event in log {
+        renderer.frame(event);
+    }
+    let id = completion_id(started.run_id);
+    let messages = messages.iter().enumerate().map(|(index, message)| {
+        let mut message = message.clone();
+        message["id"] = json!(format!("{id}-{index}"));
+        message
+    });
+    let mut completion = renderer.completion();
+    completion["metadata"] = renderer.metadata.clone();
+    Some(StoredCompletion { completion, messages: messages.collect() })
 }
 
 fn usage_json(usage: &TokenUsage) -> Value {

@@ -345,6 +345,11 @@ impl SessionEventRenderer {
                 let args = serde_json::from_str(&waiting.args_raw).unwrap_or(Value::Null);
                 one("tool_call", call(&waiting.call_id, &waiting.name, &args))
             }
+            // A call that is not executed has no start of its own; its result follows.
+            EventKind::ApprovalResolved { approved: false, call_id, name, args_raw, .. } => {
+                one("tool_call", call(call_id, name, &serde_json::from_str(args_raw).unwrap_or(Value::Null)))
+            }
+            EventKind::ApprovalResolved { .. } => Vec::new(),
             EventKind::ClientToolResolved { call_id, name, result, .. } => {
                 let response = json!({ "id": call_id, "name": name, "response": { "result": result } });
                 one("tool_result", json!({ "parts": [{ "functionResponse": response }] }))
@@ -368,7 +373,6 @@ impl SessionEventRenderer {
             | EventKind::ThinkingDelta { .. }
             | EventKind::TextStarted { .. }
             | EventKind::TextDelta { .. }
-            | EventKind::ApprovalResolved { .. }
             | EventKind::Conversation { .. }
             | EventKind::AnswerFinal { .. }
             | EventKind::Paused { .. } => Vec::new(),

@@ -2,6 +2,7 @@
 //! where a client asks for it, shows the server's tools as function calls and ends a pause for approval with
 //! `response.incomplete`. References: <https://platform.openai.com/docs/api-reference/responses>.
 
+mod compaction;
 mod continuation;
 mod items;
 mod object;
@@ -9,8 +10,9 @@ mod render;
 mod request;
 mod tools;
 
-pub(crate) use continuation::continue_run;
+pub use compaction::compaction_item;
 pub use continuation::{ContinueError, Continued};
+pub(crate) use continuation::{continue_run, join_conversation};
 pub use items::{InputContent, InputItem, listed_item, parse_content, parse_items};
 pub use object::{input_items, output_items, response_id, run_of_item, run_of_response};
 pub use render::{ResponsesDialect, ResponsesRenderer};

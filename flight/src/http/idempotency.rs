@@ -20,7 +20,7 @@ const MAX_KEY_BYTES: usize = 255;
 /// Headers that say who calls: a key is its caller's own.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-holmes-api-key"];
 /// Routes that start runs, by the end of their path.
-const ROUTES: [&str; 9] = [
+const ROUTES: [&str; 11] = [
     "/v1/responses",
     "/v1/chat/completions",
     "/v1/messages",
@@ -30,6 +30,8 @@ const ROUTES: [&str; 9] = [
     "/run",
     "/chat/stream-chat-state",
     "/api/chat",
+    "/ag-ui",
+    "/a2a",
 ];
 
 /// Answers a request that has a key from what is kept, or keeps its answer.

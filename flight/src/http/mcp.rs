@@ -46,8 +46,8 @@ pub(super) struct McpSurface {
 impl McpSurface {
     pub(super) fn new(state: &AppState) -> Arc<Self> {
         let settings = &state.settings;
-        let results = Arc::clone(state.agent.results());
-        let server = McpServer::for_requests(state.engine.clone(), state.admission.clone(), settings.limits(), results);
+        let agent = state.agent.clone();
+        let server = McpServer::for_requests(state.engine.clone(), state.admission.clone(), settings.limits(), agent);
         // Callers, origins and sizes have been checked before a request reaches this service.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)

@@ -1,6 +1,8 @@
 //! OpenAI's surface: Responses, Chat Completions, conversations, files, embeddings and models.
 
 pub(super) mod chat;
+pub(super) mod compact;
+pub(super) mod completions;
 pub(super) mod conversations;
 pub(super) mod embeddings;
 pub(super) mod error;

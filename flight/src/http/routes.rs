@@ -2,6 +2,8 @@
 //!
 //! To add a route, write its handler in the file of its surface and its line in the surface's table here.
 
+mod a2a;
+mod ag_ui;
 mod cube;
 mod holmes;
 mod ksadk;
@@ -19,7 +21,7 @@ use crate::http::route::Surface;
 use crate::state::AppState;
 
 /// All surfaces, in the order of the reference.
-const SURFACES: [Surface; 13] = [
+const SURFACES: [Surface; 15] = [
     native::SERVER,
     native::QUERY,
     native::CATALOG,
@@ -27,6 +29,8 @@ const SURFACES: [Surface; 13] = [
     trust::TRUST,
     openai::OPENAI,
     messages::ANTHROPIC,
+    ag_ui::AG_UI,
+    a2a::A2A,
     ksadk::KSADK,
     ksadk::ADK,
     cube::CUBE,

@@ -78,9 +78,20 @@ pub(super) async fn list(
     let (resources, next) = match ResourceCursor::parse(cursor)? {
         ResourceCursor::Databases(after) => {
             let page = catalog.databases().list(who, None, PageRequest { limit: PAGE, after }).await?;
-            let next = page.next.map_or(ResourceCursor::Tables(None), |next| ResourceCursor::Databases(Some(next)));
-            let resources = page.items.iter().map(|database| database_resource(&database.name)).collect();
-            (resources, Some(next))
+            let mut resources: Vec<Resource> =
+                page.items.iter().map(|database| database_resource(&database.name)).collect();
+            let room = PAGE.saturating_sub(resources.len());
+            match page.next {
+                Some(next) => (resources, Some(ResourceCursor::Databases(Some(next)))),
+                None if room == 0 => (resources, Some(ResourceCursor::Tables(None))),
+                None => {
+                    // A client that reads one page sees tables too.
+                    let page = PageRequest { limit: room, after: None };
+                    let page = catalog.tables().list(who, &TableFilter::default(), page).await?;
+                    resources.extend(page.items.iter().map(table_resource));
+                    (resources, page.next.map(|next| ResourceCursor::Tables(Some(next))))
+                }
+            }
         }
         ResourceCursor::Tables(after) => {
             let filter = TableFilter::default();

@@ -75,7 +75,7 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ("max_tool_calls", json!(-1)),
         ("include", json!("all")),
         ("prompt", json!({ "id": "pmpt_1" })),
-        ("context_management", json!([{ "type": "compaction" }])),
+        ("context_management", json!("compaction")),
         ("text", json!("json")),
         ("reasoning", json!(true)),
     ];

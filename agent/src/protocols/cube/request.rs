@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use crate::error::{AgentError, Result};
 use crate::protocols::fields::check_names;
 use crate::protocols::kind_of;
+use crate::request::MAX_QUESTION_BYTES;
 
-const MAX_INPUT_BYTES: usize = 32 * 1024;
 const MAX_ID_BYTES: usize = 256;
 /// Bytes of a user's attributes, groups and security context, each.
 const MAX_ATTRIBUTES_BYTES: usize = 64 * 1024;
@@ -102,9 +102,9 @@ impl CubeRequest {
             if input.trim().is_empty() {
                 return Err(invalid("`input` is empty; ask something, or leave it out to read the thread's state"));
             }
-            if input.len() > MAX_INPUT_BYTES {
+            if input.len() > MAX_QUESTION_BYTES {
                 let length = input.len();
-                return Err(invalid(format!("`input` has {length} bytes; at most {MAX_INPUT_BYTES} are read")));
+                return Err(invalid(format!("`input` has {length} bytes; at most {MAX_QUESTION_BYTES} are read")));
             }
         }
         let message_id = text(&fields, "messageId")?;

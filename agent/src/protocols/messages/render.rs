@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::TokenUsage;
+use crate::protocols::run_end::{RunEnd, model_named};
 use crate::protocols::{Frame, Renderer};
 
 /// Renders one run.
@@ -16,9 +17,7 @@ pub struct MessagesRenderer {
     /// Whether the last block of the content is still being said.
     is_open: bool,
     calls: bool,
-    cut: bool,
-    failure: Option<(RunErrorCode, String)>,
-    usage: TokenUsage,
+    end: RunEnd,
 }
 
 /// `content_block_delta`, which nearly all events are.
@@ -43,7 +42,7 @@ enum PieceDelta<'a> {
 impl MessagesRenderer {
     /// Returns why the run failed, if it did: its code, and what to do.
     pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
-        self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
+        self.end.failure()
     }
 
     /// Returns the message, once the run has ended.
@@ -56,12 +55,12 @@ impl MessagesRenderer {
             "content": self.content,
             "stop_reason": self.stop_reason(),
             "stop_sequence": null,
-            "usage": usage_json(&self.usage),
+            "usage": usage_json(&self.end.usage),
         })
     }
 
     fn stop_reason(&self) -> &'static str {
-        match (self.calls, self.cut) {
+        match (self.calls, self.end.cut) {
             (true, _) => "tool_use",
             (false, true) => "max_tokens",
             (false, false) => "end_turn",
@@ -113,14 +112,14 @@ impl MessagesRenderer {
     }
 
     fn finished(&mut self) -> Vec<Frame> {
-        if let Some((code, message)) = &self.failure {
-            return vec![Frame::named("error", &error_json(*code, message))];
+        if let Some((code, message)) = self.end.failure() {
+            return vec![Frame::named("error", &error_json(code, message))];
         }
         let mut frames = self.end();
         let delta = json!({
             "type": "message_delta",
             "delta": { "stop_reason": self.stop_reason(), "stop_sequence": null },
-            "usage": usage_json(&self.usage),
+            "usage": usage_json(&self.end.usage),
         });
         frames.push(Frame::named("message_delta", &delta));
         frames.push(Frame::named("message_stop", &json!({ "type": "message_stop" })));
@@ -130,13 +129,11 @@ impl MessagesRenderer {
 
 impl Renderer for MessagesRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        self.end.note(&event.kind);
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.id = format!("msg_{}", started.run_id.simple());
-                self.model = match &started.request["model"] {
-                    Value::Null => json!(started.model),
-                    asked => asked.clone(),
-                };
+                self.model = model_named(started);
                 let mut message = self.message();
                 message["stop_reason"] = Value::Null;
                 vec![Frame::named("message_start", &json!({ "type": "message_start", "message": message }))]
@@ -149,18 +146,7 @@ impl Renderer for MessagesRenderer {
             EventKind::TextDelta { text, .. } => self.add("text", text),
             EventKind::ThinkingDone { .. } | EventKind::TextDone { .. } => self.end(),
             EventKind::ClientToolRequested(call) => self.call(call),
-            EventKind::AnswerFinal { cut, .. } => {
-                self.cut = *cut;
-                Vec::new()
-            }
-            EventKind::RunError { code, message, .. } => {
-                self.failure = Some((*code, message.clone()));
-                Vec::new()
-            }
-            EventKind::RunFinished { usage, .. } => {
-                self.usage = usage.tokens;
-                self.finished()
-            }
+            EventKind::RunFinished { .. } => self.finished(),
             EventKind::CompactionStarted { .. }
             | EventKind::CompactionFinished { .. }
             | EventKind::LlmCallStarted { .. }
@@ -171,6 +157,8 @@ impl Renderer for MessagesRenderer {
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
             | EventKind::Conversation { .. }
+            | EventKind::AnswerFinal { .. }
+            | EventKind::RunError { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }
     }

@@ -77,6 +77,19 @@ pub(crate) async fn continue_run(
     Continuation { catalog, who }.complete(request, items, conversation, previous_response_id).await
 }
 
+/// Lets `request` continue a conversation, with the items that its clients have added since its last run.
+pub(crate) async fn join_conversation(
+    catalog: &Catalog,
+    who: &Principal,
+    request: &mut RunRequest,
+    key: ConversationKey,
+) -> Result<()> {
+    Continuation { catalog, who }.join(request, key).await.map_err(|error| match error {
+        ContinueError::Agent(error) => error,
+        ContinueError::Request(error) => AgentError::InvalidRequest { message: error.message },
+    })
+}
+
 /// Reads the store as the caller.
 struct Continuation<'a> {
     catalog: &'a Catalog,
@@ -128,9 +141,7 @@ impl Continuation<'_> {
         };
         match (&base, conversation) {
             (_, Some(key)) => {
-                continue_conversation(self.catalog, who, &mut request, key.clone()).await?;
-                let added = self.added_items(&key, request.previous_run_id).await?;
-                request.history.extend(messages(&added, &self.stored_files(&added).await?)?.said);
+                self.join(&mut request, key).await?;
             }
             (Some(base), None) => {
                 request.history = messages_of(base);
@@ -164,6 +175,14 @@ impl Continuation<'_> {
         Ok(Continued::Start(Box::new(request)))
     }
 
+    /// Lets the run continue a conversation, with what the client itself has added to it.
+    async fn join(&self, request: &mut RunRequest, key: ConversationKey) -> std::result::Result<(), ContinueError> {
+        continue_conversation(self.catalog, self.who, request, key.clone()).await?;
+        let added = self.added_items(&key, request.previous_run_id).await?;
+        request.history.extend(messages(&added, &self.stored_files(&added).await?)?.said);
+        Ok(())
+    }
+
     /// Returns the run of the response to continue.
     ///
     /// Errors: `previous_response_not_found`; `response_in_progress` for a response that has not ended.
@@ -191,14 +210,19 @@ impl Continuation<'_> {
         Ok(run)
     }
 
-    /// Replaces references to stored items by the items.
+    /// Replaces references to stored items by the items, and calls without their results by the stored ones.
     async fn resolve_references(&self, items: Vec<InputItem>) -> std::result::Result<Vec<InputItem>, ContinueError> {
         let mut logs: HashMap<Uuid, Vec<Value>> = HashMap::new();
         let mut resolved = Vec::with_capacity(items.len());
         for item in items {
-            let InputItem::Reference { id } = item else {
-                resolved.push(item);
-                continue;
+            let (id, is_partial) = match &item {
+                InputItem::Reference { id } => (id.clone(), false),
+                // A client may show a call without its result; the store has it.
+                InputItem::McpCall { id, output: None, .. } => (id.clone(), true),
+                _ => {
+                    resolved.push(item);
+                    continue;
+                }
             };
             let unknown = || {
                 BadRequest::new("item_not_found", "input", format!("item with id `{id}` not found")).with_status(404)
@@ -219,7 +243,11 @@ impl Continuation<'_> {
                     item.and_then(|item| serde_json::from_str(&item.item_json).ok())
                 }
             };
-            resolved.extend(parse_items(&Value::Array(vec![stored.ok_or_else(unknown)?]))?);
+            match stored {
+                Some(stored) => resolved.extend(parse_items(&Value::Array(vec![stored]))?),
+                None if is_partial => resolved.push(item),
+                None => return Err(unknown().into()),
+            }
         }
         Ok(resolved)
     }
@@ -357,7 +385,8 @@ fn messages(items: &[InputItem], files: &HashMap<String, StoredFile>) -> std::re
             }
             InputItem::McpCall { id, name, arguments, output, .. } => {
                 messages.call(id, name, arguments);
-                messages.said.push(ChatMessage::tool_result(name, Some(id.clone()), output.as_str()));
+                let output = output.as_deref().unwrap_or("The result of this call is not known any more.");
+                messages.said.push(ChatMessage::tool_result(name, Some(id.clone()), output));
             }
             InputItem::ApprovalRequest { id, name, arguments } => {
                 approvals.insert(id, (name, arguments));

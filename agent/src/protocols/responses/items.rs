@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::BadRequest;
+use super::compaction::summary_of;
 use crate::models::{ChatImage, ChatRole};
 use crate::protocols::kind_of;
 
@@ -43,8 +44,8 @@ pub enum InputItem {
         name: String,
         /// The arguments as text.
         arguments: String,
-        /// What it returned, or why it failed.
-        output: String,
+        /// What it returned, or why it failed; `None` where the client left it away.
+        output: Option<String>,
         /// The request that was approved.
         approval_request_id: Option<String>,
     },
@@ -157,7 +158,11 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             id: text("id")?,
             name: text("name")?,
             arguments: raw_text(&item["arguments"]),
-            output: if item["output"].is_null() { error_text(&item["error"]) } else { raw_text(&item["output"]) },
+            output: match (&item["output"], &item["error"]) {
+                (Value::Null, Value::Null) => None,
+                (Value::Null, error) => Some(error_text(error)),
+                (output, _) => Some(raw_text(output)),
+            },
             approval_request_id: item["approval_request_id"].as_str().map(str::to_owned),
         },
         "mcp_approval_request" => {
@@ -174,12 +179,16 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
         "" => {
             return Err(BadRequest::invalid(&format!("{at}.type"), format!("`{at}` has neither a type nor a role")));
         }
+        "compaction" => InputItem::Message {
+            role: ChatRole::User,
+            content: vec![InputContent::Text(summary_of(&text("encrypted_content")?, at)?)],
+        },
         // What the model thought, and which tools there were, is not shown to it again.
         "reasoning" | "mcp_list_tools" => InputItem::Ignored,
         other => {
             let message = format!(
                 "`{at}`: items of the type `{other}` are not supported; there are messages, function calls and their \
-                outputs, `mcp_call`, approvals, `reasoning` and `item_reference`"
+                outputs, `mcp_call`, approvals, `compaction`, `reasoning` and `item_reference`"
             );
             return Err(BadRequest::invalid(&format!("{at}.type"), message));
         }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
+use super::compaction::compaction_item;
 use super::object::{new_response, usage_json};
 use crate::event::{
     EventKind, RunErrorCode, RunEvent, RunOutcome, SERVER_LABEL, ToolCallStarted, ToolResult, ToolStatus, Usage,
@@ -35,6 +36,9 @@ pub struct ResponsesRenderer {
     cut: bool,
     /// The client's label for this server's tools.
     server_label: String,
+    run_id: String,
+    /// Whether the client asked for summaries, and so for the items that they are.
+    shows_summaries: bool,
 }
 
 /// `response.output_text.delta`.
@@ -60,6 +64,8 @@ impl ResponsesRenderer {
             failure: None,
             cut: false,
             server_label: SERVER_LABEL.to_owned(),
+            run_id: String::new(),
+            shows_summaries: false,
         }
     }
 
@@ -306,6 +312,12 @@ impl ResponsesRenderer {
         vec![added, self.done(index, item)]
     }
 
+    fn summary(&mut self, seq: u64, summary: &str) -> Vec<Frame> {
+        let item = compaction_item(&format!("cmp_{}{seq:04x}", self.run_id), summary);
+        let (index, added) = self.add(item.clone());
+        vec![added, self.done(index, item)]
+    }
+
     fn compaction(&mut self, name: &'static str, fields: Value) -> Vec<Frame> {
         if self.dialect == ResponsesDialect::KsAdk { vec![self.event(name, fields)] } else { Vec::new() }
     }
@@ -371,6 +383,9 @@ impl Renderer for ResponsesRenderer {
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.response = new_response(started, event.at);
+                self.run_id = started.run_id.simple().to_string();
+                let asked = started.request["context_management"].as_array().is_some_and(|entries| !entries.is_empty());
+                self.shows_summaries = asked && self.dialect == ResponsesDialect::OpenAi;
                 // A client that declared the server under a label looks for that label.
                 let tools = started.request["tools"].as_array().into_iter().flatten();
                 if let Some(label) = tools.filter_map(|tool| tool["server_label"].as_str()).next() {
@@ -394,10 +409,13 @@ impl Renderer for ResponsesRenderer {
                 "response.compaction.started",
                 json!({ "tokens": tokens, "max_tokens": max_tokens, "messages": messages }),
             ),
-            EventKind::CompactionFinished { initial_tokens, compacted_tokens, summary, .. } => self.compaction(
-                "response.compaction.completed",
-                json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary }),
-            ),
+            EventKind::CompactionFinished { initial_tokens, compacted_tokens, summary, .. } => {
+                if self.shows_summaries {
+                    return self.summary(event.seq, summary);
+                }
+                let fields = json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary });
+                self.compaction("response.compaction.completed", fields)
+            }
             EventKind::AnswerFinal { item_id, cut, proof, .. } => {
                 self.cut = *cut;
                 self.annotate(item_id, proof);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::BadRequest;
+use super::compaction::compact_at;
 use super::items::{InputItem, listed_item, parse_items};
 use super::tools::{allowed_tools, server_tools, tool_choice, tool_servers, tools_of};
 use crate::models::{Sampling, ToolChoice, ToolSpec};
@@ -66,6 +67,8 @@ pub struct ResponsesRequest {
     pub one_call_a_turn: bool,
     /// The addresses of servers of tools that it declares, with the field that has each.
     pub tool_servers: Vec<(String, String)>,
+    /// Tokens from which on earlier messages are summed up.
+    pub compact_at: Option<usize>,
     /// The server's tools that the model may use, if not all.
     pub server_tools: Option<Vec<String>>,
     /// Fields that the response repeats.
@@ -123,8 +126,9 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
     let tools = tools_of(fields, "parameters", |tool| Some(tool))?;
     let tool_choice = tool_choice(fields.get("tool_choice"), &tools)?;
     let mut echo = Map::new();
-    const REPEATED: [&str; 18] = [
+    const REPEATED: [&str; 19] = [
         "background",
+        "context_management",
         "instructions",
         "max_output_tokens",
         "max_tool_calls",
@@ -172,6 +176,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         max_tool_calls,
         one_call_a_turn,
         tool_servers: tool_servers(fields),
+        compact_at: compact_at(fields)?,
         server_tools: server_tools(fields),
         echo: Value::Object(echo),
         items,
@@ -193,6 +198,7 @@ impl ResponsesRequest {
             sampling: self.sampling,
             max_tool_calls: self.max_tool_calls,
             one_call_a_turn: self.one_call_a_turn,
+            compact_at: self.compact_at,
             server_tools: self.server_tools,
             invocation_id: self.invocation_id,
             retained: self.store,

@@ -76,7 +76,10 @@ pub(super) async fn first_messages(
     }
     let for_reply = (max_output_tokens(small) as usize).min(context_tokens / 4);
     let later = if task.request.resume.is_empty() { Vec::new() } else { said.split_off(history.len()) };
-    let conversation = ChatHistory::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens));
+    let mut conversation = ChatHistory::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens));
+    if let Some(tokens) = task.request.compact_at {
+        conversation.compact_from(tokens);
+    }
     let tables = tables.into_iter().map(|(info, _)| info).collect();
     FirstMessages { conversation, later, at_hand: TablesAtHand { tables, relationships }, margin }
 }

@@ -3,25 +3,27 @@
 //! Messages are passed unchanged. Each request is a task of its own: cancelling it drops its connection, which ends it on
 //! the server. A session that the server forgot is opened again with the client's own `initialize`.
 
+mod lines;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use parking_lot::Mutex;
 use reqwest::{Method, Response, StatusCode, header};
 use rmcp::transport::stdio_pipes;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::sse;
+use lines::{InputLine, next_line};
 
 /// The most bytes of one message.
 const MAX_LINE: usize = 16 << 20;
@@ -49,22 +51,23 @@ pub(super) async fn run(client: Client, database: Option<String>) -> Result<(), 
         Ok::<(), CliError>(())
     };
     let read = async move {
-        let mut messages = FramedRead::new(stdin, LinesCodec::new_with_max_length(MAX_LINE));
+        let mut stdin = BufReader::new(stdin);
         let mut calls = Calls::default();
-        while let Some(line) = messages.next().await {
+        while let Some(line) = next_line(&mut stdin, MAX_LINE).await? {
             match line {
-                Ok(line) if line.trim().is_empty() => {}
-                Ok(line) => calls.begin(&server, &line).await,
-                Err(LinesCodecError::MaxLineLengthExceeded) => {
-                    server
-                        .refuse(&Value::Null, PARSE_ERROR, &format!("a message is larger than {MAX_LINE} bytes"))
-                        .await;
+                InputLine::Text(line) if line.trim().is_empty() => {}
+                InputLine::Text(line) => calls.begin(&server, &line).await,
+                InputLine::TooLong => {
+                    let message = format!("a message is larger than {MAX_LINE} bytes");
+                    server.refuse(&Value::Null, PARSE_ERROR, &message).await;
                 }
-                Err(LinesCodecError::Io(error)) => return Err(error.into()),
+                InputLine::NotText => {
+                    server.refuse(&Value::Null, PARSE_ERROR, "the message is not UTF-8").await;
+                }
             }
         }
         let _ = tokio::time::timeout(LAST_ANSWERS, calls.all_ended()).await;
-        Ok(())
+        Ok::<(), CliError>(())
     };
     tokio::try_join!(read, write).map(|((), ())| ())
 }

@@ -215,6 +215,20 @@ pub(in crate::http) async fn cancel(
     Ok(json_response(StatusCode::OK, &object_of(&run)?))
 }
 
+/// `POST /v1/responses/{id}:pause` and `:resume`, which newer clients of KsADK send: a run here is only cancelled.
+pub(in crate::http) async fn pause_or_resume(
+    ApiCall { .. }: ApiCall,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    Err(match id.rsplit_once(':') {
+        Some((_, action @ ("pause" | "resume"))) => {
+            let message = format!("{action} is not done here: cancel the run, and ask again in its conversation");
+            OpenAiError::not_supported(ErrorCode::ActionNotSupported, message)
+        }
+        _ => OpenAiError::not_found(ErrorCode::NotFound, format!("there is nothing to do with `{id}` by POST")),
+    })
+}
+
 /// `DELETE /v1/responses/{id}`: a run in progress is cancelled first.
 pub(in crate::http) async fn remove(
     ApiCall { state, principal }: ApiCall,

@@ -1,12 +1,18 @@
 //! OpenAI's routes.
 
-use crate::http::openai::{self, chat, conversations, embeddings, files, models, responses};
+use crate::http::openai::{self, chat, compact, completions, conversations, embeddings, files, models, responses};
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
 const LISTED: &[Field] = &[
     Field::text("after", "the last item of the page before"),
     Field::new("limit", FieldKind::Integer, "items of a page"),
     Field::new("order", FieldKind::OneOf(&["asc", "desc"]), "desc, newest first, unless asked otherwise"),
+];
+const LISTED_COMPLETIONS: &[Field] = &[
+    LISTED[0],
+    LISTED[1],
+    Field::new("order", FieldKind::OneOf(&["asc", "desc"]), "asc, oldest first, unless asked otherwise"),
+    Field::text("model", "of this model; `metadata[name]=value`: with this pair"),
 ];
 const MODEL: Field = Field::text("model", "`querent`, or a configured model's name");
 const STREAM: Field = Field::new("stream", FieldKind::Flag, "whether to answer with server-sent events");
@@ -59,6 +65,16 @@ pub(super) const OPENAI: Surface = Surface {
             verb.answered_by(responses::input_tokens)
         })
         .takes(&[RESPONSE_BODY]),
+        Route::post("/v1/responses/compact", "Sums up a conversation as an item", |verb| {
+            verb.answered_by(compact::create)
+        })
+        .takes(&[Media::json(&[
+            MODEL,
+            Field::new("input", FieldKind::TextOrList, "a text, or items"),
+            Field::text("instructions", "what the model is told besides"),
+            Field::text("previous_response_id", "the response whose conversation is summed up"),
+        ])
+        .with(r#"{"model": "querent", "input": "how many orders were there yesterday?"}"#)]),
         Route::get("/v1/responses/{id}", "A response, or its events again", |verb| {
             verb.answered_by(responses::retrieve)
         })
@@ -69,6 +85,9 @@ pub(super) const OPENAI: Surface = Surface {
         .answers(&[JSON, EVENTS]),
         Route::delete("/v1/responses/{id}", "Deletes a response; one in progress is cancelled first", |verb| {
             verb.answered_by(responses::remove)
+        }),
+        Route::post("/v1/responses/{id}", "`{id}:pause` and `{id}:resume` of KsADK: 501", |verb| {
+            verb.answered_by(responses::pause_or_resume)
         }),
         Route::post("/v1/responses/{id}/cancel", "Cancels a response in progress", |verb| {
             verb.answered_by(responses::cancel)
@@ -103,6 +122,16 @@ pub(super) const OPENAI: Surface = Surface {
         Route::post("/v1/chat/completions", "The next message of a chat", |verb| verb.answered_by(chat::create))
             .takes(&[CHAT_BODY])
             .answers(&[JSON, EVENTS]),
+        Route::get("/v1/chat/completions", "Stored completions", |verb| verb.answered_by(completions::list))
+            .query(LISTED_COMPLETIONS),
+        Route::get("/v1/chat/completions/{id}", "A stored completion", |verb| verb.answered_by(completions::retrieve)),
+        Route::post("/v1/chat/completions/{id}", "Replaces its metadata", |verb| verb.answered_by(completions::update))
+            .takes(&[Media::json(&[METADATA.required()])]),
+        Route::delete("/v1/chat/completions/{id}", "Deletes it", |verb| verb.answered_by(completions::remove)),
+        Route::get("/v1/chat/completions/{id}/messages", "What it was asked", |verb| {
+            verb.answered_by(completions::messages)
+        })
+        .query(LISTED),
         Route::post("/v1/embeddings", "Vectors of texts, from the embedder of the settings", |verb| {
             verb.answered_by(embeddings::create)
         })

@@ -1,0 +1,276 @@
+//! A2A, the protocol between agents: a message begins a task, which is a run; its context is a conversation. Spoken as
+//! JSON-RPC in the versions 1.0 and 0.3, which name and write the same things differently. References:
+//! <https://a2a-protocol.org/latest/specification/>.
+
+mod card;
+mod render;
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::fields::{FieldValues, check_members};
+use super::responses::{BadRequest, InputContent, InputItem, parse_content};
+use crate::models::ChatRole;
+use crate::request::{Protocol, RunRequest};
+
+pub use card::agent_card;
+pub use render::{A2aRenderer, task_of};
+
+/// JSON-RPC's codes, and the protocol's own.
+pub const PARSE_ERROR: i64 = -32_700;
+/// The body is no request.
+pub const INVALID_REQUEST: i64 = -32_600;
+/// There is no such method.
+pub const METHOD_NOT_FOUND: i64 = -32_601;
+/// The parameters are wrong.
+pub const INVALID_PARAMS: i64 = -32_602;
+/// Anything else.
+pub const INTERNAL_ERROR: i64 = -32_603;
+/// There is no such task.
+pub const TASK_NOT_FOUND: i64 = -32_001;
+/// The task has ended.
+pub const TASK_NOT_CANCELABLE: i64 = -32_002;
+/// No webhooks are called from here.
+pub const PUSH_NOT_SUPPORTED: i64 = -32_003;
+/// Known, and not done here.
+pub const UNSUPPORTED_OPERATION: i64 = -32_004;
+
+const TEXT: FieldValues = FieldValues::Text;
+const SEND: &[(&str, FieldValues)] = &[
+    ("message", FieldValues::Object),
+    ("configuration", CONFIGURATION),
+    ("metadata", FieldValues::Object),
+    ("tenant", TEXT),
+];
+/// `acceptedOutputModes` has no effect: answers are text, with data beside it.
+const CONFIGURATION: FieldValues = FieldValues::Members(&[
+    ("acceptedOutputModes", FieldValues::List),
+    ("historyLength", FieldValues::Integer(0, i64::MAX)),
+    ("blocking", FieldValues::Flag),
+    ("returnImmediately", FieldValues::Flag),
+    ("pushNotificationConfig", FieldValues::Only("{}")),
+    ("taskPushNotificationConfig", FieldValues::Only("{}")),
+]);
+const MESSAGE: &[(&str, FieldValues)] = &[
+    ("messageId", TEXT),
+    ("contextId", TEXT),
+    ("taskId", TEXT),
+    ("role", FieldValues::OneOf(&["user", "ROLE_USER"])),
+    ("parts", FieldValues::List),
+    ("metadata", FieldValues::Object),
+    ("extensions", FieldValues::List),
+    ("referenceTaskIds", FieldValues::List),
+    ("kind", FieldValues::OneOf(&["message"])),
+];
+const TASK: &[(&str, FieldValues)] = &[
+    ("id", TEXT),
+    ("historyLength", FieldValues::Integer(0, i64::MAX)),
+    ("metadata", FieldValues::Object),
+    ("tenant", TEXT),
+];
+
+/// How the protocol's objects are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum A2aVersion {
+    /// 0.3, whose objects say their kind.
+    V0_3,
+    /// 1.0, whose states are upper case.
+    V1_0,
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone)]
+pub enum A2aCall {
+    /// Begins a task.
+    Send(Box<SentMessage>),
+    /// Returns a task.
+    Get(Uuid),
+    /// Stops a task.
+    Cancel(Uuid),
+    /// Follows a task.
+    Subscribe(Uuid),
+}
+
+/// A message that begins a task.
+#[derive(Debug, Clone)]
+pub struct SentMessage {
+    /// Its parts, as an item.
+    pub items: Vec<InputItem>,
+    /// The conversation; `None`: a new one.
+    pub context_id: Option<String>,
+    /// Whether to answer as events.
+    pub stream: bool,
+    /// Whether to answer before the task is done.
+    pub at_once: bool,
+    /// The message, as the task's history shows it.
+    pub message: Value,
+}
+
+/// A request of this protocol.
+#[derive(Debug, Clone)]
+pub struct A2aRequest {
+    /// The request's id, which its answers repeat.
+    pub id: Value,
+    /// How the answers are written.
+    pub version: A2aVersion,
+    /// What is asked for.
+    pub call: A2aCall,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone)]
+pub struct A2aFault {
+    /// The request's id, where it could be read.
+    pub id: Value,
+    /// One of the codes above.
+    pub code: i64,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl SentMessage {
+    /// Returns the requested run, without its conversation, and its items.
+    pub fn into_run(self) -> (RunRequest, Vec<InputItem>) {
+        let echo = json!({ "message": self.message });
+        (RunRequest { retained: true, echo, ..RunRequest::new(Protocol::A2a, Vec::new()) }, self.items)
+    }
+}
+
+/// Parses a body.
+pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
+    let fault = |id: &Value, code: i64, message: String| A2aFault { id: id.clone(), code, message };
+    let request: Value = serde_json::from_slice(body)
+        .map_err(|error| fault(&Value::Null, PARSE_ERROR, format!("the body is not JSON: {error}")))?;
+    let id = request.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
+    let invalid = |message: &str| fault(&id, INVALID_REQUEST, message.to_owned());
+    if request["jsonrpc"] != "2.0" {
+        return Err(invalid("the body is not a request of JSON-RPC 2.0"));
+    }
+    if id.is_null() {
+        return Err(invalid("the request has no `id`, which its answer would repeat"));
+    }
+    let Some(method) = request["method"].as_str() else { return Err(invalid("the request has no `method`")) };
+    let version = if method.contains('/') { A2aVersion::V0_3 } else { A2aVersion::V1_0 };
+    let nothing = Map::new();
+    let params = request["params"].as_object().unwrap_or(&nothing);
+    let wrong = |error: BadRequest| fault(&id, INVALID_PARAMS, error.message);
+    let call = match method {
+        "message/send" | "SendMessage" => sent(params, false).map_err(wrong)?,
+        "message/stream" | "SendStreamingMessage" => sent(params, true).map_err(wrong)?,
+        "tasks/get" | "GetTask" => A2aCall::Get(task_id(params, &id)?),
+        "tasks/cancel" | "CancelTask" => A2aCall::Cancel(task_id(params, &id)?),
+        "tasks/resubscribe" | "SubscribeToTask" => A2aCall::Subscribe(task_id(params, &id)?),
+        other if other.contains("ushNotificationConfig") => {
+            return Err(fault(&id, PUSH_NOT_SUPPORTED, "this server calls no webhooks; follow the task".to_owned()));
+        }
+        "ListTasks" | "agent/getAuthenticatedExtendedCard" | "GetExtendedAgentCard" => {
+            return Err(fault(&id, UNSUPPORTED_OPERATION, format!("{method} is not done here")));
+        }
+        other => {
+            let other: String = other.chars().take(100).collect();
+            let known = "message/send, message/stream, tasks/get, tasks/cancel and tasks/resubscribe";
+            let message = format!("there is no method {other}; there are {known}, and their names in 1.0");
+            return Err(fault(&id, METHOD_NOT_FOUND, message));
+        }
+    };
+    Ok(A2aRequest { id, version, call })
+}
+
+fn task_id(params: &Map<String, Value>, id: &Value) -> Result<Uuid, A2aFault> {
+    let fault = |code: i64, message: String| A2aFault { id: id.clone(), code, message };
+    check_members(params, "params", TASK).map_err(|field| fault(INVALID_PARAMS, field.message))?;
+    let Some(task) = params.get("id").and_then(Value::as_str) else {
+        return Err(fault(INVALID_PARAMS, "`params.id` is missing; name the task".to_owned()));
+    };
+    Uuid::try_parse(task).map_err(|_| fault(TASK_NOT_FOUND, "there is no such task".to_owned()))
+}
+
+fn sent(params: &Map<String, Value>, stream: bool) -> Result<A2aCall, BadRequest> {
+    check_members(params, "params", SEND)?;
+    let missing = |name: &str| BadRequest::new("missing_required_parameter", name, format!("`{name}` is missing"));
+    let Some(Value::Object(message)) = params.get("message") else { return Err(missing("params.message")) };
+    check_members(message, "params.message", MESSAGE)?;
+    if message.get("taskId").and_then(Value::as_str).is_some_and(|task| !task.is_empty()) {
+        let text = "`params.message.taskId`: tasks of this agent do not wait for messages; send it in the `contextId`";
+        return Err(BadRequest::invalid("params.message.taskId", text));
+    }
+    let parts = message.get("parts").and_then(Value::as_array).filter(|parts| !parts.is_empty());
+    let parts = parts.ok_or_else(|| missing("params.message.parts"))?;
+    let mut content = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        content.push(part_of(part, &format!("params.message.parts[{index}]"))?);
+    }
+    let configuration = params.get("configuration").unwrap_or(&Value::Null);
+    let context_id = message.get("contextId").and_then(Value::as_str).map(str::to_owned);
+    Ok(A2aCall::Send(Box::new(SentMessage {
+        items: vec![InputItem::Message { role: ChatRole::User, content }],
+        context_id: context_id.filter(|id| !id.trim().is_empty()),
+        stream,
+        at_once: configuration["blocking"] == json!(false) || configuration["returnImmediately"] == json!(true),
+        message: json!({ "messageId": message.get("messageId"), "parts": parts }),
+    })))
+}
+
+/// Parses a part in either version's form; data is shown to the model as JSON.
+fn part_of(part: &Value, at: &str) -> Result<InputContent, BadRequest> {
+    if let Some(text) = part["text"].as_str() {
+        return Ok(InputContent::Text(text.to_owned()));
+    }
+    if let Some(data) = part.get("data").filter(|data| !data.is_null()) {
+        return Ok(InputContent::Text(data.to_string()));
+    }
+    let file = if part["file"].is_object() { &part["file"] } else { part };
+    let first = |names: &[&str]| names.iter().find_map(|name| file[*name].as_str());
+    let name = first(&["filename", "name"]).unwrap_or("file");
+    let media_type = first(&["mediaType", "mimeType"]).unwrap_or("application/octet-stream");
+    let block = match (first(&["raw", "bytes"]), first(&["url", "uri"])) {
+        (Some(bytes), _) => {
+            json!({ "inlineData": { "mimeType": media_type, "data": bytes, "displayName": name } })
+        }
+        (None, Some(url)) => json!({ "fileData": { "fileUri": url } }),
+        (None, None) => {
+            return Err(BadRequest::invalid(at, format!("`{at}` is neither text, data nor a file")));
+        }
+    };
+    let mut parts = parse_content(&json!([block]), at)?;
+    parts.pop().ok_or_else(|| BadRequest::invalid(at, format!("`{at}` is empty")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_are_read() {
+        let read = |request: Value| parse_request(request.to_string().as_bytes());
+        let message =
+            json!({ "messageId": "m", "role": "user", "kind": "message", "parts": [{ "kind": "text", "text": "hi" }] });
+        let old = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": message } });
+        let old = read(old).unwrap();
+        assert_eq!(old.version, A2aVersion::V0_3);
+        assert!(matches!(&old.call, A2aCall::Send(sent) if !sent.stream && !sent.at_once));
+        let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hi" }] });
+        let configuration = json!({ "returnImmediately": true });
+        let params = json!({ "message": message, "configuration": configuration });
+        let new = json!({ "jsonrpc": "2.0", "id": "x", "method": "SendMessage", "params": params });
+        let new = read(new).unwrap();
+        assert_eq!((new.version, &new.id), (A2aVersion::V1_0, &json!("x")));
+        assert!(matches!(&new.call, A2aCall::Send(sent) if sent.at_once));
+    }
+
+    #[test]
+    fn faults_have_their_codes() {
+        let code = |request: Value| parse_request(request.to_string().as_bytes()).unwrap_err().code;
+        let call =
+            |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        assert_eq!(parse_request(b"{").unwrap_err().code, PARSE_ERROR);
+        assert_eq!(code(json!({ "id": 1, "method": "x" })), INVALID_REQUEST);
+        assert_eq!(code(json!({ "jsonrpc": "2.0", "method": "tasks/get" })), INVALID_REQUEST);
+        assert_eq!(code(call("tasks/list_all", json!({}))), METHOD_NOT_FOUND);
+        assert_eq!(code(call("tasks/get", json!({ "id": "no-uuid" }))), TASK_NOT_FOUND);
+        assert_eq!(code(call("tasks/get", json!({}))), INVALID_PARAMS);
+        assert_eq!(code(call("message/send", json!({ "zzz": 1 }))), INVALID_PARAMS);
+        assert_eq!(code(call("message/send", json!({ "message": { "role": "user", "parts": [{}] } }))), INVALID_PARAMS);
+        assert_eq!(code(call("CreateTaskPushNotificationConfig", json!({}))), PUSH_NOT_SUPPORTED);
+    }
+}

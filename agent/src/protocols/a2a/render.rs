@@ -1,0 +1,263 @@
+//! Turns events into a task's updates, and a log into a task.
+
+use serde_json::{Value, json};
+
+use super::A2aVersion;
+use crate::event::{EventKind, RunEvent, RunOutcome, RunStarted, TextPhase, ToolResult, ToolStatus};
+use crate::protocols::run_end::RunEnd;
+use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
+
+/// The artifact that has the answer.
+const ANSWER: &str = "answer";
+
+/// Renders one task as the answers to one request.
+#[derive(Debug)]
+pub struct A2aRenderer {
+    version: A2aVersion,
+    /// The request's id.
+    id: Value,
+    run_id: String,
+    context_id: Value,
+    message: Value,
+    /// The text of the message that is being said, and whether pieces of it were sent.
+    said: String,
+    has_begun: bool,
+    artifacts: Vec<Value>,
+    at: String,
+    end: RunEnd,
+}
+
+impl A2aRenderer {
+    /// Creates a renderer of the answers to the request `id`.
+    pub fn new(version: A2aVersion, id: Value) -> Self {
+        Self {
+            version,
+            id,
+            run_id: String::new(),
+            context_id: Value::Null,
+            message: Value::Null,
+            said: String::new(),
+            has_begun: false,
+            artifacts: Vec::new(),
+            at: String::new(),
+            end: RunEnd::default(),
+        }
+    }
+
+    /// Returns the task as it is.
+    pub fn task(&self) -> Value {
+        let mut user = self.message.clone();
+        user["role"] = json!(self.word("user", "ROLE_USER"));
+        user["taskId"] = json!(self.run_id);
+        user["contextId"] = self.context_id.clone();
+        let mut task = json!({
+            "id": self.run_id,
+            "contextId": self.context_id,
+            "status": self.status(),
+            "artifacts": self.artifacts,
+            "history": [self.kind("message", user)],
+        });
+        if let Some(outcome) = self.end.outcome {
+            let usage = self.end.usage;
+            task["metadata"] = json!({
+                "outcome": outcome,
+                "usage": { "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens },
+            });
+            if self.end.cut {
+                task["metadata"]["cut"] = json!("max_output_tokens");
+            }
+        }
+        self.kind("task", task)
+    }
+
+    /// Returns the answer to a request for a task, in the form of a message's answer where it is one.
+    pub fn answer(&self, is_sent: bool) -> Value {
+        let task = self.task();
+        let result = match (self.version, is_sent) {
+            (A2aVersion::V1_0, true) => json!({ "task": task }),
+            _ => task,
+        };
+        json!({ "jsonrpc": "2.0", "id": self.id, "result": result })
+    }
+
+    fn word(&self, old: &'static str, new: &'static str) -> &'static str {
+        match self.version {
+            A2aVersion::V0_3 => old,
+            A2aVersion::V1_0 => new,
+        }
+    }
+
+    /// Adds the kind that objects of the older version have.
+    fn kind(&self, kind: &str, mut object: Value) -> Value {
+        if self.version == A2aVersion::V0_3 {
+            object["kind"] = json!(kind);
+        }
+        object
+    }
+
+    fn status(&self) -> Value {
+        let state = match self.end.outcome {
+            None => self.word("working", "TASK_STATE_WORKING"),
+            Some(RunOutcome::Success | RunOutcome::Paused) => self.word("completed", "TASK_STATE_COMPLETED"),
+            Some(RunOutcome::Error | RunOutcome::BudgetExceeded) => self.word("failed", "TASK_STATE_FAILED"),
+            Some(RunOutcome::Cancelled) => self.word("canceled", "TASK_STATE_CANCELED"),
+        };
+        let mut status = json!({ "state": state, "timestamp": self.at });
+        if let Some((code, message)) = self.end.failure() {
+            let parts = vec![self.text(message), self.data(json!({ "error": code.as_str() }))];
+            status["message"] = self.agent_message("end", parts);
+        }
+        status
+    }
+
+    fn text(&self, text: &str) -> Value {
+        self.kind("text", json!({ "text": text }))
+    }
+
+    fn data(&self, data: Value) -> Value {
+        self.kind("data", json!({ "data": data }))
+    }
+
+    fn agent_message(&self, nth: &str, parts: Vec<Value>) -> Value {
+        let message = json!({
+            "messageId": format!("{}-{nth}", self.run_id),
+            "role": self.word("agent", "ROLE_AGENT"),
+            "taskId": self.run_id,
+            "contextId": self.context_id,
+            "parts": parts,
+        });
+        self.kind("message", message)
+    }
+
+    /// Wraps an update as the answer to the request.
+    fn update(&self, old_kind: &str, new_name: &str, object: Value) -> Frame {
+        let result = match self.version {
+            A2aVersion::V0_3 => self.kind(old_kind, object),
+            A2aVersion::V1_0 => json!({ new_name: object }),
+        };
+        Frame::unnamed(&json!({ "jsonrpc": "2.0", "id": self.id, "result": result }))
+    }
+
+    fn status_update(&self, status: Value) -> Frame {
+        let mut update = json!({ "taskId": self.run_id, "contextId": self.context_id, "status": status });
+        if self.version == A2aVersion::V0_3 {
+            update["final"] = json!(self.end.outcome.is_some());
+        }
+        self.update("status-update", "statusUpdate", update)
+    }
+
+    fn artifact_update(&self, artifact: Value, append: bool, is_last: bool) -> Frame {
+        let update = json!({
+            "taskId": self.run_id,
+            "contextId": self.context_id,
+            "artifact": artifact,
+            "append": append,
+            "lastChunk": is_last,
+        });
+        self.update("artifact-update", "artifactUpdate", update)
+    }
+
+    fn started(&mut self, started: &RunStarted) -> Vec<Frame> {
+        self.run_id = started.run_id.to_string();
+        self.context_id = json!(started.conversation);
+        self.message = started.request["message"].clone();
+        vec![self.update("task", "task", self.task())]
+    }
+
+    /// A piece of a message is a piece of the answer until a call shows that it was none.
+    fn piece(&mut self, text: &str) -> Vec<Frame> {
+        self.said.push_str(text);
+        let artifact = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text(text)] });
+        let append = std::mem::replace(&mut self.has_begun, true);
+        vec![self.artifact_update(artifact, append, false)]
+    }
+
+    fn text_done(&mut self, text: &str, phase: TextPhase) -> Vec<Frame> {
+        let artifact = |parts: Vec<Value>| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": parts });
+        match phase {
+            TextPhase::FinalAnswer => {
+                let whole = artifact(vec![self.text(text)]);
+                self.artifacts.retain(|artifact| artifact["artifactId"] != ANSWER);
+                self.artifacts.push(whole);
+                self.said.clear();
+                // Its pieces were sent already; a text without pieces is sent here.
+                let rest = if self.has_begun { "" } else { text };
+                let end = artifact(vec![self.text(rest)]);
+                let append = std::mem::replace(&mut self.has_begun, true);
+                vec![self.artifact_update(end, append, true)]
+            }
+            TextPhase::Commentary => {
+                // What was sent as the answer begins anew with its next piece, which does not append.
+                self.has_begun = false;
+                let said = std::mem::take(&mut self.said);
+                let nth = format!("said-{}", self.artifacts.len());
+                let mut status = self.status();
+                status["message"] = self.agent_message(&nth, vec![self.text(&said)]);
+                vec![self.status_update(status)]
+            }
+        }
+    }
+
+    fn called(&self, tool: &str, call_id: &str, args: &Value) -> Vec<Frame> {
+        let mut status = self.status();
+        let call = self.data(json!({ "tool_call": { "id": call_id, "name": tool, "arguments": args } }));
+        status["message"] = self.agent_message(call_id, vec![call]);
+        vec![self.status_update(status)]
+    }
+
+    fn returned(&mut self, result: &ToolResult) -> Vec<Frame> {
+        let mut data = result.result.clone();
+        add_chart(&mut data, result);
+        add_ticket(&mut data, result.ticket.as_ref());
+        if result.status != ToolStatus::Success || data["columns"].is_null() {
+            return Vec::new();
+        }
+        let artifact = json!({
+            "artifactId": result.call_id,
+            "name": result.tool,
+            "parts": [self.data(data)],
+        });
+        self.artifacts.push(artifact.clone());
+        vec![self.artifact_update(artifact, false, true)]
+    }
+}
+
+impl Renderer for A2aRenderer {
+    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        self.at = event.at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        self.end.note(&event.kind);
+        match &event.kind {
+            EventKind::RunStarted(started) => self.started(started),
+            EventKind::TextDelta { text, .. } => self.piece(text),
+            EventKind::TextDone { text, phase, .. } => self.text_done(text, *phase),
+            EventKind::ToolCallStarted(call) => self.called(&call.tool, &call.call_id, &call.args),
+            EventKind::ToolResult(result) => self.returned(result),
+            EventKind::RunFinished { .. } => vec![self.status_update(self.status())],
+            EventKind::AnswerFinal { .. }
+            | EventKind::RunError { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionFinished { .. }
+            | EventKind::LlmCallStarted { .. }
+            | EventKind::LlmCallFinished { .. }
+            | EventKind::ThinkingStarted { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::ThinkingDone { .. }
+            | EventKind::TextStarted { .. }
+            | EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ClientToolRequested(_)
+            | EventKind::ClientToolResolved { .. }
+            | EventKind::Conversation { .. }
+            | EventKind::Paused { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Returns the answer to a request for a task, from its log.
+pub fn task_of(version: A2aVersion, id: Value, log: &[RunEvent]) -> Value {
+    let mut renderer = A2aRenderer::new(version, id);
+    for event in log {
+        renderer.frame(event);
+    }
+    renderer.answer(false)
+}

@@ -1,0 +1,259 @@
+//! AG-UI, the protocol between agents and their interfaces: the agent for its client library and CopilotKit. Nothing is
+//! kept; the client sends the whole conversation. Reference: <https://docs.ag-ui.com/concepts/events>.
+
+mod render;
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{FieldValues, check_members, check_value, unknown_field};
+use super::kind_of;
+use super::responses::{BadRequest, InputContent, InputItem, parse_content};
+use crate::models::{ChatRole, ToolSpec};
+use crate::request::{Protocol, RunRequest};
+
+pub use render::AgUiRenderer;
+
+const TEXT: FieldValues = FieldValues::Text;
+/// The fields of a request. `parentRunId` and `protocolVersion` have no effect.
+const FIELDS: &[(&str, FieldValues)] = &[
+    ("threadId", TEXT),
+    ("runId", TEXT),
+    ("parentRunId", TEXT),
+    ("protocolVersion", TEXT),
+    ("state", FieldValues::Parsed),
+    ("messages", FieldValues::List),
+    ("tools", FieldValues::List),
+    ("context", FieldValues::List),
+    ("forwardedProps", FieldValues::Parsed),
+    ("resume", FieldValues::List),
+];
+const TOOL: &[(&str, FieldValues)] =
+    &[("name", TEXT), ("description", TEXT), ("parameters", FieldValues::Object), ("metadata", FieldValues::Object)];
+const CONTEXT: &[(&str, FieldValues)] = &[("description", TEXT), ("value", TEXT)];
+const RESUME: &[(&str, FieldValues)] = &[
+    ("interruptId", TEXT),
+    ("status", FieldValues::OneOf(&["resolved", "cancelled"])),
+    ("payload", FieldValues::Parsed),
+    ("metadata", FieldValues::Object),
+];
+
+/// A request of this protocol.
+#[derive(Debug, Clone)]
+pub struct AgUiRequest {
+    /// The messages and decisions, as items.
+    pub items: Vec<InputItem>,
+    /// What the application says of itself: its context and its state.
+    pub instructions: Option<String>,
+    /// Tools that the client executes.
+    pub tools: Vec<ToolSpec>,
+    /// Whether to show thinking.
+    pub include_thinking: bool,
+    /// The client's ids of the conversation and of the run.
+    pub ids: Value,
+}
+
+impl AgUiRequest {
+    /// Returns the requested run, and its items.
+    pub fn into_run(self) -> (RunRequest, Vec<InputItem>) {
+        let run = RunRequest {
+            include_thinking: self.include_thinking,
+            instructions: self.instructions,
+            client_tools: self.tools,
+            can_approve: true,
+            echo: self.ids,
+            ..RunRequest::new(Protocol::AgUi, Vec::new())
+        };
+        (run, self.items)
+    }
+}
+
+/// Parses a body, which is a `RunAgentInput`.
+pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, BadRequest> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
+    let Value::Object(fields) = &body else {
+        return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
+    };
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        match FIELDS.iter().find(|(known, _)| known == name) {
+            Some((_, values)) => check_value(name, *values, "leave it out", value)?,
+            None => return Err(unknown_field(name, "", FIELDS.iter().map(|(known, _)| *known)).into()),
+        }
+    }
+    for name in ["threadId", "runId", "messages"] {
+        if fields.get(name).is_none_or(Value::is_null) {
+            return Err(BadRequest::new("missing_required_parameter", name, format!("`{name}` is missing")));
+        }
+    }
+    let mut items = Vec::new();
+    for (index, message) in list(fields, "messages").iter().enumerate() {
+        read_message(message, &format!("messages[{index}]"), &mut items)?;
+    }
+    for (index, entry) in list(fields, "resume").iter().enumerate() {
+        items.push(decision(entry, &format!("resume[{index}]"))?);
+    }
+    if items.is_empty() {
+        return Err(BadRequest::invalid("messages", "`messages` is empty; say something"));
+    }
+    let forwarded = fields.get("forwardedProps").unwrap_or(&Value::Null);
+    Ok(AgUiRequest {
+        items,
+        instructions: instructions(fields)?,
+        tools: tools(fields)?,
+        include_thinking: forwarded["thinking"] == json!(true),
+        ids: json!({ "threadId": fields["threadId"], "runId": fields["runId"] }),
+    })
+}
+
+fn list<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a [Value] {
+    fields.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Checks an entry of a list, which must be an object.
+fn members<'a>(
+    entry: &'a Value,
+    at: &str,
+    known: &[(&str, FieldValues)],
+) -> Result<&'a Map<String, Value>, BadRequest> {
+    let Value::Object(fields) = entry else {
+        return Err(BadRequest::invalid(at, format!("`{at}` must be an object, not {}", kind_of(entry))));
+    };
+    check_members(fields, at, known)?;
+    Ok(fields)
+}
+
+fn required(entry: &Value, at: &str, name: &str) -> Result<String, BadRequest> {
+    match &entry[name] {
+        Value::String(text) => Ok(text.clone()),
+        other => {
+            let param = format!("{at}.{name}");
+            Err(BadRequest::invalid(&param, format!("`{param}` must be a string, not {}", kind_of(other))))
+        }
+    }
+}
+
+fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
+    let said = |role| -> Result<InputItem, BadRequest> {
+        Ok(InputItem::Message { role, content: content_of(&message["content"], at)? })
+    };
+    match message["role"].as_str() {
+        Some("user") => items.push(said(ChatRole::User)?),
+        Some("system" | "developer") => items.push(said(ChatRole::System)?),
+        Some("assistant") => {
+            if message["content"].as_str().is_some_and(|text| !text.is_empty()) || message["content"].is_array() {
+                items.push(said(ChatRole::Assistant)?);
+            }
+            for (index, call) in message["toolCalls"].as_array().into_iter().flatten().enumerate() {
+                let at = format!("{at}.toolCalls[{index}]");
+                items.push(InputItem::FunctionCall {
+                    call_id: required(call, &at, "id")?,
+                    name: required(&call["function"], &format!("{at}.function"), "name")?,
+                    arguments: required(&call["function"], &format!("{at}.function"), "arguments")?,
+                });
+            }
+        }
+        Some("tool") => {
+            let texts = content_of(&message["content"], at)?.into_iter().filter_map(|part| match part {
+                InputContent::Text(text) => Some(text),
+                _ => None,
+            });
+            let mut output = texts.collect::<Vec<_>>().join("\n");
+            if let Some(error) = message["error"].as_str() {
+                output = format!("Error: {error}\n{output}");
+            }
+            items.push(InputItem::FunctionCallOutput { call_id: required(message, at, "toolCallId")?, output });
+        }
+        // What the model thought, and what the interface shows of its work, is not shown to it again.
+        Some("reasoning" | "activity") => {}
+        _ => {
+            let roles = "user, assistant, system, developer, tool, reasoning and activity";
+            return Err(BadRequest::invalid(&format!("{at}.role"), format!("`{at}.role` is not one of {roles}")));
+        }
+    }
+    Ok(())
+}
+
+/// Parses a text, or parts in this protocol's form.
+fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest> {
+    let Value::Array(parts) = content else { return parse_content(content, at) };
+    let parts = parts.iter().map(|part| {
+        let source = &part["source"];
+        let value = source["value"].as_str().or(source["url"].as_str()).unwrap_or_default();
+        let media_type = source["mimeType"].as_str();
+        match (part["type"].as_str(), source["type"].as_str()) {
+            (Some("image"), Some("data")) => {
+                let url = format!("data:{};base64,{value}", media_type.unwrap_or("image/png"));
+                Ok(json!({ "type": "input_image", "image_url": url }))
+            }
+            (Some("image"), Some("url")) => Ok(json!({ "type": "input_image", "image_url": value })),
+            (Some("document"), Some("data")) => {
+                let name = part["metadata"]["filename"].as_str().unwrap_or("document");
+                let data = format!("data:{};base64,{value}", media_type.unwrap_or("text/plain"));
+                Ok(json!({ "type": "input_file", "filename": name, "file_data": data }))
+            }
+            (Some("document"), Some("url")) => Ok(json!({ "type": "input_file", "file_url": value })),
+            (Some("image" | "document"), Some("file")) => Ok(json!({ "type": "input_file", "file_id": value })),
+            (Some("text"), _) => Ok(part.clone()),
+            (kind, _) => {
+                let param = format!("{at}.content");
+                let kind = kind.unwrap_or("without a type");
+                let message = format!("a part `{kind}` of `{at}` is not supported; send text, an image or a document");
+                Err(BadRequest::invalid(&param, message))
+            }
+        }
+    });
+    parse_content(&Value::Array(parts.collect::<Result<Vec<_>, _>>()?), at)
+}
+
+/// Parses the answer to an interrupt: a call is approved by `true`, or by `{"approved": true}`.
+fn decision(entry: &Value, at: &str) -> Result<InputItem, BadRequest> {
+    members(entry, at, RESUME)?;
+    let payload = &entry["payload"];
+    let approve = match (entry["status"].as_str(), payload.as_bool().or(payload["approved"].as_bool())) {
+        (Some("cancelled"), _) => false,
+        (Some(_), Some(approve)) => approve,
+        (_, None) | (None, _) => {
+            let param = format!("{at}.payload");
+            let message = format!("`{param}` must say whether the call is approved: {{\"approved\": true}}");
+            return Err(BadRequest::invalid(&param, message));
+        }
+    };
+    let reason = payload["reason"].as_str().map(str::to_owned);
+    Ok(InputItem::ApprovalResponse { request_id: required(entry, at, "interruptId")?, approve, reason })
+}
+
+/// Returns the application's context and state as instructions.
+fn instructions(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
+    let mut paragraphs = Vec::new();
+    for (index, entry) in list(fields, "context").iter().enumerate() {
+        let at = format!("context[{index}]");
+        members(entry, &at, CONTEXT)?;
+        paragraphs.push(format!("{}: {}", required(entry, &at, "description")?, required(entry, &at, "value")?));
+    }
+    match fields.get("state") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(state)) if state.is_empty() => {}
+        Some(state) => paragraphs.push(format!("The state of the application: {state}")),
+    }
+    Ok(Some(paragraphs.join("\n\n")).filter(|text| !text.is_empty()))
+}
+
+fn tools(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
+    let tools = list(fields, "tools").iter().enumerate().map(|(index, entry)| {
+        let at = format!("tools[{index}]");
+        members(entry, &at, TOOL)?;
+        let name = required(entry, &at, "name")?;
+        if name.is_empty() {
+            return Err(BadRequest::invalid(&format!("{at}.name"), format!("`{at}` has no name")));
+        }
+        Ok(ToolSpec {
+            name,
+            description: entry["description"].as_str().unwrap_or_default().to_owned(),
+            parameters: match &entry["parameters"] {
+                Value::Null => json!({ "type": "object", "properties": {} }),
+                schema => schema.clone(),
+            },
+        })
+    });
+    tools.collect()
+}

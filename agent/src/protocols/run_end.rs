@@ -1,0 +1,47 @@
+//! How a run ended, as far as its events say: what the renderers of answers in one piece have in common.
+
+use serde_json::{Value, json};
+
+use crate::event::{EventKind, RunErrorCode, RunOutcome, RunStarted};
+use crate::models::TokenUsage;
+
+/// How a run ended; in the middle of one, what is known so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunEnd {
+    /// Whether the answer was cut at a limit of tokens.
+    pub(crate) cut: bool,
+    /// Why the run failed, if it did.
+    pub(crate) failure: Option<(RunErrorCode, String)>,
+    /// Its tokens.
+    pub(crate) usage: TokenUsage,
+    /// `None` while it runs.
+    pub(crate) outcome: Option<RunOutcome>,
+}
+
+impl RunEnd {
+    /// Takes in what an event says of the end.
+    pub(crate) fn note(&mut self, event: &EventKind) {
+        match event {
+            EventKind::AnswerFinal { cut, .. } => self.cut = *cut,
+            EventKind::RunError { code, message, .. } => self.failure = Some((*code, message.clone())),
+            EventKind::RunFinished { usage, outcome, .. } => {
+                self.usage = usage.tokens;
+                self.outcome = Some(*outcome);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns why the run failed, if it did: its code, and what to do.
+    pub(crate) fn failure(&self) -> Option<(RunErrorCode, &str)> {
+        self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
+    }
+}
+
+/// Returns the model as the request named it, or else the one that runs.
+pub(crate) fn model_named(started: &RunStarted) -> Value {
+    match &started.request["model"] {
+        Value::Null => json!(started.model),
+        asked => asked.clone(),
+    }
+}

@@ -1,0 +1,170 @@
+//! A2A's surface: the agent's card, and `POST /a2a`, whose messages begin tasks. A task goes on when its client goes away.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use querent_agent::protocols::Renderer;
+use querent_agent::protocols::a2a::{
+    A2aCall, A2aFault, A2aRenderer, A2aVersion, INTERNAL_ERROR, INVALID_PARAMS, SentMessage, TASK_NOT_CANCELABLE,
+    TASK_NOT_FOUND, UNSUPPORTED_OPERATION, agent_card, parse_request, task_of,
+};
+use querent_agent::{OnDisconnect, Protocol, RunRequest, events_of};
+use querent_catalog::{ConversationKey, RunRecord, RunStatus};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::openai::error::{OpenAiError, OpenAiErrorParts};
+use super::openai::run::{begin, wait_for_start};
+use crate::http::request::{ApiCall, QueryBytes};
+use crate::http::response::json_response;
+use crate::http::stream::event_stream;
+use crate::state::AppState;
+
+/// `GET /.well-known/agent-card.json`: what other agents read first. Its address is the one that they asked.
+pub(super) async fn card(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    let host = host.or_else(|| uri.authority().map(ToString::to_string)).unwrap_or_else(|| "localhost".to_owned());
+    let forwarded = headers.get("x-forwarded-proto").and_then(|scheme| scheme.to_str().ok());
+    let scheme = match forwarded {
+        Some("https") => "https",
+        Some("http") => "http",
+        _ if state.settings.tls.is_on() => "https",
+        _ => "http",
+    };
+    json_response(StatusCode::OK, &agent_card(&format!("{scheme}://{host}/a2a"), !state.auth.is_open()))
+}
+
+/// `POST /a2a`: one request of JSON-RPC.
+pub(super) async fn call(ApiCall { state, principal }: ApiCall, QueryBytes(body): QueryBytes) -> Response {
+    let request = match parse_request(&body) {
+        Ok(request) => request,
+        Err(fault) => return fault_response(&fault),
+    };
+    let (version, id) = (request.version, request.id.clone());
+    let call = A2aCaller { api: ApiCall { state, principal }, version, id: request.id };
+    let answered = match request.call {
+        A2aCall::Send(message) => call.send(*message).await,
+        A2aCall::Get(task) => call.task(task).await,
+        A2aCall::Cancel(task) => call.cancel(task).await,
+        A2aCall::Subscribe(task) => call.subscribe(task).await,
+    };
+    answered.unwrap_or_else(|error| match error {
+        A2aError::Fault(code, message) => fault_response(&A2aFault { id, code, message }),
+        A2aError::Failed(error) => failure_response(id, error),
+    })
+}
+
+/// One request.
+struct A2aCaller {
+    api: ApiCall,
+    version: A2aVersion,
+    id: Value,
+}
+
+enum A2aError {
+    Fault(i64, String),
+    Failed(OpenAiError),
+}
+
+impl<E: Into<OpenAiError>> From<E> for A2aError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl A2aCaller {
+    async fn send(self, message: SentMessage) -> Result<Response, A2aError> {
+        let ApiCall { state, principal } = &self.api;
+        let (stream, at_once) = (message.stream, message.at_once);
+        let context = message.context_id.clone().unwrap_or_else(|| format!("ctx_{}", Uuid::now_v7().simple()));
+        let (run, items) = message.into_run();
+        let run = RunRequest { on_disconnect: OnDisconnect::KeepRunning, ..run };
+        let key = ConversationKey::shared(context.trim());
+        let (_, events) = begin(state, principal, run, items, Some(key), None).await?;
+        let mut events = wait_for_start(events).await?;
+        let mut renderer = A2aRenderer::new(self.version, self.id);
+        if stream {
+            return Ok(event_stream(events, renderer));
+        }
+        while let Some(event) = events.next().await {
+            renderer.frame(&event);
+            if at_once {
+                break;
+            }
+        }
+        Ok(json_response(StatusCode::OK, &renderer.answer(true)))
+    }
+
+    async fn task(self, task: Uuid) -> Result<Response, A2aError> {
+        let run = self.run_of(task).await?;
+        let run = match run.status {
+            RunStatus::Running => self.api.state.agent.get_run(&self.api.principal, task).await?,
+            _ => run,
+        };
+        self.task_response(&run)
+    }
+
+    async fn cancel(self, task: Uuid) -> Result<Response, A2aError> {
+        let run = self.run_of(task).await?;
+        if run.status != RunStatus::Running {
+            return Err(A2aError::Fault(TASK_NOT_CANCELABLE, format!("task {task} has ended")));
+        }
+        let run = self.api.state.agent.cancel_run(&self.api.principal, task).await?;
+        self.task_response(&run)
+    }
+
+    async fn subscribe(self, task: Uuid) -> Result<Response, A2aError> {
+        self.run_of(task).await?;
+        let events = self.api.state.agent.events(&self.api.principal, task, 0).await?;
+        Ok(event_stream(events, A2aRenderer::new(self.version, self.id)))
+    }
+
+    /// Returns the run of a task of the caller's.
+    async fn run_of(&self, task: Uuid) -> Result<RunRecord, A2aError> {
+        let ApiCall { state, principal } = &self.api;
+        match state.agent.catalog().runs().get(principal, task).await {
+            Ok(run) if run.protocol == Protocol::A2a.as_str() => Ok(run),
+            Ok(_) => Err(no_task(task)),
+            Err(querent_catalog::CatalogError::RunNotFound { .. }) => Err(no_task(task)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn task_response(self, run: &RunRecord) -> Result<Response, A2aError> {
+        let task = task_of(self.version, self.id, &events_of(run)?);
+        Ok(json_response(StatusCode::OK, &task))
+    }
+}
+
+fn no_task(task: Uuid) -> A2aError {
+    A2aError::Fault(TASK_NOT_FOUND, format!("there is no task {task}"))
+}
+
+fn fault_response(fault: &A2aFault) -> Response {
+    let error = json!({ "code": fault.code, "message": fault.message });
+    json_response(StatusCode::OK, &json!({ "jsonrpc": "2.0", "id": fault.id, "error": error }))
+}
+
+/// Writes an error of the server as JSON-RPC does; one that says when to come back keeps its status.
+fn failure_response(id: Value, error: OpenAiError) -> Response {
+    let mut response = error.into_response();
+    let status = response.status();
+    let Some(OpenAiErrorParts { message, code, .. }) = response.extensions_mut().remove::<OpenAiErrorParts>() else {
+        return response;
+    };
+    let rpc_code = match status {
+        StatusCode::CONFLICT => UNSUPPORTED_OPERATION,
+        status if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => INVALID_PARAMS,
+        _ => INTERNAL_ERROR,
+    };
+    let error = json!({ "code": rpc_code, "message": message, "data": [{ "code": code }] });
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    let retry: Option<HeaderValue> = response.headers().get(header::RETRY_AFTER).cloned();
+    let status = if retry.is_some() { status } else { StatusCode::OK };
+    let mut rendered = json_response(status, &body);
+    if let Some(retry) = retry {
+        rendered.headers_mut().insert(header::RETRY_AFTER, retry);
+    }
+    rendered
+}

@@ -1,0 +1,19 @@
+//! AG-UI's surface: `POST /ag-ui`, for its client library. Each request brings the whole conversation.
+
+use axum::response::Response;
+use querent_agent::protocols::ag_ui::{AgUiRenderer, parse_request};
+
+use super::openai::error::OpenAiError;
+use super::openai::run::{begin, wait_for_start};
+use crate::http::request::{ApiCall, QueryBytes};
+use crate::http::stream::event_stream;
+
+/// `POST /ag-ui`: a run's events.
+pub(super) async fn run(
+    ApiCall { state, principal }: ApiCall,
+    QueryBytes(body): QueryBytes,
+) -> Result<Response, OpenAiError> {
+    let (run, items) = parse_request(&body)?.into_run();
+    let events = begin(&state, &principal, run, items, None, None).await?.1;
+    Ok(event_stream(wait_for_start(events).await?, AgUiRenderer::default()))
+}

@@ -1,0 +1,132 @@
+//! What MCP has beside tools that query: the agent as a tool with its progress, prompts, schemas of results; and bad lines on
+//! standard input.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use querent_tests::script::run_sql;
+use querent_tests::{TestServer, TestSettings, querent_binary};
+use serde_json::{Value, json};
+
+use super::{called, send};
+
+async fn serve() -> TestServer {
+    let script = json!({ "runs": [
+        { "when": "broken", "turns": [{ "events": [{ "error": "out of memory" }] }] },
+        { "turns": [{ "events": [run_sql("SELECT 42 AS n")] }, { "events": [{ "text": "It is 42." }] }] },
+    ] });
+    TestServer::start(TestSettings::default().script(script)).await
+}
+
+#[tokio::test]
+async fn the_agent_is_a_tool_that_tells_its_progress() {
+    let server = serve().await;
+    let params = json!({
+        "name": "ask", "arguments": { "question": "how many?" }, "_meta": { "progressToken": "p1" },
+    });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let reply = send(&server, &body.to_string(), &[]).await;
+    let messages: Vec<Value> =
+        reply.text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?.trim()).ok()).collect();
+    let (answer, progress) = messages.split_last().unwrap_or_else(|| panic!("{}", reply.text));
+    let result = &answer["result"];
+    assert_eq!(result["isError"], false, "{}", reply.text);
+    let structured = &result["structuredContent"];
+    assert_eq!((&structured["answer"], &structured["sql"]), (&json!("It is 42."), &json!("SELECT 42 AS n")));
+    assert!(result["content"][0]["text"].as_str().unwrap().starts_with("It is 42."), "{result}");
+    assert!(!progress.is_empty(), "{}", reply.text);
+    for (index, report) in progress.iter().enumerate() {
+        assert_eq!(report["method"], "notifications/progress", "{report}");
+        assert_eq!(
+            (&report["params"]["progressToken"], &report["params"]["progress"]),
+            (&json!("p1"), &json!((index + 1) as f64))
+        );
+        assert!(report["params"]["message"].is_string(), "{report}");
+    }
+    let call =
+        async |arguments: Value| called(&server, "tools/call", json!({ "name": "ask", "arguments": arguments })).await;
+    for (arguments, said) in [
+        (json!({ "question": "broken" }), "out of memory"),
+        (json!({}), "question must be non-empty"),
+        (json!({ "question": "x", "colour": "red" }), "colour"),
+    ] {
+        let result = call(arguments).await;
+        assert_eq!(result["isError"], true, "{result}");
+        assert!(result["content"][0]["text"].as_str().unwrap().contains(said), "{result}");
+        assert!(result["structuredContent"]["error"]["code"].is_string(), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn schemas_are_plain_and_results_have_them() {
+    let server = serve().await;
+    let listed = called(&server, "tools/list", json!({})).await;
+    for tool in listed["tools"].as_array().unwrap() {
+        assert_eq!(tool["outputSchema"]["type"], "object", "{tool}");
+        assert!(!tool.to_string().contains("\"type\":["), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn prompts_ask_and_show_verified_queries() {
+    let server = serve().await;
+    let verified = json!({ "question": "How many orders are there?", "sql": "SELECT 1 AS orders" });
+    let kept = server.post("/v1/catalog/verified-queries", &verified, None).await;
+    assert!(kept.status < 300, "{} {}", kept.status, kept.text);
+    let listed = called(&server, "prompts/list", json!({})).await;
+    let prompts = listed["prompts"].as_array().unwrap();
+    assert_eq!((&prompts[0]["name"], prompts.len()), (&json!("ask"), 2), "{listed}");
+    assert_eq!(prompts[1]["title"], "How many orders are there?", "{listed}");
+    let get = async |params: Value| called(&server, "prompts/get", params).await.to_string();
+    let ask = get(json!({ "name": "ask", "arguments": { "question": "who flies most?" } })).await;
+    assert!(ask.contains("who flies most?") && ask.contains("run_sql"), "{ask}");
+    let shown = get(json!({ "name": prompts[1]["name"] })).await;
+    assert!(shown.contains("SELECT 1 AS orders"), "{shown}");
+    for params in [json!({ "name": "ask" }), json!({ "name": "verified_query_999" }), json!({ "name": "nothing" })] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": params }).to_string();
+        let refused = send(&server, &body, &[]).await;
+        assert!(refused.text.contains("-32602"), "{}", refused.text);
+    }
+}
+
+/// A client that reads one page sees tables.
+#[tokio::test]
+async fn the_first_page_of_resources_has_tables() {
+    let server = serve().await;
+    server.seed_otel_logs().await;
+    let page = called(&server, "resources/list", json!({})).await.to_string();
+    assert!(page.contains("querent://schema/default/otel_logs"), "{page}");
+}
+
+/// Lines that are no messages are answered with errors, and those after them are passed on.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_lines_on_standard_input_do_not_end_the_program() {
+    let server = serve().await;
+    let mut program = Command::new(querent_binary())
+        .args(["mcp", "--server", &server.url("")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = program.stdin.take().unwrap();
+    let output = program.stdout.take().unwrap();
+    let talk = tokio::task::spawn_blocking(move || {
+        let mut lines = BufReader::new(output).lines();
+        let mut tell = |line: &[u8]| -> Value {
+            input.write_all(line).unwrap();
+            input.write_all(b"\n").unwrap();
+            input.flush().unwrap();
+            serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+        };
+        assert_eq!(tell(b"{not json")["error"]["code"], -32_700);
+        assert_eq!(tell(b"\xff\xfe")["error"]["code"], -32_700);
+        assert_eq!(tell(&vec![b'x'; (16 << 20) + 1])["error"]["code"], -32_700);
+        let list = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": {} }).to_string();
+        let listed = tell(list.as_bytes());
+        assert_eq!(listed["id"], 5, "{listed}");
+        assert!(listed["result"]["tools"].is_array(), "{listed}");
+        drop(input);
+        program.wait().unwrap()
+    });
+    assert!(talk.await.unwrap().success());
+}

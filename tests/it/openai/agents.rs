@@ -1,0 +1,179 @@
+//! AG-UI and A2A: their client libraries, the bytes of each sequence, and how bad requests are refused.
+
+use querent_tests::{NodeJs, TestServer, run_client};
+use serde_json::{Value, json};
+
+use super::{run_python, serve};
+use crate::adk::without_ids;
+
+const AG_UI: &str = "/ag-ui";
+const A2A: &str = "/a2a";
+const ANN: Option<&str> = Some("ann-tok");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ag_ui_for_node() {
+    let server = serve().await;
+    let mut node = NodeJs::client("ag_ui_client.mjs");
+    node.args([server.url(""), "ann-tok".to_owned()]);
+    run_client(node).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a2a_for_python() {
+    run_python("a2a_client.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sequence_of_ag_ui_has_its_bytes() {
+    let server = serve().await;
+    let weather = json!([{ "name": "get_weather", "description": "", "parameters": { "type": "object" } }]);
+    for (name, text, more) in [
+        ("plain", "thanks", json!({})),
+        ("thinking_and_tools", "how many?", json!({ "forwardedProps": { "thinking": true } })),
+        ("chart", "chart", json!({})),
+        ("client_tool", "weather?", json!({ "tools": weather })),
+        ("approval", "create a table", json!({})),
+        ("error", "fail", json!({})),
+    ] {
+        let mut body = asked(text);
+        for (field, value) in more.as_object().unwrap() {
+            body[field] = value.clone();
+        }
+        insta::assert_snapshot!(format!("ag_ui_{name}"), bytes(&server, AG_UI, &body).await);
+    }
+}
+
+/// What a person decides comes with the whole conversation, as its library sends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_of_ag_ui_is_answered() {
+    let server = serve().await;
+    for (status, payload, made) in [
+        ("resolved", json!({ "approved": true }), true),
+        ("resolved", json!(false), false),
+        ("cancelled", Value::Null, false),
+    ] {
+        let paused = events(&server.post(AG_UI, &asked("create a table"), ANN).await.text);
+        let outcome = &paused.last().unwrap()["outcome"];
+        assert_eq!(outcome["type"], "interrupt", "{paused:#?}");
+        let id = outcome["interrupts"][0]["id"].as_str().unwrap();
+        let call = paused.iter().find(|event| event["type"] == "TOOL_CALL_START").unwrap();
+        assert_eq!((&call["toolCallId"], &call["toolCallName"]), (&json!(id), &json!("create_table_as")));
+        let function = json!({ "name": "create_table_as", "arguments": "{}" });
+        let calls = json!([{ "id": id, "type": "function", "function": function }]);
+        let mut body = asked("create a table");
+        body["messages"].as_array_mut().unwrap().push(json!({ "id": "m2", "role": "assistant", "toolCalls": calls }));
+        body["resume"] = json!([{ "interruptId": id, "status": status, "payload": payload }]);
+        let done = events(&server.post(AG_UI, &body, ANN).await.text);
+        let result =
+            done.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap_or_else(|| panic!("{done:#?}"));
+        assert_eq!(result["toolCallId"], id, "{done:#?}");
+        assert_eq!(result["content"].as_str().unwrap().contains("\"error\""), !made, "{done:#?}");
+        assert_eq!(done.last().unwrap()["outcome"]["type"], "success", "{done:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_ag_ui_are_refused_by_their_fields() {
+    let server = serve().await;
+    let with = |name: &str, value: Value| {
+        let mut body = asked("hello");
+        body[name] = value;
+        body
+    };
+    for (body, param) in [
+        (json!({}), "threadId"),
+        (with("messages", json!([])), "messages"),
+        (with("messages", json!([{ "id": "m", "role": "nobody" }])), "messages[0].role"),
+        (
+            with("messages", json!([{ "id": "m", "role": "user", "content": [{ "type": "audio" }] }])),
+            "messages[0].content",
+        ),
+        (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
+        (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
+        (with("context", json!([{ "description": 7 }])), "context[0].description"),
+        (with("resume", json!([{ "interruptId": "i", "status": "maybe" }])), "resume[0].status"),
+        (with("resume", json!([{ "interruptId": "i", "status": "resolved" }])), "resume[0].payload"),
+        (with("zzz", json!(1)), "zzz"),
+    ] {
+        let reply = server.post(AG_UI, &body, ANN).await;
+        assert_eq!((reply.status, &reply.json()["error"]["param"]), (400, &json!(param)), "{body}: {}", reply.text);
+    }
+    assert_eq!(server.post(AG_UI, &asked("hello"), Some("no-such-token")).await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sequence_of_a2a_has_its_bytes() {
+    let server = serve().await;
+    for (name, text) in [("plain", "thanks"), ("tools", "how many?"), ("error", "fail")] {
+        for (version, method) in [("0_3", "message/stream"), ("1_0", "SendStreamingMessage")] {
+            let shown = bytes(&server, A2A, &sent(method, text)).await;
+            insta::assert_snapshot!(format!("a2a_{name}_{version}"), shown);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_their_owners_and_faults_have_codes() {
+    let server = serve().await;
+    let done = server.post(A2A, &sent("message/send", "thanks"), ANN).await.json();
+    let task = done["result"]["id"].clone();
+    assert_eq!((&done["result"]["kind"], &done["result"]["status"]["state"]), (&json!("task"), &json!("completed")));
+    let call = |method: &str| json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": { "id": task } });
+    for (body, token, code) in [
+        (call("tasks/get"), Some("bob-tok"), -32_001),
+        (call("tasks/cancel"), ANN, -32_002),
+        (call("tasks/pushNotificationConfig/set"), ANN, -32_003),
+        (call("ListTasks"), ANN, -32_004),
+        (call("nothing"), ANN, -32_601),
+        (json!({ "jsonrpc": "2.0", "id": "q", "method": "message/send", "params": {} }), ANN, -32_602),
+    ] {
+        let reply = server.post(A2A, &body, token).await;
+        let error = reply.json();
+        assert_eq!((reply.status, &error["error"]["code"]), (200, &json!(code)), "{body}: {}", reply.text);
+        assert_eq!(error["id"], "q", "{}", reply.text);
+    }
+    assert_eq!(server.post(A2A, &call("tasks/get"), None).await.status, 401);
+    let card = server.get("/.well-known/agent-card.json", None).await.json();
+    assert!(card["url"].as_str().unwrap().ends_with("/a2a") && card["security"].is_array(), "{card}");
+
+    let mut at_once = sent("SendMessage", "slow");
+    at_once["params"]["configuration"] = json!({ "returnImmediately": true });
+    let begun = server.post(A2A, &at_once, ANN).await.json();
+    assert_eq!(begun["result"]["task"]["status"]["state"], "TASK_STATE_WORKING", "{begun}");
+    let id = begun["result"]["task"]["id"].clone();
+    let cancel = json!({ "jsonrpc": "2.0", "id": 3, "method": "CancelTask", "params": { "id": id } });
+    let cancelled = server.post(A2A, &cancel, ANN).await.json();
+    assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{cancelled}");
+}
+
+fn asked(text: &str) -> Value {
+    json!({ "threadId": "t1", "runId": "r1", "messages": [{ "id": "m1", "role": "user", "content": text }] })
+}
+
+fn sent(method: &str, text: &str) -> Value {
+    let (role, part) = match method.contains('/') {
+        true => ("user", json!({ "kind": "text", "text": text })),
+        false => ("ROLE_USER", json!({ "text": text })),
+    };
+    let message = json!({ "messageId": "m1", "role": role, "contextId": "c1", "parts": [part] });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "message": message } })
+}
+
+fn events(stream: &str) -> Vec<Value> {
+    stream.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
+}
+
+/// Returns a stream's bytes without ids and times.
+async fn bytes(server: &TestServer, path: &str, body: &Value) -> String {
+    let mut text = server.post(path, body, ANN).await.text;
+    let runs = server.get("/v1/agent/runs", ANN).await.json();
+    let run = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
+    text = text.replace(&run, "[task]").replace(&run.replace('-', ""), "[run]");
+    let mut parts = text.split("\"timestamp\":\"");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let still = parts.fold(first, |shown, part| {
+        let rest = part.split_once('"').map_or("", |(_, rest)| rest);
+        format!("{shown}\"timestamp\":\"[time]\"{rest}")
+    });
+    without_ids(vec![still])
+}

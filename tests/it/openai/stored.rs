@@ -1,0 +1,165 @@
+//! What is kept and asked for again: stored completions, summaries of conversations, calls without their results, and items
+//! that were added to a conversation.
+
+use querent_tests::{TestServer, TestSettings};
+use serde_json::{Value, json};
+
+const CHAT: &str = "/v1/chat/completions";
+const RESPONSES: &str = "/v1/responses";
+const ANN: Option<&str> = Some("ann-tok");
+const BOB: Option<&str> = Some("bob-tok");
+
+async fn serve() -> TestServer {
+    let say = |text: &str| json!({ "events": [{ "text": text }] });
+    let script = json!({ "runs": [
+        { "when": "Sum up this conversation", "turns": [say("They counted flights.")] },
+        { "turns": [
+            { "events": [querent_tests::script::run_sql("SELECT 42 AS n")] },
+            say("It is 42."),
+        ] },
+    ] });
+    TestServer::start(TestSettings::default().tokens("ann-tok:write:ann,bob-tok:write:bob").script(script)).await
+}
+
+fn asked(text: &str, more: Value) -> Value {
+    let mut body = json!({ "messages": [{ "role": "user", "content": text }] });
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_completions_are_listed_changed_and_deleted() {
+    let server = serve().await;
+    let create = async |text: &str, more: Value| server.post(CHAT, &asked(text, more), ANN).await.json();
+    let first = create("one", json!({ "store": true, "metadata": { "topic": "a" }, "model": "m1" })).await;
+    let second = create("two", json!({ "store": true, "metadata": { "topic": "b" } })).await;
+    let unkept = create("three", json!({})).await;
+    let ids = async |query: &str| -> Vec<String> {
+        let listed = server.get(&format!("{CHAT}{query}"), ANN).await;
+        assert_eq!(listed.status, 200, "{query}: {}", listed.text);
+        let data = listed.json()["data"].as_array().unwrap().clone();
+        data.iter().map(|completion| completion["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let (one, two) = (first["id"].as_str().unwrap().to_owned(), second["id"].as_str().unwrap().to_owned());
+    assert_eq!(ids("").await, [one.clone(), two.clone()]);
+    assert_eq!(ids("?order=desc&limit=1").await, [two.clone()]);
+    assert_eq!(ids(&format!("?after={one}")).await, [two.clone()]);
+    assert_eq!(ids("?metadata[topic]=a").await, [one.clone()]);
+    assert_eq!(ids("?model=m1").await, [one.clone()]);
+    assert_eq!(server.get(&format!("{CHAT}?zzz=1"), ANN).await.status, 400);
+
+    let path = format!("{CHAT}/{one}");
+    let got = server.get(&path, ANN).await.json();
+    assert_eq!((&got["choices"], &got["metadata"]), (&first["choices"], &json!({ "topic": "a" })), "{got}");
+    let asked = server.get(&format!("{path}/messages"), ANN).await.json();
+    assert_eq!(asked["data"][0]["content"], "one", "{asked}");
+    let changed = server.post(&path, &json!({ "metadata": { "topic": "c" } }), ANN).await.json();
+    assert_eq!(changed["metadata"], json!({ "topic": "c" }), "{changed}");
+    assert_eq!(ids("?metadata[topic]=c").await, [one.clone()]);
+    for path in [format!("{CHAT}/{}", unkept["id"].as_str().unwrap()), format!("{CHAT}/chatcmpl-none")] {
+        let reply = server.get(&path, ANN).await;
+        assert_eq!((reply.status, reply.json()["error"]["type"].as_str()), (404, Some("invalid_request_error")));
+    }
+    assert_eq!(server.get(&path, BOB).await.status, 404);
+    let deleted = server.send(server.http.delete(server.url(&path)), ANN).await.json();
+    assert_eq!(deleted, json!({ "id": one, "object": "chat.completion.deleted", "deleted": true }));
+    assert_eq!(ids("").await, [two]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_summed_up_as_an_item_that_is_read_again() {
+    let server = serve().await;
+    let response = server.post(RESPONSES, &json!({ "input": "how many flights?" }), ANN).await.json();
+    for body in [
+        json!({ "model": "m", "previous_response_id": response["id"] }),
+        json!({ "model": "m", "input": [
+            { "role": "user", "content": "how many flights?" },
+            { "role": "assistant", "content": "It is 42." },
+        ] }),
+    ] {
+        let compacted = server.post("/v1/responses/compact", &body, ANN).await;
+        assert_eq!(compacted.status, 200, "{}", compacted.text);
+        let compacted = compacted.json();
+        assert_eq!(compacted["object"], "response.compaction");
+        let output = compacted["output"].as_array().unwrap();
+        assert_eq!(output.last().unwrap()["type"], "compaction", "{compacted}");
+        let asked = server.model.requests().pop().unwrap();
+        assert!(json!(asked.messages).to_string().contains("how many flights?"), "{asked:?}");
+        assert!(asked.tools.is_empty(), "{asked:?}");
+
+        let mut input = output.clone();
+        input.push(json!({ "role": "user", "content": "and yesterday?" }));
+        assert_eq!(server.post(RESPONSES, &json!({ "input": input }), ANN).await.status, 200);
+        let read = json!(server.model.requests().pop().unwrap().messages).to_string();
+        assert!(read.contains("They counted flights."), "{read}");
+    }
+    let foreign = json!({ "input": [{ "type": "compaction", "id": "c", "encrypted_content": "gAAAA" }] });
+    let refused = server.post(RESPONSES, &foreign, ANN).await;
+    assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("input[0].encrypted_content")));
+    assert_eq!(server.post("/v1/responses/compact", &json!({ "model": "m" }), ANN).await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_threshold_of_the_client_sums_up_and_shows_the_item() {
+    let server = serve().await;
+    let mut input = Vec::new();
+    for _ in 0..6 {
+        input.push(json!({ "role": "user", "content": "a question of many words ".repeat(40) }));
+        input.push(json!({ "role": "assistant", "content": "an answer of many words ".repeat(40) }));
+    }
+    input.push(json!({ "role": "user", "content": "and now?" }));
+    let manage = |threshold: u64| json!([{ "type": "compaction", "compact_threshold": threshold }]);
+    let ask = async |management: Value| {
+        let body = json!({ "input": input, "context_management": management });
+        server.post(RESPONSES, &body, ANN).await.json()
+    };
+    let kinds = |response: &Value| -> Vec<String> {
+        let output = response["output"].as_array().unwrap_or_else(|| panic!("{response}"));
+        output.iter().map(|item| item["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let summed_up = ask(manage(1_000)).await;
+    assert!(kinds(&summed_up).contains(&"compaction".to_owned()), "{summed_up:#}");
+    assert!(!kinds(&ask(manage(1_000_000)).await).contains(&"compaction".to_owned()));
+    for wrong in
+        [json!("compaction"), json!([{ "type": "zzz" }]), json!([{ "type": "compaction", "compact_threshold": 1 }])]
+    {
+        let reply = server.post(RESPONSES, &json!({ "input": "x", "context_management": wrong }), ANN).await;
+        assert_eq!(reply.status, 400, "{}", reply.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_comes_back_without_its_result_is_completed() {
+    let server = serve().await;
+    let response = server.post(RESPONSES, &json!({ "input": "how many?" }), ANN).await.json();
+    let mut call = response["output"][0].clone();
+    assert_eq!(call["type"], "mcp_call", "{response:#}");
+    let fields = call.as_object_mut().unwrap();
+    fields.remove("output");
+    fields.remove("error");
+    let input = json!([{ "role": "user", "content": "how many?" }, call, { "role": "user", "content": "again?" }]);
+    for (token, is_known) in [(ANN, true), (BOB, false)] {
+        assert_eq!(server.post(RESPONSES, &json!({ "input": input, "store": false }), token).await.status, 200);
+        let requests = server.model.requests();
+        let told = json!(requests[requests.len() - 2].messages).to_string();
+        assert_eq!(told.contains("42"), is_known, "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_that_were_added_are_known_in_every_protocol() {
+    let server = serve().await;
+    let items = json!([{ "role": "user", "content": "My region is Nordland." }]);
+    let created = server.post("/v1/conversations", &json!({ "items": items }), ANN).await.json();
+    let id = created["id"].as_str().unwrap();
+    for (path, body) in [
+        ("/v1/agent/ask", json!({ "question": "how many?", "session_id": id })),
+        (CHAT, asked("how many?", json!({ "session_id": id }))),
+    ] {
+        assert_eq!(server.post(path, &body, ANN).await.status, 200, "{path}");
+        let told = json!(server.model.requests().pop().unwrap().messages).to_string();
+        assert!(told.contains("Nordland"), "{path}: {told}");
+    }
+}
