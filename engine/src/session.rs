@@ -321,9 +321,7 @@ impl Session {
         let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage };
         let started = QueryStream::start(&lane, work, running).await;
         match (started, audited) {
-            (Ok(stream), Some(audited)) => {
-                Ok(stream.told(Box::new(move |stats, error| audited.ended(stats, error))))
-            }
+            (Ok(stream), Some(audited)) => Ok(stream.told(Box::new(move |stats, error| audited.ended(stats, error)))),
             (Err(error), Some(audited)) => {
                 audited.ended(QueryStats::default(), Some(error.code()));
                 Err(error)

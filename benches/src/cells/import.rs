@@ -33,7 +33,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     for round in 0..RUNS {
         // Neither is always the one that runs on the warmer machine.
         for turn in 0..2 {
-            let measured: Measured = match (round + turn) % 2 {
+            let measured: ImportReading = match (round + turn) % 2 {
                 0 => measure_in_process("import", folder.path()).await?,
                 _ => duckdb(folder.path()).await?,
             };
@@ -55,7 +55,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
 }
 
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-struct Measured {
+struct ImportReading {
     seconds: f64,
     rows: u64,
 }
@@ -113,10 +113,10 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
     let outcome = engine.import(&Principal::local_admin(), request, Arc::new(NoProgress)).await?;
     let seconds = started.elapsed().as_secs_f64();
     engine.close().await?;
-    Ok(serde_json::to_value(Measured { seconds, rows: outcome.rows.unwrap_or_default() })?)
+    Ok(serde_json::to_value(ImportReading { seconds, rows: outcome.rows.unwrap_or_default() })?)
 }
 
-async fn duckdb(folder: &Path) -> Result<Measured, Failure> {
+async fn duckdb(folder: &Path) -> Result<ImportReading, Failure> {
     let lake = tempfile::tempdir_in(folder)?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("import_duckdb.py");
     let output = Command::new(python()?).arg(script).arg(folder.join(SOURCE)).arg(lake.path()).output().await?;

@@ -100,7 +100,7 @@ fn a_folder_is_checked_backed_up_and_restored() {
     assert_eq!(work.run(&["backup", "copy", "--data", "lake"]).code, 1, "nothing is written over");
     let restored = work.run(&["restore", "copy", "--to", "again"]);
     assert_eq!(restored.code, 0, "{}", restored.stderr);
-    let read = work.run(&["sql", "SELECT count(*) AS n FROM flights", "--data", "again", "--format", "csv"]);
+    let read = work.run(&["sql", "SELECT count(*) AS n FROM flights", "--data", "again", "--output", "csv"]);
     assert_eq!(read.stdout.trim().lines().last(), Some("3"), "{} {}", read.stdout, read.stderr);
 }
 

@@ -177,9 +177,8 @@ impl<'a> Binder<'a> {
         }
         match scope.environment.find(&name.text) {
             Some(Binding::Scalar(typed, nodes)) => {
-                let typed = typed.clone();
                 self.spend(*nodes, name.span)?;
-                Ok(typed)
+                Ok(typed.clone())
             }
             Some(Binding::Table(..) | Binding::Bound(_)) => {
                 let message = format!("expected a value, found the table `{}`", name.text);
@@ -191,9 +190,7 @@ impl<'a> Binder<'a> {
                 let (function, environment) = (*function, environment.clone());
                 self.without_arguments(function, &environment, name.span)
             }
-            Some(Binding::Database(_)) => {
-                invalid(name.span, format!("`{}` is a database; name a table of it: `{0}.T`", name.text))
-            }
+            Some(Binding::Database(_)) => invalid(name.span, format!("`{0}` is a database; name `{0}.T`", name.text)),
             Some(Binding::Function(..) | Binding::Pattern(..)) => {
                 invalid(name.span, format!("`{}` is a function; call it with parentheses", name.text))
             }

@@ -42,14 +42,14 @@ impl CodedRows {
         most_columns: usize,
         frequent: impl Fn([f64; 2]) -> bool,
     ) -> Result<Vec<Segment>, TooMany> {
-        let mut search = Search { rows: self, most_columns, frequent, found: Vec::new(), steps: 0 };
+        let mut search = SegmentSearch { rows: self, most_columns, frequent, found: Vec::new(), steps: 0 };
         let all: Vec<u32> = (0..self.weights.len() as u32).collect();
         search.extend(&Segment { columns: Vec::new(), weights: self.weight(&all), rows: all })?;
         Ok(search.found)
     }
 }
 
-struct Search<'r, F> {
+struct SegmentSearch<'r, F> {
     rows: &'r CodedRows,
     most_columns: usize,
     frequent: F,
@@ -57,7 +57,7 @@ struct Search<'r, F> {
     steps: usize,
 }
 
-impl<F: Fn([f64; 2]) -> bool> Search<'_, F> {
+impl<F: Fn([f64; 2]) -> bool> SegmentSearch<'_, F> {
     fn extend(&mut self, segment: &Segment) -> Result<(), TooMany> {
         if segment.columns.len() == self.most_columns {
             return Ok(());
