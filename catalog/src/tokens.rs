@@ -261,7 +261,7 @@ fn insert(
 ) -> Result<TokenInfo> {
     make_room(connection, now)?;
     let subject = new.subject.as_ref().unwrap_or(&new.name);
-    let databases = new.databases.as_ref().map(|names| json_text(names)).transpose()?;
+    let databases = new.databases.as_ref().map(json_text).transpose()?;
     let NewToken { roles, groups, attributes, .. } = new.clone();
     let identity = json_text(&Identity { roles, groups, attributes })?;
     let end = new.expires_at.map(|time| time.timestamp_micros());

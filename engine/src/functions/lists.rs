@@ -93,7 +93,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                 let (count, spread) = (values.len() as f64, variance(values, 0)?);
                 let excess = moment_of(values, 4)? / spread.powi(2) - 3.0;
                 let factor = (count - 1.0) / ((count - 2.0) * (count - 3.0));
-                (values.len() > 3 && spread > 0.0).then(|| factor * ((count + 1.0) * excess + 6.0))
+                (values.len() > 3 && spread > 0.0).then_some(factor * ((count + 1.0) * excess + 6.0))
             })
         }),
         Definition {

@@ -74,7 +74,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             returns: |_| Ok(DataType::Utf8),
             compute: |arrays, rows| slices(&arrays[0], &arrays[1], &arrays[2], rows, false),
         },
-        matches("glob_matches", |arrays, rows| matched(arrays, rows, |pattern| glob_regex(pattern))),
+        matches("glob_matches", |arrays, rows| matched(arrays, rows, glob_regex)),
         matches("similar_to", |arrays, rows| matched(arrays, rows, similar_regex)),
         like("like_escape", |arrays, rows| escaped_like(arrays, rows, false, false)),
         like("not_like_escape", |arrays, rows| escaped_like(arrays, rows, false, true)),
@@ -373,7 +373,7 @@ fn bars(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let share = ((value - least) / (most - least)).clamp(0.0, 1.0);
         let eighths = (share * width * 8.0) as usize;
         let mut bar = "█".repeat(eighths / 8);
-        if eighths % 8 > 0 {
+        if !eighths.is_multiple_of(8) {
             bar.push_str(PARTS[eighths % 8]);
         }
         let shown = bar.chars().count();

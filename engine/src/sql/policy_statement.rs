@@ -29,6 +29,9 @@ pub(crate) enum PolicyStatement {
     Show(&'static str),
 }
 
+/// A privilege, and the only columns that it is for.
+type ColumnRight = (Privilege, Option<BTreeSet<String>>);
+
 /// The longest statement after a comment that is looked at.
 const MAX_COMMENTED_BYTES: usize = 1 << 20;
 const SHOW_GRANTS: &str = "SELECT privilege, target, columns, grantee FROM system.policies WHERE kind = 'grant' ORDER BY target, grantee, privilege";
@@ -150,7 +153,7 @@ impl PolicyTokens<'_> {
     }
 
     /// `SELECT (a, b), INSERT ON target`.
-    fn rights(&mut self, statement: &str) -> Result<(Vec<(Privilege, Option<BTreeSet<String>>)>, GrantTarget)> {
+    fn rights(&mut self, statement: &str) -> Result<(Vec<ColumnRight>, GrantTarget)> {
         let mut privileges = Vec::new();
         loop {
             if self.eats("ALL") {

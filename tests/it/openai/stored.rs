@@ -44,10 +44,10 @@ async fn stored_completions_are_listed_changed_and_deleted() {
     };
     let (one, two) = (first["id"].as_str().unwrap().to_owned(), second["id"].as_str().unwrap().to_owned());
     assert_eq!(ids("").await, [one.clone(), two.clone()]);
-    assert_eq!(ids("?order=desc&limit=1").await, [two.clone()]);
-    assert_eq!(ids(&format!("?after={one}")).await, [two.clone()]);
-    assert_eq!(ids("?metadata[topic]=a").await, [one.clone()]);
-    assert_eq!(ids("?model=m1").await, [one.clone()]);
+    assert_eq!(ids("?order=desc&limit=1").await, [two.as_str()]);
+    assert_eq!(ids(&format!("?after={one}")).await, [two.as_str()]);
+    assert_eq!(ids("?metadata[topic]=a").await, [one.as_str()]);
+    assert_eq!(ids("?model=m1").await, [one.as_str()]);
     assert_eq!(server.get(&format!("{CHAT}?zzz=1"), ANN).await.status, 400);
 
     let path = format!("{CHAT}/{one}");
@@ -57,7 +57,7 @@ async fn stored_completions_are_listed_changed_and_deleted() {
     assert_eq!(asked["data"][0]["content"], "one", "{asked}");
     let changed = server.post(&path, &json!({ "metadata": { "topic": "c" } }), ANN).await.json();
     assert_eq!(changed["metadata"], json!({ "topic": "c" }), "{changed}");
-    assert_eq!(ids("?metadata[topic]=c").await, [one.clone()]);
+    assert_eq!(ids("?metadata[topic]=c").await, [one.as_str()]);
     for path in [format!("{CHAT}/{}", unkept["id"].as_str().unwrap()), format!("{CHAT}/chatcmpl-none")] {
         let reply = server.get(&path, ANN).await;
         assert_eq!((reply.status, reply.json()["error"]["type"].as_str()), (404, Some("invalid_request_error")));

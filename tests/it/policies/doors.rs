@@ -49,7 +49,8 @@ async fn no_door_tells_what_is_not_granted() {
     server.engine().catalog().search().text_idle().await;
     let body = json!({ "name": "anna", "role": "read", "roles": ["reader"] });
     let token = server.post("/v1/tokens", &body, Some("boss-tok")).await.json()["token"].as_str().unwrap().to_owned();
-    let token = Some(token.as_str());
+    let sent = token.as_str();
+    let token = Some(sent);
 
     for path in [
         "/v1/catalog/schema",
@@ -113,7 +114,7 @@ async fn no_door_tells_what_is_not_granted() {
         let reply = server.send(request.header("accept", "application/json, text/event-stream"), token).await;
         tells_nothing(&format!("mcp {method} {params}"), &reply.text);
     }
-    tells_nothing("flight", &flight_tables(&server, token.unwrap()).await);
+    tells_nothing("flight", &flight_tables(&server, sent).await);
     // An administrator finds all of it.
     let all = server.get("/v1/catalog/schema", Some("boss-tok")).await.text;
     assert!(HIDDEN.iter().filter(|hidden| **hidden != "val_lynx").all(|hidden| all.contains(hidden)), "{all}");

@@ -138,7 +138,7 @@ fn statement(numbers: &mut PolicyNumbers) -> String {
         3 => format!("SELECT t.id, t.s FROM {{t}} t{filter} ORDER BY t.id LIMIT {}", 1 + n % 9),
         4 => format!("SELECT t.id, u.k FROM {{t}} t JOIN {{u}} u ON u.t_id = t.id{filter}"),
         5 => format!("SELECT t.id, u.k FROM {{t}} t LEFT JOIN {{u}} u ON u.t_id = t.id AND u.k < {n}{filter}"),
-        6 => format!("SELECT t.id FROM {{t}} t WHERE EXISTS (SELECT 1 FROM {{u}} u WHERE u.t_id = t.id AND u.b = t.b)"),
+        6 => "SELECT t.id FROM {t} t WHERE EXISTS (SELECT 1 FROM {u} u WHERE u.t_id = t.id AND u.b = t.b)".to_owned(),
         7 => format!("SELECT t.id FROM {{t}} t WHERE t.id NOT IN (SELECT u.k FROM {{u}} u WHERE u.k > {n})"),
         8 => format!("SELECT t.id, row_number() OVER (PARTITION BY t.b ORDER BY t.id) FROM {{t}} t{filter}"),
         9 => format!("SELECT DISTINCT t.a, t.b FROM {{t}} t{filter}"),

@@ -97,10 +97,7 @@ pub(super) fn server_tools(fields: &Map<String, Value>) -> Option<Vec<String>> {
     for entry in entries.iter().filter(|entry| entry["type"] == "mcp") {
         let names = match &entry["allowed_tools"] {
             Value::Null => return None,
-            Value::Object(filter) => match filter.get("tool_names").filter(|names| !names.is_null()) {
-                None => return None,
-                Some(names) => names,
-            },
+            Value::Object(filter) => filter.get("tool_names").filter(|names| !names.is_null())?,
             names => names,
         };
         let names = names.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);

@@ -1,5 +1,6 @@
 //! `sequence_detect`: rows in which conditions hold one after the other, near enough in time. Binding reads the rows.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, UInt32Array};
@@ -17,6 +18,9 @@ use crate::types::KqlType;
 
 /// The most rows that are read.
 const MAX_ROWS: usize = 1_000_000;
+
+/// The times of the newest sequence that has come to a step.
+type NewestSequence = Option<Vec<i64>>;
 
 /// The times of a sequence's steps, and a row of its dimensions.
 struct FoundSequence {
@@ -150,8 +154,7 @@ fn sequences(
     let mut order: Vec<usize> = (0..times.len()).filter(|row| arrow::array::Array::is_valid(times, *row)).collect();
     order.sort_by_key(|row| times.value(*row));
     // The newest sequence of each length, for each value of the dimensions.
-    let mut begun: std::collections::HashMap<Option<Box<[u8]>>, Vec<Option<Vec<i64>>>> =
-        std::collections::HashMap::new();
+    let mut begun: HashMap<Option<Box<[u8]>>, Vec<NewestSequence>> = HashMap::new();
     let mut found = Vec::new();
     for row in order {
         let at = times.value(row);

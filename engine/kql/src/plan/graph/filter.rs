@@ -27,11 +27,8 @@ impl<'a> Binder<'a> {
         let kept = self.kept(&graph.nodes, predicate, environment)?;
         // The nodes that are left are numbered anew.
         let mut numbers: Vec<Option<Id>> = vec![None; kept.len()];
-        let mut count = 0;
-        for (number, _) in numbers.iter_mut().zip(&kept).filter(|(_, kept)| **kept) {
-            *number = Some(count);
-            count += 1;
-        }
+        let left = numbers.iter_mut().zip(&kept).filter(|(_, kept)| **kept);
+        left.zip(0..).for_each(|((number, _), count)| *number = Some(count));
         let renumbered = |[source, target]: &[Id; 2]| Some([numbers[*source as usize]?, numbers[*target as usize]?]);
         let edges: Vec<bool> = graph.ends.iter().map(|ends| renumbered(ends).is_some()).collect();
         let ends: Vec<[Id; 2]> = graph.ends.iter().filter_map(renumbered).collect();

@@ -52,6 +52,7 @@ pub(super) async fn next_line(
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use tokio::io::BufReader;
 
