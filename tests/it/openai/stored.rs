@@ -147,7 +147,7 @@ async fn a_call_that_comes_back_without_its_result_is_completed() {
         let requests = server.model.requests();
         let told = json!(requests[requests.len() - 2].messages).to_string();
         // The query itself came back with the call.
-        assert_eq!(told.contains("\\n42\\n"), is_known, "{told}");
+        assert_eq!(told.contains("row_count"), is_known, "{told}");
         assert_eq!(!told.contains("is not known any more"), is_known, "{told}");
     }
 }
