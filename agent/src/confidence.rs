@@ -224,7 +224,7 @@ fn plural(number: u32, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
 
-/// Coefficients of a logistic function of [`AnswerEvidence::features`], fitted to measured answers of one model.
+/// Coefficients of a logistic function of `AnswerEvidence::features`, fitted to measured answers of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfidenceFit {
