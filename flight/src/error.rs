@@ -60,6 +60,9 @@ impl ErrorShape {
     }
 }
 
+/// How a caller says who it is.
+pub(crate) const BEARER: HeaderValue = HeaderValue::from_static(r#"Bearer realm="querent""#);
+
 impl ApiError {
     /// Makes an error.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -126,7 +129,7 @@ impl ApiError {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(pause.as_secs()));
         }
         if self.http_status() == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"Bearer realm="querent""#));
+            headers.insert(header::WWW_AUTHENTICATE, BEARER);
             headers.append(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="querent""#));
         }
         let limit = self.budget.map(|budget| match budget {

@@ -68,6 +68,23 @@ fn what_is_built_refers_only_to_what_is_built() {
     assert!(unused.is_empty(), "nothing refers to {unused:?}: `make console` builds the folder anew");
 }
 
+/// A browser that is challenged for a name and a password asks the person for them, and the page waits.
+#[tokio::test]
+async fn a_script_is_asked_for_a_token_only() {
+    let server = TestServer::start(TestSettings::default().tokens("writer-tok:write")).await;
+    for (mode, challenges) in [(Some("cors"), 1), (Some("same-origin"), 1), (Some("navigate"), 2), (None, 2)] {
+        let mut request = server.http.get(server.url("/v1/catalog/schema"));
+        if let Some(mode) = mode {
+            request = request.header("sec-fetch-mode", mode);
+        }
+        let reply = request.send().await.unwrap();
+        assert_eq!(reply.status(), 401);
+        let told: Vec<_> = reply.headers().get_all("www-authenticate").iter().collect();
+        assert_eq!(told.len(), challenges, "{mode:?}: {told:?}");
+        assert!(told[0].to_str().unwrap().starts_with("Bearer"));
+    }
+}
+
 #[tokio::test]
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
 async fn every_view_works_in_a_browser() {

@@ -17,7 +17,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::error::{ApiError, ErrorShape, RenderedError};
+use crate::error::{ApiError, BEARER, ErrorShape, RenderedError};
 use crate::guard::{ClientAddress, guard};
 use crate::http::request::RequestId;
 use crate::metrics;
@@ -48,11 +48,15 @@ async fn observe(mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ClientAddress>().map(ToString::to_string).unwrap_or_default();
     let span = tracing::info_span!("request", request_id = %id, %method, path, subject = tracing::field::Empty);
     request.extensions_mut().insert(RequestId(id.clone()));
+    let is_of_script = is_of_script(request.headers());
 
     let response = next.run(request).instrument(span.clone()).await;
     let mut response = render_error(response, &path, &id);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
+    }
+    if is_of_script && response.headers().contains_key(header::WWW_AUTHENTICATE) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, BEARER);
     }
     let (status, elapsed) = (response.status(), started.elapsed());
     metrics::http_request(&route, &method, status, elapsed);
@@ -67,6 +71,12 @@ async fn observe(mut request: Request, next: Next) -> Response {
         }
     });
     response
+}
+
+/// Whether a script in a browser sends the request. Challenged for a name and a password, the browser would ask the person
+/// for them, and the script wait for its answer; the script asks for a token itself.
+fn is_of_script(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-mode").is_some_and(|mode| mode != "navigate")
 }
 
 /// Returns the client's id if a log line can carry it, else a new one.
