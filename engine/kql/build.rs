@@ -7,8 +7,12 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=QUERENT_KQL_CASES");
     println!("cargo::rustc-check-cfg=cfg(kql_cases)");
-    let beside_the_repository = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/kql_cases");
-    let folder = std::env::var_os("QUERENT_KQL_CASES").map_or(PathBuf::from(beside_the_repository), PathBuf::from);
+    // Asked for when it runs: checkouts that share a target folder share the compiled script.
+    let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let folder = match std::env::var_os("QUERENT_KQL_CASES") {
+        Some(folder) => PathBuf::from(folder),
+        None => package.join("../../../shared/kql_cases"),
+    };
     if folder.join("parse_corpus.jsonl").exists() {
         println!("cargo::rustc-cfg=kql_cases");
     }
