@@ -10,6 +10,7 @@ mod find;
 mod finish;
 mod graph;
 mod join;
+mod key_numbers;
 mod macro_expand;
 mod materialize;
 mod order;

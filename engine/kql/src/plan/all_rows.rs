@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::{cast, concat};
+use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
 use datafusion::common::Column as PlanColumn;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -49,6 +50,12 @@ impl Binder<'_> {
         Ok((arrays, count))
     }
 
+    /// Returns columns with their values, `count` of each, as a table.
+    pub(super) fn made_table(&mut self, columns: Vec<(Column, ArrayRef)>, count: usize) -> Result<Relation> {
+        let (batch, columns) = batch_of(columns, count)?;
+        self.made_rows(batch, columns)
+    }
+
     /// Returns rows that are made as a table. The fields of `batch` are those of `columns`.
     pub(super) fn made_rows(&mut self, batch: RecordBatch, columns: Vec<Column>) -> Result<Relation> {
         let schema = batch.schema();
@@ -62,6 +69,15 @@ impl Binder<'_> {
         let scan = LogicalPlanBuilder::scan(SCAN, provider_as_source(Arc::new(rows)), None)?;
         Ok(Relation::new(scan.project(exprs)?.build()?, columns))
     }
+}
+
+/// Returns columns with their values, `count` of each, as a batch whose fields are the columns'.
+pub(super) fn batch_of(columns: Vec<(Column, ArrayRef)>, count: usize) -> Result<(RecordBatch, Vec<Column>)> {
+    let field = |(column, array): &(Column, ArrayRef)| Field::new(&column.field, array.data_type().clone(), true);
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let (columns, arrays): (Vec<Column>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
+    Ok((RecordBatch::try_new_with_options(schema, arrays, &options).map_err(arrow_error)?, columns))
 }
 
 pub(super) fn arrow_error(error: ArrowError) -> DataFusionError {

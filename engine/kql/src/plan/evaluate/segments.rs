@@ -7,15 +7,15 @@ mod mining;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, new_null_array};
-use arrow::compute::{cast, interleave};
-use arrow::datatypes::{DataType, Field, Float64Type, Schema};
-use arrow::row::{RowConverter, SortField};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringViewArray, new_null_array};
+use arrow::compute::{cast, filter, interleave};
+use arrow::datatypes::{DataType, Float64Type};
 use datafusion::scalar::ScalarValue;
 
 use crate::ast::{ExprKind, FunctionCall, NamedExpr};
 use crate::bind::{BindErrorCode, Binder, Environment, ExpressionScope, Result, constant_of, fail, invalid, text_of};
 use crate::plan::all_rows::arrow_error;
+use crate::plan::key_numbers::KeyNumbers;
 use crate::plan::{Column, Relation};
 use crate::types::KqlType;
 use mining::{CodedRows, Segment, covering, most_different};
@@ -116,7 +116,7 @@ impl<'a> Binder<'a> {
         let values = [left?, right?];
         let order = [Place::Weight, Place::Number, Place::Dimensions];
         let arguments = self.segment_arguments(&input, rest, order, environment)?;
-        let mut rows = {
+        let rows = {
             let text = self.convert(split.typed(), KqlType::String, call.function.span)?;
             let mut outputs: Vec<_> =
                 input.columns.iter().filter(|column| column.name != split.name).map(Column::output).collect();
@@ -137,8 +137,6 @@ impl<'a> Binder<'a> {
             [0, 1].map(|at| if totals[at] > 0.0 { segment.weights[at] / totals[at] * 100.0 } else { 0.0 })
         };
         let threshold = arguments.number.unwrap_or(DEFAULT_THRESHOLD);
-        // What no row of either group has tells nothing.
-        rows.coded.drop_weightless();
         let share = |weights: [f64; 2], at: usize| if totals[at] > 0.0 { weights[at] / totals[at] } else { 0.0 };
         let frequent = |weights: [f64; 2]| share(weights, 0).max(share(weights, 1)) >= threshold;
         let Ok(found) = rows.coded.closed_segments(arguments.dimensions, frequent) else { return too_many(call) };
@@ -228,23 +226,30 @@ impl<'a> Binder<'a> {
                     return invalid(call.function.span, "weights are numbers");
                 }
                 let reals = cast(&array, &DataType::Float64).map_err(arrow_error)?;
-                Some(arrow::array::AsArray::as_primitive::<Float64Type>(&reals).clone())
+                Some(reals.as_primitive::<Float64Type>().clone())
             }
             None => None,
         };
         let split = columns.iter().position(|(column, _)| column.name == SPLIT).map(|at| columns.remove(at).1);
-        let split: Option<StringViewArray> = split.map(|array| arrow::array::AsArray::as_string_view(&array).clone());
+        let split: Option<StringViewArray> = split.map(|array| array.as_string_view().clone());
         let weight_of = |row: usize| match &weights {
             Some(weights) if weights.is_null(row) => 0.0,
             Some(weights) => weights.value(row),
             None => 1.0,
         };
         let split_of = |row: usize| split.as_ref().filter(|split| !split.is_null(row)).map(|split| split.value(row));
-        let weights = (0..count).map(|row| weigh(split_of(row), weight_of(row))).collect();
-        // What is no single value says nothing of what rows have in common.
+        let weights: Vec<[f64; 2]> = (0..count).map(|row| weigh(split_of(row), weight_of(row))).collect();
+        // What is no single value says nothing of what rows have in common, nor does a row that counts nothing.
         columns.retain(|(column, _)| column.kql_type != KqlType::Dynamic);
-        let coded: Result<Vec<Vec<u32>>> = columns.iter().map(|(_, array)| codes(array)).collect();
-        Ok(ReadRows { coded: CodedRows { columns: coded?, weights }, columns })
+        let counts: Vec<bool> = weights.iter().map(|[left, right]| left + right > 0.0).collect();
+        let mask = BooleanArray::from(counts);
+        let mut coded = Vec::with_capacity(columns.len());
+        for (_, array) in &mut columns {
+            *array = filter(array, &mask).map_err(arrow_error)?;
+            coded.push(KeyNumbers::default().numbers(std::slice::from_ref(array))?);
+        }
+        let weights = weights.into_iter().filter(|[left, right]| left + right > 0.0).collect();
+        Ok(ReadRows { coded: CodedRows { columns: coded, weights }, columns })
     }
 
     fn segment_rows(
@@ -256,11 +261,9 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..segments.len() as i64));
         let mut columns = Vec::new();
-        let mut arrays = Vec::new();
         for (name, array) in [("SegmentId", ids)].into_iter().chain(measures) {
             let kql_type = if array.data_type() == &DataType::Float64 { KqlType::Real } else { KqlType::Long };
-            columns.push(Column { name: name.to_owned(), field: self.field(name), kql_type });
-            arrays.push(array);
+            columns.push((Column { name: name.to_owned(), field: self.field(name), kql_type }, array));
         }
         for (place, (column, array)) in rows.columns.iter().enumerate() {
             let any = any_value(column.kql_type, wildcards)?;
@@ -275,49 +278,14 @@ impl<'a> Binder<'a> {
                 true => array.slice(0, 0),
                 false => interleave(&[array.as_ref(), any.as_ref()], &places).map_err(arrow_error)?,
             };
-            columns.push(column.clone());
-            arrays.push(values);
+            columns.push((column.clone(), values));
         }
-        let fields: Vec<Field> = columns
-            .iter()
-            .zip(&arrays)
-            .map(|(column, array)| Field::new(&column.field, array.data_type().clone(), true))
-            .collect();
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(arrow_error)?;
-        self.made_rows(batch, columns)
+        self.made_table(columns, segments.len())
     }
 }
 
 /// The column with the value that splits the rows.
 const SPLIT: &str = "$split";
-
-impl CodedRows {
-    /// Leaves out rows that count nothing.
-    fn drop_weightless(&mut self) {
-        let kept: Vec<bool> = self.weights.iter().map(|[left, right]| left + right > 0.0).collect();
-        if kept.iter().all(|kept| *kept) {
-            return;
-        }
-        // Rows keep their places, since they name the values that are shown.
-        for column in &mut self.columns {
-            let none = u32::MAX;
-            column.iter_mut().zip(&kept).filter(|(_, kept)| !**kept).for_each(|(code, _)| *code = none);
-        }
-    }
-}
-
-fn codes(array: &ArrayRef) -> Result<Vec<u32>> {
-    let converter = RowConverter::new(vec![SortField::new(array.data_type().clone())]);
-    let rows = converter.and_then(|converter| converter.convert_columns(&[Arc::clone(array)])).map_err(arrow_error)?;
-    let mut known = std::collections::HashMap::new();
-    Ok(rows
-        .iter()
-        .map(|row| {
-            let next = known.len() as u32;
-            *known.entry(row.as_ref().to_vec()).or_insert(next)
-        })
-        .collect())
-}
 
 /// Returns what stands for any value of a type: what the query says, else an empty string, or null.
 fn any_value(kql_type: KqlType, wildcards: &[(KqlType, ScalarValue)]) -> Result<ArrayRef> {

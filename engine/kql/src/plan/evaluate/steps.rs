@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt32Array};
 use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Field, Int64Type, Schema};
-use arrow::row::{RowConverter, SortField};
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::scalar::ScalarValue;
 
 use crate::ast::{ExprKind, FunctionCall, NamedExpr};
 use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, constant_of, given_name, invalid};
 use crate::plan::all_rows::arrow_error;
+use crate::plan::key_numbers::KeyNumbers;
 use crate::plan::{Column, Relation};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -100,27 +100,20 @@ impl<'a> Binder<'a> {
         dimensions: &[(Column, ArrayRef)],
     ) -> Result<Relation> {
         let rows: UInt32Array = found.iter().map(|sequence| Some(sequence.row)).collect();
-        let mut columns: Vec<Column> = Vec::new();
-        let mut arrays: Vec<ArrayRef> = Vec::new();
+        let mut columns: Vec<(Column, ArrayRef)> = Vec::new();
         for (column, values) in dimensions {
-            columns.push(column.clone());
-            arrays.push(take(values, &rows, None).map_err(arrow_error)?);
+            columns.push((column.clone(), take(values, &rows, None).map_err(arrow_error)?));
         }
+        let mut add = |name: &str, field: String, kql_type: KqlType, values: Vec<i64>| {
+            let column = Column { name: name.to_owned(), field, kql_type };
+            columns.push((column, Arc::new(Int64Array::from(values))));
+        };
         for (step, name) in names.iter().enumerate() {
-            columns.push(Column { name: name.clone(), field: self.field(name), kql_type: time_type });
-            arrays.push(Arc::new(Int64Array::from_iter_values(found.iter().map(|sequence| sequence.times[step]))));
+            add(name, self.field(name), time_type, found.iter().map(|sequence| sequence.times[step]).collect());
         }
         let took = found.iter().map(|sequence| sequence.times[names.len() - 1] - sequence.times[0]);
-        let kql_type = duration_type(time_type, Span::default())?;
-        columns.push(Column { name: "Duration".to_owned(), field: self.field("Duration"), kql_type });
-        arrays.push(Arc::new(Int64Array::from_iter_values(took)));
-        let fields: Vec<Field> = columns
-            .iter()
-            .zip(&arrays)
-            .map(|(column, array)| Field::new(&column.field, array.data_type().clone(), true))
-            .collect();
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(arrow_error)?;
-        self.made_rows(batch, columns)
+        add("Duration", self.field("Duration"), duration_type(time_type, Span::default())?, took.collect());
+        self.made_table(columns, found.len())
     }
 }
 
@@ -143,26 +136,21 @@ fn sequences(
     let times: &Int64Array = times.as_primitive::<Int64Type>();
     let steps: Vec<&BooleanArray> = steps.iter().map(|(_, holds)| holds.as_boolean()).collect();
     let arrays: Vec<ArrayRef> = dimensions.iter().map(|(_, values)| Arc::clone(values)).collect();
-    let fields = arrays.iter().map(|array| SortField::new(array.data_type().clone())).collect();
     let keys = match arrays.is_empty() {
-        true => None,
-        false => {
-            let converter = RowConverter::new(fields);
-            Some(converter.and_then(|converter| converter.convert_columns(&arrays)).map_err(arrow_error)?)
-        }
+        true => vec![0; times.len()],
+        false => KeyNumbers::default().numbers(&arrays)?,
     };
-    let mut order: Vec<usize> = (0..times.len()).filter(|row| arrow::array::Array::is_valid(times, *row)).collect();
+    let mut order: Vec<usize> = (0..times.len()).filter(|row| times.is_valid(*row)).collect();
     order.sort_by_key(|row| times.value(*row));
     // The newest sequence of each length, for each value of the dimensions.
-    let mut begun: HashMap<Option<Box<[u8]>>, Vec<NewestSequence>> = HashMap::new();
+    let mut begun: HashMap<u32, Vec<NewestSequence>> = HashMap::new();
     let mut found = Vec::new();
     for row in order {
         let at = times.value(row);
-        let key = keys.as_ref().map(|keys| Box::from(keys.row(row).as_ref()));
-        let newest = begun.entry(key).or_insert_with(|| vec![None; steps.len()]);
+        let newest = begun.entry(keys[row]).or_insert_with(|| vec![None; steps.len()]);
         // From the last step, so that a row is one step of a sequence.
         for step in (0..steps.len()).rev() {
-            if !(arrow::array::Array::is_valid(steps[step], row) && steps[step].value(row)) {
+            if !(steps[step].is_valid(row) && steps[step].value(row)) {
                 continue;
             }
             let longer = match step.checked_sub(1) {

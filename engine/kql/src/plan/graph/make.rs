@@ -1,18 +1,18 @@
 //! `make-graph`.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StringViewArray, new_null_array};
+use arrow::array::{Array, ArrayRef, Int64Array, StringArray, StringViewArray, new_null_array};
 use arrow::compute::{cast, interleave};
-use arrow::datatypes::{DataType, Field, Schema};
-use arrow::row::{RowConverter, SortField};
+use arrow::datatypes::DataType;
 
 use super::{GraphTable, QueryGraph, arrow_error};
 use crate::ast::{EdgeDirection, ExprKind, GraphNodes, MakeGraph, Name};
 use crate::bind::{BindErrorCode, Binder, Environment, HIDDEN, Result, fail, not_supported};
 use crate::graph::network::{Id, Network, Way};
+use crate::plan::all_rows::batch_of;
+use crate::plan::key_numbers::KeyNumbers;
 use crate::plan::{Column, Relation};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -59,19 +59,19 @@ impl<'a> Binder<'a> {
             }
         }
         let id_type = common_type([&source, &target].into_iter().chain(tables.iter().map(|(_, key)| key)), span)?;
-        let mut ids = NodeIds::default();
+        let mut ids = KeyNumbers::default();
         let mut named: Vec<NodeRows> = Vec::new();
         for (rows, key) in tables {
             let nodes = self.numbered(&rows, &key, partition, id_type, &mut ids)?;
             named.push(NodeRows { rows, key, nodes });
         }
-        let named_nodes = ids.count;
+        let named_nodes = ids.count();
         let source_ids = self.numbered(&edges, &source, partition, id_type, &mut ids)?;
         let target_ids = self.numbered(&edges, &target, partition, id_type, &mut ids)?;
         let ends: Vec<[Id; 2]> =
             source_ids.into_iter().zip(target_ids).map(|(source, target)| [source, target]).collect();
         let is_directed = make.direction != EdgeDirection::Either;
-        let network = Network::new(ids.count, &ends, is_directed);
+        let network = Network::new(ids.count(), &ends, is_directed);
         let nodes =
             self.node_elements(&network, &ends, &edges, [&source, &target], &named, named_nodes, id_type, make)?;
         let (network, ends) = (Rc::new(network), Rc::new(ends));
@@ -106,7 +106,7 @@ impl<'a> Binder<'a> {
         key: &Column,
         partition: Option<&Name>,
         id_type: KqlType,
-        ids: &mut NodeIds,
+        ids: &mut KeyNumbers,
     ) -> Result<Vec<Id>> {
         let mut keys =
             vec![text_without_nulls(&cast(&column_of(rows, key)?, &id_type.arrow_type()).map_err(arrow_error)?)?];
@@ -114,10 +114,7 @@ impl<'a> Binder<'a> {
             let column = self.graph_column(rows, name)?;
             keys.push(column_of(rows, &column)?);
         }
-        let fields = keys.iter().map(|array| SortField::new(array.data_type().clone())).collect();
-        let encoded = RowConverter::new(fields).and_then(|converter| converter.convert_columns(&keys));
-        let encoded = encoded.map_err(arrow_error)?;
-        Ok(encoded.iter().map(|row| ids.id(row.as_ref())).collect())
+        ids.numbers(&keys)
     }
 
     #[expect(clippy::too_many_arguments, reason = "all that nodes are made of")]
@@ -225,35 +222,10 @@ pub(super) fn degrees(network: &Network, way: Way) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(counts))
 }
 
-/// The numbers of nodes, by their keys' bytes.
-#[derive(Default)]
-struct NodeIds {
-    known: HashMap<Box<[u8]>, Id>,
-    count: usize,
-}
-
-impl NodeIds {
-    fn id(&mut self, key: &[u8]) -> Id {
-        if let Some(id) = self.known.get(key) {
-            return *id;
-        }
-        let id = self.count as Id;
-        self.known.insert(key.into(), id);
-        self.count += 1;
-        id
-    }
-}
-
 /// Returns elements of columns with their values.
 pub(super) fn elements(arrays: Vec<(Column, ArrayRef)>, count: usize) -> Result<GraphTable> {
-    let fields: Vec<Field> = arrays
-        .iter()
-        .map(|(column, array)| Field::new(column.field.clone(), array.data_type().clone(), true))
-        .collect();
-    let (columns, arrays): (Vec<Column>, Vec<ArrayRef>) = arrays.into_iter().unzip();
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
-    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options);
-    Ok(GraphTable { batch: batch.map_err(arrow_error)?, columns })
+    let (batch, columns) = batch_of(arrays, count)?;
+    Ok(GraphTable { batch, columns })
 }
 
 pub(super) fn column_of(rows: &GraphTable, column: &Column) -> Result<ArrayRef> {

@@ -45,8 +45,7 @@ impl<'a> Binder<'a> {
                 "the nodes of this graph have no properties; `make-graph ... with_node_id=` gives one",
             );
         }
-        let GraphTable { batch, columns } = elements(shown, rows.batch.num_rows())?;
-        self.made_rows(batch, columns)
+        self.made_table(shown, rows.batch.num_rows())
     }
 
     pub(in crate::plan) fn graph_mark_components(
