@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 
+use super::BatchSender;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 use crate::tables::external::Partitioning;
@@ -32,6 +33,19 @@ enum ColumnSource {
 }
 
 impl ColumnMapping {
+    /// Returns what takes the batches of a file in these folders: each is arranged and sent on.
+    pub(super) fn sending<'s>(
+        &'s self,
+        partition: &'s [ScalarValue],
+        output: &'s BatchSender,
+    ) -> impl FnMut(RecordBatch) -> Result<bool> + 's {
+        move |batch| {
+            let folders = repeated(partition, batch.num_rows())?;
+            output.send(self.arrange(batch.columns(), batch.num_rows(), &folders)?)?;
+            Ok(true)
+        }
+    }
+
     /// Maps to a new table: the file's columns, then those of the partition folders.
     pub(super) fn from_file(file: &SchemaRef, partitioning: &Partitioning) -> Self {
         let mut sources = Vec::new();

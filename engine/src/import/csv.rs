@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
 
-use super::column_mapping::{ColumnMapping, repeated};
+use super::column_mapping::ColumnMapping;
 use super::{BatchSender, ByteCounter};
 use crate::error::Result;
 use crate::tables::external::{CsvFiles, LocatedFile, Rejects, TypedCsv, blocking, open};
@@ -38,9 +38,5 @@ pub(super) fn read(
     counter: &ByteCounter,
     output: &BatchSender,
 ) -> Result<()> {
-    csv.read_all(&file.path, rejects.cloned(), counter.count(open(file)?), |batch| {
-        let folders = repeated(partition, batch.num_rows())?;
-        output.send(columns.arrange(batch.columns(), batch.num_rows(), &folders)?)?;
-        Ok(true)
-    })
+    csv.read_all(&file.path, rejects.cloned(), counter.count(open(file)?), columns.sending(partition, output))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
 
-use super::column_mapping::{ColumnMapping, repeated};
+use super::column_mapping::ColumnMapping;
 use super::{BatchSender, ByteCounter};
 use crate::error::Result;
 use crate::tables::external::{LocatedFile, Rejects, TypedWorkbook, WorkbookFiles, WorkbookSource, blocking, open};
@@ -35,9 +35,5 @@ pub(super) fn read(
     output: &BatchSender,
 ) -> Result<()> {
     let all: Vec<usize> = (0..columns.read.fields().len()).collect();
-    workbook.read(&file.path, &all, rejects, Box::new(counter.count(open(file)?)), |batch| {
-        let folders = repeated(partition, batch.num_rows())?;
-        output.send(columns.arrange(batch.columns(), batch.num_rows(), &folders)?)?;
-        Ok(true)
-    })
+    workbook.read(&file.path, &all, rejects, Box::new(counter.count(open(file)?)), columns.sending(partition, output))
 }
