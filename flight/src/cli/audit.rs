@@ -51,7 +51,7 @@ async fn verify(target: TargetArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let request = client.request(Method::GET, "/v1/audit/verify")?;
-            client.send(request).await?.json().await.map_err(|error| client.http_error(error))?
+            client.answer(request).await?
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
@@ -78,7 +78,7 @@ async fn export(args: ExportArgs) -> Result<(), CliError> {
             loop {
                 let parameters = [("after", after.to_string()), ("limit", PAGE.to_string())];
                 let request = client.request(Method::GET, "/v1/audit")?.query(&parameters);
-                let body: Value = client.send(request).await?.json().await.map_err(|error| client.http_error(error))?;
+                let body: Value = client.answer(request).await?;
                 let records = body["records"].as_array().cloned().unwrap_or_default();
                 records.iter().try_for_each(|record| output::print_line(&record.to_string()))?;
                 let Some(last) = records.last().and_then(|record| record["seq"].as_i64()) else { return Ok(()) };

@@ -11,8 +11,10 @@ use arrow_schema::{Schema, SchemaRef};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use hyper_util::rt::TokioIo;
+use querent_catalog::PageToken;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use rustls::ClientConfig;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -142,6 +144,25 @@ impl Client {
         }
         let body = response.text().await.unwrap_or_default();
         Err(refusal(status, &body))
+    }
+
+    /// Sends a request and returns the JSON of the answer.
+    pub(super) async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, CliError> {
+        self.send(request).await?.json().await.map_err(|error| self.http_error(error))
+    }
+
+    /// Returns the entries of a page, which is the answer's `key`, and the token of the next page.
+    pub(super) async fn page(
+        &self,
+        request: RequestBuilder,
+        key: &str,
+    ) -> Result<(Vec<Value>, Option<PageToken>), CliError> {
+        let mut body: Value = self.answer(request).await?;
+        let next = body["next_page_token"].as_str().map(|token| PageToken(token.to_owned()));
+        match body[key].take() {
+            Value::Array(items) => Ok((items, next)),
+            _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
+        }
     }
 
     /// Returns the error for a failed HTTP exchange.

@@ -80,8 +80,7 @@ pub(super) async fn run(args: FeedbackArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let path = format!("/v1/agent/runs/{run_id}/feedback");
-            let sent = client.send(client.request(Method::POST, &path)?.json(&request)).await?;
-            sent.json().await.map_err(|error| client.http_error(error))?
+            client.answer(client.request(Method::POST, &path)?.json(&request)).await?
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
@@ -125,14 +124,14 @@ pub(super) async fn proposals(args: ListArgs) -> Result<(), CliError> {
     match args.target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
-            let mut after: Option<String> = None;
+            let mut after: Option<PageToken> = None;
             loop {
                 let mut parameters = vec![("limit", PAGE.to_string()), ("state", "waiting".to_owned())];
-                parameters.extend(after.map(|token| ("page_token", token)));
+                parameters.extend(after.map(|token| ("page_token", token.0)));
                 let request = client.request(Method::GET, PROPOSALS)?.query(&parameters);
-                let body: Value = client.send(request).await?.json().await.map_err(|error| client.http_error(error))?;
-                listed.extend(body["query_proposals"].as_array().into_iter().flatten().cloned());
-                after = body["next_page_token"].as_str().map(str::to_owned);
+                let (proposals, next) = client.page(request, "query_proposals").await?;
+                listed.extend(proposals);
+                after = next;
                 if after.is_none() {
                     break;
                 }

@@ -221,12 +221,7 @@ impl KnowledgeStore {
                 let mut parameters = vec![("limit", PAGE.to_string())];
                 parameters.extend(after.map(|token| ("page_token", token.0)));
                 let request = client.request(Method::GET, kind.path())?.query(&parameters);
-                let mut body: Value = client.send(request).await?.json().await.map_err(|e| client.http_error(e))?;
-                let next = body["next_page_token"].as_str().map(|token| PageToken(token.to_owned()));
-                match body[kind.listing()].take() {
-                    Value::Array(items) => Ok((items, next)),
-                    _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
-                }
+                client.page(request, kind.listing()).await
             }
             KnowledgeStore::Embedded(embedded) => {
                 let (catalog, who) = (embedded.engine.catalog(), Principal::local_admin());

@@ -70,7 +70,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<(), CliError> {
             let parameters =
                 [("remove_orphans", args.remove_orphans.to_string()), ("grace_seconds", grace.to_string())];
             let request = client.request(Method::POST, "/v1/check")?.query(&parameters);
-            client.send(request).await?.json().await.map_err(|error| client.http_error(error))?
+            client.answer(request).await?
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
@@ -117,7 +117,7 @@ pub(super) async fn backup(args: BackupArgs) -> Result<(), CliError> {
             let client = Client::new(server)?;
             let folder = absolute(&args.folder)?;
             let request = client.request(Method::POST, "/v1/backup")?.json(&json!({ "folder": folder }));
-            client.send(request).await?.json().await.map_err(|error| client.http_error(error))?
+            client.answer(request).await?
         }
         CliTarget::Embedded(config) => {
             let folder = absolute(&args.folder)?;

@@ -14,6 +14,7 @@ use super::error::CliError;
 use super::output;
 use super::progress::Bars;
 use super::target::{CliTarget, ListArgs, TargetArgs};
+use super::token::attribute;
 use crate::policy_cases::{CallerDescription, PolicyCase, policy_json, replaced_json, run_cases};
 
 const PATH: &str = "/v1/policy";
@@ -96,7 +97,7 @@ async fn show(target: TargetArgs) -> Result<(), CliError> {
     let shown = match target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
-            answer(&client, client.request(Method::GET, PATH)?).await?
+            client.answer(client.request(Method::GET, PATH)?).await?
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
@@ -116,7 +117,7 @@ async fn apply(args: ApplyArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let request = client.request(Method::POST, PATH)?.query(&[("dry_run", args.dry_run.to_string())]);
-            answer(&client, request.header("content-type", "text/plain").body(text)).await?
+            client.answer(request.header("content-type", "text/plain").body(text)).await?
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
@@ -146,7 +147,7 @@ async fn test(args: TestArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let request = client.request(Method::POST, &format!("{PATH}/test"))?.json(&json!({ "cases": cases }));
-            answer(&client, request).await?["cases"].take()
+            client.answer::<Value>(request).await?["cases"].take()
         }
         CliTarget::Embedded(config) => {
             let limits = config.settings.limits();
@@ -176,11 +177,7 @@ async fn explain(args: ExplainArgs) -> Result<(), CliError> {
         Some((database, table)) => TableName::new(database, table),
         None => TableName::new(DEFAULT_DATABASE, &args.table),
     };
-    let attributes = args.attributes.iter().map(|text| {
-        let (name, value) =
-            text.split_once('=').ok_or_else(|| CliError::Usage(format!("--attribute {text}: write NAME=VALUE")))?;
-        Ok((name.to_owned(), value.to_owned()))
-    });
+    let attributes = args.attributes.iter().map(|text| attribute(text));
     let caller = CallerDescription {
         subject: args.subject,
         role: args.role,
@@ -193,7 +190,7 @@ async fn explain(args: ExplainArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let body = json!({ "table": table, "as": caller });
-            answer(&client, client.request(Method::POST, &format!("{PATH}/explain"))?.json(&body)).await?
+            client.answer(client.request(Method::POST, &format!("{PATH}/explain"))?.json(&body)).await?
         }
         CliTarget::Embedded(config) => {
             let principal = caller.principal().map_err(CliError::Usage)?;
@@ -204,10 +201,6 @@ async fn explain(args: ExplainArgs) -> Result<(), CliError> {
         }
     };
     output::print_line(&pretty(&explained))
-}
-
-async fn answer(client: &Client, request: reqwest::RequestBuilder) -> Result<Value, CliError> {
-    client.send(request).await?.json().await.map_err(|error| client.http_error(error))
 }
 
 async fn read(file: &std::path::Path) -> Result<String, CliError> {

@@ -71,8 +71,7 @@ async fn add(target: TargetArgs, new: &NewRelationship) -> Result<Value, CliErro
             let body = json!({
                 "from": new.from, "from_columns": new.from_columns, "to": new.to, "to_columns": new.to_columns,
             });
-            let reply = client.send(client.request(Method::POST, PATH)?.json(&body)).await?;
-            reply.json().await.map_err(|error| client.http_error(error))
+            client.answer(client.request(Method::POST, PATH)?.json(&body)).await
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
@@ -88,11 +87,7 @@ async fn list(target: TargetArgs) -> Result<Vec<Value>, CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let request = client.request(Method::GET, PATH)?.query(&[("limit", LISTED.to_string())]);
-            let mut body: Value = client.send(request).await?.json().await.map_err(|error| client.http_error(error))?;
-            match body["relationships"].take() {
-                Value::Array(items) => Ok(items),
-                _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
-            }
+            Ok(client.page(request, "relationships").await?.0)
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;

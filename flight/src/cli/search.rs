@@ -91,5 +91,5 @@ async fn on_server(client: &Client, request: &SearchRequest) -> Result<Value, Cl
     let mut parameters = vec![("q", request.query.clone()), ("limit", request.limit.to_string())];
     parameters.extend(request.database.clone().map(|database| ("database", database)));
     let http = client.request(Method::GET, "/v1/catalog/search")?.query(&parameters);
-    client.send(http).await?.json().await.map_err(|error| client.http_error(error))
+    client.answer(http).await
 }

@@ -102,8 +102,7 @@ async fn create(args: CreateArgs) -> Result<(), CliError> {
     let created = match target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
-            let reply = client.send(client.request(Method::POST, PATH)?.json(&json!(new))).await?;
-            reply.json::<Value>().await.map_err(|error| client.http_error(error))?
+            client.answer::<Value>(client.request(Method::POST, PATH)?.json(&json!(new))).await?
         }
         CliTarget::Embedded(config) => {
             let has_tokens = !config.settings.auth.tokens.is_empty();
@@ -134,11 +133,7 @@ async fn list(target: TargetArgs) -> Result<Vec<Value>, CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let request = client.request(Method::GET, PATH)?.query(&[("limit", LISTED.to_string())]);
-            let mut body: Value = client.send(request).await?.json().await.map_err(|error| client.http_error(error))?;
-            match body["tokens"].take() {
-                Value::Array(items) => Ok(items),
-                _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
-            }
+            Ok(client.page(request, "tokens").await?.0)
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
@@ -166,7 +161,8 @@ async fn revoke(target: TargetArgs, id: i64) -> Result<(), CliError> {
     Ok(())
 }
 
-fn attribute(text: &str) -> Result<(String, String), CliError> {
+/// Reads `NAME=VALUE`.
+pub(super) fn attribute(text: &str) -> Result<(String, String), CliError> {
     let (name, value) =
         text.split_once('=').ok_or_else(|| CliError::Usage(format!("--attribute {text}: write NAME=VALUE")))?;
     Ok((name.trim().to_owned(), value.to_owned()))

@@ -45,7 +45,7 @@ pub(super) async fn run(args: VerifyArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let request = client.request(Method::GET, &format!("/v1/agent/runs/{}", args.run_id))?;
-            let run: Value = client.send(request).await?.json().await.map_err(|error| client.http_error(error))?;
+            let run: Value = client.answer(request).await?;
             let answer = StoredAnswer::new(&run)?;
             let mut now = BTreeMap::new();
             for (call, query) in &answer.queries {
