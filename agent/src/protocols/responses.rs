@@ -14,7 +14,7 @@ pub use compaction::compaction_item;
 pub use continuation::{ContinueError, Continued};
 pub(crate) use continuation::{continue_run, join_conversation};
 pub use items::{InputContent, InputItem, listed_item, parse_content, parse_items};
-pub use object::{input_items, output_items, response_id, run_of_item, run_of_response};
+pub use object::{input_items, output_items, response_id, run_of_item, run_of_response, usage_json};
 pub use render::{ResponsesDialect, ResponsesRenderer};
 pub use request::{ResponsesRequest, metadata_of, parse_request, parse_value};
 pub(crate) use request::{answer_schema, flag, positive, text};

@@ -95,7 +95,7 @@ pub(super) fn new_response(started: &RunStarted, created_at: DateTime<chrono::Ut
 }
 
 /// Returns token counts under the protocol's names.
-pub(super) fn usage_json(usage: &TokenUsage) -> Value {
+pub fn usage_json(usage: &TokenUsage) -> Value {
     json!({
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use http::StatusCode;
 use querent_agent::models::{ChatRole, ToolChoice};
 use querent_agent::protocols::responses::{
-    InputContent, InputItem, compaction_item, listed_item, parse_items, response_id,
+    InputContent, InputItem, compaction_item, listed_item, parse_items, response_id, usage_json,
 };
 use querent_agent::{EventKind, Protocol, RunRequest};
 use serde_json::{Value, json};
@@ -67,17 +67,7 @@ pub(in crate::http) async fn create(
                 failure = Some((*code, message.clone(), detail_code.clone()));
             }
             EventKind::RunFinished { usage: used, .. } => {
-                let tokens = used.tokens;
-                usage = json!({
-                    "input_tokens": tokens.input_tokens,
-                    "input_tokens_details": {
-                        "cached_tokens": tokens.cached_tokens,
-                        "cache_write_tokens": tokens.cache_write_tokens,
-                    },
-                    "output_tokens": tokens.output_tokens,
-                    "output_tokens_details": { "reasoning_tokens": tokens.reasoning_tokens },
-                    "total_tokens": tokens.input_tokens + tokens.output_tokens,
-                });
+                usage = usage_json(&used.tokens);
             }
             _ => {}
         }

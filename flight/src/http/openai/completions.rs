@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use axum::response::Response;
 use http::StatusCode;
 use querent_agent::protocols::chat::{StoredCompletion, completion_id, run_of_completion, stored_completion};
-use querent_agent::protocols::responses::metadata_of;
 use querent_agent::{Protocol, events_of};
 use querent_catalog::{PageRequest, Principal, RunRecord, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::fields::object_fields;
+use super::fields::new_metadata;
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
 use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
@@ -105,11 +104,7 @@ pub(in crate::http) async fn update(
     PathText(id): PathText,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = object_fields(&body, &["metadata"])?;
-    if !fields.contains_key("metadata") {
-        return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "metadata", "`metadata` is missing"));
-    }
-    let metadata = metadata_of(&fields).map_err(|error| error.with_status(400))?;
+    let metadata = new_metadata(&body)?;
     let (mut run, _) = find(&state, &principal, &id).await?;
     if run.status == RunStatus::Running {
         let message = format!("completion `{id}` is still in progress; wait for its end");

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::fields::object_fields;
+use super::fields::{new_metadata, object_fields};
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
 use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
@@ -63,11 +63,7 @@ pub(in crate::http) async fn update(
     PathText(id): PathText,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = object_fields(&body, &["metadata"])?;
-    if !fields.contains_key("metadata") {
-        return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "metadata", "`metadata` is missing"));
-    }
-    let metadata = metadata_of(&fields).map_err(|error| error.with_status(400))?;
+    let metadata = new_metadata(&body)?;
     let change = ConversationChange { metadata_json: Some(metadata.to_string()), ..ConversationChange::default() };
     let key = ConversationKey::shared(id);
     let record = state.agent.catalog().conversations().update(&principal, &key, &change).await?;

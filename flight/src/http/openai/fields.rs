@@ -1,7 +1,7 @@
 //! Bodies that are a JSON object of optional fields.
 
 use querent_agent::protocols::fields::check_names;
-use querent_agent::protocols::responses::BadRequest;
+use querent_agent::protocols::responses::{BadRequest, metadata_of};
 use serde_json::{Map, Value};
 
 use super::error::OpenAiError;
@@ -13,6 +13,16 @@ pub(in crate::http) fn object_fields(body: &[u8], known: &[&str]) -> Result<Map<
     let fields = any_fields(body)?;
     check_names(&fields, "", known.iter().copied()).map_err(BadRequest::from)?;
     Ok(fields)
+}
+
+/// Returns the metadata that a body has in the place of what was there. Errors: as [`object_fields`];
+/// `missing_required_parameter`.
+pub(in crate::http) fn new_metadata(body: &[u8]) -> Result<Value, OpenAiError> {
+    let fields = object_fields(body, &["metadata"])?;
+    if !fields.contains_key("metadata") {
+        return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "metadata", "`metadata` is missing"));
+    }
+    Ok(metadata_of(&fields).map_err(|error| error.with_status(400))?)
 }
 
 /// Returns the fields of a body, whatever their names are.
