@@ -24,6 +24,19 @@ const WORDS: [&str; 16] = [
     "Mesa", "Nectar", "Onyx", "Prairie",
 ];
 
+/// Opens a lake, and says whether its mark shows that it is filled; one that was only begun is made anew.
+pub(super) async fn open_marked(path: &Path, mark: &Path) -> Result<(Engine, bool), Failure> {
+    if tokio::fs::try_exists(mark).await? {
+        let engine = open(path).await?;
+        engine.catalog().search().index_idle().await?;
+        return Ok((engine, true));
+    }
+    if tokio::fs::try_exists(path).await? {
+        tokio::fs::remove_dir_all(path).await?;
+    }
+    Ok((open(path).await?, false))
+}
+
 /// Opens the lake of a filling; it is made where it is not there yet. Only the first has databases without questions.
 pub(super) async fn lake(
     folder: &Path,
@@ -33,15 +46,10 @@ pub(super) async fn lake(
 ) -> Result<Engine, Failure> {
     let path = folder.join(format!("lake-{VERSION}-{filling}"));
     let mark = folder.join(format!("lake-{VERSION}-{filling}.done"));
-    if tokio::fs::try_exists(&mark).await? {
-        let engine = open(&path).await?;
-        engine.catalog().search().index_idle().await?;
+    let (engine, is_filled) = open_marked(&path, &mark).await?;
+    if is_filled {
         return Ok(engine);
     }
-    if tokio::fs::try_exists(&path).await? {
-        tokio::fs::remove_dir_all(&path).await?;
-    }
-    let engine = open(&path).await?;
     let session = engine.session(Principal::local_admin(), Limits::default());
     let bar = indicatif::ProgressBar::new(schemas.len() as u64).with_message(format!("filling {}", filling + 1));
     for schema in schemas {

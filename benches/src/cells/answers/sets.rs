@@ -9,9 +9,9 @@ use querent_catalog::{DEFAULT_DATABASE, IfExists, NoProgress, Principal, TableNa
 use querent_engine::{Engine, ImportRequest, Limits};
 use serde::Deserialize;
 
+use super::fill::open_marked;
 use super::judge::{RowSet, rows_of_stream};
 use crate::Failure;
-use crate::cells::agent::open;
 use crate::harness::cache_folder;
 
 /// What the lake is made by; a change makes it again.
@@ -113,15 +113,10 @@ pub(super) fn says_unanswerable(text: &str) -> bool {
 /// Opens the lake of these questions; it is made where it is not there yet. Errors: the flights are not there.
 pub(super) async fn lake(folder: &Path) -> Result<Engine, Failure> {
     let (path, mark) = (folder.join(format!("own-{VERSION}")), folder.join(format!("own-{VERSION}.done")));
-    if tokio::fs::try_exists(&mark).await? {
-        let engine = open(&path).await?;
-        engine.catalog().search().index_idle().await?;
+    let (engine, is_filled) = open_marked(&path, &mark).await?;
+    if is_filled {
         return Ok(engine);
     }
-    if tokio::fs::try_exists(&path).await? {
-        tokio::fs::remove_dir_all(&path).await?;
-    }
-    let engine = open(&path).await?;
     let files = flights_folder()?;
     for table in TABLES {
         let file = files.join(format!("{table}.csv"));
