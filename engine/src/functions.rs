@@ -10,6 +10,7 @@ mod format;
 mod hex;
 mod intervals;
 mod json;
+mod json_rows;
 mod json_shape;
 mod list_choices;
 mod list_reduce;
@@ -34,6 +35,7 @@ use querent_kql::graph;
 
 pub(crate) use bounded::series_rows;
 pub(crate) use embed::{EMBED, embed};
+pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use row_hash::row_hash;
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 
@@ -77,6 +79,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             json::functions(),
             vectors::functions(),
             intervals::functions(),
+            json_rows::functions(),
             json_shape::functions(),
             list_choices::functions(),
             maps::functions(),

@@ -1,7 +1,7 @@
 //! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
-//! which refuses what is parsed and not planned; `shorthand`, `unary_minus` and `function_forms`, which write out what
+//! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
 //! is short for something else; `file_requests`, the files that stand for tables, and `pivot_requests`, pivots whose
-//! values are to be found; `graph_functions` and `relation_folding`, which rewrite a syntax tree before its names are
+//! values are to be found; `graph_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
@@ -12,6 +12,7 @@
 
 mod accepted;
 pub(crate) mod catalog_table;
+mod collations;
 mod column_folding;
 mod column_scopes;
 mod date_arithmetic;
@@ -25,6 +26,7 @@ mod foreign_keys;
 mod function_forms;
 mod graph_functions;
 mod integer_casts;
+mod json_tables;
 mod lateral_joins;
 mod marks;
 pub(crate) mod parameters;

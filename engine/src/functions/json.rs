@@ -140,7 +140,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     definitions.into_iter().map(Definition::into_udf).collect()
 }
 
-fn json_and_path(types: &[DataType]) -> Result<Vec<DataType>> {
+pub(super) fn json_and_path(types: &[DataType]) -> Result<Vec<DataType>> {
     let json = match types.first() {
         Some(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null) | None => DataType::Utf8,
         Some(other) => return Err(unfit(format!("JSON is a text, not {}; write to_json(value)", sql_name(other)))),
@@ -159,7 +159,7 @@ pub(super) fn parsed(text: &str) -> Result<Value> {
 
 /// A step of a path.
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+pub(super) enum Step {
     Key(String),
     Index(i64),
 }
@@ -176,7 +176,7 @@ fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
 }
 
 /// Reads `$.a.b[0]`, `/a/b/0`, or a key.
-fn steps_of(path: &str) -> Result<Vec<Step>> {
+pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
     let wrong = || invalid(format!("`{path}` is no path of JSON; write $.key[0].key, /key/0, or a key"));
     if let Some(pointer) = path.strip_prefix('/') {
         let step = |part: &str| match part.parse() {
@@ -309,7 +309,7 @@ fn keys(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(lists.finish()))
 }
 
-fn duckdb_type(value: &Value) -> &'static str {
+pub(super) fn duckdb_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "NULL",
         Value::Bool(_) => "BOOLEAN",

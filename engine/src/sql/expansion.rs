@@ -3,6 +3,7 @@
 //!
 //! A column always comes before an alias of the same name, as in DuckDB.
 
+mod chosen_by_lambda;
 mod columns;
 mod multisets;
 
@@ -23,6 +24,7 @@ use super::shorthand::{number, query_of, select_star};
 use super::syntax::count_nodes;
 use crate::error::EngineError;
 use crate::identifiers::same_name;
+use chosen_by_lambda::choose_by_lambda;
 use columns::{Chosen, columns_call, is_columns, spelled, without_excluded};
 use multisets::numbered;
 
@@ -83,6 +85,7 @@ impl<S: ContextProvider> Expander<'_, S> {
             && sorts.iter().any(|sort| has_columns(&sort.expr))
         {
             let sources = self.sources(&select.from)?;
+            choose_by_lambda(self.scope, sorts, &source_names(&sources))?;
             let mut all = Vec::new();
             for sort in sorts.drain(..) {
                 match has_columns(&sort.expr) {
@@ -159,6 +162,10 @@ impl<S: ContextProvider> Expander<'_, S> {
         inside?;
         if needs_columns(select) {
             let sources = self.sources(&select.from)?;
+            let from = std::mem::take(&mut select.from);
+            let chosen = choose_by_lambda(self.scope, select, &source_names(&sources));
+            select.from = from;
+            chosen?;
             write_out_stars(select, &sources)?;
             write_out_conditions(select, &sources)?;
         }
@@ -261,6 +268,10 @@ impl<S: ContextProvider> Expander<'_, S> {
     }
 }
 
+fn source_names(sources: &[Source]) -> Vec<String> {
+    sources.iter().map(|source| source.name.clone()).collect()
+}
+
 struct Outermost<'r, 'a, S> {
     expander: &'r mut Expander<'a, S>,
     depth: usize,
@@ -330,7 +341,7 @@ fn calls(expr: &Expr) -> Option<Function> {
 /// Returns an expression once for each column that its `COLUMNS(...)` chooses.
 fn expanded(expr: &Expr, sources: &[Source]) -> Result<Vec<(Expr, Chosen)>> {
     let Some(call) = calls(expr) else { return Ok(Vec::new()) };
-    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    let names = source_names(sources);
     let text = call.to_string();
     let mut all = Vec::new();
     for chosen in columns_call(&call, &names)? {

@@ -333,8 +333,13 @@ fn with_named_fields(function: &Function, joining: &str) -> Option<Expr> {
 
 /// Returns an expression with arguments in the places of its parameters.
 fn filled(mut expr: Expr, arguments: &[Expr]) -> Expr {
-    let _: ControlFlow<()> = VisitMut::visit(&mut expr, &mut Filling { arguments });
+    fill(&mut expr, arguments);
     expr
+}
+
+/// Puts arguments in the places of the parameters of a part of a statement.
+pub(super) fn fill(part: &mut impl VisitMut, arguments: &[Expr]) {
+    let _: ControlFlow<()> = part.visit(&mut Filling { arguments });
 }
 
 fn parse(meaning: &str) -> Result<Expr> {

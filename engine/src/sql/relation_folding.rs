@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::accepted::check_accepted;
 use super::graph_functions;
+use super::json_tables::rewrite_json_tables;
 use super::shorthand::write_out;
 use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
@@ -24,6 +25,7 @@ pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
     check_accepted(statement)?;
     write_out(statement)?;
     graph_functions::rewrite_table_functions(statement)?;
+    rewrite_json_tables(statement)?;
     visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())
 }

@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::accepted::has_limit;
+use super::collations::{write_out_collations, write_out_order};
 use super::expression_forms::write_out_form;
 use super::function_forms;
 use super::marks;
@@ -66,7 +67,7 @@ impl VisitorMut for ShorthandWriter {
             let limit = Some(fetch.quantity.unwrap_or_else(|| number("1")));
             query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
         }
-        flow(recursive_queries(query).and_then(|()| windows_in_order_by(query)))
+        flow(recursive_queries(query).and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
@@ -110,7 +111,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         bind_minus(expr);
-        ControlFlow::Continue(())
+        flow(write_out_collations(expr))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {

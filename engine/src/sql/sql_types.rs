@@ -24,6 +24,9 @@ const MAX_DIGITS: u64 = 9;
 /// The most digits of a decimal.
 const MAX_DECIMAL_DIGITS: u64 = 76;
 
+/// The digits of a HUGEINT, which is a decimal here.
+const MAX_HUGE_DIGITS: u8 = 38;
+
 /// Tells DataFusion's planner what SQL's types are.
 #[derive(Debug)]
 pub(crate) struct SqlTypes;
@@ -85,9 +88,18 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         Sql::Float32 => DataType::Float32,
         Sql::Float64 => DataType::Float64,
         Sql::Date32 => DataType::Date32,
+        Sql::HugeInt => DataType::Decimal128(MAX_HUGE_DIGITS, 0),
+        Sql::UHugeInt => return Err(no_such_type(sql_type, "write HUGEINT or DECIMAL(38, 0)")),
+        Sql::Bit(_) | Sql::BitVarying(_) | Sql::VarBit(_) => {
+            return Err(no_such_type(sql_type, "write a BIGINT with & | << >>, or a text of 0 and 1"));
+        }
         Sql::Custom(name, parameters) if parameters.is_empty() => return Ok(named_type(&name.0)),
         _ => return Ok(None),
     }))
+}
+
+fn no_such_type(sql_type: &ast::DataType, hint: &str) -> datafusion::error::DataFusionError {
+    EngineError::Unsupported { what: format!("the type {sql_type}"), hint: hint.to_owned() }.into()
 }
 
 /// Returns the type of a name that the parser does not know: those of DuckDB.

@@ -19,7 +19,8 @@ use super::marks;
 use crate::error::{EngineError, Result};
 
 /// The functions whose arguments may be lambdas.
-const HIGHER_ORDER: [&str; 17] = [
+const HIGHER_ORDER: [&str; 18] = [
+    "columns",
     "list_transform",
     "array_transform",
     "list_apply",

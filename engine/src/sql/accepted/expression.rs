@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::query::check_sorts;
 use super::{LEAVE_OUT, refuse, refuse_if};
 use crate::error::Result;
+use crate::sql::collations::check_collation;
 use crate::sql::function_forms::is_aggregate_form;
 use crate::sql::marks;
 
@@ -108,7 +109,7 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
             let several = trim_characters.as_ref().is_some_and(|all| all.len() > 1);
             refuse_if(several, "TRIM of several texts", "write their characters as one text")
         }
-        Expr::Collate { expr: _, collation: _ } => refuse("COLLATE", "compare lower(text), or leave it out"),
+        Expr::Collate { expr: _, collation } => check_collation(collation),
         Expr::Value(ValueWithSpan { value, span: _ }) => check_value(value),
         Expr::Prefixed { prefix: _, value: _ } => refuse("a prefix of a text", LEAVE_OUT),
         Expr::TypedString(TypedString { data_type: _, value: _, uses_odbc_syntax: _ }) => Ok(()),

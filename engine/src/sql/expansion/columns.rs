@@ -35,13 +35,15 @@ pub(super) fn is_columns(function: &Function) -> bool {
 }
 
 pub(super) fn columns_call(function: &Function, all: &[String]) -> Result<Vec<Chosen>> {
-    const USAGE: &str = "COLUMNS takes *, * EXCLUDE (column), a 'regular expression', or ['a', 'b']";
+    const USAGE: &str = "COLUMNS takes *, * EXCLUDE (column), a 'regular expression', ['a', 'b'], or a condition on \
+                         the column's name, c -> c LIKE 'x%'";
     let wrong = || -> DataFusionError { EngineError::Plan { message: USAGE.into() }.into() };
     let FunctionArguments::List(list) = &function.args else { return Err(wrong()) };
     let [FunctionArg::Unnamed(argument)] = list.args.as_slice() else { return Err(wrong()) };
     let plain = |name: &String| Chosen { name: name.clone(), groups: vec![name.clone()] };
     let chosen: Vec<Chosen> = match argument {
         FunctionArgExpr::Wildcard => all.iter().map(plain).collect(),
+        FunctionArgExpr::WildcardWithOptions(options) if changes(options) => return Err(wrong()),
         FunctionArgExpr::WildcardWithOptions(options) => without_excluded(options, all)?.iter().map(plain).collect(),
         FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(pattern), .. })) => {
             let pattern = Regex::new(pattern).map_err(|error| EngineError::Plan {
@@ -72,6 +74,11 @@ pub(super) fn columns_call(function: &Function, all: &[String]) -> Result<Vec<Ch
         return Err(EngineError::Plan { message }.into());
     }
     Ok(chosen)
+}
+
+/// Returns whether something else than EXCLUDE stands behind a star.
+fn changes(options: &WildcardAdditionalOptions) -> bool {
+    options.opt_replace.is_some() || options.opt_rename.is_some() || options.opt_ilike.is_some()
 }
 
 pub(super) fn spelled(name: &str, all: &[String]) -> Result<String> {

@@ -1,0 +1,121 @@
+//! `json_each(json [, path])` and `json_tree(json [, path])` in FROM. Each becomes a subquery over the rows that a function
+//! makes of the value. The value is a constant or a query: of a column there is the function itself, in `unnest`.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit,
+    VisitMut, Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::dialect::SqlDialect;
+use super::function_forms::fill;
+use crate::error::{EngineError, Result};
+use crate::functions::JSON_ROW_COLUMNS;
+
+/// The table functions, each with the function that makes its rows.
+const FUNCTIONS: [(&str, &str); 2] = [("json_each", "json_each_rows"), ("json_tree", "json_tree_rows")];
+
+/// Returns the names of the table functions, each with what it is short for.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, String)> {
+    FUNCTIONS.into_iter().map(|(name, rows)| (name, format!("unnest({rows}($1))")))
+}
+
+/// Rewrites every call in a statement. Errors: `sql_plan_error`.
+pub(super) fn rewrite_json_tables(statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => match VisitMut::visit(statement.as_mut(), &mut JsonTableRewriter) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        },
+        Statement::Explain(explain) => rewrite_json_tables(&mut explain.statement),
+        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}
+
+struct JsonTableRewriter;
+
+impl VisitorMut for JsonTableRewriter {
+    type Break = EngineError;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
+        let (name, args, alias) = match factor {
+            TableFactor::Table { name, args: Some(args), alias, .. } => (&*name, &args.args, alias),
+            TableFactor::Function { name, args, alias, .. } => (&*name, &*args, alias),
+            _ => return ControlFlow::Continue(()),
+        };
+        let Some((function, rows)) = function_named(name) else { return ControlFlow::Continue(()) };
+        let args: Option<Vec<Expr>> = args
+            .iter()
+            .map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            })
+            .collect();
+        let args = args.filter(|args| matches!(args.len(), 1 | 2));
+        let Some(args) = args else {
+            let message = format!("write {function}(json) or {function}(json, '$.path')");
+            return ControlFlow::Break(EngineError::Plan { message });
+        };
+        if args.iter().any(names_column) {
+            return ControlFlow::Break(EngineError::Unsupported {
+                what: format!("{function} of a column"),
+                hint: format!(
+                    "write SELECT id, e['key'], e['value'] FROM (SELECT id, unnest({rows}(column)) AS e FROM t)"
+                ),
+            });
+        }
+        let subquery = match rows_query(rows, &args) {
+            Ok(subquery) => subquery,
+            Err(error) => return ControlFlow::Break(error),
+        };
+        let alias = alias.take().unwrap_or_else(|| TableAlias {
+            explicit: true,
+            name: Ident::new(function),
+            columns: Vec::new(),
+            at: None,
+        });
+        *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+        ControlFlow::Continue(())
+    }
+}
+
+fn function_named(name: &ObjectName) -> Option<(&'static str, &'static str)> {
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
+    FUNCTIONS.into_iter().find(|(function, _)| ident.value.eq_ignore_ascii_case(function))
+}
+
+fn rows_query(rows: &str, args: &[Expr]) -> Result<Box<Query>> {
+    let columns = JSON_ROW_COLUMNS.map(|column| format!("made['{column}'] AS \"{column}\"")).join(", ");
+    let places = (1..=args.len()).map(|position| format!("${position}")).collect::<Vec<_>>().join(", ");
+    let text = format!("SELECT {columns} FROM (SELECT unnest({rows}({places})) AS made) AS parts");
+    let parsed = Parser::new(&SqlDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
+    let mut query = parsed.map_err(|error| EngineError::Internal(format!("`{text}` does not parse: {error}")))?;
+    fill(query.as_mut(), args);
+    Ok(query)
+}
+
+/// Returns whether an expression has a column outside of its subqueries.
+fn names_column(expr: &Expr) -> bool {
+    struct ColumnFinder(usize);
+    impl Visitor for ColumnFinder {
+        type Break = ();
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) if self.0 == 0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(expr, &mut ColumnFinder(0)).is_break()
+}
