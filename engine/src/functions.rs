@@ -21,6 +21,7 @@ mod numbers;
 mod row_hash;
 mod structs;
 mod text;
+mod text_lists;
 mod text_parts;
 mod time_text;
 mod value_text;
@@ -37,6 +38,7 @@ pub(crate) use bounded::series_rows;
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use row_hash::row_hash;
+pub(crate) use text_lists::{TEXT_TO_LIST, text_to_list};
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.

@@ -6,7 +6,7 @@
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
-//! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `text_casts` and
+//! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `list_casts`, `text_casts` and
 //! `expression_forms`, which plan and write out expressions; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s.
 
@@ -28,6 +28,7 @@ mod graph_functions;
 mod integer_casts;
 mod json_tables;
 mod lateral_joins;
+mod list_casts;
 mod marks;
 pub(crate) mod parameters;
 pub(crate) mod parse;

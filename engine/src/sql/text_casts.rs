@@ -58,6 +58,6 @@ pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transforme
     })
 }
 
-fn is_text(data_type: &DataType) -> bool {
+pub(super) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

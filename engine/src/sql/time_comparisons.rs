@@ -1,8 +1,8 @@
 //! What SQL says of timestamps and DataFusion's planner does not: an integer that is cast to a timestamp counts seconds since
 //! 1970, whatever the timestamp's unit; a text that is compared with a timestamp is one of microseconds; and a literal that
 //! is no value of the timestamps that it is compared with, since they have fewer digits or a shorter range, lies before,
-//! between or after them. Casts to integers and to text are settled on the same walk ([`super::integer_casts`],
-//! [`super::text_casts`]).
+//! between or after them. Casts to integers, to lists and to text are settled on the same walk
+//! ([`super::integer_casts`], [`super::list_casts`], [`super::text_casts`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
 
@@ -22,6 +22,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 
 use super::integer_casts::{is_to_integer, rounded};
 use super::lateral_joins::join_laterals;
+use super::list_casts::{is_list, with_lists};
 use super::sql_types::has_nanoseconds;
 use super::text_casts::{may_be_text_cast, with_text_form};
 
@@ -37,8 +38,10 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let settled =
-                expr.transform_up(|expr| settled(expr, &schema)?.transform_data(|expr| with_text_form(expr, &schema)))?;
+            let settled = expr.transform_up(|expr| {
+                let settled = settled(expr, &schema)?.transform_data(|expr| with_lists(expr, &schema))?;
+                settled.transform_data(|expr| with_text_form(expr, &schema))
+            })?;
             Ok(settled.update_data(|expr| name.restore(expr)))
         })?
         .map_data(LogicalPlan::recompute_schema)
@@ -49,8 +52,11 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
         expr if may_be_text_cast(expr) => true,
-        Expr::Cast(cast) => is_finer_than_seconds(cast) || is_to_integer(cast.field.data_type()),
-        Expr::TryCast(cast) => is_to_integer(cast.field.data_type()),
+        Expr::Cast(cast) => {
+            let target = cast.field.data_type();
+            is_finer_than_seconds(cast) || is_to_integer(target) || is_list(target)
+        }
+        Expr::TryCast(cast) => is_to_integer(cast.field.data_type()) || is_list(cast.field.data_type()),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             is_comparison(*op) && (text(left).is_some() || text(right).is_some())
         }

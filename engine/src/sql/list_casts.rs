@@ -1,0 +1,41 @@
+//! A text that is cast to a list is read as one. Arrow's cast makes a list with the text as its only item, and a list of one
+//! number too, where DuckDB and PostgreSQL refuse.
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+
+use super::text_casts::is_text;
+use crate::error::EngineError;
+use crate::functions::text_to_list;
+use crate::type_names::sql_name;
+
+/// Returns whether a type is one of lists.
+pub(super) fn is_list(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
+}
+
+/// Returns the expression with a cast to a list as SQL has it. Errors: `sql_plan_error`.
+pub(super) fn with_lists(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (value, target, is_try) = match &expr {
+        Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
+        Expr::TryCast(cast) => (&cast.expr, cast.field.data_type(), true),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    if !is_list(target) {
+        return Ok(Transformed::no(expr));
+    }
+    match value.get_type(schema) {
+        Ok(from) if is_text(&from) => Ok(Transformed::yes(text_to_list(value.as_ref().clone(), target, is_try)?)),
+        Ok(from) if is_list(&from) || matches!(from, DataType::Null | DataType::ListView(_)) => {
+            Ok(Transformed::no(expr))
+        }
+        Err(_) => Ok(Transformed::no(expr)),
+        Ok(from) => {
+            let message = format!("{} is not cast to {}; write [value]", sql_name(&from), sql_name(target));
+            Err(EngineError::Plan { message }.into())
+        }
+    }
+}
