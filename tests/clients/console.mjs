@@ -215,7 +215,7 @@ await view("Activity");
 await page.locator(".activity li", { hasText: "cos(value)" }).waitFor();
 await picture("activity");
 await accessible("Activity");
-await page.locator(".activity li", { hasText: "cos(value)" }).getByRole("button", { name: /^End query/ }).click();
+await page.locator(".activity li", { hasText: "cos(value)" }).getByRole("button", { name: /^Kill query/ }).click();
 await page.locator(".activity li", { hasText: "cos(value)" }).waitFor({ state: "detached" });
 await view("Query");
 await page.locator(".failure-code", { hasText: "cancelled" }).waitFor();
@@ -242,7 +242,7 @@ await run(`DROP TABLE ${table}`);
 // Settings, and every view small and dark.
 await view("Settings");
 await page.getByText("Python (ADBC").click();
-await page.locator(".recipe .code", { hasText: new URL(url).host }).first().waitFor();
+await page.locator(".recipe[open] .code", { hasText: new URL(url).host }).first().waitFor();
 await picture("settings");
 await accessible("Settings");
 for (const theme of ["Light", "Dark"]) {

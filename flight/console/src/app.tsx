@@ -2,7 +2,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { needsToken } from "./api";
+import { needsToken, token } from "./api";
 import { readCatalogNames } from "./catalog-names";
 import { useCell } from "./cell";
 import { type IconName, Icon } from "./icons";
@@ -39,8 +39,11 @@ export function App() {
   const [isPaletteOpen, openPalette] = useState(false);
   useCell(theme);
 
+  const known = useCell(token);
+  // Another token sees other tables.
+  useEffect(() => void readCatalogNames().catch(() => undefined), [known]);
+
   useEffect(() => {
-    readCatalogNames().catch(() => undefined);
     const key = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();

@@ -1,5 +1,5 @@
 // The command palette: views, tables, commands and past queries by a few letters.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { catalogNames } from "./catalog-names";
 import { useCell } from "./cell";
@@ -24,7 +24,8 @@ export function Palette({ onClose }: { onClose(): void }) {
   const commands = useMemo(() => allCommands(), [names]);
   const shown = useMemo(() => matching(commands, text), [commands, text]);
 
-  useEffect(() => {
+  // Before the next key, so that what is typed right after Ctrl-K is not lost.
+  useLayoutEffect(() => {
     dialog.current?.showModal();
     dialog.current?.querySelector("input")?.focus();
   }, []);

@@ -55,7 +55,7 @@ export function ActivityView() {
                 {(Number(query["memory_bytes"]) / 1e6).toFixed(1)} MB
               </small>
             </div>
-            <button class="danger" aria-label={`End query ${String(query["id"])}`} onClick={() => void kill(query["id"])}>Kill</button>
+            <button class="danger" aria-label={`Kill query ${String(query["id"])}`} onClick={() => void kill(query["id"])}>Kill</button>
           </li>
         ))}
       </ul>
