@@ -9,9 +9,9 @@ import type { AskRun, Proof } from "../ask/run";
 import { type MarkedCell, ToolCall } from "../ask/tool-call";
 import { catalogNames } from "../catalog-names";
 import { useCell } from "../cell";
+import { DatabaseField } from "../database-field";
 import { duration, time } from "../format";
 import { FailureBox, copy } from "../parts";
-import { database } from "../preferences";
 import { address, route } from "../router";
 
 export function AskView() {
@@ -73,8 +73,6 @@ function Welcome() {
 
 function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing: boolean }) {
   const [text, setText] = useState("");
-  const names = useCell(catalogNames);
-  const chosen = useCell(database);
   const thinks = useCell(withThinking);
   const box = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -91,7 +89,6 @@ function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing:
       send();
     }
   };
-  const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
   return (
     <form class="composer" onSubmit={(event) => { event.preventDefault(); send(); }}>
       <textarea
@@ -104,12 +101,7 @@ function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing:
         onKeyDown={key}
       />
       <div class="row">
-        <label class="field">
-          <span>Database</span>
-          <select value={chosen} onChange={(event) => database.set(event.currentTarget.value)}>
-            {databases.map((name) => <option>{name}</option>)}
-          </select>
-        </label>
+        <DatabaseField />
         <label class="field">
           <input type="checkbox" checked={thinks} onChange={(event) => withThinking.set(event.currentTarget.checked)} />
           thinking

@@ -2,9 +2,9 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { ApiFailure, asFailure } from "../api";
-import { catalogNames } from "../catalog-names";
 import { Cell, useCell } from "../cell";
 import { asCurl, asPython } from "../clients";
+import { DatabaseField } from "../database-field";
 import { FORMATS, downloadRows } from "../download";
 import { Editor, type EditorMark } from "../editor/editor";
 import { fixOf, spanOf } from "../editor/error-span";
@@ -87,22 +87,15 @@ function Tabs({ current }: { current: Tab }) {
 }
 
 function QueryBar({ tab, running, result }: { tab: Tab; running: Running | null; result: Result | null }) {
-  const names = useCell(catalogNames);
   const chosen = useCell(database);
   const isRunning = result?.outcome === "running";
-  const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
   const statement: Statement = { text: tab.text, language: tab.language, database: chosen };
   return (
     <div class="bar">
       {isRunning
         ? <button class="primary is-stop" onClick={() => running?.cancel()}>Cancel</button>
         : <button class="primary" onClick={() => runTab(tab)} title="Ctrl-Enter">Run <kbd>Ctrl ↵</kbd></button>}
-      <label class="field">
-        <span>Database</span>
-        <select value={chosen} onChange={(event) => database.set(event.currentTarget.value)}>
-          {databases.map((name) => <option>{name}</option>)}
-        </select>
-      </label>
+      <DatabaseField />
       <Switch
         label="Language"
         value={tab.language}
