@@ -1,5 +1,5 @@
 //! `json_each(json [, path])` and `json_tree(json [, path])` in FROM. Each becomes a subquery over the rows that a function
-//! makes of the value. The value is a constant or a query: of a column there is the function itself, in `unnest`.
+//! makes of the value: a constant, a query, or an expression over the tables before it.
 
 use std::ops::ControlFlow;
 
@@ -59,14 +59,8 @@ impl VisitorMut for JsonTableRewriter {
             let message = format!("write {function}(json) or {function}(json, '$.path')");
             return ControlFlow::Break(EngineError::Plan { message });
         };
-        if args.iter().any(names_column) {
-            return ControlFlow::Break(EngineError::Unsupported {
-                what: format!("{function} of a column"),
-                hint: format!(
-                    "write SELECT id, e['key'], e['value'] FROM (SELECT id, unnest({rows}(column)) AS e FROM t)"
-                ),
-            });
-        }
+        // Of columns of the tables before it: a table function's arguments may be, without the word.
+        let lateral = args.iter().any(names_column);
         let subquery = match rows_query(rows, &args) {
             Ok(subquery) => subquery,
             Err(error) => return ControlFlow::Break(error),
@@ -77,7 +71,7 @@ impl VisitorMut for JsonTableRewriter {
             columns: Vec::new(),
             at: None,
         });
-        *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+        *factor = TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None };
         ControlFlow::Continue(())
     }
 }

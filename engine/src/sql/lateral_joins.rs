@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, TableReference};
+use datafusion::common::{Column, DFSchema, JoinType, RecursionUnnestOption, TableReference, UnnestOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection};
@@ -135,14 +135,22 @@ fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option<Pulled>> {
             };
             let outer = left.schema().columns().into_iter().map(Expr::Column);
             let own = pulled.columns.iter().enumerate();
-            let own = own.map(|(index, (_, _, expr))| expr.clone().alias_qualified(Some(INNER), unnested_name(index)));
-            let lists = unnest.list_type_columns.iter();
-            let lists = lists.map(|(index, _)| Column::new(Some(INNER), unnested_name(*index))).collect();
+            let own = own.map(|(index, (_, _, expr))| expr.clone().alias(list_name(index)));
+            let lists: Vec<Column> =
+                unnest.list_type_columns.iter().map(|(index, _)| Column::new_unqualified(list_name(*index))).collect();
+            // An item is named unlike its list: the rule that takes fields of structs below would take them of the list.
+            let options = UnnestOptions { recursions: Vec::new(), ..unnest.options.clone() };
+            let options = unnest.list_type_columns.iter().fold(options, |options, (index, _)| {
+                options.with_recursions(RecursionUnnestOption {
+                    input_column: Column::new_unqualified(list_name(*index)),
+                    output_column: Column::new_unqualified(format!("{INNER}_item{index}")),
+                    depth: 1,
+                })
+            });
             let base = with_left(&pulled, left)?
                 .project(outer.chain(own).collect::<Vec<_>>())?
-                .unnest_columns_with_options(lists, unnest.options.clone())?
+                .unnest_columns_with_options(lists, options)?
                 .build()?;
-            // What is unnested has lost its qualifier.
             let found = base.schema().columns().into_iter().skip(left.schema().fields().len());
             let columns = unnest.schema.columns().into_iter().zip(found);
             let columns = columns.map(|(column, found)| (column.relation, column.name, Expr::Column(found))).collect();
@@ -156,8 +164,8 @@ fn inner_name(index: usize) -> String {
     format!("c{index}")
 }
 
-fn unnested_name(index: usize) -> String {
-    format!("__unnested{index}")
+fn list_name(index: usize) -> String {
+    format!("{INNER}_list{index}")
 }
 
 fn inner(index: usize) -> Expr {

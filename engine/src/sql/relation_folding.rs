@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::accepted::check_accepted;
 use super::graph_functions;
 use super::json_tables::rewrite_json_tables;
-use super::shorthand::write_out;
+use super::shorthand::{call, write_out};
 use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
 use crate::error::Result;
@@ -51,6 +51,13 @@ impl VisitorMut for RelationFolder {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         keep_digits(expr);
+        // The planner reads the elements of an array as if no query were around them: neither outer columns nor common table
+        // expressions are known there, and they are in the arguments of a function.
+        if let Expr::Array(array) = expr
+            && array.elem.iter().any(|element| !matches!(element, Expr::Value(_)))
+        {
+            *expr = call("make_array", std::mem::take(&mut array.elem));
+        }
         // In the standard `1.5` is a decimal and `1.5e0` a double; the planner would take both for decimals.
         if let Expr::Value(ValueWithSpan { value: Value::Number(number, _), span }) = expr
             && number.contains(['e', 'E'])
