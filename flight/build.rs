@@ -19,9 +19,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for path in &paths {
         let name = path.file_name().and_then(|name| name.to_str()).ok_or("a file's name is no text")?;
         let media_type = media_type(path).ok_or_else(|| format!("no media type is known of {}", path.display()))?;
+        // The checkout is named where the table is compiled: several checkouts may share what a build script has written.
+        let bytes = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/console/dist/{name}\")");
         writeln!(
             table,
-            "    ConsoleFile {{ name: {name:?}, media_type: {media_type:?}, bytes: include_bytes!({path:?}) }},"
+            "    ConsoleFile {{ name: {name:?}, media_type: {media_type:?}, bytes: include_bytes!({bytes}) }},"
         )?;
     }
     table.push_str("]\n");
