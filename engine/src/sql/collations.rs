@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     OrderByKind, Query, Value, ValueWithSpan, WindowType,
 };
 
-use super::shorthand::call;
+use super::shorthand::{call, taken};
 use crate::error::{EngineError, Result};
 
 /// A collation that there is.
@@ -101,7 +101,7 @@ fn folded(sides: &mut [&mut Expr]) -> Result<()> {
         without_case |= is_without_case(side)?;
     }
     if without_case {
-        sides.iter_mut().for_each(|side| lower(side));
+        sides.iter_mut().for_each(|side| **side = lowered(uncollated(taken(side))));
     }
     Ok(())
 }
@@ -111,13 +111,14 @@ fn sorted(sorts: &mut [OrderByExpr]) -> Result<()> {
         if !is_without_case(&sort.expr)? {
             continue;
         }
-        lower(&mut sort.expr);
-        if matches!(&sort.expr, Expr::Function(call) if call.args.to_string().parse::<u64>().is_ok()) {
+        let value = uncollated(taken(&mut sort.expr));
+        if matches!(&value, Expr::Value(ValueWithSpan { value: Value::Number(..), .. })) {
             return Err(EngineError::Unsupported {
                 what: "COLLATE of a column's number".into(),
                 hint: "write the column's name".into(),
             });
         }
+        sort.expr = lowered(value);
     }
     Ok(())
 }
@@ -130,13 +131,12 @@ fn is_without_case(expr: &Expr) -> Result<bool> {
     }
 }
 
-fn lower(expr: &mut Expr) {
-    let value = uncollated(taken(expr));
-    *expr = match value {
-        // A null, or a number that is no text, has no case.
+fn lowered(value: Expr) -> Expr {
+    match value {
+        // A null has no case.
         Expr::Value(ValueWithSpan { value: Value::Null, .. }) => value,
         value => call("lower", vec![value]),
-    };
+    }
 }
 
 fn uncollated(expr: Expr) -> Expr {
@@ -145,8 +145,4 @@ fn uncollated(expr: Expr) -> Expr {
         Expr::Nested(inner) if matches!(inner.as_ref(), Expr::Collate { .. } | Expr::Nested(_)) => uncollated(*inner),
         other => other,
     }
-}
-
-fn taken(expr: &mut Expr) -> Expr {
-    std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }

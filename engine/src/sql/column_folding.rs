@@ -123,7 +123,7 @@ impl Correction {
     /// Corrects the column in the statement and returns whether anything changed.
     fn apply(&self, statement: &mut Statement) -> bool {
         let mut corrector = Corrector { correction: self, changed: false };
-        visit_statement(statement, &mut corrector);
+        let _: ControlFlow<()> = visit_statement(statement, &mut corrector);
         corrector.changed
     }
 }

@@ -6,35 +6,34 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::marks;
-use super::shorthand::{call, text};
+use super::shorthand::{call, taken, text};
 use crate::error::{EngineError, Result};
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
 pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
-    let take = |part: &mut Expr| std::mem::replace(part, Expr::Value(Value::Null.into()));
     match expr {
         Expr::SimilarTo { negated, expr: value, pattern, escape_char: None } => {
-            let matches = call("similar_to", vec![take(value), take(pattern)]);
+            let matches = call("similar_to", vec![taken(value), taken(pattern)]);
             *expr = not_if(*negated, matches);
         }
         Expr::Like { negated, any: false, expr: value, pattern, escape_char: Some(escape) }
             if !is_backslash(escape) =>
         {
             let escape = Expr::Value(escape.clone());
-            let matches = call("like_escape", vec![take(value), take(pattern), escape]);
+            let matches = call("like_escape", vec![taken(value), taken(pattern), escape]);
             *expr = not_if(*negated, matches);
         }
         Expr::ILike { negated, any: false, expr: value, pattern, escape_char: Some(escape) }
             if !is_backslash(escape) =>
         {
             let escape = Expr::Value(escape.clone());
-            let matches = call("ilike_escape", vec![take(value), take(pattern), escape]);
+            let matches = call("ilike_escape", vec![taken(value), taken(pattern), escape]);
             *expr = not_if(*negated, matches);
         }
         Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } => {
             let written = match name.as_str() {
-                marks::GLOB | marks::NOT_GLOB => call("glob_matches", vec![take(left), take(right)]),
-                marks::IN_LIST | marks::NOT_IN_LIST => call("array_has", vec![take(right), take(left)]),
+                marks::GLOB | marks::NOT_GLOB => call("glob_matches", vec![taken(left), taken(right)]),
+                marks::IN_LIST | marks::NOT_IN_LIST => call("array_has", vec![taken(right), taken(left)]),
                 _ => return Ok(()),
             };
             let is_negated = name == marks::NOT_GLOB || name == marks::NOT_IN_LIST;
@@ -46,7 +45,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 DataType::Bytea => "bytea",
                 _ => return Ok(()),
             };
-            *expr = call(function, vec![take(operand)]);
+            *expr = call(function, vec![taken(operand)]);
         }
         Expr::Interval(interval) => {
             let Some(field) = interval.leading_field.clone() else { return Ok(()) };
@@ -76,7 +75,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 DateTimeField::Microsecond | DateTimeField::Microseconds => "to_microseconds",
                 _ => return Ok(()),
             };
-            *expr = call(function, vec![take(&mut interval.value)]);
+            *expr = call(function, vec![taken(&mut interval.value)]);
         }
         Expr::Extract { field, expr: time, .. } => {
             let part = match field {
@@ -95,7 +94,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 },
                 _ => return Ok(()),
             };
-            *expr = call(part, vec![take(time)]);
+            *expr = call(part, vec![taken(time)]);
         }
         Expr::Function(function) => {
             if let Some(written) = of_function(function)? {

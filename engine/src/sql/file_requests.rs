@@ -8,12 +8,13 @@ use std::path::Path;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, SetExpr, SetOperator,
-    SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut,
-    Visitor, VisitorMut,
+    SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
+    VisitorMut,
 };
 use querent_catalog::FileFormat;
 
 use super::shorthand::{plain, query_of, select_star, table_factor};
+use super::syntax::visit_statement;
 use crate::error::{EngineError, Result};
 
 /// The functions that read files, with the format of each. The first letters of the last ones are DuckDB's older names.
@@ -106,13 +107,7 @@ pub(crate) fn replace_files(statement: &mut Statement, opened: Vec<OpenedFiles>)
             ControlFlow::Continue(())
         }
     }
-    match statement {
-        Statement::Statement(inner) => {
-            let _: ControlFlow<()> = VisitMut::visit(inner.as_mut(), &mut FileReplacer(opened.into_iter()));
-        }
-        Statement::Explain(explain) => replace_files(&mut explain.statement, opened),
-        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
-    }
+    let _: ControlFlow<()> = visit_statement(statement, &mut FileReplacer(opened.into_iter()));
 }
 
 fn replacement(factor: &TableFactor, request: FileRequest, opened: OpenedFiles) -> TableFactor {

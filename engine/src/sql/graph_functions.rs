@@ -6,13 +6,14 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, TableAlias, TableFactor, TableFunctionArgs,
-    Value, VisitMut, VisitorMut,
+    Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use querent_kql::graph::{COMPONENT, DEPTH, Direction, GraphAlgorithm, NODE, STEP};
 
+use super::syntax::try_visit_statement;
 use crate::error::{EngineError, Result};
 
 const TRAVERSE_USAGE: &str = "write graph_traverse(edges, 'source column', 'target column', start [, max_hops [, \
@@ -41,16 +42,7 @@ fn function_name(algorithm: GraphAlgorithm) -> &'static str {
 
 /// Rewrites every call in a statement. Errors: `sql_plan_error`.
 pub(super) fn rewrite_table_functions(statement: &mut Statement) -> Result<()> {
-    let Statement::Statement(statement) = statement else {
-        if let Statement::Explain(explain) = statement {
-            return rewrite_table_functions(&mut explain.statement);
-        }
-        return Ok(());
-    };
-    match statement.visit(&mut Rewriter) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    try_visit_statement(statement, &mut Rewriter)
 }
 
 struct Rewriter;

@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit,
-    VisitMut, Visitor, VisitorMut,
+    Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
 use super::function_forms::fill;
+use super::syntax::try_visit_statement;
 use crate::error::{EngineError, Result};
 use crate::functions::JSON_ROW_COLUMNS;
 
@@ -25,14 +26,7 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, String)> {
 
 /// Rewrites every call in a statement. Errors: `sql_plan_error`.
 pub(super) fn rewrite_json_tables(statement: &mut Statement) -> Result<()> {
-    match statement {
-        Statement::Statement(statement) => match VisitMut::visit(statement.as_mut(), &mut JsonTableRewriter) {
-            ControlFlow::Break(error) => Err(error),
-            ControlFlow::Continue(()) => Ok(()),
-        },
-        Statement::Explain(explain) => rewrite_json_tables(&mut explain.statement),
-        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
-    }
+    try_visit_statement(statement, &mut JsonTableRewriter)
 }
 
 struct JsonTableRewriter;

@@ -7,7 +7,6 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
-use super::text_casts::is_text;
 use crate::error::EngineError;
 use crate::functions::text_to_list;
 use crate::type_names::sql_name;
@@ -28,7 +27,7 @@ pub(super) fn with_lists(expr: Expr, schema: &DFSchema) -> Result<Transformed<Ex
         return Ok(Transformed::no(expr));
     }
     match value.get_type(schema) {
-        Ok(from) if is_text(&from) => Ok(Transformed::yes(text_to_list(value.as_ref().clone(), target, is_try)?)),
+        Ok(from) if from.is_string() => Ok(Transformed::yes(text_to_list(value.as_ref().clone(), target, is_try)?)),
         Ok(from) if is_list(&from) || matches!(from, DataType::Null | DataType::ListView(_)) => {
             Ok(Transformed::no(expr))
         }

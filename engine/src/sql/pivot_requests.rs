@@ -7,13 +7,14 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, Cte, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, Ident, PivotValueSource, Query, SelectItem, SetExpr,
-    TableFactor, Visit, VisitMut, Visitor, VisitorMut, With,
+    TableFactor, Visit, Visitor, VisitorMut, With,
 };
 
 use super::marks;
 use super::parse::{ParsedStatement, parse_statement};
 use super::relations::{MAX_PIVOT_COLUMNS, derived, subquery};
 use super::shorthand::{plain, query_of_items};
+use super::syntax::visit_statement;
 use crate::error::Result;
 use crate::identifiers::same_name;
 
@@ -74,13 +75,7 @@ pub(crate) fn give_pivot_values(statement: &mut Statement, values: Vec<PivotValu
             ControlFlow::Break(())
         }
     }
-    match statement {
-        Statement::Statement(inner) => {
-            let _: ControlFlow<()> = VisitMut::visit(inner.as_mut(), &mut Giver(values));
-        }
-        Statement::Explain(explain) => give_pivot_values(&mut explain.statement, values),
-        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
-    }
+    let _: ControlFlow<()> = visit_statement(statement, &mut Giver(values));
 }
 
 /// A query on the way down to a pivot, and the queries of WITH that are visible in it.

@@ -26,7 +26,7 @@ pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
     write_out(statement)?;
     graph_functions::rewrite_table_functions(statement)?;
     rewrite_json_tables(statement)?;
-    visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
+    let _: ControlFlow<()> = visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())
 }
 

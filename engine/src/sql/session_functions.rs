@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, Value, ValueWithSpan, VisitMut,
-    VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, Value, ValueWithSpan, VisitorMut,
 };
 use querent_catalog::{CATALOG_NAME, Principal};
 
 use super::session_settings::SessionSetting;
 use super::session_variables::SessionVariables;
 use super::shorthand::{call, text};
+use super::syntax::try_visit_statement;
 use crate::error::{EngineError, Result};
 
 /// The session of a statement.
@@ -24,14 +24,7 @@ pub(super) struct SessionValues<'a> {
 
 /// Puts values in the places of calls. Errors: `sql_plan_error`, `unsupported` for a setting that there is not.
 pub(super) fn write_out_session(statement: &mut Statement, session: &SessionValues<'_>) -> Result<()> {
-    match statement {
-        Statement::Statement(inner) => match VisitMut::visit(inner.as_mut(), &mut Writer(session)) {
-            ControlFlow::Break(error) => Err(error),
-            ControlFlow::Continue(()) => Ok(()),
-        },
-        Statement::Explain(explain) => write_out_session(&mut explain.statement, session),
-        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
-    }
+    try_visit_statement(statement, &mut Writer(session))
 }
 
 struct Writer<'s, 'a>(&'s SessionValues<'a>);

@@ -19,20 +19,14 @@ use super::collations::{write_out_collations, write_out_order};
 use super::expression_forms::write_out_form;
 use super::function_forms;
 use super::marks;
+use super::syntax::try_visit_statement;
 use super::unary_minus::bind_minus;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
 /// Writes out what a statement abbreviates. Errors: `sql_plan_error`, `unsupported`.
 pub(super) fn write_out(statement: &mut Statement) -> Result<()> {
-    match statement {
-        Statement::Statement(statement) => match VisitMut::visit(statement, &mut ShorthandWriter::default()) {
-            ControlFlow::Break(error) => Err(error),
-            ControlFlow::Continue(()) => Ok(()),
-        },
-        Statement::Explain(explain) => write_out(&mut explain.statement),
-        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
-    }
+    try_visit_statement(statement, &mut ShorthandWriter::default())
 }
 
 /// Writes out the joins of a query whose text would not be read again: the parser prints an ASOF join by its own mark.
@@ -102,7 +96,7 @@ impl VisitorMut for ShorthandWriter {
             let is_again = !seen.insert(name.clone());
             if is_again || has_literal(expr) || expr.to_string() != name {
                 let alias = if is_again { format!("{name}_{}", seen.len()) } else { name };
-                let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+                let expr = taken(expr);
                 *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) };
             }
         }
@@ -468,6 +462,11 @@ fn operators(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns an expression, and leaves a null in its place.
+pub(super) fn taken(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 
 /// A call of a function with values.

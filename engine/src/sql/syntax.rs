@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use querent_catalog::CatalogError;
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
 /// Returns the name that a relation's columns can be qualified with.
@@ -43,16 +43,23 @@ pub(super) fn join_constraint(join: &mut JoinOperator) -> Option<&mut JoinConstr
 }
 
 /// Visits a statement, or the statement that an EXPLAIN is about.
-pub(super) fn visit_statement<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) {
-    // A visitor here never breaks off, so what the visit returns says nothing.
-    let _: ControlFlow<V::Break> = match statement {
+pub(super) fn visit_statement<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) -> ControlFlow<V::Break> {
+    match statement {
         Statement::Statement(statement) => VisitMut::visit(statement, visitor),
-        Statement::Explain(explain) => {
-            visit_statement(&mut explain.statement, visitor);
-            ControlFlow::Continue(())
-        }
+        Statement::Explain(explain) => visit_statement(&mut explain.statement, visitor),
         Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
-    };
+    }
+}
+
+/// Visits a statement, or the one that an EXPLAIN is about, and returns the error with which the visitor breaks off.
+pub(super) fn try_visit_statement<V>(statement: &mut Statement, visitor: &mut V) -> Result<()>
+where
+    V: VisitorMut<Break = EngineError>,
+{
+    match visit_statement(statement, visitor) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
 }
 
 /// Returns the name that an identifier stands for: without quotes it is folded to lower case.

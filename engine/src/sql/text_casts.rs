@@ -17,8 +17,8 @@ const JOINING: [&str; 2] = ["concat", "concat_ws"];
 /// Returns whether an expression may be such a cast.
 pub(super) fn may_be_text_cast(expr: &Expr) -> bool {
     match expr {
-        Expr::Cast(cast) => is_text(cast.field.data_type()),
-        Expr::TryCast(cast) => is_text(cast.field.data_type()),
+        Expr::Cast(cast) => cast.field.data_type().is_string(),
+        Expr::TryCast(cast) => cast.field.data_type().is_string(),
         Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => true,
         Expr::ScalarFunction(call) => JOINING.contains(&call.name()),
         _ => false,
@@ -30,11 +30,11 @@ pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transforme
     let needs_form = |value: &Expr| value.get_type(schema).is_ok_and(|found| has_form_of_its_own(&found));
     let formed = |value: Expr| own_call(VALUE_TEXT, vec![value]);
     Ok(match expr {
-        Expr::Cast(cast) if is_text(cast.field.data_type()) && needs_form(&cast.expr) => {
+        Expr::Cast(cast) if cast.field.data_type().is_string() && needs_form(&cast.expr) => {
             let text = formed(*cast.expr)?;
             Transformed::yes(Expr::Cast(Cast::new_from_field(Box::new(text), cast.field)))
         }
-        Expr::TryCast(cast) if is_text(cast.field.data_type()) && needs_form(&cast.expr) => {
+        Expr::TryCast(cast) if cast.field.data_type().is_string() && needs_form(&cast.expr) => {
             let text = formed(*cast.expr)?;
             Transformed::yes(Expr::Cast(Cast::new_from_field(Box::new(text), cast.field)))
         }
@@ -56,8 +56,4 @@ pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transforme
         }
         other => Transformed::no(other),
     })
-}
-
-pub(super) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

@@ -1,6 +1,8 @@
 //! The sign of a number, which binds tighter here than in the parser.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+
+use super::shorthand::taken;
 
 /// In PostgreSQL and DuckDB a minus belongs to the number behind it: `-7 ^ 2` is 49. The parser takes powers and shifts first.
 pub(super) fn bind_minus(expr: &mut Expr) {
@@ -18,13 +20,13 @@ pub(super) fn bind_minus(expr: &mut Expr) {
     if !binds_tighter(operand) {
         return;
     }
-    let mut whole = std::mem::replace(operand.as_mut(), Expr::Value(Value::Null.into()));
+    let mut whole = taken(operand.as_mut());
     let mut first = &mut whole;
     while binds_tighter(first) {
         let Expr::BinaryOp { left, .. } = first else { break };
         first = left.as_mut();
     }
-    **operand = std::mem::replace(first, Expr::Value(Value::Null.into()));
-    *first = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+    **operand = taken(first);
+    *first = taken(expr);
     *expr = whole;
 }
