@@ -2,7 +2,13 @@
 //!
 //! Accepts bearer tokens, and basic auth with any user name and the token as the password. Without tokens every caller is an
 //! administrator and an `Authorization` header is ignored. Tokens are kept as digests; those of the settings are compared in
-//! constant time, those of the catalog are found by their digest.
+//! constant time, those of the catalog are found by their digest. Signed tokens of an identity provider are not kept at all
+//! ([`oidc`]): `provider_keys` has its keys, `signatures` checks with them, `claims` says what a token's claims mean.
+
+mod claims;
+mod oidc;
+mod provider_keys;
+mod signatures;
 
 use std::sync::Arc;
 
@@ -18,17 +24,21 @@ use subtle::ConstantTimeEq;
 use crate::config::TokenSettings;
 use crate::error::{ApiError, ErrorCode};
 
+pub use oidc::OidcVerifier;
+
 /// Go's Flight client, which is under ADBC, leaves the padding away.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The tokens of the settings and of the catalog, and whom each stands for.
+/// The tokens of the settings and of the catalog, and whom each stands for; and the issuer of others.
 pub struct Authenticator {
     tokens: Vec<KnownToken>,
     /// Where further tokens are; keys of one protocol have none.
     catalog: Option<Arc<Catalog>>,
+    /// Takes signed tokens; keys of one protocol are none.
+    oidc: Option<OidcVerifier>,
 }
 
 #[derive(Debug)]
@@ -44,7 +54,7 @@ impl Authenticator {
             .iter()
             .map(|settings| KnownToken { digest: digest(&settings.token), principal: principal_of(settings) })
             .collect();
-        Self { tokens, catalog: None }
+        Self { tokens, catalog: None, oidc: None }
     }
 
     /// The same, and the tokens that the catalog has at the time of a request.
@@ -53,20 +63,28 @@ impl Authenticator {
         self
     }
 
-    /// Whether there are no tokens and never were any in the catalog, so that every caller may do everything.
+    /// The same, and the signed tokens that `oidc` takes.
+    pub fn with_oidc(mut self, oidc: Option<OidcVerifier>) -> Self {
+        self.oidc = oidc;
+        self
+    }
+
+    /// Whether there are no tokens, never were any in the catalog, and no issuer of others is known: then every caller may
+    /// do everything.
     pub fn is_open(&self) -> bool {
-        self.tokens.is_empty() && !self.catalog.as_ref().is_some_and(|catalog| catalog.tokens().any())
+        let knows_tokens = !self.tokens.is_empty() || self.oidc.is_some();
+        !knows_tokens && !self.catalog.as_ref().is_some_and(|catalog| catalog.tokens().any())
     }
 
     /// Returns the caller of a request with these headers (of HTTP, or `MetadataMap::as_ref()` of gRPC).
-    /// Errors: `unauthenticated`.
-    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, ApiError> {
+    /// Errors: `unauthenticated`, `identity_provider_unavailable`.
+    pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, ApiError> {
         if self.is_open() {
             return Ok(Principal::local_admin());
         }
         let token = token_of(headers)?
             .ok_or_else(|| unauthenticated("a token is needed; send `Authorization: Bearer <token>`"))?;
-        self.principal_for(&token)
+        self.principal_for(&token).await
     }
 
     /// Returns the principal of that subject, if a token has it.
@@ -77,20 +95,20 @@ impl Authenticator {
     }
 
     /// Returns the token that a client sends after its handshake: the one that it sent now, once it is known to be valid. A
-    /// server without tokens returns whatever it was sent, since it ignores it later. Errors: `unauthenticated`.
-    pub fn handshake(&self, headers: &HeaderMap) -> Result<String, ApiError> {
+    /// server without tokens returns whatever it was sent, since it ignores it later. Errors: as [`Self::authenticate`].
+    pub async fn handshake(&self, headers: &HeaderMap) -> Result<String, ApiError> {
         if self.is_open() {
             let token = token_of(headers).ok().flatten().filter(|token| !token.is_empty());
             return Ok(token.unwrap_or_else(|| "anonymous".to_owned()));
         }
         let token = token_of(headers)?
             .ok_or_else(|| unauthenticated("a token is needed; give it as the password, with any user name"))?;
-        self.principal_for(&token)?;
+        self.principal_for(&token).await?;
         Ok(token)
     }
 
-    /// Returns the caller with this token. Errors: `unauthenticated`.
-    pub(crate) fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
+    /// Returns the caller with this token. Errors: as [`Self::authenticate`].
+    pub(crate) async fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
         let given = digest(token);
         let mut found = None;
         // No early exit: the time must not depend on which token matches.
@@ -100,7 +118,11 @@ impl Authenticator {
             }
         }
         let found = found.cloned().or_else(|| self.catalog.as_ref()?.tokens().principal_for(token, Utc::now()));
-        found.ok_or_else(|| unauthenticated("the token is not known to this server, or its time is over"))
+        match (found, &self.oidc) {
+            (Some(principal), _) => Ok(principal),
+            (None, Some(oidc)) if oidc::looks_signed(token) => oidc.principal_for(token).await,
+            (None, _) => Err(unauthenticated("the token is not known to this server, or its time is over")),
+        }
     }
 }
 

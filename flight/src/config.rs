@@ -11,6 +11,7 @@ mod holmes;
 mod keys;
 mod load;
 mod models;
+mod oidc;
 mod tls;
 mod units;
 
@@ -31,6 +32,8 @@ pub use holmes::HolmesSettings;
 pub use keys::{KEYS, SettingKey, SettingKind};
 pub use load::{ConfigError, EffectiveSetting, Origin, SettingSources};
 pub use models::{ModelEntrySettings, ModelProviderName};
+pub use oidc::{DefaultRole, OidcSettings};
+pub(crate) use oidc::{is_this_machine, provider_url};
 pub use tls::TlsSettings;
 pub use units::{ByteSize, DurationSetting};
 
@@ -92,6 +95,8 @@ pub struct AuthSettings {
     pub tokens: Vec<TokenSettings>,
     /// Whether to listen beyond loopback without tokens.
     pub allow_anonymous_remote: bool,
+    /// `[auth.oidc]`: signed tokens of an identity provider.
+    pub oidc: OidcSettings,
 }
 
 /// One token.

@@ -41,12 +41,12 @@ impl fmt::Display for ClientAddress {
 }
 
 /// Returns who sends a request. Where there are no tokens it must not come from a page of another site.
-/// Errors: `forbidden`, `unauthenticated`.
-pub(crate) fn caller(state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
+/// Errors: `forbidden`, `unauthenticated`, `identity_provider_unavailable`.
+pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
     if state.auth.is_open() {
         check(parts, &state.settings)?;
     }
-    state.auth.authenticate(&parts.headers)
+    state.auth.authenticate(&parts.headers).await
 }
 
 /// The layer around all routes: lets a gRPC call pass only if its headers are in order, with a bounded body; other requests
@@ -56,7 +56,7 @@ pub(crate) async fn guard(State(state): State<AppState>, request: Request, next:
     if !grpc::is_call(&parts) {
         return next.run(Request::from_parts(parts, body)).await;
     }
-    match grpc::admit(&state, parts, body) {
+    match grpc::admit(&state, parts, body).await {
         Ok(call) => next.run(call).await,
         Err(refusal) => *refusal,
     }

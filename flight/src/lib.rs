@@ -12,7 +12,7 @@
 //! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once;
 //!   `idempotent_answers.rs`: answers to requests that may be sent again;
 //!   `query_limits.rs`: what headers ask of a statement; `result_types.rs`: which types a client reads
-//! - `auth.rs`: tokens to principals; `logs.rs`: the log; `tls.rs`: the port's certificate
+//! - `auth.rs`: tokens to principals, `auth/`: those that an identity provider signed; `logs.rs`: the log; `tls.rs`: the port's certificate
 //! - `state.rs`: the parts of a running server, which every door shares
 //! - `guard.rs`: who sends a request, by its headers, before its body is read
 //! - `mcp/`: the tools and schemas for MCP clients; `sql/`: Arrow Flight SQL

@@ -21,7 +21,7 @@ use querent_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 
 use crate::admission::Admission;
-use crate::auth::Authenticator;
+use crate::auth::{Authenticator, OidcVerifier};
 use crate::config::Config;
 use crate::error::ErrorCode;
 use crate::idempotent_answers::IdempotentAnswers;
@@ -68,6 +68,12 @@ pub enum ServerError {
         /// What to do.
         detail: String,
     },
+    /// The identity provider's address is none, or no client can be made for it.
+    #[error("invalid setting auth.oidc: {reason}")]
+    IdentityProvider {
+        /// What is wrong.
+        reason: String,
+    },
     /// The key of the data folder that signs tickets cannot be read or made.
     #[error("cannot read or make the key that signs tickets: {source}")]
     Key {
@@ -104,7 +110,7 @@ impl ServerError {
     pub fn code(&self) -> ErrorCode {
         match self {
             ServerError::Listen { .. } | ServerError::ListenUnix { .. } => ErrorCode::ListenError,
-            ServerError::OpenToOthers { .. } => ErrorCode::ConfigError,
+            ServerError::OpenToOthers { .. } | ServerError::IdentityProvider { .. } => ErrorCode::ConfigError,
             ServerError::Key { .. } => ErrorCode::IoError,
             ServerError::Tls(error) => error.code(),
             ServerError::Engine(error) => error.into(),
@@ -168,7 +174,10 @@ impl Server {
         if interrupted > 0 {
             tracing::warn!(runs = interrupted, "runs of an earlier process did not end; they are stored as failed");
         }
-        let auth = Authenticator::new(&settings.auth.tokens).with_catalog(Arc::clone(engine.catalog()));
+        let shutdown = Shutdown::default();
+        let oidc = OidcVerifier::new(&settings.auth.oidc, shutdown.clone());
+        let oidc = oidc.map_err(|reason| ServerError::IdentityProvider { reason })?;
+        let auth = Authenticator::new(&settings.auth.tokens).with_catalog(Arc::clone(engine.catalog())).with_oidc(oidc);
         if let Some(detail) = settings.open_to_others().filter(|_| auth.is_open()) {
             return Err(ServerError::OpenToOthers { detail });
         }
@@ -180,7 +189,7 @@ impl Server {
             agent,
             auth: Arc::new(auth),
             admission: Admission::new(settings.query.max_concurrent),
-            shutdown: Shutdown::default(),
+            shutdown,
             settings,
             started_at: chrono::Utc::now(),
             embedder,

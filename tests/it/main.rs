@@ -47,6 +47,7 @@ mod many_tables;
 mod mcp;
 mod models;
 mod object_stores;
+mod oidc;
 mod openai;
 mod pages;
 mod policies;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tonic::transport::Endpoint;
 
 /// Requests of each door, as POST of a path and a body.
-fn doors() -> Vec<(&'static str, Value)> {
+pub(crate) fn doors() -> Vec<(&'static str, Value)> {
     vec![
         ("/v1/query", json!({ "sql": "SELECT 1 AS one" })),
         ("/v2/rest/query", json!({ "db": "default", "csl": "print one = 1" })),
@@ -40,7 +40,7 @@ fn doors() -> Vec<(&'static str, Value)> {
 }
 
 /// Sends a request with a token as the door's clients send it.
-async fn knock(server: &TestServer, path: &str, body: &Value, token: &str) -> u16 {
+pub(crate) async fn knock(server: &TestServer, path: &str, body: &Value, token: &str) -> u16 {
     let request = server.http.post(server.url(path)).json(body);
     let request = request.header("accept", "application/json, text/event-stream");
     server.send(request, Some(token)).await.status

@@ -61,7 +61,7 @@ impl CubeSettings {
     }
 
     /// Whether a subject is reserved for applications' users.
-    pub(super) fn is_reserved(subject: &str) -> bool {
+    pub(crate) fn is_reserved(subject: &str) -> bool {
         subject.starts_with(RESERVED)
     }
 }

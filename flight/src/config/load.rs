@@ -143,8 +143,8 @@ impl Settings {
         let is_open = !self.auth.allow_anonymous_remote && !self.listen.ip().is_loopback();
         is_open.then(|| {
             format!(
-                "without tokens anybody who reaches {} would be an administrator; set QUERENT_AUTH_TOKENS, make one with \
-                 `querent token create`, listen on 127.0.0.1, or set auth.allow_anonymous_remote = true",
+                "without tokens anybody who reaches {} would be an administrator; set QUERENT_AUTH_TOKENS or auth.oidc, \
+                 make one with `querent token create`, listen on 127.0.0.1, or set auth.allow_anonymous_remote = true",
                 self.listen
             )
         })
@@ -236,8 +236,12 @@ impl Config {
         }
         // A folder that is there may have tokens of its own: the server looks, once it has opened it.
         let may_have_tokens = holds_catalog(&settings.data);
-        if let Some(detail) = settings.open_to_others().filter(|_| tokens.is_empty() && !may_have_tokens) {
+        let knows_callers = !tokens.is_empty() || settings.auth.oidc.is_on() || may_have_tokens;
+        if let Some(detail) = settings.open_to_others().filter(|_| !knows_callers) {
             return invalid("listen", detail);
+        }
+        if let Some((key, fault)) = settings.auth.oidc.fault() {
+            return invalid(key, fault);
         }
         if settings.agent.run_timeout.0.is_zero() {
             return invalid("agent.run_timeout", "must be longer than nothing".to_owned());

@@ -145,6 +145,7 @@ error_codes! {
     ResultTruncated "result_truncated",
     // Of any request.
     Unauthenticated "unauthenticated",
+    IdentityProviderUnavailable "identity_provider_unavailable",
     Forbidden "forbidden",
     TooManyRequests "too_many_requests",
     ShuttingDown "shutting_down",
@@ -302,6 +303,7 @@ impl ErrorCode {
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited
             | ErrorCode::ServerRestarted
+            | ErrorCode::IdentityProviderUnavailable
             | ErrorCode::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::RunTimeout | ErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
         }
@@ -428,6 +430,7 @@ impl ErrorCode {
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited
             | ErrorCode::ServerRestarted
+            | ErrorCode::IdentityProviderUnavailable
             | ErrorCode::ShuttingDown => Code::Unavailable,
             ErrorCode::Unsupported
             | ErrorCode::ActionNotSupported
@@ -448,6 +451,7 @@ impl ErrorCode {
             | ErrorCode::ModelRateLimited
             | ErrorCode::TooManyRequests
             | ErrorCode::ServerRestarted
+            | ErrorCode::IdentityProviderUnavailable
             | ErrorCode::ShuttingDown => Some(Duration::from_secs(1)),
             ErrorCode::TableNotFound
             | ErrorCode::DatabaseNotFound

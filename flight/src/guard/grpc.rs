@@ -35,14 +35,14 @@ pub(super) fn is_call(parts: &Parts) -> bool {
 
 /// Returns a call whose headers are in order, with its caller in the extensions and a bounded body; otherwise the refusal,
 /// made before anything of the body is read.
-pub(super) fn admit(state: &AppState, mut parts: Parts, body: Body) -> Result<Request, Box<Response>> {
-    match check_headers(state, &mut parts) {
+pub(super) async fn admit(state: &AppState, mut parts: Parts, body: Body) -> Result<Request, Box<Response>> {
+    match check_headers(state, &mut parts).await {
         Ok(bounds) => Ok(Request::from_parts(parts, Body::new(BoundedBody::new(body, bounds)))),
         Err(error) => Err(Box::new(refusal(error, has_grpc_content(&parts)))),
     }
 }
 
-fn check_headers(state: &AppState, parts: &mut Parts) -> Result<BodyBounds, ApiError> {
+async fn check_headers(state: &AppState, parts: &mut Parts) -> Result<BodyBounds, ApiError> {
     let (service, method) = service_and_method(parts);
     let (bounds, known) = match (service == SERVICE_NAME).then(|| bounds_of(method, &state.settings)).flatten() {
         Some(bounds) => (bounds, Ok(())),
@@ -54,7 +54,7 @@ fn check_headers(state: &AppState, parts: &mut Parts) -> Result<BodyBounds, ApiE
             same_site::check(parts, &state.settings)?;
         }
     } else {
-        let principal = caller(state, parts)?;
+        let principal = caller(state, parts).await?;
         tracing::Span::current().record("subject", principal.subject());
         parts.extensions.insert(principal);
     }

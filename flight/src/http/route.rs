@@ -180,7 +180,7 @@ pub(super) fn no_layers(router: Router<AppState>, _state: &AppState) -> Router<A
 /// Lets a request pass whose caller is known and has the role; its handler finds the `Principal` in the extensions.
 async fn authorize(State((state, needed)): State<(AppState, Role)>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let principal = match caller(&state, &parts) {
+    let principal = match caller(&state, &parts).await {
         Ok(principal) => principal,
         Err(error) => return error.into_response(),
     };

@@ -28,7 +28,7 @@ pub(super) async fn handshake(
     {
         headers = basic_auth_headers(&message)?;
     }
-    let token = authenticator.handshake(&headers)?;
+    let token = authenticator.handshake(&headers).await?;
     let bearer = MetadataValue::try_from(format!("Bearer {token}")).map_err(ApiError::internal)?;
     let answer = HandshakeResponse { protocol_version: 0, payload: token.into_bytes().into() };
     let mut response = Response::new(stream::iter([Ok(answer)]).boxed());

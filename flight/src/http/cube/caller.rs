@@ -58,7 +58,7 @@ struct GrantedUser {
 }
 
 impl CubeSurface {
-    /// Returns the caller that `Authorization` names. Errors: `unauthenticated`.
+    /// Returns the caller that `Authorization` names. Errors: `unauthenticated`, `identity_provider_unavailable`.
     pub(super) async fn caller(&self, state: &AppState, headers: &HeaderMap) -> Result<CubeCaller, ApiError> {
         let unknown = || ApiError::new(ErrorCode::Unauthenticated, "Invalid or missing API key");
         let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(unknown)?;
@@ -68,7 +68,11 @@ impl CubeSurface {
             return Err(unknown());
         }
         if scheme.eq_ignore_ascii_case("api-key") {
-            return self.application(state, secret).map(CubeCaller::Application).map_err(|_| unknown());
+            let application = self.application(state, secret).await.map_err(|error| match error.code() {
+                ErrorCode::Unauthenticated => unknown(),
+                _ => error,
+            });
+            return application.map(CubeCaller::Application);
         }
         if scheme.eq_ignore_ascii_case("bearer") {
             let granted =
@@ -78,14 +82,14 @@ impl CubeSurface {
         Err(unknown())
     }
 
-    fn application(&self, state: &AppState, key: &str) -> Result<Application, ApiError> {
+    async fn application(&self, state: &AppState, key: &str) -> Result<Application, ApiError> {
         if !self.keys.is_open() {
-            return Ok(Application { principal: self.keys.principal_for(key)?, is_trusted: true, name: None });
+            return Ok(Application { principal: self.keys.principal_for(key).await?, is_trusted: true, name: None });
         }
         if state.auth.is_open() {
             return Ok(Application { principal: Principal::local_admin(), is_trusted: true, name: None });
         }
-        let principal = state.auth.principal_for(key)?;
+        let principal = state.auth.principal_for(key).await?;
         let is_trusted = principal.role() == Role::Admin;
         let name = Some(principal.subject().to_owned());
         Ok(Application { principal, is_trusted, name })

@@ -41,15 +41,15 @@ impl HolmesSurface {
         }
     }
 
-    fn caller(&self, state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
+    async fn caller(&self, state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
         let known = if self.keys.is_open() { state.auth.as_ref() } else { &self.keys };
         if known.is_open() {
             guard::check(parts, &state.settings)?;
             return Ok(Principal::local_admin());
         }
         let principal = match parts.headers.get(API_KEY) {
-            Some(key) => known.principal_for(key.to_str().unwrap_or_default().trim())?,
-            None => known.authenticate(&parts.headers)?,
+            Some(key) => known.principal_for(key.to_str().unwrap_or_default().trim()).await?,
+            None => known.authenticate(&parts.headers).await?,
         };
         require_role(&principal, Role::Read)?;
         Ok(principal)
@@ -64,7 +64,7 @@ pub(super) async fn authorize(
     next: Next,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    let principal = match surface.caller(&state, &parts) {
+    let principal = match surface.caller(&state, &parts).await {
         Ok(principal) => principal,
         Err(error) => return error.into_response(),
     };
