@@ -25,6 +25,8 @@ use super::target::ServerAddress;
 use super::tls::{self, tls_fault};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Entries of a listing that are asked for at once.
+pub(super) const PAGE: usize = 500;
 
 /// A result: its schema and its batches.
 pub(super) struct StreamedRows {
@@ -162,6 +164,22 @@ impl Client {
         match body[key].take() {
             Value::Array(items) => Ok((items, next)),
             _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
+        }
+    }
+
+    /// Returns all entries of a listing, which are the answers' `key`, page by page.
+    pub(super) async fn listing(&self, path: &str, key: &str) -> Result<Vec<Value>, CliError> {
+        let mut entries = Vec::new();
+        let mut after: Option<PageToken> = None;
+        loop {
+            let mut parameters = vec![("limit", PAGE.to_string())];
+            parameters.extend(after.take().map(|token| ("page_token", token.0)));
+            let (items, next) = self.page(self.request(Method::GET, path)?.query(&parameters), key).await?;
+            entries.extend(items);
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(entries),
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use querent_catalog::{NewToken, PageRequest, Principal};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::{Client, PAGE};
 use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::output;
@@ -17,8 +17,6 @@ use super::progress::Bars;
 use super::target::{CliTarget, DropArgs, ListArgs, TargetArgs};
 use crate::config::DurationSetting;
 
-/// The most tokens that `list` prints.
-const LISTED: usize = 10_000;
 const PATH: &str = "/v1/tokens";
 
 /// Tokens by which callers of a server are known, beside those of its settings
@@ -105,7 +103,8 @@ async fn create(args: CreateArgs) -> Result<(), CliError> {
             client.answer::<Value>(client.request(Method::POST, PATH)?.json(&json!(new))).await?
         }
         CliTarget::Embedded(config) => {
-            let has_tokens = !config.settings.auth.tokens.is_empty();
+            let auth = &config.settings.auth;
+            let has_tokens = !auth.tokens.is_empty() || auth.oidc.is_on();
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
             let tokens = embedded.engine.catalog().tokens();
             let created = match has_tokens || tokens.any() || new.role == "admin" {
@@ -132,15 +131,27 @@ async fn list(target: TargetArgs) -> Result<Vec<Value>, CliError> {
     match target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
-            let request = client.request(Method::GET, PATH)?.query(&[("limit", LISTED.to_string())]);
-            Ok(client.page(request, "tokens").await?.0)
+            client.listing(PATH, "tokens").await
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
-            let page = PageRequest::first(LISTED);
-            let listed = embedded.engine.catalog().tokens().list(&Principal::local_admin(), page, Utc::now()).await;
+            let listed = all(&embedded).await;
             embedded.close().await?;
-            Ok(listed?.items.iter().map(|token| json!(token)).collect())
+            listed
+        }
+    }
+}
+
+async fn all(embedded: &EmbeddedEngine) -> Result<Vec<Value>, CliError> {
+    let (tokens, who) = (embedded.engine.catalog().tokens(), Principal::local_admin());
+    let mut listed = Vec::new();
+    let mut page = PageRequest::first(PAGE);
+    loop {
+        let found = tokens.list(&who, page, Utc::now()).await?;
+        listed.extend(found.items.iter().map(|token| json!(token)));
+        match found.next {
+            Some(next) => page = PageRequest { limit: PAGE, after: Some(next) },
+            None => return Ok(listed),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Tokens, the policy, the audit log and copies of a folder from the command line, embedded and against a server.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use querent_catalog::{NewToken, Principal};
 use querent_tests::{TestServer, TestSettings};
 use serde_json::Value;
 
@@ -40,6 +43,39 @@ fn tokens_are_made_listed_and_revoked_on_a_folder() {
     let again = work.run(&["token", "revoke", "9", "--data", "lake"]);
     assert_eq!((again.code, again.stderr.contains("object_not_found")), (1, true), "{}", again.stderr);
     assert!(work.run(&["token", "list", "--data", "lake"]).stdout.contains("revoked"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_tokens_are_listed_however_many() {
+    const MANY: usize = 1_201;
+    let server = TestServer::start(TestSettings::default().tokens("boss-tok:admin:boss")).await;
+    for number in 0..MANY {
+        let new = NewToken {
+            name: format!("t{number}"),
+            subject: None,
+            role: "read".to_owned(),
+            databases: None,
+            roles: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            attributes: BTreeMap::new(),
+            expires_at: None,
+        };
+        let tokens = server.engine().catalog().tokens();
+        tokens.create(&Principal::local_admin(), new, chrono::Utc::now()).await.unwrap();
+    }
+    let work = WorkFolder::new();
+    let listed = async |target: &[&str]| {
+        let mut command = work.querent(&["token", "list"]);
+        command.args(target);
+        let done = tokio::task::spawn_blocking(move || super::Done::of(command.output().unwrap())).await.unwrap();
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let name = |line: &str| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned();
+        done.stdout.lines().map(name).collect::<Vec<_>>()
+    };
+    let expected: Vec<String> = (0..MANY).map(|number| format!("t{number}")).collect();
+    assert_eq!(listed(&["--server", &server.url(""), "--token", "boss-tok"]).await, expected);
+    let data = server.stop().await;
+    assert_eq!(listed(&["--data", data.path().to_str().unwrap()]).await, expected);
 }
 
 #[test]
