@@ -25,7 +25,7 @@
 //! | 3 | `options` | how an engine is opened, with the defaults |
 //! | 2 | `stores` | the object stores and web servers that may be read |
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
-//! | 2 | `limits`, `threads` | what one query may use, and the threads that it runs on |
+//! | 2 | `limits`, `slots`, `threads` | what one query may use, how many run beside each other, and their threads |
 //! | 1 | `error` | the errors with their codes |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
@@ -50,6 +50,7 @@ mod queries;
 mod repeated_projections;
 mod runtime;
 mod session;
+mod slots;
 mod sql;
 mod stores;
 mod stream;
@@ -71,6 +72,7 @@ pub use session::{
     ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, PolicyExplanation, Session,
     StatementDescription,
 };
+pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
 pub use sql::{SessionVariables, qualify_tables};
 pub use stores::UrlRoot;
 pub use stream::{QueryStats, QueryStream, ResultTypes};

@@ -17,12 +17,13 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::Result;
 use crate::limits::{AbandonOnDrop, Limits, QueryClock, QueryUsage};
+use crate::slots::QuerySlot;
 use crate::threads::Lane;
 use queue::BatchQueue;
 use result_types::ResultSchema;
@@ -118,7 +119,7 @@ impl QueryStream {
 
     /// Returns the stream of a query that runs in a slot. The query gives it back while it waits for its reader and when its
     /// work is done, which may be long before the last row is read.
-    pub fn holding(self, slot: Option<OwnedSemaphorePermit>) -> Self {
+    pub fn holding(self, slot: Option<QuerySlot>) -> Self {
         if let Some(slot) = slot {
             self.queue.hold(slot);
         }

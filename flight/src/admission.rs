@@ -1,11 +1,14 @@
-//! Bounds how many queries run at once. Beyond the bound a query is refused immediately, with 429 and `Retry-After`,
-//! rather than queued until its client times out. A query that waits for its reader does not count; it waits for a slot
-//! when its reader goes on. Metadata calls are exempt. The agent bounds its runs itself.
+//! Bounds how many queries run at once, of all callers and of one. Beyond the bounds a query waits for its turn, which callers
+//! have one after the other, in a queue that is short in number and in time: then it is refused with 429 and `Retry-After`,
+//! rather than kept until its client times out. A query that waits for its reader does not count; it waits for a slot when
+//! its reader goes on. Metadata calls are exempt. The agent bounds its runs itself.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use futures::FutureExt;
+use querent_catalog::Principal;
+use querent_engine::{QuerySlot, QuerySlots, SlotLimits};
 
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
@@ -35,28 +38,43 @@ impl Door {
     }
 }
 
-/// Admits queries.
+/// Admits queries. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Admission {
-    slots: Arc<Semaphore>,
-    limit: usize,
+    slots: QuerySlots,
+    limits: SlotLimits,
+    timeout: Duration,
 }
 
 impl Admission {
-    /// Admits at most `limit` queries at once; 0 means no bound.
-    pub fn new(limit: usize) -> Self {
-        let slots = if limit == 0 { Semaphore::MAX_PERMITS } else { limit };
-        Self { slots: Arc::new(Semaphore::new(slots)), limit }
+    /// Admits queries within `limits`, which wait no longer than `timeout` each.
+    pub fn new(limits: SlotLimits, timeout: Duration) -> Self {
+        Self { slots: QuerySlots::new(limits), limits, timeout }
     }
 
-    /// Takes a slot for one query, which is held until the permit is dropped. Errors: `too_many_requests`.
-    pub fn admit(&self, door: Door) -> Result<QueryPermit, ApiError> {
-        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
-            let message = format!("{} queries are running, which is the limit; try again in a second", self.limit);
-            ApiError::new(ErrorCode::TooManyRequests, message)
-        })?;
+    /// Takes a slot for one query of this caller, which is held until the permit is dropped, or waits for its turn.
+    /// Errors: `too_many_requests`.
+    pub async fn admit(&self, who: &Principal, door: Door) -> Result<QueryPermit, ApiError> {
+        let slots = self.slots.of(who.subject());
+        let mut begin = pin!(slots.begin());
+        let begun = match begin.as_mut().now_or_never() {
+            Some(begun) => begun.ok(),
+            None => {
+                let _waiting = metrics::query_waiting(door.as_str());
+                tokio::time::timeout(self.timeout, begin).await.ok().and_then(Result::ok)
+            }
+        };
+        let slot = begun.ok_or_else(|| self.refusal())?;
         metrics::query_started();
         Ok(QueryPermit { slot: Some(slot), door, started: Instant::now(), outcome: None })
+    }
+
+    fn refusal(&self) -> ApiError {
+        let SlotLimits { slots, per_caller, .. } = self.limits;
+        let message = format!(
+            "as many queries run as may, {slots} of all callers or {per_caller} of one, and others wait; try again in a second"
+        );
+        ApiError::new(ErrorCode::TooManyRequests, message)
     }
 }
 
@@ -64,7 +82,7 @@ impl Admission {
 /// as cancelled by its client.
 #[derive(Debug)]
 pub struct QueryPermit {
-    slot: Option<OwnedSemaphorePermit>,
+    slot: Option<QuerySlot>,
     door: Door,
     started: Instant,
     outcome: Option<QueryOutcome>,
@@ -79,7 +97,7 @@ struct QueryOutcome {
 impl QueryPermit {
     /// Takes the slot out of the permit, for the query to hold while it works: not while it waits for its client, nor until
     /// its client has read the last row.
-    pub fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
+    pub fn take_slot(&mut self) -> Option<QuerySlot> {
         self.slot.take()
     }
 

@@ -254,8 +254,14 @@ pub struct QuerySettings {
     pub spill: ByteSize,
     /// Threads of one query; unset: the machine's cores.
     pub threads: Option<usize>,
-    /// Queries at once, then 429; 0: no bound.
+    /// Queries at once; 0: no bound.
     pub max_concurrent: usize,
+    /// Queries of one caller at once; unset: seven eighths of `max_concurrent`, 0: all of it.
+    pub max_concurrent_per_caller: Option<usize>,
+    /// Queries that wait for their turn, then 429.
+    pub max_queued: usize,
+    /// How long a query waits for its turn, then 429.
+    pub queue_timeout: DurationSetting,
     /// Local folders under which role `write` may create external tables; administrators may anywhere.
     pub external_roots: Vec<PathBuf>,
     /// URLs of object stores and web servers below which external tables may lie; none: local files only.
@@ -393,6 +399,9 @@ impl Default for QuerySettings {
             spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),
             threads: None,
             max_concurrent: 64,
+            max_concurrent_per_caller: None,
+            max_queued: 64,
+            queue_timeout: DurationSetting(Duration::from_secs(1)),
             external_roots: Vec::new(),
             external_urls: Vec::new(),
         }

@@ -131,7 +131,7 @@ impl McpServer {
             return ask::call(agent, &caller.principal, caller.database, &arguments, progress).await;
         }
         let results: Option<Arc<ResultStore>> = agent.as_ref().map(|agent| Arc::clone(agent.results()));
-        let mut permit = match admission.admit(Door::Mcp) {
+        let mut permit = match admission.admit(&caller.principal, Door::Mcp).await {
             Ok(permit) => permit,
             Err(error) => return refused_reply(&spec.name, &error),
         };

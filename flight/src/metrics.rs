@@ -3,7 +3,7 @@
 //! Every series is named and described here; the rest of the crate calls the functions below. Labels hold only names
 //! from closed sets, so that no client can add series.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
@@ -39,6 +39,11 @@ fn describe() {
     describe_gauge!("querent_connections", "open connections");
     describe_counter!("querent_connections_total", "connections accepted");
     describe_gauge!("querent_queries_running", "queries running");
+    describe_gauge!("querent_queries_waiting", "queries that wait for their turn to begin");
+    describe_histogram!(
+        "querent_query_wait_seconds",
+        "how long queries waited for their turn, by door; others did not wait"
+    );
     describe_counter!("querent_queries_total", "queries ended, by door and outcome");
     describe_histogram!("querent_query_duration_seconds", "from admission to the last row, by door");
     describe_counter!("querent_query_rows_total", "rows delivered, by door");
@@ -80,6 +85,11 @@ pub fn connection_opened() -> GaugeGuard {
 /// Counts an admitted query.
 pub fn query_started() {
     gauge!("querent_queries_running").increment(1.0);
+}
+
+/// Counts a query that waits for its turn, until the guard is dropped.
+pub fn query_waiting(door: &'static str) -> WaitGuard {
+    WaitGuard { door, began: Instant::now(), _waiting: GaugeGuard::new("querent_queries_waiting") }
 }
 
 /// Counts the end of an admitted query.
@@ -144,6 +154,19 @@ pub fn mcp_sessions(open: usize) {
 #[derive(Debug)]
 pub struct GaugeGuard {
     series: &'static str,
+}
+
+/// Measures a wait, which ends when this is dropped.
+pub struct WaitGuard {
+    door: &'static str,
+    began: Instant,
+    _waiting: GaugeGuard,
+}
+
+impl Drop for WaitGuard {
+    fn drop(&mut self) {
+        histogram!("querent_query_wait_seconds", "door" => self.door).record(self.began.elapsed());
+    }
 }
 
 impl GaugeGuard {

@@ -188,7 +188,7 @@ impl Server {
             engine,
             agent,
             auth: Arc::new(auth),
-            admission: Admission::new(settings.query.max_concurrent),
+            admission: Admission::new(settings.query.slot_limits(), settings.query.queue_timeout.0),
             shutdown,
             settings,
             started_at: chrono::Utc::now(),

@@ -28,6 +28,7 @@ mod cube;
 mod documented_commands;
 mod duckdb;
 mod duckdb_changes;
+mod fairness;
 mod faults;
 mod flight_sql;
 mod formats;

@@ -179,6 +179,8 @@ fn every_key_can_be_set_from_its_variables() {
                 "log.format" => "json",
                 "log.filter" => "debug",
                 "query.external_urls" => "s3://bucket/",
+                "auth.oidc.issuer" | "auth.oidc.jwks_url" => "https://id.example.org",
+                "auth.oidc.default_role" => "none",
                 _ => "7",
             };
             // These go together.
@@ -186,6 +188,11 @@ fn every_key_can_be_set_from_its_variables() {
                 "tls.certificate" => &[("QUERENT_TLS_KEY", "7")],
                 "tls.key" => &[("QUERENT_TLS_CERTIFICATE", "7")],
                 "tls.client_ca" => &[("QUERENT_TLS_DEVELOPMENT", "true")],
+                "auth.oidc.issuer" => &[("QUERENT_AUTH_OIDC_AUDIENCE", "querent")],
+                "auth.oidc.audience" => &[("QUERENT_AUTH_OIDC_ISSUER", "https://id.example.org")],
+                "auth.oidc.jwks_url" => {
+                    &[("QUERENT_AUTH_OIDC_ISSUER", "https://id.example.org"), ("QUERENT_AUTH_OIDC_AUDIENCE", "querent")]
+                }
                 _ => &[],
             };
             let variables = [&[(*variable, value)], pair].concat();

@@ -46,7 +46,7 @@ pub(crate) async fn knock(server: &TestServer, path: &str, body: &Value, token: 
     server.send(request, Some(token)).await.status
 }
 
-async fn flight(server: &TestServer, token: &str) -> Result<i64, String> {
+pub(crate) async fn flight(server: &TestServer, token: &str) -> Result<i64, String> {
     let channel = Endpoint::from_shared(server.url("")).unwrap().connect().await.unwrap();
     let mut client = FlightSqlServiceClient::new(channel);
     client.set_token(token.to_owned());

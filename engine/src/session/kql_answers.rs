@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use querent_kql::{KqlColumn, KqlParameters, PlannedKql, Rendering};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Session;
 use super::kql_host::SessionHost;
 use crate::error::{EngineError, Result};
 use crate::limits::{AbandonOnDrop, Interrupt, PlanningMemory, QueryClock};
 use crate::policy::AuthorizedPlan;
+use crate::slots::{CallerSlots, QuerySlot};
 use crate::stream::QueryStream;
 
 /// What a result of a KQL query looks like, which is known before it is executed.
@@ -33,8 +33,8 @@ pub struct KqlAnswers {
     clock: QueryClock,
     /// The query's text, which is shown while a result is executed.
     text: String,
-    slots: Option<Arc<Semaphore>>,
-    slot: Option<OwnedSemaphorePermit>,
+    slots: Option<CallerSlots>,
+    slot: Option<QuerySlot>,
     _abandoned: AbandonOnDrop,
 }
 
@@ -85,8 +85,8 @@ impl KqlAnswers {
     }
 
     /// Returns the answers of a query that runs in a slot: each result holds one while it works.
-    pub fn holding(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
-        self.slots = slot.as_ref().map(|slot| Arc::clone(slot.semaphore()));
+    pub fn holding(mut self, slot: Option<QuerySlot>) -> Self {
+        self.slots = slot.as_ref().map(|slot| slot.slots().clone());
         self.slot = slot;
         self
     }
@@ -100,7 +100,7 @@ impl KqlAnswers {
             // While it waits for others the query's time stands still.
             (None, Some(slots)) => {
                 self.clock.stop();
-                Arc::clone(slots).acquire_owned().await.ok()
+                Some(slots.resume().await)
             }
             (None, None) => None,
         };

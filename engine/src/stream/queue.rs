@@ -16,12 +16,13 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use futures::task::AtomicWaker;
 use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::result_types::ResultSchema;
 use crate::error::{EngineError, Result};
 use crate::limits::{BATCH_BYTES, QueryClock, batch_bytes};
+use crate::slots::{CallerSlots, QuerySlot};
 
 /// What a query makes ahead of its reader, in bytes: a message of Flight, so that one is made while one is sent.
 const QUEUED_BYTES: usize = 2 * BATCH_BYTES;
@@ -46,7 +47,7 @@ struct QueueState {
     batches: VecDeque<QueuedBatch>,
     /// Holds the bytes of `batches`.
     memory: MemoryReservation,
-    slot: Option<QuerySlot>,
+    slot: Option<HeldSlot>,
     is_waiting: bool,
     reader_is_gone: bool,
     read_at: Instant,
@@ -60,9 +61,9 @@ struct QueuedBatch {
 }
 
 /// The right of a query to run, which it gives back while it waits for its reader.
-struct QuerySlot {
-    slots: Arc<Semaphore>,
-    permit: Option<OwnedSemaphorePermit>,
+struct HeldSlot {
+    slots: CallerSlots,
+    slot: Option<QuerySlot>,
 }
 
 /// What a query that waits for its reader waits for.
@@ -90,14 +91,16 @@ impl BatchQueue {
     }
 
     /// Lets the query hold a slot whenever it works.
-    pub(super) fn hold(&self, permit: OwnedSemaphorePermit) {
+    pub(super) fn hold(&self, slot: QuerySlot) {
         let mut state = self.state.lock();
         if state.has_ended || state.reader_is_gone {
             return;
         }
-        let slots = Arc::clone(permit.semaphore());
-        let permit = (!state.is_waiting).then_some(permit);
-        state.slot = Some(QuerySlot { slots, permit });
+        let slots = slot.slots().clone();
+        let (held, given_back) = if state.is_waiting { (None, Some(slot)) } else { (Some(slot), None) };
+        state.slot = Some(HeldSlot { slots, slot: held });
+        drop(state);
+        drop(given_back);
     }
 
     /// Returns the next batch; the error that ended the query is the last item.
@@ -214,17 +217,17 @@ impl BatchQueue {
     /// Waits until there is room, without the clock and without the slot; then for a slot. Errors: `reader_idle`.
     async fn wait(&self, bytes: usize) -> Result<()> {
         self.clock.stop();
-        let permit = {
+        let given_back = {
             let mut state = self.state.lock();
             state.is_waiting = true;
-            state.slot.as_mut().and_then(|slot| slot.permit.take())
+            state.slot.as_mut().and_then(|held| held.slot.take())
         };
-        drop(permit);
+        drop(given_back);
         self.wait_for_reader(Wanted::Room(bytes)).await?;
         while let Some(slots) = self.slots_to_wait_for() {
-            let permit = slots.acquire_owned().await.ok();
-            if let Some(slot) = self.state.lock().slot.as_mut() {
-                slot.permit = permit;
+            let slot = slots.resume().await;
+            if let Some(held) = self.state.lock().slot.as_mut() {
+                held.slot = Some(slot);
             }
         }
         // A reader that waits has to look at the clock again.
@@ -233,10 +236,10 @@ impl BatchQueue {
     }
 
     /// Returns the slots of a query that has none of them; where it has or needs none, it works again and its clock runs.
-    fn slots_to_wait_for(&self) -> Option<Arc<Semaphore>> {
+    fn slots_to_wait_for(&self) -> Option<CallerSlots> {
         let mut state = self.state.lock();
         match &state.slot {
-            Some(slot) if slot.permit.is_none() && !slot.slots.is_closed() => Some(Arc::clone(&slot.slots)),
+            Some(held) if held.slot.is_none() => Some(held.slots.clone()),
             _ => {
                 state.is_waiting = false;
                 self.clock.resume();
@@ -316,6 +319,7 @@ mod tests {
     use futures::stream;
 
     use super::*;
+    use crate::slots::{QuerySlots, SlotLimits};
 
     const PATIENCE: Duration = Duration::from_secs(3_600);
 
@@ -337,13 +341,13 @@ mod tests {
     #[tokio::test]
     async fn a_query_that_waits_has_no_slot_and_no_clock() {
         let (queue, memory) = queue_and_memory();
-        let slots = Arc::new(Semaphore::new(1));
-        queue.hold(Arc::clone(&slots).try_acquire_owned().unwrap());
+        let slots = QuerySlots::new(SlotLimits { slots: 1, per_caller: 1, queued: 1 });
+        queue.hold(slots.of("one").begin().await.unwrap());
         let large = 100_000;
         let filled = queue.fill(boxed(stream::iter((0..20).map(move |_| Ok(numbers(large))))), promised());
         let read = async {
             // The one that reads has the slot while the query waits.
-            let taken = Arc::clone(&slots).acquire_owned().await.unwrap();
+            let taken = slots.of("another").begin().await.unwrap();
             assert_eq!(queue.clock.deadline(), None);
             assert!(memory.reserved() > 0 && memory.reserved() <= QUEUED_BYTES, "{}", memory.reserved());
             let mut rows = 0;
@@ -356,7 +360,7 @@ mod tests {
                 rows += batch.unwrap().num_rows();
             }
             assert_eq!(rows, 20 * large);
-            assert_eq!(slots.available_permits(), 1);
+            assert_eq!(slots.free(), 1);
         };
         tokio::join!(filled, read);
         assert_eq!(memory.reserved(), 0);

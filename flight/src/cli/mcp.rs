@@ -59,7 +59,7 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
     let settings = &config.settings;
     init_logs(&settings.log).map_err(|error| CliError::failed(error.to_string()))?;
     let (limits, max_line) = (settings.limits(), settings.http.max_query_bytes.to_usize());
-    let admission = Admission::new(settings.query.max_concurrent);
+    let admission = Admission::new(settings.query.slot_limits(), settings.query.queue_timeout.0);
     let embedded = EmbeddedEngine::open(config, &Arc::new(Bars::new(true))).await?;
     let caller = McpCaller { principal: Principal::local_admin(), database, gone: CancellationToken::new() };
     let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);

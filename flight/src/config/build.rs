@@ -8,9 +8,23 @@ use querent_agent::{AgentConfig, AgentError};
 use querent_catalog::index::embed;
 use querent_catalog::outbound::ApiKey;
 use querent_catalog::{CatalogError, Progress};
-use querent_engine::{EngineOptions, Limits};
+use querent_engine::{EngineOptions, Limits, SlotLimits};
 
-use super::{EmbedProviderName, Settings};
+use super::{EmbedProviderName, QuerySettings, Settings};
+
+impl QuerySettings {
+    /// Returns how many queries run beside each other, and how many wait for that.
+    pub(crate) fn slot_limits(&self) -> SlotLimits {
+        let slots = if self.max_concurrent == 0 { usize::MAX } else { self.max_concurrent };
+        let per_caller = match self.max_concurrent_per_caller {
+            Some(0) => slots,
+            Some(limit) => limit,
+            // The rest is for others, who would otherwise wait until one of a caller's long queries ends.
+            None => slots - slots / 8,
+        };
+        SlotLimits { slots, per_caller, queued: self.max_queued }
+    }
+}
 
 impl Settings {
     /// Returns the options to open the engine with. No model is loaded yet. Errors: `embedder_error`.

@@ -301,7 +301,25 @@ pub const KEYS: &[SettingKey] = &[
         "query.max_concurrent",
         &["QUERENT_MAX_CONCURRENT_QUERIES"],
         SettingKind::Number,
-        "queries at once, then 429; 0: no bound",
+        "queries at once; 0: no bound",
+    ),
+    key(
+        "query.max_concurrent_per_caller",
+        &["QUERENT_QUERY_MAX_CONCURRENT_PER_CALLER"],
+        SettingKind::Number,
+        "queries of one caller at once; none: seven eighths of them, 0: all",
+    ),
+    key(
+        "query.max_queued",
+        &["QUERENT_QUERY_MAX_QUEUED"],
+        SettingKind::Number,
+        "queries that wait for their turn, then 429",
+    ),
+    key(
+        "query.queue_timeout",
+        &["QUERENT_QUERY_QUEUE_TIMEOUT"],
+        SettingKind::Text,
+        "how long a query waits for its turn, then 429",
     ),
     key(
         "query.external_roots",

@@ -24,7 +24,7 @@ pub(super) async fn give(
     JsonBody(request): JsonBody<FeedbackRequest>,
 ) -> Result<Response, ApiError> {
     let run_id = parse_run_id(&run_id)?;
-    let mut permit = state.admission.admit(Door::Http)?;
+    let mut permit = state.admission.admit(&principal, Door::Http).await?;
     let given = give_feedback(&state.session(principal, Limits::default()), run_id, request).await;
     permit.record(&given);
     Ok(json_response(StatusCode::OK, &json!(given?)))
@@ -72,7 +72,7 @@ pub(super) async fn accept(
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
     let id = parse_object_id(&id)?;
-    let mut permit = state.admission.admit(Door::Http)?;
+    let mut permit = state.admission.admit(&principal, Door::Http).await?;
     let accepted = state.session(principal, Limits::default()).accept_proposal(id).await;
     permit.record(&accepted);
     let (proposal, verified) = accepted?;

@@ -53,7 +53,7 @@ pub(super) async fn verify_query(
     ApiCall { state, principal }: ApiCall,
     JsonBody(new): JsonBody<QueryToVerify>,
 ) -> Result<Response, ApiError> {
-    let mut permit = state.admission.admit(Door::Http)?;
+    let mut permit = state.admission.admit(&principal, Door::Http).await?;
     let session = state.session(principal, Limits::default());
     let verified = async {
         let session = session.in_database(new.database.as_deref()).await?;
@@ -88,7 +88,7 @@ pub(super) async fn define_metric(
     ApiCall { state, principal }: ApiCall,
     JsonBody(new): JsonBody<NewMetric>,
 ) -> Result<Response, ApiError> {
-    let mut permit = state.admission.admit(Door::Http)?;
+    let mut permit = state.admission.admit(&principal, Door::Http).await?;
     let defined = state.session(principal, Limits::default()).define_metric(new).await;
     permit.record(&defined);
     Ok(json_response(StatusCode::CREATED, &json!(defined?)))

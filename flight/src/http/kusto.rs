@@ -89,7 +89,7 @@ async fn query_response(
     request: KustoRequest,
     layout: DataSetLayout,
 ) -> Result<Response, ApiError> {
-    let mut permit = state.admission.admit(Door::Kusto)?;
+    let mut permit = state.admission.admit(&principal, Door::Kusto).await?;
     let (answers, rows, first) = match start_query(state, principal, &request, &mut permit).await {
         Ok(started) => started,
         Err(error) => {

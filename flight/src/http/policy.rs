@@ -74,7 +74,7 @@ pub(super) async fn test(
 ) -> Result<Response, ApiError> {
     // The cases run with other callers' rights.
     require_all_databases(&principal)?;
-    let _permit = state.admission.admit(Door::Http)?;
+    let _permit = state.admission.admit(&principal, Door::Http).await?;
     let outcomes = run_cases(&state.engine, state.settings.limits(), &body.cases).await.map_err(bad_body)?;
     let passed = outcomes.iter().all(|outcome| outcome.passed);
     Ok(json_response(StatusCode::OK, &json!({ "passed": passed, "cases": outcomes })))

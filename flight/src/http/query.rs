@@ -31,7 +31,7 @@ pub(super) async fn query(
     let (parts, body) = request.into_parts();
     let request = QueryRequest::read(params, &parts.headers, body, &state.settings).await?;
     let format = request.format;
-    let mut permit = state.admission.admit(Door::Http)?;
+    let mut permit = state.admission.admit(&principal, Door::Http).await?;
     let place = permit.take_slot();
 
     let session = state.session(principal, request.limits).with_result_types(request.result_types);

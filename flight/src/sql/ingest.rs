@@ -11,8 +11,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use prost::Message;
 use querent_catalog::{CATALOG_NAME, TableName};
-use querent_engine::{IngestMode, Session};
-use tokio::sync::OwnedSemaphorePermit;
+use querent_engine::{IngestMode, QuerySlot, Session};
 use tokio::time::MissedTickBehavior;
 use tonic::Status;
 
@@ -49,7 +48,7 @@ pub(super) async fn ingest(
         return Err(ApiError::new(ErrorCode::BadRequest, "no rows came, and no schema")
             .with_hint("send the schema even of an empty table"));
     };
-    let mut permit = state.admission.admit(Door::Flight)?;
+    let mut permit = state.admission.admit(&caller.principal, Door::Flight).await?;
     let arrived = Arc::new(AtomicU64::new(0));
     let batches = while_they_come(rows.batches(Arc::clone(&arrived)), permit.take_slot());
     let written = async move {
@@ -73,11 +72,11 @@ pub(super) async fn ingest(
 
 /// Passes batches on. A slot is held from one that is there to one that is not: an upload that waits for its sender, or for
 /// its turn to make a table, has none.
-fn while_they_come<S>(batches: S, slot: Option<OwnedSemaphorePermit>) -> impl Stream<Item = S::Item> + Send
+fn while_they_come<S>(batches: S, slot: Option<QuerySlot>) -> impl Stream<Item = S::Item> + Send
 where
     S: Stream<Item: Send> + Send,
 {
-    let slots = slot.as_ref().map(|slot| Arc::clone(slot.semaphore()));
+    let slots = slot.as_ref().map(|slot| slot.slots().clone());
     drop(slot);
     async_stream::stream! {
         let mut batches = pin!(batches);
@@ -92,7 +91,7 @@ where
             };
             let Some(batch) = next else { break };
             if slot.is_none() && let Some(slots) = &slots {
-                slot = Arc::clone(slots).acquire_owned().await.ok();
+                slot = Some(slots.resume().await);
             }
             yield batch;
         }

@@ -115,7 +115,7 @@ async fn described(
     let session = caller.session_of(state, statement).await?;
     let session = session.with_result_types(caller.result_types()?);
     if statement.is_kql {
-        let mut permit = state.admission.admit(Door::Flight)?;
+        let mut permit = state.admission.admit(&caller.principal, Door::Flight).await?;
         let described = session.describe_kql(&statement.text).await;
         permit.record(&described);
         return Ok((described?, Arc::new(Schema::empty()), true));

@@ -15,8 +15,8 @@ use futures::StreamExt;
 use prost::Message;
 use prost_types::Timestamp;
 use querent_engine::policy::AuthorizedPlan;
-use querent_engine::{QueryStream, ResultTypes, Session};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use querent_engine::{QuerySlot, QueryStream, ResultTypes, Session};
+use tokio::sync::oneshot;
 use tonic::Status;
 
 use super::caller::FlightCaller;
@@ -113,7 +113,7 @@ impl Statements {
         // The values of a PIVOT that lists none are looked for as well.
         let may_run = statement.is_kql || statement.text.to_ascii_lowercase().contains("pivot");
         let mut permit = match may_run {
-            true => Some(self.state.admission.admit(Door::Flight)?),
+            true => Some(self.state.admission.admit(&caller.principal, Door::Flight).await?),
             false => None,
         };
         let planned = self.plan(caller, statement, types).await;
@@ -160,7 +160,7 @@ impl Statements {
         }
         let statement = self.tickets.statement(&ticket)?;
         if !ticket.changes && !statement.is_kql {
-            return self.deliver(running, |slot| self.query_of(caller, &ticket, &statement, slot)).await;
+            return self.deliver(caller, running, |slot| self.query_of(caller, &ticket, &statement, slot)).await;
         }
         let planned = async {
             let planned = self.plan_of(caller, &ticket).await?;
@@ -169,7 +169,7 @@ impl Statements {
             }
             Ok(planned)
         };
-        self.execute(running, planned).await
+        self.execute(caller, running, planned).await
     }
 
     /// Plans and begins the query of a ticket in one go. Errors: `conflict` where its schema is another one now.
@@ -178,7 +178,7 @@ impl Statements {
         caller: &FlightCaller,
         ticket: &StatementTicket,
         statement: &StatementText,
-        slot: Option<OwnedSemaphorePermit>,
+        slot: Option<QuerySlot>,
     ) -> Result<(SchemaRef, QueryStream), ApiError> {
         let session = caller.session_of(&self.state, statement).await?.with_result_types(ticket.result_types.parse()?);
         let rows = session.query_with_rows(&statement.text, statement.parameter_rows()?).await?.holding(slot);
@@ -201,7 +201,7 @@ impl Statements {
         caller: &FlightCaller,
         ticket: &StatementTicket,
     ) -> Result<RunningRows, ApiError> {
-        let mut permit = self.state.admission.admit(Door::Flight)?;
+        let mut permit = self.state.admission.admit(&caller.principal, Door::Flight).await?;
         let slot = permit.take_slot();
         let begun = async { self.start(self.plan_of(caller, ticket).await?, slot).await };
         match begun.await {
@@ -216,22 +216,27 @@ impl Statements {
     /// Executes what `planned` gives, and streams its rows until `running` is cancelled.
     async fn execute(
         &self,
+        caller: &FlightCaller,
         running: RunningTicket,
         planned: impl Future<Output = Result<PlannedStatement, ApiError>>,
     ) -> Result<FlightStream, ApiError> {
-        self.deliver(running, |slot| async { self.start(planned.await?, slot).await }).await
+        self.deliver(caller, running, |slot| async { self.start(planned.await?, slot).await }).await
     }
 
     /// Streams the rows of what `begin` begins in a slot, until `running` is cancelled.
     async fn deliver<F>(
         &self,
+        caller: &FlightCaller,
         running: RunningTicket,
-        begin: impl FnOnce(Option<OwnedSemaphorePermit>) -> F,
+        begin: impl FnOnce(Option<QuerySlot>) -> F,
     ) -> Result<FlightStream, ApiError>
     where
         F: Future<Output = Result<(SchemaRef, QueryStream), ApiError>>,
     {
-        let mut permit = self.state.admission.admit(Door::Flight)?;
+        let mut permit = tokio::select! {
+            permit = self.state.admission.admit(&caller.principal, Door::Flight) => permit?,
+            () = running.cancelled() => return Err(cancelled()),
+        };
         let begun = begin(permit.take_slot());
         let started = tokio::select! {
             started = begun => started,
@@ -263,7 +268,7 @@ impl Statements {
                 false => Ok(planned),
             }
         };
-        self.execute(self.running.enter(new_id()), planned).await
+        self.execute(caller, self.running.enter(new_id()), planned).await
     }
 
     /// Executes a statement whose rows nobody fetches. Returns the number of rows that it wrote; `None` for a query, which
@@ -273,7 +278,7 @@ impl Statements {
         caller: &FlightCaller,
         statement: Arc<StatementText>,
     ) -> Result<Option<u64>, ApiError> {
-        let mut permit = self.state.admission.admit(Door::Flight)?;
+        let mut permit = self.state.admission.admit(&caller.principal, Door::Flight).await?;
         let done = async {
             let planned = self.plan(caller, statement, ResultTypes::default()).await?;
             match planned.work {
@@ -300,7 +305,7 @@ impl Statements {
     async fn start(
         &self,
         planned: PlannedStatement,
-        slot: Option<OwnedSemaphorePermit>,
+        slot: Option<QuerySlot>,
     ) -> Result<(SchemaRef, QueryStream), ApiError> {
         let PlannedStatement { schema, changes, session, work, statement } = planned;
         let begun = async move {

@@ -74,7 +74,7 @@ const FLOORS: &[Floors] = &[
                 "timestamp",
                 "type_names",
             ],
-            &["functions", "limits", "stores", "temporary", "threads"],
+            &["functions", "limits", "slots", "stores", "temporary", "threads"],
             &["governor", "options", "stream"],
             &["tables"],
             &["runtime", "sql"],
