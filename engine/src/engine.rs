@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::error::Result;
+use crate::limits::ScanLimits;
 use crate::options::EngineOptions;
 use crate::profile_queue::ProfileQueue;
 use crate::runtime::Runtime;
@@ -60,6 +61,7 @@ struct EngineState {
     runtime: Runtime,
     external_roots: Vec<PathBuf>,
     external_urls: Vec<UrlRoot>,
+    scan_limits: ScanLimits,
     /// Commits that have to end one way or the other, whoever still waits for them.
     commits: TaskTracker,
     turns: TableTurns,
@@ -77,6 +79,7 @@ impl Engine {
             runtime,
             external_roots: options.external_roots,
             external_urls: options.external_urls,
+            scan_limits: options.scan_limits,
             commits: TaskTracker::new(),
             turns: TableTurns::default(),
             profile_queue: Arc::new(ProfileQueue::new()),
@@ -151,6 +154,11 @@ impl Engine {
 
     pub(crate) fn planning_state(&self) -> SessionState {
         self.state.runtime.state()
+    }
+
+    /// How much a statement may read from tables.
+    pub(crate) fn scan_limits(&self) -> ScanLimits {
+        self.state.scan_limits
     }
 
     pub(crate) fn external_roots(&self) -> &[PathBuf] {

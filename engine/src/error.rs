@@ -88,6 +88,14 @@ pub enum EngineError {
         /// The limit.
         limit: Duration,
     },
+    /// The statement would read more from tables than its caller may. It was not begun.
+    #[error("the statement would read {estimate}; {limit}")]
+    ScanTooLarge {
+        /// How much, as far as the caller may know.
+        estimate: String,
+        /// How much it may.
+        limit: String,
+    },
     /// The reader took nothing of the query's rows for too long.
     #[error("nobody read the query's rows for {} s; the query was ended", .limit.as_secs())]
     ReaderIdle {
@@ -169,6 +177,7 @@ impl EngineError {
             EngineError::NotAllowed { .. } => "not_allowed",
             EngineError::Unsupported { .. } => "unsupported",
             EngineError::WallClockExceeded { .. } => "wall_clock_exceeded",
+            EngineError::ScanTooLarge { .. } => "scan_too_large",
             EngineError::ReaderIdle { .. } => "reader_idle",
             EngineError::Cancelled => "cancelled",
             EngineError::ValueTooLarge { .. } => "value_too_large",
@@ -203,6 +212,10 @@ impl EngineError {
             EngineError::EmptyQuery => "send one SQL statement",
             EngineError::FunctionNotFound { .. } => "only built-in functions can be called",
             EngineError::WallClockExceeded { .. } => "filter or aggregate earlier, or read fewer columns",
+            EngineError::ScanTooLarge { .. } => {
+                "filter by columns that leave fewer files to read, name fewer columns, add a LIMIT, or ask an \
+                 administrator to run it; EXPLAIN shows the plan without running it"
+            }
             EngineError::ReaderIdle { .. } => "run the query again and read its rows as they come, or ask for fewer",
             EngineError::Cancelled => "run it again, or ask who ended it: `system.queries` is open to administrators",
             EngineError::ValueTooLarge { .. } => {

@@ -64,7 +64,7 @@ pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError};
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
-pub use limits::Limits;
+pub use limits::{Limits, ScanLimit, ScanLimits};
 pub use options::EngineOptions;
 pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;

@@ -9,6 +9,7 @@ mod plan_size;
 mod pool;
 mod resident;
 mod row_pace;
+mod scan_budget;
 mod unnest_pace;
 mod usage;
 mod wide_rows;
@@ -22,6 +23,8 @@ pub(crate) use plan_size::check_plan_size;
 pub(crate) use pool::{PlanningMemory, QueryPool};
 pub(crate) use resident::{Announced, ResidentLimit, running_queries};
 pub(crate) use row_pace::{BATCH_BYTES, array_bytes, batch_bytes, batch_rows, pace_projections};
+pub(crate) use scan_budget::ScanBudget;
+pub use scan_budget::{ScanLimit, ScanLimits};
 pub(crate) use unnest_pace::pace_unnests;
 pub(crate) use usage::{QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks};
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use querent_catalog::index::embed::Embedder;
 use querent_catalog::{NoProgress, Progress};
 
+use crate::limits::ScanLimits;
 use crate::stores::UrlRoot;
 
 /// How to open an engine.
@@ -28,6 +29,8 @@ pub struct EngineOptions {
     /// URLs of object stores and web servers below which external tables may lie, whoever creates them. Where there are
     /// none, external tables are local files.
     pub external_urls: Vec<UrlRoot>,
+    /// How much a statement may read from tables, by the role of its caller.
+    pub scan_limits: ScanLimits,
     /// Embeds the texts of the schema index; `None` leaves search to names and BM25.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Ranks the best hundred tables of a search again, where `embedder` is fast and less good. `None`: nothing does.
@@ -55,6 +58,7 @@ impl EngineOptions {
             target_partitions: None,
             external_roots: Vec::new(),
             external_urls: Vec::new(),
+            scan_limits: ScanLimits::default(),
             embedder: None,
             reranker: None,
             progress: Arc::new(NoProgress),

@@ -24,7 +24,9 @@ use arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::memory::MemoryStream;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::scalar::ScalarValue;
@@ -37,8 +39,8 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::limits::{
-    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, TouchedTables, batch_rows, check_plan_size,
-    pace_projections, pace_unnests,
+    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, ScanBudget, TouchedTables, batch_rows,
+    check_plan_size, pace_projections, pace_unnests,
 };
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::embedded_texts::with_embedded_texts;
@@ -493,7 +495,7 @@ impl Session {
         plan: &LogicalPlan,
         interrupt: &Interrupt,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let state: SessionState = self.engine.planning_state();
+        let mut state: SessionState = self.engine.planning_state();
         let physical = match plan {
             // EXPLAIN shows each step of optimisation, so it does them all itself.
             LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,
@@ -502,7 +504,20 @@ impl Session {
                 if self.engine.catalog().audit().is_kept() {
                     audit::note_touched(&optimized);
                 }
-                state.query_planner().create_physical_plan(&optimized, &state).await?
+                let role = self.principal.role();
+                match self.engine.scan_limits().of(role) {
+                    None => state.query_planner().create_physical_plan(&optimized, &state).await?,
+                    Some(limit) => {
+                        let budget = Arc::new(ScanBudget::default());
+                        state.config_mut().set_extension(Arc::clone(&budget));
+                        let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
+                        // What statistics alone answer reads nothing.
+                        if reads_tables(&physical) {
+                            budget.check(role, limit)?;
+                        }
+                        physical
+                    }
+                }
             }
         };
         let paced = pace_unnests(pace_projections(physical, state.config().batch_size())?)?;
@@ -519,6 +534,14 @@ impl Session {
             LogicalPlan::Limit(limit) if is_within(limit, max_rows) => plan,
             _ => LogicalPlan::Limit(Limit { skip: None, fetch: Some(Box::new(lit(fetch))), input: Arc::new(plan) }),
         }
+    }
+}
+
+/// Whether anything is left of a plan's scans.
+fn reads_tables(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.children() {
+        leaf if leaf.is_empty() => !plan.is::<PlaceholderRowExec>() && !plan.is::<EmptyExec>(),
+        children => children.into_iter().any(reads_tables),
     }
 }
 

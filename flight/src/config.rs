@@ -12,6 +12,7 @@ mod keys;
 mod load;
 mod models;
 mod oidc;
+mod scan_limits;
 mod tls;
 mod units;
 
@@ -262,6 +263,10 @@ pub struct QuerySettings {
     pub max_queued: usize,
     /// How long a query waits for its turn, then 429.
     pub queue_timeout: DurationSetting,
+    /// `read=ROWS`, `write=ROWS`: rows that a statement of that role may read from tables; none: any.
+    pub max_scan_rows: Vec<String>,
+    /// `read=SIZE`, `write=SIZE`: bytes of tables' files that a statement of that role may read; none: any.
+    pub max_scan_bytes: Vec<String>,
     /// Local folders under which role `write` may create external tables; administrators may anywhere.
     pub external_roots: Vec<PathBuf>,
     /// URLs of object stores and web servers below which external tables may lie; none: local files only.
@@ -402,6 +407,8 @@ impl Default for QuerySettings {
             max_concurrent_per_caller: None,
             max_queued: 64,
             queue_timeout: DurationSetting(Duration::from_secs(1)),
+            max_scan_rows: Vec::new(),
+            max_scan_bytes: Vec::new(),
             external_roots: Vec::new(),
             external_urls: Vec::new(),
         }

@@ -24,6 +24,7 @@ mod cli;
 mod clients;
 mod console;
 mod conversation_store;
+mod cost_guard;
 mod cube;
 mod documented_commands;
 mod duckdb;

@@ -181,6 +181,7 @@ fn every_key_can_be_set_from_its_variables() {
                 "query.external_urls" => "s3://bucket/",
                 "auth.oidc.issuer" | "auth.oidc.jwks_url" => "https://id.example.org",
                 "auth.oidc.default_role" => "none",
+                "query.max_scan_rows" | "query.max_scan_bytes" => "read=7",
                 _ => "7",
             };
             // These go together.

@@ -23,6 +23,8 @@ use datafusion::physical_optimizer::pruning::PruningPredicate;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
+use crate::limits::ScanBudget;
+
 /// What to scan. `files` carry statistics over the whole table schema, partition columns included, where known.
 pub(crate) struct FileScan {
     /// How to read one file.
@@ -37,6 +39,8 @@ pub(crate) struct FileScan {
     pub partitions: usize,
     /// Maps table columns to a file's columns; `None` matches by name.
     pub adapter: Option<Arc<dyn PhysicalExprAdapterFactory>>,
+    /// The table, whose scans count in the budget of the statement. `None`: they do not.
+    pub table: Option<String>,
 }
 
 impl FileScan {
@@ -48,7 +52,15 @@ impl FileScan {
         schema: TableSchema,
         files: Vec<PartitionedFile>,
     ) -> Self {
-        Self { format, store, schema, files, partitions: state.config().target_partitions(), adapter: None }
+        Self {
+            format,
+            store,
+            schema,
+            files,
+            partitions: state.config().target_partitions(),
+            adapter: None,
+            table: None,
+        }
     }
 
     /// Drops the files of which no row can pass `filters`.
@@ -77,7 +89,15 @@ impl FileScan {
         if let (Some(limit), true) = (limit, filters.is_empty()) {
             self.keep_first_rows(limit);
         }
+        self.count(state, projection, limit);
         self.plan(state, projection, limit).await
+    }
+
+    /// Counts what is left of the files in the budget of the statement.
+    pub fn count(&self, state: &dyn Session, projection: Option<&Vec<usize>>, limit: Option<usize>) {
+        if let (Some(table), Some(budget)) = (&self.table, ScanBudget::of(state)) {
+            budget.count(table, &self.files, projection, limit);
+        }
     }
 
     fn survivors(&self, state: &dyn Session, filter: Expr) -> DfResult<Option<Vec<bool>>> {

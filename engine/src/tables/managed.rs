@@ -108,6 +108,7 @@ impl ManagedTableProvider {
         let format = Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone()));
         let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
         let mut scan = FileScan::new(state, format, ObjectStoreUrl::local_filesystem(), schema, files);
+        scan.table = Some(self.name.clone());
         scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
         Ok(ScanContents { scan, deletes, inlined })
     }

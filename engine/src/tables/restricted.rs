@@ -18,7 +18,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, Operator, TableProviderFilterPushDown, TableType,
@@ -29,6 +29,8 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::StreamExt;
+
+use crate::limits::ScanBudget;
 
 /// A part of a table.
 pub(crate) struct RestrictedTable {
@@ -44,6 +46,18 @@ impl RestrictedTable {
     pub(crate) fn new(plan: LogicalPlan, plain: BTreeSet<String>) -> Self {
         let schema = Arc::clone(plan.schema().inner());
         Self { plan, schema, plain }
+    }
+
+    /// Counts the whole part in the statement's budget, whatever the statement's conditions, which would otherwise find out
+    /// what is in files whose rows are not there for it. Returns the state to plan with further, in which nothing counts.
+    async fn count(&self, state: &dyn Session) -> Result<Option<SessionState>> {
+        let Some(budget) = ScanBudget::of(state) else { return Ok(None) };
+        let Some(state) = state.as_any().downcast_ref::<SessionState>() else { return Ok(None) };
+        let (mut state, hidden) = (state.clone(), Arc::new(ScanBudget::default()));
+        state.config_mut().set_extension(Arc::clone(&hidden));
+        state.create_physical_plan(&self.plan).await?;
+        budget.count_hidden(&hidden);
+        Ok(Some(state))
     }
 
     /// Whether a condition of a statement may be evaluated on rows that are not there: it cannot fail, whatever the row.
@@ -110,6 +124,8 @@ impl TableProvider for RestrictedTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let unbounded = self.count(state).await?;
+        let state = unbounded.as_ref().map_or(state, |state| state as &dyn Session);
         let mut plan = LogicalPlanBuilder::from(self.plan.clone());
         let harmless: Vec<Expr> = filters.iter().filter(|filter| self.is_harmless(filter)).cloned().collect();
         if let Some(wanted) = conjunction(harmless) {

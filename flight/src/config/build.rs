@@ -51,6 +51,7 @@ impl Settings {
             target_partitions: self.query.threads,
             external_roots: self.query.external_roots.clone(),
             external_urls: self.query.external_urls.clone(),
+            scan_limits: self.query.scan_limits(),
             embedder,
             reranker,
             progress,

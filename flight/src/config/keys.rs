@@ -322,6 +322,18 @@ pub const KEYS: &[SettingKey] = &[
         "how long a query waits for its turn, then 429",
     ),
     key(
+        "query.max_scan_rows",
+        &["QUERENT_QUERY_MAX_SCAN_ROWS"],
+        SettingKind::List,
+        "read=ROWS,write=ROWS: what a statement may read from tables; none: any",
+    ),
+    key(
+        "query.max_scan_bytes",
+        &["QUERENT_QUERY_MAX_SCAN_BYTES"],
+        SettingKind::List,
+        "read=SIZE,write=SIZE: what a statement may read of tables' files; none: any",
+    ),
+    key(
         "query.external_roots",
         &["QUERENT_QUERY_EXTERNAL_ROOTS"],
         SettingKind::List,

@@ -306,6 +306,9 @@ impl Config {
         if settings.query.timeout.0.is_zero() {
             return invalid("query.timeout", "must be longer than nothing".to_owned());
         }
+        if let Some((key, fault)) = settings.query.scan_fault() {
+            return invalid(key, fault);
+        }
         let models = [&settings.agent.replay, &settings.agent.script];
         if models.iter().filter(|file| file.is_some()).count() > 1 {
             return invalid("agent.script", "agent.script and agent.replay exclude each other".to_owned());

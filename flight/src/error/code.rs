@@ -70,6 +70,7 @@ error_codes! {
     Unsupported "unsupported",
     WallClockExceeded "wall_clock_exceeded",
     ReaderIdle "reader_idle",
+    ScanTooLarge "scan_too_large",
     ValueTooLarge "value_too_large",
     MemoryExceeded "memory_exceeded",
     BadData "bad_data",
@@ -194,6 +195,7 @@ impl ErrorCode {
             | ErrorCode::EmptyQuery
             | ErrorCode::FunctionNotFound
             | ErrorCode::Unsupported
+            | ErrorCode::ScanTooLarge
             | ErrorCode::ValueTooLarge
             | ErrorCode::BadData
             | ErrorCode::InvalidValue
@@ -420,6 +422,7 @@ impl ErrorCode {
             | ErrorCode::Denied
             | ErrorCode::Forbidden => Code::PermissionDenied,
             ErrorCode::MemoryExceeded
+            | ErrorCode::ScanTooLarge
             | ErrorCode::TooManyRuns
             | ErrorCode::ResultTruncated
             | ErrorCode::TooManyRequests
@@ -480,6 +483,7 @@ impl ErrorCode {
             | ErrorCode::SqlParseError
             | ErrorCode::SqlPlanError
             | ErrorCode::MultipleStatements
+            | ErrorCode::ScanTooLarge
             | ErrorCode::EmptyQuery
             | ErrorCode::FunctionNotFound
             | ErrorCode::NotAllowed

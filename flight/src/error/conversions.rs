@@ -55,6 +55,7 @@ impl From<&EngineError> for ErrorCode {
             EngineError::NotAllowed { .. } => ErrorCode::NotAllowed,
             EngineError::Unsupported { .. } => ErrorCode::Unsupported,
             EngineError::WallClockExceeded { .. } => ErrorCode::WallClockExceeded,
+            EngineError::ScanTooLarge { .. } => ErrorCode::ScanTooLarge,
             EngineError::ReaderIdle { .. } => ErrorCode::ReaderIdle,
             EngineError::Cancelled => ErrorCode::Cancelled,
             EngineError::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,

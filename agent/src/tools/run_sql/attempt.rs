@@ -128,6 +128,7 @@ pub(super) fn is_of_the_text(error: &EngineError) -> bool {
         | EngineError::NotAllowed { .. }
         | EngineError::WallClockExceeded { .. }
         | EngineError::ReaderIdle { .. }
+        | EngineError::ScanTooLarge { .. }
         | EngineError::ValueTooLarge { .. }
         | EngineError::MemoryExceeded { .. }
         | EngineError::BadData { .. }

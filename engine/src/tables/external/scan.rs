@@ -34,6 +34,8 @@ use crate::tables::file_scan::{FileScan, scan_schema};
 /// An external table as resolved by one statement.
 #[derive(Debug)]
 pub(in crate::tables) struct ExternalTableProvider {
+    /// As messages name it: the table's name, or where its files are.
+    name: String,
     table: ExternalTable,
     /// The scope of cached statistics, since the same file has others under another schema. Without it none are cached.
     scope: Option<TableReference>,
@@ -62,7 +64,8 @@ impl ExternalTableProvider {
             }
         };
         let scope = TableReference::bare(resolved.info.uuid.to_string());
-        Ok(Self::with_schema(table.clone(), schema, Some(scope)))
+        let provider = Self::with_schema(table.clone(), schema, Some(scope));
+        Ok(Self { name: resolved.info.name.to_string(), ..provider })
     }
 
     /// Returns a provider that reads files as these columns.
@@ -72,6 +75,7 @@ impl ExternalTableProvider {
             schema.fields().iter().cloned().partition(is_partition);
         let ordered: Vec<FieldRef> = file_fields.iter().chain(&partition_fields).cloned().collect();
         Self {
+            name: table.location.clone(),
             table,
             scope,
             schema: Arc::new(Schema::new(ordered)),
@@ -142,6 +146,8 @@ impl ExternalTableProvider {
         let schema = self.partitioning.table_schema(Arc::clone(&self.file_schema));
         let mut scan = FileScan::new(state, Arc::new(ArrowFormat), store_of(located.first()), schema, files);
         scan.prune(state, filters);
+        scan.table = Some(self.name.clone());
+        scan.count(state, None, limit);
         let left = scan.files.iter().filter_map(|file| {
             let located = *paths.get(&file.object_meta.location)?;
             Some(FileInFolders { file: located.clone(), folders: file.partition_values.clone() })
@@ -221,9 +227,10 @@ impl TableProvider for ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Some(scan) = self.file_scan(state, filters).await? else {
+        let Some(mut scan) = self.file_scan(state, filters).await? else {
             return self.scan_streams(state, projection, filters, limit).await;
         };
+        scan.table = Some(self.name.clone());
         scan.pruned_plan(state, projection, filters, limit).await
     }
 }
