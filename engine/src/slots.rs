@@ -249,6 +249,7 @@ impl SlotCaller {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use futures::FutureExt;
 
@@ -334,10 +335,11 @@ mod tests {
         let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(heavy.begin())).collect();
         assert!(waiting.iter_mut().all(|one| now(one).is_none()));
         assert_eq!(now(heavy.begin()).unwrap().unwrap_err(), QueueFull);
-        let mut point = Box::pin(slots.of("light").begin());
+        let light = slots.of("light");
+        let mut point = Box::pin(light.begin());
         assert!(now(&mut point).is_none());
         assert_eq!(now(&mut waiting[2]).unwrap().unwrap_err(), QueueFull, "the youngest makes room");
-        assert_eq!(now(slots.of("light").begin()).unwrap().unwrap_err(), QueueFull, "two and one are fair");
+        assert_eq!(now(light.begin()).unwrap().unwrap_err(), QueueFull, "two and one are fair");
         // One that has begun is queued beside them, and never sent away.
         let mut resumed = Box::pin(heavy.resume());
         assert!(now(&mut resumed).is_none());

@@ -44,6 +44,9 @@ struct ScanEstimate {
     is_hidden: bool,
 }
 
+/// What of a scan is compared with a limit.
+type Measure = fn(&ScanEstimate) -> Option<u64>;
+
 impl ScanLimits {
     /// Returns the limit of a role; `None` where it has no bound.
     pub(crate) fn of(&self, role: Role) -> Option<ScanLimit> {
@@ -97,9 +100,9 @@ impl ScanBudget {
     /// Fails with `scan_too_large` where the scans read more than `limit`.
     pub(crate) fn check(&self, role: Role, limit: ScanLimit) -> Result<()> {
         let scans = self.scans.lock();
-        let measures: [(&str, fn(&ScanEstimate) -> Option<u64>, Option<u64>); 2] =
-            [("rows", |scan| scan.rows, limit.max_rows), ("bytes", |scan| scan.bytes, limit.max_bytes)];
-        for (unit, measure, most) in measures {
+        let rows: Measure = |scan| scan.rows;
+        let bytes: Measure = |scan| scan.bytes;
+        for (unit, measure, most) in [("rows", rows, limit.max_rows), ("bytes", bytes, limit.max_bytes)] {
             let Some(most) = most else { continue };
             let total = scans.iter().filter_map(measure).fold(0, u64::saturating_add);
             let Some(largest) = scans.iter().max_by_key(|scan| measure(scan)).filter(|_| total > most) else {
