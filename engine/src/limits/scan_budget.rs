@@ -45,7 +45,7 @@ struct ScanEstimate {
 }
 
 /// What of a scan is compared with a limit.
-type Measure = fn(&ScanEstimate) -> Option<u64>;
+type ScanMeasure = fn(&ScanEstimate) -> Option<u64>;
 
 impl ScanLimits {
     /// Returns the limit of a role; `None` where it has no bound.
@@ -100,8 +100,8 @@ impl ScanBudget {
     /// Fails with `scan_too_large` where the scans read more than `limit`.
     pub(crate) fn check(&self, role: Role, limit: ScanLimit) -> Result<()> {
         let scans = self.scans.lock();
-        let rows: Measure = |scan| scan.rows;
-        let bytes: Measure = |scan| scan.bytes;
+        let rows: ScanMeasure = |scan| scan.rows;
+        let bytes: ScanMeasure = |scan| scan.bytes;
         for (unit, measure, most) in [("rows", rows, limit.max_rows), ("bytes", bytes, limit.max_bytes)] {
             let Some(most) = most else { continue };
             let total = scans.iter().filter_map(measure).fold(0, u64::saturating_add);
