@@ -23,6 +23,7 @@ mod structs;
 mod text;
 mod text_lists;
 mod text_parts;
+mod text_ranks;
 mod time_text;
 mod value_text;
 mod vectors;
@@ -44,13 +45,17 @@ pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     let own = own_aggregate_functions().iter().cloned();
-    let graphs = graph::GraphAlgorithm::ALL.into_iter().map(graph::GraphAlgorithm::aggregate);
-    SessionStateDefaults::default_aggregate_functions().into_iter().chain(own).chain(graphs).collect()
+    SessionStateDefaults::default_aggregate_functions()
+        .into_iter()
+        .chain(own)
+        .chain(graph::graph_aggregates())
+        .collect()
 }
 
 /// Returns the aggregate functions that DataFusion does not have.
 pub(crate) fn own_aggregate_functions() -> &'static [Arc<AggregateUDF>] {
-    static OWN: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(aggregates::functions);
+    static OWN: LazyLock<Vec<Arc<AggregateUDF>>> =
+        LazyLock::new(|| [aggregates::functions(), text_ranks::aggregates()].into_iter().flatten().collect());
     &OWN
 }
 
@@ -87,6 +92,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             maps::functions(),
             structs::functions(),
             text_parts::functions(),
+            text_ranks::functions(),
         ];
         families.into_iter().flatten().collect()
     });

@@ -1,7 +1,7 @@
 //! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
 //! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
 //! is short for something else; `file_requests`, the files that stand for tables, and `pivot_requests`, pivots whose
-//! values are to be found; `graph_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
+//! values are to be found; `graph_functions`, `graph_match`, `hybrid_search`, `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
@@ -25,6 +25,8 @@ pub(crate) mod file_requests;
 mod foreign_keys;
 mod function_forms;
 mod graph_functions;
+mod graph_match;
+mod hybrid_search;
 mod integer_casts;
 mod json_tables;
 mod lateral_joins;
@@ -50,6 +52,7 @@ mod show_functions;
 mod sql_types;
 pub(crate) mod statement;
 mod syntax;
+mod table_functions;
 mod text_casts;
 pub(crate) mod time_comparisons;
 mod tokens;

@@ -37,6 +37,17 @@ async fn texts_are_found_by_meaning() {
     let described = session.describe_sql(prepared).await.unwrap();
     assert_eq!(described.schema.fields().len(), 1);
 
+    let hybrid = "SELECT body FROM hybrid_search(notes, 'body', 'meaning', 'wheat for doctors', 2) ORDER BY score DESC";
+    assert_eq!(run(hybrid).await.unwrap(), [["a harvest of wheat"], ["physicians and nurses"]]);
+    // Of a prepared statement the question comes later.
+    let prepared = "SELECT body FROM hybrid_search(notes, 'body', 'meaning', $1, $2) ORDER BY score DESC";
+    let values = vec![ScalarValue::Utf8(Some("railway engine".to_owned())), ScalarValue::Int64(Some(1))];
+    let (batches, _) = session.sql_with_params(prepared, values).await.unwrap().collect().await.unwrap();
+    let shown = arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();
+    assert!(shown.contains("locomotives"), "{shown}");
+    let described = session.describe_sql(prepared).await.unwrap();
+    assert_eq!((described.schema.fields().len(), described.parameters.fields().len()), (1, 2));
+
     // The column keeps the name of what was written.
     let named = session.sql("SELECT embed('x') IS NOT NULL, embed('x') AS v").await.unwrap().schema();
     assert_eq!(named.field(1).name(), "v");

@@ -29,7 +29,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub(super) use crate::bind_error::{BindError, BindErrorCode};
-pub(super) use graph_scope::{GraphScope, GraphVariable, HIDDEN, NeededSource, NeededValue, PathValue, graph_name};
+pub(super) use graph_scope::{GraphScope, HIDDEN, NeededSource, NeededValue, PathValue, graph_name};
 pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};

@@ -1,11 +1,14 @@
 //! Graphs whose edges are rows. Each [`GraphAlgorithm`] is an aggregate, which KQL's `graph-traverse` and SQL's table
-//! functions call: it collects edges, whatever operators made them, and works on them once all are there.
+//! functions call: it collects edges, whatever operators made them, and works on them once all are there. So does the
+//! aggregate behind SQL's `graph_match`, whose search is that of KQL's `graph-match`.
 
 pub(crate) mod components;
 mod edges;
+mod matches;
 pub(crate) mod network;
 pub(crate) mod pattern;
 mod reach;
+pub(crate) mod shape;
 pub(crate) mod shortest;
 
 use std::sync::Arc;
@@ -23,8 +26,10 @@ use datafusion::scalar::ScalarValue;
 
 use components::{strong_components, weak_components};
 use edges::{EdgeList, NodeId};
+pub use matches::{EDGE_VALUES, MATCHES, NODE_VALUES, NODES};
 use network::Network;
 pub use reach::Direction;
+pub use shape::{GraphVariable, PatternShape};
 
 /// The field with a node in the rows that the aggregates return.
 pub const NODE: &str = "node";
@@ -87,9 +92,16 @@ impl GraphAlgorithm {
     }
 }
 
-/// Whether an aggregate is one of those of [`GraphAlgorithm`].
+/// Returns all aggregates of graphs.
+pub fn graph_aggregates() -> Vec<Arc<AggregateUDF>> {
+    let algorithms = GraphAlgorithm::ALL.into_iter().map(GraphAlgorithm::aggregate);
+    algorithms.chain([matches::aggregate()]).collect()
+}
+
+/// Whether an aggregate is one of [`graph_aggregates`].
 pub fn is_graph_aggregate(function: &AggregateUDF) -> bool {
-    (function.inner().as_ref() as &dyn std::any::Any).is::<GraphAggregate>()
+    let function = function.inner().as_ref() as &dyn std::any::Any;
+    function.is::<GraphAggregate>() || function.is::<matches::MatchAggregate>()
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

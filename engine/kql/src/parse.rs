@@ -73,6 +73,23 @@ pub(super) fn parse(text: &str) -> ParsedQuery {
     ParsedQuery { query, errors: parser.errors }
 }
 
+/// Parses the sequences of a graph's pattern, and nothing else. Errors: at least one.
+#[cfg(feature = "plan")]
+pub(super) fn parse_graph_pattern(text: &str) -> std::result::Result<Vec<Vec<ast::GraphPart>>, Vec<SyntaxError>> {
+    let (tokens, errors) = lexer::lex(text);
+    let depths = lexer::depths(&tokens);
+    let mut parser =
+        Parser { text, tokens, depths, at: 0, errors, failed_at: None, aborted: false, nesting: 0, height: 0 };
+    let mut pattern = parser.graph_patterns();
+    if pattern.is_ok() && !parser.at_kind(TokenKind::End) {
+        pattern = Err(parser.expected("the end of the pattern"));
+    }
+    match pattern {
+        Ok(pattern) if parser.errors.is_empty() => Ok(pattern),
+        _ => Err(parser.errors),
+    }
+}
+
 struct Parser<'a> {
     text: &'a str,
     /// The last one is `End`, and `at` never passes it.

@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, ShowStatementIn,
-    ShowStatementInClause, TableFactor, TableFunctionArgs, Value, VisitMut, VisitorMut, With,
+    self, Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, ShowStatementIn, ShowStatementInClause, TableFactor,
+    TableFunctionArgs, Value, VisitMut, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
-use super::graph_functions;
 use super::parse::{ParsedStatement, parse_statement};
+use super::table_functions::tables_of;
 use crate::identifiers::same_name;
 
 /// Returns the statement with its bare table names in `database`. A text that is not one statement is returned as it is.
@@ -112,7 +112,7 @@ impl VisitorMut for Finder<'_> {
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Unplaced> {
         self.factor = match factor {
             TableFactor::Table { name, args: Some(args), .. } => {
-                self.edges(name, args)?;
+                self.tables(name, args)?;
                 Factor::Function
             }
             TableFactor::Table { alias: None, .. } => Factor::Unaliased,
@@ -140,25 +140,22 @@ impl Finder<'_> {
         self.ctes.iter().any(|cte| same_name(cte, &name.value))
     }
 
-    /// Qualifies the table with the edges of a graph function.
-    fn edges(&mut self, function: &ObjectName, args: &TableFunctionArgs) -> ControlFlow<Unplaced> {
-        let is_graph = matches!(function.0.as_slice(), [ObjectNamePart::Identifier(name)]
-            if graph_functions::algorithm_of(&name.value).is_some());
-        let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(edges))) = args.args.first().filter(|_| is_graph) else {
-            return ControlFlow::Continue(());
-        };
-        let (name, span) = match edges {
-            Expr::Identifier(name) => (name.clone(), name.span),
-            Expr::Value(value) => match &value.value {
-                Value::SingleQuotedString(text) if !text.contains('.') => (name_of(text), value.span),
-                _ => return ControlFlow::Continue(()),
-            },
-            _ => return ControlFlow::Continue(()),
-        };
-        if self.is_cte(&name) {
-            return ControlFlow::Continue(());
+    /// Qualifies the tables that a table function names.
+    fn tables(&mut self, function: &ObjectName, args: &TableFunctionArgs) -> ControlFlow<Unplaced> {
+        for table in tables_of(function, args) {
+            let (name, span) = match table {
+                Expr::Identifier(name) => (name.clone(), name.span),
+                Expr::Value(value) => match &value.value {
+                    Value::SingleQuotedString(text) if !text.contains('.') => (name_of(text), value.span),
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            if !self.is_cte(&name) {
+                self.replace(span, format!("{}.{name}", name_of(self.database)))?;
+            }
         }
-        self.replace(span, format!("{}.{name}", name_of(self.database)))
+        ControlFlow::Continue(())
     }
 
     fn replace(&mut self, span: Span, text: String) -> ControlFlow<Unplaced> {

@@ -10,11 +10,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::accepted::check_accepted;
-use super::graph_functions;
 use super::json_tables::rewrite_json_tables;
 use super::shorthand::{call, write_out};
 use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
+use super::table_functions::rewrite_table_functions;
 use crate::error::Result;
 use crate::identifiers::same_name;
 
@@ -22,9 +22,10 @@ use crate::identifiers::same_name;
 /// with an exponent and times with many digits their types. Refuses what is not planned, writes out what is abbreviated, and
 /// replaces table functions of ours by the queries that they stand for. Errors: `sql_plan_error`, `unsupported`.
 pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
+    // First, since what it writes into the statement is to be read as the rest.
+    rewrite_table_functions(statement)?;
     check_accepted(statement)?;
     write_out(statement)?;
-    graph_functions::rewrite_table_functions(statement)?;
     rewrite_json_tables(statement)?;
     let _: ControlFlow<()> = visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())

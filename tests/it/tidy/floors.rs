@@ -45,11 +45,11 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "engine/kql/src",
         floors: &[
-            &["graph", "keywords", "materialized", "nearest", "span"],
+            &["keywords", "materialized", "nearest", "span"],
             &["ast", "error"],
             &["bind_error", "lexer", "types"],
             &["parse", "query_error", "sketches", "values"],
-            &["functions", "host"],
+            &["functions", "graph", "host"],
             &["aggregates", "bind", "plan"],
             &["origin", "planner"],
         ],

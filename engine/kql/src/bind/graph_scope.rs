@@ -8,21 +8,13 @@ use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use super::{Binder, ExpressionScope, Result, Typed, invalid};
 use crate::ast::{Expr, ExprKind, FunctionCall};
 use crate::functions;
+use crate::graph::GraphVariable;
 use crate::plan::{Column, field_column};
 use crate::span::Span;
 use crate::types::KqlType;
 
 /// Before the names of what a node has beside its properties.
 pub(crate) const HIDDEN: char = '$';
-
-/// What a name of a pattern stands for, by its place among the nodes or edges of the pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GraphVariable {
-    Node(usize),
-    Edge(usize),
-    /// Several edges in a row.
-    Path(usize),
-}
 
 /// How the values of a path's elements are one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

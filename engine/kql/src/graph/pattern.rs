@@ -1,7 +1,14 @@
 //! Matches a pattern of nodes and edges. Edges are matched one after the other, each from an end that is matched already,
 //! so that a match costs what its neighbourhood costs; a search beyond its budget of steps is an error.
 
+use std::fmt;
+
 use super::network::{Id, Network, Way};
+
+/// The most matches of a pattern.
+pub(crate) const MAX_MATCHES: usize = 1_000_000;
+/// The most steps of a search, which a query waits for.
+pub(crate) const MAX_STEPS: usize = 20_000_000;
 
 /// Which edges and nodes a match may have more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +19,18 @@ pub(crate) enum Cycles {
     None,
     /// No edge twice.
     UniqueEdges,
+}
+
+impl Cycles {
+    /// As a query names it.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "all" => Some(Self::All),
+            "none" => Some(Self::None),
+            "unique_edges" => Some(Self::UniqueEdges),
+            _ => None,
+        }
+    }
 }
 
 /// An edge of a pattern, between two of its node variables.
@@ -60,6 +79,18 @@ pub(crate) enum SearchLimit {
     Steps,
     /// A sequence of the pattern shares no node with those before it.
     Unconnected,
+}
+
+impl fmt::Display for SearchLimit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Matches => write!(formatter, "the pattern has more than {MAX_MATCHES} matches"),
+            Self::Steps => write!(formatter, "the pattern takes more than {MAX_STEPS} steps to match"),
+            Self::Unconnected => {
+                formatter.write_str("the sequences of a pattern are connected by nodes that they share")
+            }
+        }
+    }
 }
 
 /// Returns all matches.
@@ -142,11 +173,18 @@ impl PatternSearch<'_> {
         self.nodes.contains(&Some(node)) || self.paths.iter().any(|path| path.inner.contains(&node))
     }
 
+    /// Takes steps: one for each hop, and one for each edge that is copied into a path or a match.
+    fn step(&mut self, steps: usize) -> Result<(), SearchLimit> {
+        self.steps_left = self.steps_left.checked_sub(steps).ok_or(SearchLimit::Steps)?;
+        Ok(())
+    }
+
     fn next_edge(&mut self, place: usize) -> Result<(), SearchLimit> {
         let Some((edge, from_left)) = self.order.get(place).copied() else {
             if self.found.len() >= self.max_matches {
                 return Err(SearchLimit::Matches);
             }
+            self.step(self.paths.iter().map(|path| path.edges.len()).sum())?;
             let nodes = self.nodes.iter().map(|node| node.unwrap_or_default()).collect();
             self.found.push(FoundMatch { nodes, paths: self.paths.clone() });
             return Ok(());
@@ -162,7 +200,7 @@ impl PatternSearch<'_> {
 
     /// Tries all ways on from a node. The steps are `walked` so far, in the order of the walk.
     fn walk(&mut self, walk: EdgeWalk, node: Id, walked: &mut EdgePath) -> Result<(), SearchLimit> {
-        self.steps_left = self.steps_left.checked_sub(1).ok_or(SearchLimit::Steps)?;
+        self.step(1)?;
         let (low, high) = walk.range;
         if walked.edges.len() >= low {
             self.arrive(walk, node, walked)?;
@@ -214,6 +252,7 @@ impl PatternSearch<'_> {
         if is_within || (!is_known && !self.is_allowed(walk.to, node)) {
             return Ok(());
         }
+        self.step(walked.edges.len())?;
         let mut path = walked.clone();
         if !walk.from_left {
             path.edges.reverse();

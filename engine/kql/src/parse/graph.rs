@@ -63,10 +63,14 @@ impl Parser<'_> {
     }
 
     pub(super) fn graph_match(&mut self) -> Result<GraphMatch> {
-        let patterns = self.separated(Self::graph_pattern)?;
+        let patterns = self.graph_patterns()?;
         let predicate = if self.eat_word("where") { Some(self.expression()?) } else { None };
         let project = if self.eat_word("project") { self.named_expressions()? } else { Vec::new() };
         Ok(GraphMatch { patterns, predicate, project })
+    }
+
+    pub(super) fn graph_patterns(&mut self) -> Result<Vec<Vec<GraphPart>>> {
+        self.separated(Self::graph_pattern)
     }
 
     fn graph_pattern(&mut self) -> Result<Vec<GraphPart>> {

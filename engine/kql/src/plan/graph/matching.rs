@@ -9,24 +9,21 @@ use datafusion::scalar::ScalarValue;
 
 use super::needed::{self, MaskOf};
 use super::{QueryGraph, graph_of};
-use crate::ast::{EdgeDirection, Expr, GraphMatch, GraphPart, Operator, ParameterValue};
+use crate::ast::{Expr, GraphMatch, Operator, ParameterValue};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, ExpressionScope, GraphScope, GraphVariable, NeededValue, Result, constant_of,
-    fail, given_name, graph_name, invalid, not_supported, unique_name,
+    BindErrorCode, Binder, Environment, ExpressionScope, GraphScope, NeededValue, Result, constant_of, fail,
+    given_name, graph_name, invalid, not_supported, unique_name,
 };
-use crate::graph::network::{Id, Way};
-use crate::graph::pattern::{Cycles, FoundMatch, GraphPattern, PatternEdge, SearchLimit, matches};
+use crate::bind_error::BindError;
+use crate::graph::network::Id;
+use crate::graph::pattern::{
+    Cycles, FoundMatch, GraphPattern, MAX_MATCHES, MAX_STEPS, PatternEdge, SearchLimit, matches,
+};
+use crate::graph::shape::{MAX_HOPS, PatternShape};
 use crate::graph::shortest::shortest_paths;
 use crate::plan::Relation;
 use crate::span::Span;
 use crate::types::KqlType;
-
-/// The most matches of a pattern.
-const MAX_MATCHES: usize = 1_000_000;
-/// The most steps of a search, which binding waits for.
-const MAX_STEPS: usize = 20_000_000;
-/// The most edges of a path.
-const MAX_HOPS: i64 = 10_000;
 
 impl<'a> Binder<'a> {
     pub(in crate::plan) fn graph_match(
@@ -38,10 +35,11 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let graph = graph_of(input, operator.span)?;
         let cycles = match parameter_word(operator, "cycles")? {
-            None | Some("unique_edges") => Cycles::UniqueEdges,
-            Some("all") => Cycles::All,
-            Some("none") => Cycles::None,
-            Some(_) => return invalid(operator.span, "`cycles` is `all`, `none` or `unique_edges`"),
+            None => Cycles::UniqueEdges,
+            Some(word) => match Cycles::from_word(word) {
+                Some(cycles) => cycles,
+                None => return invalid(operator.span, "`cycles` is `all`, `none` or `unique_edges`"),
+            },
         };
         let (mut pattern, scope) = self.graph_pattern(written, &graph, cycles, environment)?;
         let rest = self.graph_conditions(written, &graph, &scope, &mut pattern, environment)?;
@@ -92,67 +90,11 @@ impl<'a> Binder<'a> {
         cycles: Cycles,
         environment: &Environment<'a>,
     ) -> Result<(GraphPattern, GraphScope)> {
-        let mut variables: Vec<(String, GraphVariable)> = Vec::new();
-        let mut edges: Vec<PatternEdge> = Vec::new();
-        let mut nodes = 0;
-        for sequence in &written.patterns {
-            let mut before: Option<usize> = None;
-            let mut pending: Option<PatternEdge> = None;
-            for part in sequence {
-                match part {
-                    GraphPart::Node { name, .. } => {
-                        let known = name.as_ref().and_then(|name| {
-                            variables.iter().find(|(known, _)| *known == name.text).map(|(_, variable)| *variable)
-                        });
-                        let node = match (known, name) {
-                            (Some(GraphVariable::Node(node)), _) => node,
-                            (Some(_), Some(name)) => {
-                                return invalid(name.span, format!("`{}` is an edge already", name.text));
-                            }
-                            (_, name) => {
-                                if let Some(name) = name {
-                                    variables.push((name.text.clone(), GraphVariable::Node(nodes)));
-                                }
-                                nodes += 1;
-                                nodes - 1
-                            }
-                        };
-                        if let (Some(edge), Some(left)) = (pending.take(), before) {
-                            edges.push(PatternEdge { left, right: node, ..edge });
-                        }
-                        before = Some(node);
-                    }
-                    GraphPart::Edge { name, direction, hops, span } => {
-                        let way = match direction {
-                            EdgeDirection::Forward => Way::Out,
-                            EdgeDirection::Backward => Way::In,
-                            EdgeDirection::Either => Way::Both,
-                        };
-                        let range = match hops {
-                            Some(range) => {
-                                let low = self.graph_hops(&range.low, environment)?;
-                                let high = self.graph_hops(&range.high, environment)?;
-                                if low > high {
-                                    return invalid(*span, "the smallest length is above the largest");
-                                }
-                                Some((low, high))
-                            }
-                            None => None,
-                        };
-                        if let Some(name) = name {
-                            if variables.iter().any(|(known, _)| *known == name.text) {
-                                return invalid(name.span, format!("`{}` is there twice", name.text));
-                            }
-                            let edge = edges.len();
-                            let variable =
-                                if range.is_some() { GraphVariable::Path(edge) } else { GraphVariable::Edge(edge) };
-                            variables.push((name.text.clone(), variable));
-                        }
-                        pending = Some(PatternEdge { left: 0, right: 0, way, range, edges: None, inner: None });
-                    }
-                }
-            }
-        }
+        let PatternShape { variables, nodes, edges } = PatternShape::read(
+            &written.patterns,
+            |hops| self.graph_hops(hops, environment),
+            |span, message| BindError::new(BindErrorCode::Invalid, span, message).into(),
+        )?;
         let scope = GraphScope {
             variables,
             node_columns: graph.nodes.columns.clone(),
@@ -274,14 +216,10 @@ fn shortest_of(found: Vec<FoundMatch>, returns_all: bool) -> Vec<FoundMatch> {
 }
 
 fn limited<T>(limit: SearchLimit, span: Span) -> Result<T> {
-    let message = match limit {
-        SearchLimit::Matches => format!("the pattern has more than {MAX_MATCHES} matches"),
-        SearchLimit::Steps => format!("the pattern takes more than {MAX_STEPS} steps to match"),
-        SearchLimit::Unconnected => {
-            return invalid(span, "the sequences of a pattern are connected by nodes that they share");
-        }
-    };
-    fail(BindErrorCode::TooLarge, span, message)
+    match limit {
+        SearchLimit::Matches | SearchLimit::Steps => fail(BindErrorCode::TooLarge, span, limit.to_string()),
+        SearchLimit::Unconnected => invalid(span, limit.to_string()),
+    }
 }
 
 /// Returns the value of a parameter that is a word.
