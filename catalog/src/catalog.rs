@@ -14,6 +14,7 @@ use crate::databases::CatalogDatabases;
 use crate::error::Result;
 use crate::external_users::CatalogExternalUsers;
 use crate::feedback::CatalogFeedback;
+use crate::graph_models::CatalogGraphModels;
 use crate::index::SchemaIndex;
 use crate::index::embed::Embedder;
 use crate::integrity::{self, FolderCheck, Orphan};
@@ -160,6 +161,11 @@ impl Catalog {
     /// Verified queries and metrics.
     pub fn knowledge(&self) -> CatalogKnowledge<'_> {
         CatalogKnowledge { store: &self.store, index: &self.index, cache: &self.knowledge }
+    }
+
+    /// How graphs are made of tables.
+    pub fn graph_models(&self) -> CatalogGraphModels<'_> {
+        CatalogGraphModels { store: &self.store }
     }
 
     /// What people say of runs, and the verified queries that this proposes.

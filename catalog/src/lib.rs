@@ -23,6 +23,7 @@
 //! | 5 | `keys` | primary keys, unique constraints and foreign keys |
 //! | 5 | [`values`] | sampled values and sketches of columns |
 //! | 5 | `knowledge` | verified queries and metrics |
+//! | 5 | `graph_models` | how graphs are made of tables |
 //! | 5 | `runs` | agent runs and their logs |
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
@@ -59,6 +60,7 @@ mod databases;
 mod error;
 mod external_users;
 mod feedback;
+mod graph_models;
 mod integrity;
 mod keys;
 mod knowledge;
@@ -91,6 +93,7 @@ pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
 pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
+pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};
 pub use integrity::{FolderCheck, ORPHAN_GRACE, Orphan};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};

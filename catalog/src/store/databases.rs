@@ -138,6 +138,13 @@ fn drop_found(change: &mut CatalogChange<'_>, database: &DatabaseInfo, cascade: 
     connection
         .prepare_cached("UPDATE ducklake_schema SET end_snapshot = ? WHERE schema_id = ? AND end_snapshot IS NULL")?
         .execute([change.snapshot(), database.id])?;
+    for statement in [
+        "DELETE FROM querent_graph_snapshot WHERE model_id IN
+             (SELECT model_id FROM querent_graph_model WHERE database_key = ?)",
+        "DELETE FROM querent_graph_model WHERE database_key = ?",
+    ] {
+        connection.prepare_cached(statement)?.execute([name_key(&database.name)])?;
+    }
     objects::refresh_database(connection, database.id, change.snapshot())
 }
 

@@ -241,6 +241,12 @@ pub(super) const POLICIES_DDL: &str = "
 CREATE TABLE querent_policy (version INTEGER PRIMARY KEY AUTOINCREMENT, document_json VARCHAR NOT NULL, statement VARCHAR NOT NULL, changed_by VARCHAR NOT NULL, changed_at BIGINT NOT NULL);
 ";
 
+/// Graph models and their snapshots, by the names of their databases.
+pub(super) const GRAPH_MODELS_DDL: &str = "
+CREATE TABLE querent_graph_model (model_id VARCHAR NOT NULL PRIMARY KEY, database_key VARCHAR NOT NULL, name_key VARCHAR NOT NULL, database VARCHAR NOT NULL, name VARCHAR NOT NULL, definition VARCHAR NOT NULL, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, UNIQUE (database_key, name_key));
+CREATE TABLE querent_graph_snapshot (id INTEGER PRIMARY KEY AUTOINCREMENT, model_id VARCHAR NOT NULL, name_key VARCHAR NOT NULL, name VARCHAR NOT NULL, definition VARCHAR NOT NULL, tables VARCHAR NOT NULL, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, UNIQUE (model_id, name_key));
+";
+
 /// What people say of runs, and the verified queries that this proposes.
 pub(super) const FEEDBACK_DDL: &str = "
 CREATE TABLE querent_run_feedback (run_id VARCHAR NOT NULL, subject VARCHAR NOT NULL, verdict VARCHAR NOT NULL, comment VARCHAR, corrected_sql VARCHAR, corrected_text VARCHAR, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (run_id, subject)) WITHOUT ROWID;

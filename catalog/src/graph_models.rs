@@ -1,0 +1,262 @@
+//! Graph models: how a graph is made of a database's tables, as Kusto's `.create-or-alter graph_model` defines it. What a
+//! definition says is KQL's business; here it is a text with a name.
+//!
+//! A model belongs to its database and goes with it. It holds no rows: whoever queries it reads its tables with their own
+//! rights. A snapshot of it is the same over tables of its own, which hold the rows that the model's queries had.
+
+use chrono::{DateTime, Utc};
+use rusqlite::{OptionalExtension, Row, params};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::error::{CatalogError, Result};
+use crate::principal::Principal;
+use crate::store::names::check_name;
+use crate::store::rows::{read_json, read_time, read_uuid, to_json};
+use crate::store::{SnapshotView, Store, databases, name_key, resolve};
+
+/// The most models of a database.
+const MAX_MODELS: i64 = 1_000;
+/// The most bytes of a definition.
+const MAX_DEFINITION_BYTES: usize = 256 * 1024;
+/// The most snapshots of a model.
+const MAX_SNAPSHOTS: i64 = 100;
+const WHAT: &str = "graph model";
+const SNAPSHOT: &str = "graph snapshot";
+const COLUMNS: &str = "model_id, database, name, definition, subject, created_at,
+    (SELECT count(*) FROM querent_graph_snapshot s WHERE s.model_id = querent_graph_model.model_id)";
+const SNAPSHOT_COLUMNS: &str = "name, definition, tables, created_at";
+
+/// A stored graph model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GraphModel {
+    /// Its id, which it keeps when it is altered.
+    pub id: Uuid,
+    /// Its database.
+    pub database: String,
+    /// Its name.
+    pub name: String,
+    /// The JSON document that defines it.
+    pub definition: String,
+    /// Who created or altered it last.
+    pub subject: String,
+    /// When.
+    pub created_at: DateTime<Utc>,
+    /// How many snapshots there are of it.
+    pub snapshots: i64,
+}
+
+/// A snapshot of a graph model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GraphSnapshot {
+    /// Its name, which no other snapshot of the model has.
+    pub name: String,
+    /// The model's definition over the tables of the snapshot.
+    pub definition: String,
+    /// The tables with its rows, in the model's database.
+    pub tables: Vec<String>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Graph models. Made by [`Catalog::graph_models`](crate::Catalog::graph_models).
+#[derive(Clone, Copy)]
+pub struct CatalogGraphModels<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogGraphModels<'_> {
+    /// Returns a model of a database that the caller may see. Names are compared without regard to case.
+    pub async fn get(self, who: &Principal, database: &str, name: &str) -> Result<Option<GraphModel>> {
+        let (who, database, name) = (who.clone(), database.to_owned(), name.to_owned());
+        self.store
+            .view(move |view| match databases::find(view, &who, &database)? {
+                Some(_) => find(view, &database, &name),
+                None => Ok(None),
+            })
+            .await
+    }
+
+    /// Returns the models of a database, by name. Errors: `database_not_found`.
+    pub async fn list(self, who: &Principal, database: &str) -> Result<Vec<GraphModel>> {
+        let (who, database) = (who.clone(), database.to_owned());
+        self.store
+            .view(move |view| {
+                if databases::find(view, &who, &database)?.is_none() {
+                    return Err(resolve::database_not_found(view, &who, &database)?);
+                }
+                let mut statement = view.connection.prepare_cached(&format!(
+                    "SELECT {COLUMNS} FROM querent_graph_model WHERE database_key = ? ORDER BY name_key"
+                ))?;
+                Ok(statement.query_map([name_key(&database)], read)?.collect::<rusqlite::Result<_>>()?)
+            })
+            .await
+    }
+
+    /// Creates a model, or alters the one of that name. The caller has authorised it and checked the definition. Errors:
+    /// `database_not_found`, `invalid_name`, `invalid_object`.
+    pub async fn save(self, who: &Principal, database: &str, name: &str, definition: &str) -> Result<()> {
+        let who = who.clone();
+        let (database, name, definition) = (database.to_owned(), name.to_owned(), definition.to_owned());
+        self.store.write_ours(move |view| save(view, &who, &database, &name, &definition)).await
+    }
+
+    /// Deletes a model with its snapshots, whose tables are the caller's to drop: they are returned. Errors:
+    /// `object_not_found`, unless that is fine.
+    pub async fn drop(self, database: &str, name: &str, if_missing_ok: bool) -> Result<Vec<String>> {
+        let (database, name) = (database.to_owned(), name.to_owned());
+        self.store
+            .write_ours(move |view| {
+                let Some(model) = find(view, &database, &name)? else {
+                    return match if_missing_ok {
+                        true => Ok(Vec::new()),
+                        false => Err(CatalogError::ObjectNotFound { what: WHAT, id: name }),
+                    };
+                };
+                let snapshots = snapshots_of(view, &model)?;
+                for statement in [
+                    "DELETE FROM querent_graph_snapshot WHERE model_id = ?",
+                    "DELETE FROM querent_graph_model WHERE model_id = ?",
+                ] {
+                    view.connection.prepare_cached(statement)?.execute([model.id.to_string()])?;
+                }
+                Ok(snapshots.into_iter().flat_map(|snapshot| snapshot.tables).collect())
+            })
+            .await
+    }
+
+    /// Returns the snapshots of a model, oldest first.
+    pub async fn snapshots(self, model: &GraphModel) -> Result<Vec<GraphSnapshot>> {
+        let model = model.clone();
+        self.store.view(move |view| snapshots_of(view, &model)).await
+    }
+
+    /// Keeps a snapshot whose tables are there. Errors: `already_exists`, `invalid_name`, `invalid_object`.
+    pub async fn add_snapshot(
+        self,
+        who: &Principal,
+        model: &GraphModel,
+        name: &str,
+        definition: &str,
+        tables: &[String],
+    ) -> Result<()> {
+        let (subject, model, name) = (who.subject().to_owned(), model.clone(), name.to_owned());
+        let (definition, tables) = (definition.to_owned(), to_json(tables)?);
+        self.store
+            .write_ours(move |view| {
+                check_name(&name)?;
+                if model.snapshots >= MAX_SNAPSHOTS {
+                    let reason = format!("the model has {MAX_SNAPSHOTS} already; drop some");
+                    return Err(CatalogError::InvalidObject { what: SNAPSHOT, reason });
+                }
+                let added = view
+                    .connection
+                    .prepare_cached(
+                        "INSERT INTO querent_graph_snapshot (model_id, name_key, name, definition, tables, subject,
+                             created_at) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    )?
+                    .execute(params![
+                        model.id.to_string(),
+                        name_key(&name),
+                        name,
+                        definition,
+                        tables,
+                        subject,
+                        Utc::now().timestamp_micros()
+                    ])?;
+                if added == 0 { Err(CatalogError::AlreadyExists { name, existing: None }) } else { Ok(()) }
+            })
+            .await
+    }
+
+    /// Deletes a snapshot and returns its tables, which are the caller's to drop. Errors: `object_not_found`.
+    pub async fn drop_snapshot(self, model: &GraphModel, name: &str) -> Result<Vec<String>> {
+        let (model, name) = (model.clone(), name.to_owned());
+        self.store
+            .write_ours(move |view| {
+                let found = snapshots_of(view, &model)?.into_iter().find(|known| same_name(&known.name, &name));
+                let Some(snapshot) = found else {
+                    return Err(CatalogError::ObjectNotFound { what: SNAPSHOT, id: name });
+                };
+                view.connection
+                    .prepare_cached("DELETE FROM querent_graph_snapshot WHERE model_id = ? AND name_key = ?")?
+                    .execute([model.id.to_string(), name_key(&snapshot.name)])?;
+                Ok(snapshot.tables)
+            })
+            .await
+    }
+}
+
+fn same_name(left: &str, right: &str) -> bool {
+    name_key(left) == name_key(right)
+}
+
+fn snapshots_of(view: &SnapshotView<'_>, model: &GraphModel) -> Result<Vec<GraphSnapshot>> {
+    let mut statement = view.connection.prepare_cached(&format!(
+        "SELECT {SNAPSHOT_COLUMNS} FROM querent_graph_snapshot WHERE model_id = ? ORDER BY id"
+    ))?;
+    let read = |row: &Row<'_>| {
+        Ok(GraphSnapshot {
+            name: row.get(0)?,
+            definition: row.get(1)?,
+            tables: read_json(row, 2)?,
+            created_at: read_time(row, 3)?,
+        })
+    };
+    Ok(statement.query_map([model.id.to_string()], read)?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn find(view: &SnapshotView<'_>, database: &str, name: &str) -> Result<Option<GraphModel>> {
+    let mut statement = view.connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM querent_graph_model WHERE database_key = ? AND name_key = ?"
+    ))?;
+    Ok(statement.query_row([name_key(database), name_key(name)], read).optional()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<GraphModel> {
+    Ok(GraphModel {
+        id: read_uuid(row, 0)?.unwrap_or_default(),
+        database: row.get(1)?,
+        name: row.get(2)?,
+        definition: row.get(3)?,
+        subject: row.get(4)?,
+        created_at: read_time(row, 5)?,
+        snapshots: row.get(6)?,
+    })
+}
+
+fn save(view: &SnapshotView<'_>, who: &Principal, database: &str, name: &str, definition: &str) -> Result<()> {
+    check_name(name)?;
+    let invalid = |reason: String| CatalogError::InvalidObject { what: WHAT, reason };
+    if definition.len() > MAX_DEFINITION_BYTES {
+        return Err(invalid(format!("its definition is longer than {MAX_DEFINITION_BYTES} bytes")));
+    }
+    let Some(database) = databases::find(view, who, database)?.map(|found| found.name) else {
+        return Err(resolve::database_not_found(view, who, database)?);
+    };
+    let count: i64 = view.connection.query_row(
+        "SELECT count(*) FROM querent_graph_model WHERE database_key = ?1 AND name_key <> ?2",
+        [name_key(&database), name_key(name)],
+        |row| row.get(0),
+    )?;
+    if count >= MAX_MODELS {
+        return Err(invalid(format!("the database has {MAX_MODELS} already; drop some")));
+    }
+    view.connection
+        .prepare_cached(
+            "INSERT INTO querent_graph_model (model_id, database_key, name_key, database, name, definition, subject,
+                 created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (database_key, name_key) DO UPDATE SET definition = ?6, subject = ?7, created_at = ?8",
+        )?
+        .execute(params![
+            Uuid::now_v7().to_string(),
+            name_key(&database),
+            name_key(name),
+            database,
+            name,
+            definition,
+            who.subject(),
+            Utc::now().timestamp_micros()
+        ])?;
+    Ok(())
+}
