@@ -47,6 +47,13 @@ async fn files_are_read_as_the_declared_columns() {
     let array = [ada.to_vec(), vec!["", "null", "null", "null"], vec!["", "3", "null", "null"]];
     assert_eq!(cells(&session, &external(files.path(), "array.json", "with (format=multijson)")).await, array);
 
+    let inline = format!(
+        "inline_external_table {COLUMNS} kind=storage dataformat=csv (@'{}') with (includeHeaders='All', encoding=UTF8NoBOM)",
+        files.path().join("a.csv").display()
+    );
+    assert_eq!(cells(&session, &inline).await, with_header);
+    assert_eq!(code_of(&session, &inline.replace("storage", "delta")).await, "kql_not_supported");
+
     let lines = format!("externaldata (line:string) [@'{}']", files.path().join("a.txt").display());
     assert_eq!(cells(&session, &lines).await, [["one \"quoted\", line"], ["another"]]);
     let more = format!(

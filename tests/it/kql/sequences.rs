@@ -1,7 +1,7 @@
 //! `scan`: rows in their order as sequences of steps.
 
-use super::{cells, code_of, flights};
-use crate::sql::admin;
+use super::{answered, cells, code_of, flights};
+use crate::sql::{admin, engine};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_carry_what_they_matched() {
@@ -58,5 +58,49 @@ async fn steps_carry_what_they_matched() {
         ("range v from 1 to 3 step 1 | scan with (step s optional: true;)", "kql_not_supported"),
     ] {
         assert_eq!(code_of(&session, query).await, code, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn funnels_count_how_far_a_sequence_came() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    let events = "datatable(u:string, at:datetime, s:string)[
+        'ann', datetime(2024-01-01 00:00), 'open', 'ann', datetime(2024-01-01 00:30), 'cart',
+        'ann', datetime(2024-01-01 02:00), 'buy', 'bob', datetime(2024-01-01 01:00), 'cart',
+        'bob', datetime(2024-01-01 02:00), 'open', 'bob', datetime(2024-01-01 02:00), 'cart',
+        'cid', datetime(2024-01-01 05:00), 'open', 'cid', datetime(2024-01-01 09:00), 'open',
+        'cid', datetime(2024-01-01 09:40), 'cart', 'cid', datetime(2024-01-02 00:00), 'buy',
+        'dan', datetime(2024-01-02 00:00), 'open']";
+    let funnel = "evaluate funnel_sequence_completion(u, at, datetime(2024-01-01), datetime(2024-01-03), 1d, s, \
+                  dynamic(['open', 'cart', 'buy']), dynamic([1h, 1d]))";
+    let (columns, rows) = answered(&session, &format!("{events} | {funnel}")).await.unwrap();
+    assert_eq!(columns, ["at:datetime", "s:string", "Period:timespan", "dcount:long"]);
+    let rows: Vec<String> =
+        rows.iter().map(|row| format!("{} {} {} {}", &row[0][8..10], row[1], row[2], row[3])).collect();
+    // What began on one day does not end on the next, and a later beginning is the nearer one.
+    assert_eq!(
+        rows,
+        [
+            "01 open 01:00:00 3",
+            "01 cart 01:00:00 3",
+            "01 buy 01:00:00 0",
+            "01 open 1.00:00:00 3",
+            "01 cart 1.00:00:00 3",
+            "01 buy 1.00:00:00 1",
+            "02 open 01:00:00 1",
+            "02 open 1.00:00:00 1",
+        ]
+    );
+    let twice = "datatable(u:long, at:long, s:string)[1, 0, 'a', 2, 0, 'a', 2, 3, 'a'] \
+                 | evaluate funnel_sequence_completion(u, at, 0, 9, 10, s, dynamic(['a', 'a']), dynamic([5])) | project dcount";
+    assert_eq!(answered(&session, twice).await.unwrap().1, [["2"], ["1"]]);
+    for (wrong, code) in [
+        (funnel.replace("dynamic(['open', 'cart', 'buy'])", "dynamic([])"), "kql_invalid"),
+        (funnel.replace("dynamic(['open', 'cart', 'buy'])", "'open'"), "kql_invalid"),
+        ("evaluate funnel_sequence_completion(u, at)".to_owned(), "kql_invalid"),
+        (funnel.replace("_completion", ""), "kql_not_supported"),
+    ] {
+        assert_eq!(code_of(&session, &format!("{events} | {wrong}")).await, code, "{wrong}");
     }
 }

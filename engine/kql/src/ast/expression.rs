@@ -102,7 +102,7 @@ pub enum ExprKind {
     },
     /// `datatable(a:long)[1, 2]`.
     DataTable(Box<DataTable>),
-    /// `externaldata(a:long)["https://..."]`.
+    /// `externaldata(a:long)["https://..."]`, `inline_external_table(a:long) kind=storage dataformat=csv ("https://...")`.
     ExternalData(Box<ExternalData>),
     /// `entity_group [database('a'), database('b')]`.
     EntityGroup(Vec<Expr>),
@@ -269,7 +269,7 @@ pub struct DataTable {
 /// A table read from files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExternalData {
-    /// Between `externaldata` and the columns.
+    /// Between `externaldata` and the columns, or behind those of `inline_external_table`.
     pub parameters: Vec<OperatorParameter>,
     /// The columns.
     pub columns: Vec<ColumnDeclaration>,

@@ -312,6 +312,9 @@ impl Parser<'_> {
             }
             "datatable" => return self.datatable(),
             "externaldata" | "external_data" => return self.externaldata(),
+            "inline_external_table" if self.peek(1).kind == TokenKind::OpenParen => {
+                return self.inline_external_table();
+            }
             "entity_group" if self.peek(1).kind == TokenKind::OpenBracket => return self.entity_group(),
             "toscalar" => return self.subquery(SubqueryFunction::ToScalar),
             "totable" => return self.subquery(SubqueryFunction::ToTable),

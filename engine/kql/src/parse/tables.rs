@@ -1,4 +1,4 @@
-//! Parses `datatable` and `externaldata`, and declarations of columns.
+//! Parses `datatable`, `externaldata` and `inline_external_table`, and declarations of columns.
 
 use super::{Parser, Result};
 use crate::ast::{ColumnDeclaration, DataTable, ExprKind, ExternalData};
@@ -30,6 +30,18 @@ impl Parser<'_> {
         self.expect(TokenKind::OpenBracket, "`[`")?;
         let locations = self.separated(Self::expression)?;
         self.expect(TokenKind::CloseBracket, "`,` or `]`")?;
+        let properties = self.with_properties()?;
+        Ok(ExprKind::ExternalData(Box::new(ExternalData { parameters, columns, locations, properties })))
+    }
+
+    /// `inline_external_table (a:long) kind=storage dataformat=csv ("...") with (includeHeaders='All')`.
+    pub(super) fn inline_external_table(&mut self) -> Result<ExprKind> {
+        self.advance();
+        let columns = self.row_schema()?;
+        let parameters = self.any_parameters()?;
+        self.expect(TokenKind::OpenParen, "`dataformat=` or `(` and locations")?;
+        let locations = self.separated(Self::expression)?;
+        self.expect(TokenKind::CloseParen, "`,` or `)`")?;
         let properties = self.with_properties()?;
         Ok(ExprKind::ExternalData(Box::new(ExternalData { parameters, columns, locations, properties })))
     }

@@ -2,6 +2,7 @@
 //! find the columns; their number is bounded.
 
 mod activity;
+mod funnels;
 mod nearby;
 mod networks;
 mod places;
@@ -62,6 +63,7 @@ impl<'a> Binder<'a> {
             "rows_near" => self.rows_near(input, call, environment)?,
             "schema_merge" => self.schema_merge(input, call)?,
             "sequence_detect" => self.sequence_detect(input, call, environment)?,
+            "funnel_sequence_completion" => self.funnel_completion(input, call, environment)?,
             "identity" if call.arguments.is_empty() => input,
             name if segments::is_one(name) => self.segments(input, call, environment)?,
             name if activity::is_one(name) => self.activity(input, call, environment)?,

@@ -1,10 +1,10 @@
-//! `externaldata`: files read as the columns that the query declares, fields by position, records and Parquet by name.
+//! `externaldata` and `inline_external_table`: files read as the columns that the query declares, fields by position, records and Parquet by name.
 //! A string that is no value of its column's type is null. The host decides who may read which location.
 
 use datafusion::logical_expr::lit;
 
 use super::Relation;
-use crate::ast::{Expr, ExprKind, ExternalData, Literal, Property};
+use crate::ast::{Expr, ExprKind, ExternalData, Literal, OperatorParameter, ParameterValue, Property};
 use crate::bind::{
     BindStop, Binder, Environment, ExpressionScope, Need, Result, Typed, constant_of, invalid, not_supported, null_of,
     text_of,
@@ -73,10 +73,28 @@ impl<'a> Binder<'a> {
         }
         let mut format_name = None;
         let mut skips_first = false;
+        for parameter in &external.parameters {
+            match (parameter.name.text.to_ascii_lowercase().as_str(), parameter_text(parameter)) {
+                ("kind", Some("storage")) => {}
+                ("kind", Some(kind)) => {
+                    return not_supported(parameter.span, format_args!("`kind={kind}` of inline_external_table"));
+                }
+                ("dataformat", Some(name)) => format_name = Some((name.to_owned(), parameter.span)),
+                _ => {}
+            }
+        }
         for property in &external.properties {
             match property.name.text.to_ascii_lowercase().as_str() {
                 "format" => format_name = Some((property_text(property)?, property.span)),
                 "ignorefirstrecord" => skips_first = property_flag(property)?,
+                "includeheaders" => {
+                    skips_first = match property_text(property)?.to_ascii_lowercase().as_str() {
+                        "all" => true,
+                        "none" => false,
+                        other => return not_supported(property.span, format_args!("`includeHeaders={other}`")),
+                    }
+                }
+                "encoding" if property_text(property)?.to_ascii_lowercase().starts_with("utf8") => {}
                 name => return not_supported(property.span, format_args!("`{name}` of externaldata")),
             }
         }
@@ -149,6 +167,13 @@ impl<'a> Binder<'a> {
             outputs.push((name.clone(), value));
         }
         self.projected(read, outputs)
+    }
+}
+
+fn parameter_text(parameter: &OperatorParameter) -> Option<&str> {
+    match &parameter.value {
+        ParameterValue::Name(name) => Some(&name.text),
+        _ => None,
     }
 }
 
