@@ -9,6 +9,7 @@ mod copy_to;
 mod describe;
 mod explain_policy;
 mod file_tables;
+mod graph_commands;
 mod ingest;
 mod kql_answers;
 mod kql_host;
@@ -254,6 +255,7 @@ impl Session {
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
+            let text = session.answered_command(&text, &interrupt).await?;
             let state = session.engine.planning_state();
             let host = SessionHost::new(&session, &state, &interrupt);
             let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;

@@ -4,6 +4,7 @@ mod documentation;
 mod external_data;
 mod find;
 mod graph;
+mod graph_models;
 mod http;
 mod kusto;
 mod materialize;

@@ -39,7 +39,7 @@ pub(super) use window::is_sessions_function;
 
 use crate::ast;
 use crate::functions::FunctionContext;
-use crate::host::{ExternalLocation, TableKey, TableLookup};
+use crate::host::{ExternalLocation, GraphKey, TableKey, TableLookup};
 use crate::materialized::Materialized;
 use crate::plan::{MaterializedPart, Relation, Rendering};
 use crate::span::Span;
@@ -79,6 +79,8 @@ pub(crate) enum Need {
     Tables(TableKey),
     /// Files that an `externaldata` names.
     Location(ExternalLocation),
+    /// The definition of a stored graph.
+    Graph(GraphKey),
     /// The syntax tree of a plugin's template.
     Parsed(String),
     /// A part of the query that runs once, however often the query uses it.
@@ -98,6 +100,8 @@ pub(crate) struct Answers {
     pub(crate) tables: HashMap<TableKey, TableLookup>,
     pub(crate) listings: HashMap<TableKey, Vec<String>>,
     pub(crate) locations: HashMap<ExternalLocation, Arc<dyn TableSource>>,
+    /// `None`: there is none of that name.
+    pub(crate) graphs: HashMap<GraphKey, Option<String>>,
     pub(crate) parsed: HashMap<String, ast::Query>,
     /// In the order in which binding asks for them.
     pub(crate) materialized: Vec<Arc<Materialized>>,

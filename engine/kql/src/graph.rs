@@ -5,6 +5,7 @@
 pub(crate) mod components;
 mod edges;
 mod matches;
+mod model;
 pub(crate) mod network;
 pub(crate) mod pattern;
 mod reach;
@@ -27,6 +28,7 @@ use datafusion::scalar::ScalarValue;
 use components::{strong_components, weak_components};
 use edges::{EdgeList, NodeId};
 pub use matches::{EDGE_VALUES, MATCHES, NODE_VALUES, NODES};
+pub use model::{GraphModelDefinition, restored, storable};
 use network::Network;
 pub use reach::Direction;
 pub use shape::{GraphVariable, PatternShape};

@@ -26,6 +26,26 @@ pub struct TableKey {
     pub table: String,
 }
 
+/// A stored graph by name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GraphKey {
+    /// Its model.
+    pub model: String,
+    /// Which of its states.
+    pub version: GraphVersion,
+}
+
+/// Which state of a stored graph is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum GraphVersion {
+    /// The latest snapshot; the tables as they are where there is none.
+    Latest,
+    /// The snapshot of this name.
+    Snapshot(String),
+    /// The tables as they are.
+    Transient,
+}
+
 /// What a table's name stands for.
 pub enum TableLookup {
     /// A table that the caller may read.
@@ -79,6 +99,12 @@ pub trait KqlHost: Send + Sync {
     /// Returns the names of the tables of a database (`None`: [`KqlHost::database`]) that the caller may see. The
     /// planner matches them against a wildcard.
     async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>, Self::Error>;
+
+    /// Returns the JSON definition of a stored graph of the host's database, if the caller may see one of that name. By
+    /// default there are none.
+    async fn stored_graph(&self, _graph: &GraphKey) -> Result<Option<String>, Self::Error> {
+        Ok(None)
+    }
 
     /// Returns the files at a location as a table. By default there are none: reading what a query names is a right
     /// that a host gives.

@@ -90,7 +90,7 @@ pub use span::Span;
 #[cfg(feature = "plan")]
 pub use {
     bind_error::{BindError, BindErrorCode},
-    host::{ExternalLayout, ExternalLocation, KqlHost, TableKey, TableLookup},
+    host::{ExternalLayout, ExternalLocation, GraphKey, GraphVersion, KqlHost, TableKey, TableLookup},
     materialized::Materialized,
     origin::{is_kql_aggregate, is_kql_function, is_kql_window_function, is_stored_conversion},
     plan::{Rendering, StoredComparisons},

@@ -141,6 +141,10 @@ async fn answer<H: KqlHost>(host: &H, need: Need, answers: &mut Answers) -> Resu
             let files = host.external_data(&key).await?;
             answers.locations.insert(key, files);
         }
+        Need::Graph(key) => {
+            let definition = host.stored_graph(&key).await?;
+            answers.graphs.insert(key, definition);
+        }
         Need::Parsed(text) => {
             let parsed = crate::parse(&text).into_result();
             let query = parsed.map_err(|errors| DataFusionError::Internal(format!("{text}: {errors:?}")))?;

@@ -111,6 +111,7 @@ impl StatementRights<'_> {
             | WriteStatement::Session(_)
             | WriteStatement::CopyTo { .. }
             | WriteStatement::Kill { .. }
+            | WriteStatement::ChangeGraph { .. }
             | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())

@@ -85,6 +85,7 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => {
             require_database(what, name, rights)
         }
+        WriteStatement::ChangeGraph { database, .. } => require_database(what, database, rights),
         // Tables of the session, and the caller's own queries. What they read is resolved for the caller.
         WriteStatement::CreateTemporary { .. }
         | WriteStatement::InsertTemporary { .. }

@@ -11,14 +11,15 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::{
-    CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableName, TableSource, UniqueKey,
+    CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableKind, TableName, TableSource,
+    UniqueKey,
 };
 
 use super::{RejectsTable, Session};
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
 use crate::policy::allowed_location;
-use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, WriteStatement};
+use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, GraphChange, WriteStatement};
 use crate::stream::ResultTypes;
 use crate::tables::{external, managed};
 use crate::temporary::no_session;
@@ -70,6 +71,7 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         WriteStatement::CopyTo { target, input } => return session.copy_to(target, &input, interrupt).await,
         WriteStatement::Session(change) => session.apply_change(change)?,
         WriteStatement::ChangePolicy { edit, text } => session.change_policy(&text, *edit).await?,
+        WriteStatement::ChangeGraph { database, change } => change_graph(session, &database, change).await?,
         WriteStatement::Kill { id } => {
             let running = running_queries(catalog.data_dir(), session.principal());
             let query = running.iter().find(|query| query.id() == id).ok_or_else(|| EngineError::Plan {
@@ -91,6 +93,27 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         }
     }
     Ok(0)
+}
+
+async fn change_graph(session: &Session, database: &str, change: GraphChange) -> Result<()> {
+    let catalog = session.engine().catalog();
+    let (models, who) = (catalog.graph_models(), session.principal());
+    let dropped = match change {
+        GraphChange::Save { name, definition } => {
+            models.save(who, database, &name, &definition).await?;
+            Vec::new()
+        }
+        GraphChange::AddSnapshot { model, name, definition, tables } => {
+            models.add_snapshot(who, &model, &name, &definition, &tables).await?;
+            Vec::new()
+        }
+        GraphChange::Drop { name, if_missing_ok } => models.drop(database, &name, if_missing_ok).await?,
+        GraphChange::DropSnapshot { model, name } => models.drop_snapshot(&model, &name).await?,
+    };
+    for table in dropped {
+        catalog.tables().drop(&TableName::new(database, &table), &[TableKind::Managed], true).await?;
+    }
+    Ok(())
 }
 
 /// What `CREATE TABLE` says besides its columns and rows.

@@ -50,6 +50,7 @@ impl Session {
         let watch = interrupt.clone();
         // Boxed, as the work of other statements is.
         let work = async move {
+            let text = session.answered_command(&text, &interrupt).await?;
             let state = session.engine.planning_state();
             let host = SessionHost::new(&session, &state, &interrupt);
             let mut results = Vec::new();

@@ -11,10 +11,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::TableReference;
 use datafusion::sql::planner::ContextProvider;
 use querent_catalog::{PageRequest, Role, TableFilter, TableName};
-use querent_kql::{ExternalLocation, KqlError, KqlHost, TableKey, TableLookup};
+use querent_kql::{ExternalLocation, GraphKey, GraphVersion, KqlError, KqlHost, TableKey, TableLookup};
 
 use super::Session;
 use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
 use crate::limits::{Interrupt, PlanningMemory, check_plan_size};
 use crate::policy::{AuthorizedPlan, Mode, allowed_location};
 use crate::sql::catalog_table::CatalogTable;
@@ -91,6 +92,23 @@ impl KqlHost for SessionHost<'_> {
             });
         }
         Ok(listed.items.into_iter().map(|table| table.name.table).collect())
+    }
+
+    async fn stored_graph(&self, graph: &GraphKey) -> Result<Option<String>> {
+        let models = self.session.engine().catalog().graph_models();
+        let found = models.get(self.session.principal(), self.session.database(), &graph.model).await?;
+        let Some(model) = found else { return Ok(None) };
+        let mut snapshots = match graph.version {
+            GraphVersion::Transient => return Ok(Some(model.definition)),
+            GraphVersion::Latest | GraphVersion::Snapshot(_) => models.snapshots(&model).await?,
+        };
+        Ok(match &graph.version {
+            GraphVersion::Snapshot(name) => {
+                let named = snapshots.into_iter().find(|snapshot| same_name(&snapshot.name, name));
+                named.map(|snapshot| snapshot.definition)
+            }
+            _ => Some(snapshots.pop().map_or(model.definition, |latest| latest.definition)),
+        })
     }
 
     /// Returns the files of an `externaldata`. Only administrators may read any file, and not in read-only mode; the rules

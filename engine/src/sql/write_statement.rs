@@ -14,7 +14,7 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::policy::PolicyEdit;
-use querent_catalog::{ForeignKey, IfExists, ResolvedTable, TableKind, TableName, UniqueKey};
+use querent_catalog::{ForeignKey, GraphModel, IfExists, ResolvedTable, TableKind, TableName, UniqueKey};
 
 use super::session_variables::SessionChange;
 
@@ -62,6 +62,8 @@ pub(crate) enum WriteStatement {
     CopyTo { target: CopyTarget, input: Arc<LogicalPlan> },
     /// `COMMENT ON`.
     Comment { target: CommentTarget, comment: Option<String>, if_missing_ok: bool },
+    /// KQL's commands for graph models and their snapshots.
+    ChangeGraph { database: String, change: GraphChange },
     /// `KILL`, of a running query.
     Kill { id: u64 },
     /// `GRANT`, `REVOKE`, `CREATE` and `DROP` of a `ROW POLICY` or a `MASK`; `text` is kept with the change.
@@ -103,6 +105,30 @@ pub(crate) enum CopyFormat {
     Json,
     Parquet,
     Arrow,
+}
+
+/// What is done with a graph model or a snapshot of it. The tables of a snapshot are written by themselves.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum GraphChange {
+    /// `.create-or-alter graph_model`.
+    Save { name: String, definition: String },
+    /// `.drop graph_model`.
+    Drop { name: String, if_missing_ok: bool },
+    /// `.make graph_snapshot`.
+    AddSnapshot { model: Box<GraphModel>, name: String, definition: String, tables: Vec<String> },
+    /// `.drop graph_snapshot`.
+    DropSnapshot { model: Box<GraphModel>, name: String },
+}
+
+impl GraphChange {
+    fn label(&self) -> &'static str {
+        match self {
+            GraphChange::Save { .. } => ".create-or-alter graph_model",
+            GraphChange::Drop { .. } => ".drop graph_model",
+            GraphChange::AddSnapshot { .. } => ".make graph_snapshot",
+            GraphChange::DropSnapshot { .. } => ".drop graph_snapshot",
+        }
+    }
 }
 
 /// What a comment is about.
@@ -163,6 +189,7 @@ impl WriteStatement {
             WriteStatement::Session(change) => change.label(),
             WriteStatement::CopyTo { .. } => "COPY TO",
             WriteStatement::Comment { .. } => "COMMENT ON",
+            WriteStatement::ChangeGraph { change, .. } => change.label(),
             WriteStatement::Kill { .. } => "KILL",
             WriteStatement::ChangePolicy { edit, .. } => match edit.as_ref() {
                 PolicyEdit::Grant { .. } => "GRANT",
@@ -180,6 +207,7 @@ impl WriteStatement {
     pub(crate) fn database(&self) -> Option<&str> {
         Some(match self {
             WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => name,
+            WriteStatement::ChangeGraph { database, .. } => database,
             WriteStatement::CreateTable { name, .. }
             | WriteStatement::CreateView { name, .. }
             | WriteStatement::DropTable { name, .. } => &name.database,
@@ -229,6 +257,7 @@ impl WriteStatement {
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }
+            | WriteStatement::ChangeGraph { .. }
             | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => None,
         }
@@ -253,6 +282,7 @@ impl WriteStatement {
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }
+            | WriteStatement::ChangeGraph { .. }
             | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => {}
         }

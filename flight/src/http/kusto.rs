@@ -67,7 +67,7 @@ pub(super) async fn management(
     mut request: KustoRequest,
 ) -> Result<Response, ApiError> {
     let command = ShowCommand::parse(&request.text)?;
-    if command.is_query_plan() {
+    if command.is_of_engine() {
         return query_response(&state, principal, ids, request, DataSetLayout::Command).await;
     }
     let table = command.run(&state, &principal, request.database.as_deref()).await?;

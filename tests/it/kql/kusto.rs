@@ -268,6 +268,16 @@ async fn commands_list_the_catalog() {
     assert_eq!(listed["Rows"][3], json!(["tags", "System.Object"]));
     let plan = shown(".show queryplan <| orders | where id == 7 | count").await;
     assert!(plan["Rows"][0][1].as_str().unwrap().contains("Aggregate"), "{plan}");
+    let model = r#"{"Definition": {"Steps": [{"Kind": "AddEdges", "Query": "orders | extend to = id + 1",
+        "SourceColumn": "id", "TargetColumn": "to"}]}}"#;
+    let save = json!({ "db": "shop", "csl": format!(".create-or-alter graph_model Chain ```{model}```") });
+    assert_eq!(post(&server, "/v1/rest/mgmt", &save).await.json()["error"]["code"], "Forbidden");
+    let request = server.http.post(server.url("/v1/rest/mgmt")).json(&save);
+    let made = server.send(request, Some("admin-tok")).await;
+    assert_eq!(made.json()["Tables"][0]["Rows"][0][0], "Chain", "{}", made.text);
+    let models =
+        shown(".show graph_models details | project Name, kind = tostring(Model.Definition.Steps[0].Kind)").await;
+    assert_eq!(models["Rows"], json!([["Chain", "AddEdges"]]));
     let nowhere = post(&server, "/v1/rest/mgmt", &json!({ "db": "nowhere", "csl": ".show tables" })).await;
     assert_eq!((nowhere.status, nowhere.header("x-querent-error-code")), (400, "database_not_found"));
 }

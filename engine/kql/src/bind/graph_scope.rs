@@ -115,8 +115,12 @@ impl<'a> Binder<'a> {
         match (name, call.arguments.as_slice()) {
             ("node_id" | "node_degree_in" | "node_degree_out" | "labels", [node]) => {
                 let Some(variable) = graph.find(&node.expr) else { return Ok(None) };
+                let of_edges = format!("{HIDDEN}labels");
                 if name == "labels" && !matches!(variable, GraphVariable::Node(_)) {
                     // The edges of a graph that a query makes have none.
+                    if graph.edge_columns.iter().any(|column| column.name == of_edges) {
+                        return self.graph_property(variable, &of_edges, span, graph).map(Some);
+                    }
                     return Ok(Some(Typed::new(lit("[]"), KqlType::Dynamic)));
                 }
                 let GraphVariable::Node(_) = variable else {

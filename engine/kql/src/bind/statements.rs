@@ -97,7 +97,7 @@ impl<'a> Binder<'a> {
             ExprKind::Call(call) if call.target.is_some() => call.function.text == "table",
             ExprKind::Call(call) => match environment.find(&call.function.text) {
                 Some(Binding::Function(function, outer)) => self.returns_table(&function.body, outer, function),
-                _ => matches!(call.function.text.as_str(), "table" | "external_table" | "materialized_view"),
+                _ => matches!(call.function.text.as_str(), "table" | "external_table" | "materialized_view" | "graph"),
             },
             _ => false,
         }
@@ -213,6 +213,7 @@ impl<'a> Binder<'a> {
                 }
                 self.stored_table(None, &name, span)
             }
+            "graph" => self.stored_graph(call, span, environment),
             name => {
                 let error = BindError::new(
                     BindErrorCode::UnknownFunction,

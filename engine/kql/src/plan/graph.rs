@@ -6,6 +6,7 @@ mod make;
 mod matching;
 mod needed;
 mod results;
+mod stored;
 mod traverse;
 
 use std::rc::Rc;

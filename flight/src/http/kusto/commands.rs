@@ -38,8 +38,8 @@ enum ShowTarget {
         as_json: bool,
     },
     Functions,
-    /// The plan of a query.
-    QueryPlan,
+    /// What the engine answers: the plan of a query, and graph models.
+    Engine,
 }
 
 impl ShowCommand {
@@ -58,7 +58,11 @@ impl ShowCommand {
                 ShowTarget::Tables(named.map(|word| word.text.clone()).collect())
             }
             [".show", "functions"] => ShowTarget::Functions,
-            [".show", "queryplan", "<"] if operators.is_some() => ShowTarget::QueryPlan,
+            [".show", "queryplan", "<"] if operators.is_some() => ShowTarget::Engine,
+            [".make", "async", "graph_snapshot", ..] => ShowTarget::Engine,
+            [".show" | ".create-or-alter" | ".drop" | ".make", what, ..] if what.starts_with("graph_") => {
+                ShowTarget::Engine
+            }
             [".show", "table", _, "cslschema"] => ShowTarget::Table { table: name(2), as_json: false },
             [".show", "table", _, "schema", "as", "json"] => ShowTarget::Table { table: name(2), as_json: true },
             [".show", "schema"] | [".show", "databases", "schema"] => ShowTarget::ClusterSchema { as_json: false },
@@ -80,17 +84,18 @@ impl ShowCommand {
             _ => {
                 let message = format!("the command `{}` is not supported here", text.trim());
                 return Err(ApiError::new(ErrorCode::KqlNotSupported, message).with_hint(
-                    ".show databases, tables, functions, version, queryplan, schema [as json], database D schema [as json], \
-                     table T schema as json and table T cslschema are",
+                    ".show databases, tables, functions, version, queryplan, graph_models, schema [as json], database D \
+                     schema [as json], table T schema as json and table T cslschema, .create-or-alter graph_model and .drop \
+                     graph_model are",
                 ));
             }
         };
         Ok(Self { what, operators })
     }
 
-    /// Whether the engine has to explain the query that follows.
-    pub(super) fn is_query_plan(&self) -> bool {
-        self.what == ShowTarget::QueryPlan
+    /// Whether the engine answers the text as it is.
+    pub(super) fn is_of_engine(&self) -> bool {
+        self.what == ShowTarget::Engine
     }
 
     /// Errors: `database_not_found`, `table_not_found`, `kql_too_large`.
@@ -117,7 +122,7 @@ impl ShowCommand {
                 let columns = DatabaseColumns::read(catalog, who, None).await?;
                 Ok(if *as_json { columns.document("ClusterSchema") } else { columns.listing() })
             }
-            ShowTarget::QueryPlan => Err(ApiError::internal("a query's plan is not a command's to show")),
+            ShowTarget::Engine => Err(ApiError::internal("what the engine answers is not a command's to show")),
             ShowTarget::Functions => Ok(CommandTable {
                 columns: ["Name", "Parameters", "Body", "Folder", "DocString"].map(|name| (name, TEXT)).into(),
                 rows: Vec::new(),
@@ -225,7 +230,10 @@ mod tests {
             parsed(".show tables | project TableName"),
             Some((ShowTarget::Tables(Vec::new()), Some("| project TableName".into())))
         );
-        assert_eq!(parsed(".show queryplan <| T | take 1").map(|(show, _)| show), Some(ShowTarget::QueryPlan));
+        assert_eq!(parsed(".show queryplan <| T | take 1").map(|(show, _)| show), Some(ShowTarget::Engine));
+        for text in [".show graph_models", ".create-or-alter graph_model G ```{}```", ".drop graph_model G"] {
+            assert_eq!(parsed(text).map(|(show, _)| show), Some(ShowTarget::Engine), "{text}");
+        }
         assert_eq!(parsed(".drop table T"), None);
         assert_eq!(parsed(".show schema as xml"), None);
     }

@@ -351,8 +351,10 @@ pub(super) const KUSTO: Surface = Surface {
         })
         .takes(KUSTO_QUERY)
         .answers(&[Media::new("application/json", "a list of frames")]),
-        Route::post("/v1/rest/mgmt", "A `.show` command", |verb| verb.answered_by(kusto::management))
-            .takes(KUSTO_QUERY),
+        Route::post("/v1/rest/mgmt", "A `.show` command, or one for graph models", |verb| {
+            verb.answered_by(kusto::management)
+        })
+        .takes(KUSTO_QUERY),
         Route::get("/v1/rest/auth/metadata", "How clients authenticate: there is no Azure AD here", |verb| {
             verb.answered_by(kusto::auth_metadata)
         })

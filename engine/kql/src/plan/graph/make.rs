@@ -23,6 +23,7 @@ const MAX_ELEMENTS: usize = 2_000_000;
 /// What a node has beside its properties, after [`HIDDEN`].
 pub(super) const DEGREE_IN: &str = "node_degree_in";
 pub(super) const DEGREE_OUT: &str = "node_degree_out";
+pub(super) const LABELS: &str = "labels";
 
 /// Rows that name nodes, and which of their columns does.
 struct NodeRows {
@@ -170,7 +171,10 @@ impl<'a> Binder<'a> {
                     }
                 }
                 let none = sources.len();
-                sources.push(nothing(column.kql_type));
+                sources.push(match column.name.strip_prefix(HIDDEN) {
+                    Some(LABELS) => Arc::new(StringArray::from(vec!["[]"])),
+                    _ => nothing(column.kql_type),
+                });
                 let first_end = sources.len();
                 let is_key = place == 0 && table.key.name == column.name;
                 if is_key {
@@ -202,13 +206,16 @@ impl<'a> Binder<'a> {
             arrays.push((column, text_without_nulls(&ids)?));
         }
         let texts = cast(&ids, &DataType::Utf8View).map_err(arrow_error)?;
-        let no_labels: ArrayRef = Arc::new(StringArray::from_iter_values((0..network.nodes()).map(|_| "[]")));
-        let hidden: [(&str, KqlType, ArrayRef); 4] = [
+        let mut hidden: Vec<(&str, KqlType, ArrayRef)> = vec![
             ("node_id", KqlType::String, texts),
-            ("labels", KqlType::Dynamic, no_labels),
             (DEGREE_IN, KqlType::Long, degrees(network, Way::In)),
             (DEGREE_OUT, KqlType::Long, degrees(network, Way::Out)),
         ];
+        // The tables of nodes of a stored graph have labels.
+        if !arrays.iter().any(|(column, _)| column.name.strip_prefix(HIDDEN) == Some(LABELS)) {
+            let none = StringArray::from_iter_values((0..network.nodes()).map(|_| "[]"));
+            hidden.push((LABELS, KqlType::Dynamic, Arc::new(none)));
+        }
         for (name, kql_type, array) in hidden {
             arrays.push((Column { name: format!("{HIDDEN}{name}"), field: self.field(name), kql_type }, array));
         }

@@ -1,0 +1,223 @@
+//! Kusto's commands for graph models and snapshots of them, which every door of KQL takes. The rows of a command are a
+//! `datatable`, so that operators may follow `.show`.
+
+mod parse;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use querent_catalog::{GraphModel, GraphSnapshot, IfExists, TableKind, TableName};
+use querent_kql::graph::{GraphModelDefinition, restored, storable};
+use querent_kql::{KqlParameters, KqlType};
+
+use super::Session;
+use super::kql_host::SessionHost;
+use crate::error::{EngineError, KqlErrorCode, Result};
+use crate::identifiers::same_name;
+use crate::limits::Interrupt;
+use crate::sql::write_statement::{GraphChange, WriteStatement};
+use parse::GraphCommand;
+
+impl Session {
+    /// Returns a text as it is planned. A command for graph models is carried out, and the query of its rows returned.
+    pub(super) async fn answered_command<'t>(&self, text: &'t str, interrupt: &Interrupt) -> Result<Cow<'t, str>> {
+        let Some(command) = GraphCommand::parse(text)? else { return Ok(Cow::Borrowed(text)) };
+        let models = self.engine().catalog().graph_models();
+        let rows = match command {
+            GraphCommand::Save { name, definition } => {
+                GraphModelDefinition::parse(&definition)
+                    .map_err(|message| refused(format!("the graph model `{name}`: {message}")))?;
+                self.change_graph(GraphChange::Save { name: name.clone(), definition }, interrupt).await?;
+                saved_row(&self.graph_model(&name).await?)
+            }
+            GraphCommand::Drop { name, if_missing_ok } => {
+                self.change_graph(GraphChange::Drop { name, if_missing_ok }, interrupt).await?;
+                model_rows(&models.list(self.principal(), self.database()).await?, false)
+            }
+            GraphCommand::Show { name, is_detailed, operators } => {
+                let shown = match name {
+                    None => models.list(self.principal(), self.database()).await?,
+                    Some(name) => vec![self.graph_model(&name).await?],
+                };
+                format!("{} {operators}", model_rows(&shown, is_detailed))
+            }
+            GraphCommand::Make { model, snapshot } => self.make_snapshot(&model, &snapshot, interrupt).await?,
+            GraphCommand::DropSnapshot { model, snapshot } => {
+                let model = self.graph_model(&model).await?;
+                let all = models.snapshots(&model).await?;
+                let dropped = all.iter().find(|known| same_name(&known.name, &snapshot)).cloned();
+                let change = GraphChange::DropSnapshot { model: Box::new(model.clone()), name: snapshot };
+                self.change_graph(change, interrupt).await?;
+                let dropped: Vec<(&GraphModel, GraphSnapshot)> =
+                    dropped.into_iter().map(|snapshot| (&model, snapshot)).collect();
+                snapshot_rows(&dropped)
+            }
+            GraphCommand::ShowSnapshots { model, operators } => {
+                let shown = match model {
+                    None => models.list(self.principal(), self.database()).await?,
+                    Some(model) => vec![self.graph_model(&model).await?],
+                };
+                let mut snapshots = Vec::new();
+                for model in &shown {
+                    let of_model = models.snapshots(model).await?;
+                    snapshots.extend(of_model.into_iter().map(|snapshot| (model, snapshot)));
+                }
+                format!("{} {operators}", snapshot_rows(&snapshots))
+            }
+        };
+        Ok(Cow::Owned(rows))
+    }
+
+    /// Errors: `kql_invalid` where there is none of that name.
+    async fn graph_model(&self, name: &str) -> Result<GraphModel> {
+        let models = self.engine().catalog().graph_models();
+        let found = models.get(self.principal(), self.database(), name).await?;
+        found.ok_or_else(|| refused(format!("unknown graph model `{name}` in database `{}`", self.database())))
+    }
+
+    async fn change_graph(&self, change: GraphChange, interrupt: &Interrupt) -> Result<()> {
+        let change = WriteStatement::ChangeGraph { database: self.database().to_owned(), change };
+        self.begin_plan(self.authorize(change.into_plan())?, interrupt).await?;
+        Ok(())
+    }
+
+    /// Makes a table of the rows of each of a model's queries, and of these a snapshot.
+    async fn make_snapshot(&self, model: &str, snapshot: &str, interrupt: &Interrupt) -> Result<String> {
+        let model = self.graph_model(model).await?;
+        let policies = self.engine().catalog().policies().current();
+        if !policies.document.row_policies.is_empty() || !policies.document.masks.is_empty() {
+            return Err(EngineError::NotAllowed {
+                what: "a snapshot of a graph".to_owned(),
+                why: " where there are row policies or masks, which do not hold for a copy".to_owned(),
+            });
+        }
+        let known = self.engine().catalog().graph_models().snapshots(&model).await?;
+        if known.iter().any(|known| same_name(&known.name, snapshot)) {
+            return Err(refused(format!("the graph model `{}` has a snapshot `{snapshot}` already", model.name)));
+        }
+        let definition = GraphModelDefinition::parse(&model.definition)
+            .map_err(|message| refused(format!("the graph model `{}`: {message}", model.name)))?;
+        let mut tables = Vec::new();
+        let made = self.write_snapshot(&model, snapshot, definition, &mut tables, interrupt).await;
+        if made.is_err() {
+            for table in &tables {
+                let name = TableName::new(self.database(), table);
+                // The first error is the one to tell.
+                let _ = self.engine().catalog().tables().drop(&name, &[TableKind::Managed], true).await;
+            }
+        }
+        made?;
+        let time = |time: DateTime<Utc>| time_literal(time);
+        let (model_text, snapshot_text) = (quoted(&model.name), quoted(snapshot));
+        let snapshots = self.engine().catalog().graph_models().snapshots(&model).await?;
+        let made_at = snapshots.last().map_or_else(Utc::now, |latest| latest.created_at);
+        let graph = format!("graph({model_text}, {snapshot_text})");
+        Ok(format!(
+            "print Name = {snapshot_text}, SnapshotTime = {}, ModelName = {model_text}, ModelId = {}, ModelCreationTime = {}, \
+             NodesCount = toscalar({graph} | graph-to-table nodes with_node_id=__id | count), \
+             EdgesCount = toscalar({graph} | graph-to-table edges | count), RetentionPolicy = ''",
+            time(made_at),
+            quoted(&model.id.to_string()),
+            time(model.created_at),
+        ))
+    }
+
+    async fn write_snapshot(
+        &self,
+        model: &GraphModel,
+        snapshot: &str,
+        definition: GraphModelDefinition,
+        tables: &mut Vec<String>,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let mut queries = Vec::new();
+        for (step, query) in definition.queries().enumerate() {
+            let state = self.engine().planning_state();
+            let host = SessionHost::new(self, &state, interrupt);
+            let planned = querent_kql::plan(&host, query, &KqlParameters::new()).await?;
+            let columns: Vec<(String, KqlType)> =
+                planned.columns.into_iter().map(|column| (column.name, column.kql_type)).collect();
+            let planned = querent_kql::plan(&host, &storable(query, &columns), &KqlParameters::new()).await?;
+            let input = Arc::new(host.authorized(planned.in_arrow_types()?)?.into_plan());
+            let table = format!("{}@{snapshot}#{step}", model.name);
+            let create = WriteStatement::CreateTable {
+                name: TableName::new(self.database(), &table),
+                if_exists: IfExists::Error,
+                with_rows: true,
+                not_null: Vec::new(),
+                keys: Vec::new(),
+                foreign_keys: Vec::new(),
+                input,
+            };
+            self.begin_plan(self.authorize(create.into_plan())?, interrupt).await?;
+            queries.push(restored(&table, &columns));
+            tables.push(table);
+            // What planning read is held until the rows are written.
+            drop(host);
+        }
+        let change = GraphChange::AddSnapshot {
+            model: Box::new(model.clone()),
+            name: snapshot.to_owned(),
+            definition: definition.with_queries(queries),
+            tables: tables.clone(),
+        };
+        self.change_graph(change, interrupt).await
+    }
+}
+
+fn refused(message: String) -> EngineError {
+    EngineError::Kql { code: KqlErrorCode::Bind(querent_kql::BindErrorCode::Invalid), message, hint: None }
+}
+
+/// Returns a string literal of KQL.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn time_literal(time: DateTime<Utc>) -> String {
+    format!("datetime({})", time.to_rfc3339_opts(SecondsFormat::Micros, true))
+}
+
+/// Returns the row of a model that was created or altered.
+fn saved_row(model: &GraphModel) -> String {
+    format!(
+        "print Name = {}, CreationTime = {}, Id = {}, SnapshotsCount = int({}), Model = {}, AuthorizedPrincipals = '', \
+         RetentionPolicy = ''",
+        quoted(&model.name),
+        time_literal(model.created_at),
+        quoted(&model.id.to_string()),
+        model.snapshots,
+        quoted(&model.definition)
+    )
+}
+
+fn model_rows(models: &[GraphModel], is_detailed: bool) -> String {
+    let rows = models.iter().map(|model| {
+        let id = model.id.to_string();
+        let short = format!("{}, {}, {}", quoted(&model.name), time_literal(model.created_at), quoted(&id));
+        match is_detailed {
+            true => format!("{short}, long({}), dynamic({})", model.snapshots, model.definition),
+            false => short,
+        }
+    });
+    let rows: Vec<String> = rows.collect();
+    let more = if is_detailed { ", SnapshotCount:long, Model:dynamic" } else { "" };
+    format!("datatable(Name:string, CreationTime:datetime, Id:string{more})[{}]", rows.join(", "))
+}
+
+fn snapshot_rows(snapshots: &[(&GraphModel, GraphSnapshot)]) -> String {
+    let rows = snapshots.iter().map(|(model, snapshot)| {
+        format!(
+            "{}, {}, {}, {}, {}",
+            quoted(&snapshot.name),
+            time_literal(snapshot.created_at),
+            quoted(&model.name),
+            quoted(&model.id.to_string()),
+            time_literal(model.created_at)
+        )
+    });
+    let rows: Vec<String> = rows.collect();
+    let columns = "Name:string, SnapshotTime:datetime, ModelName:string, ModelId:string, ModelCreationTime:datetime";
+    format!("datatable({columns})[{}]", rows.join(", "))
+}

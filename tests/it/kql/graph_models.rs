@@ -1,0 +1,189 @@
+//! Stored graph models and their snapshots: commands that keep them, and `graph("name")`, which makes a graph of one.
+
+use querent_catalog::{Principal, Role};
+use querent_engine::Limits;
+
+use super::{answered, cells, code_of};
+use crate::sql::{admin, engine, rows};
+
+const MODEL: &str = r#".create-or-alter graph_model Work ```
+{
+  "Schema": {
+    "Nodes": { "Person": { "Name": "string", "Age": "long", "Title": "string" }, "Company": { "Name": "string" } },
+    "Edges": { "WORKS_AT": { "Since": "int" } }
+  },
+  "Definition": {
+    "Steps": [
+      { "Kind": "AddNodes", "Query": "let adults = 18; people | where Age >= adults // all of them",
+        "NodeIdColumn": "Id", "Labels": ["Person"], "LabelsColumn": "Kind" },
+      { "Kind": "AddNodes", "Query": "companies | project Id, Name", "NodeIdColumn": "Id", "Labels": ["Company"] },
+      { "Kind": "AddEdges", "Query": "jobs", "SourceColumn": "Person", "TargetColumn": "Company",
+        "Labels": ["WORKS_AT"] },
+      { "Kind": "AddEdges", "Query": "people | where Knows != '' | project Id, Knows", "SourceColumn": "Id",
+        "TargetColumn": "Knows", "LabelsColumn": "Knows" }
+    ]
+  }
+}
+```"#;
+
+const TABLES: [&str; 3] = [
+    "CREATE TABLE people AS SELECT * FROM (VALUES ('p1', 'Ann', 40, 'boss', 'p2'), ('p2', 'Bob', 30, '', ''),
+        ('p3', 'Cid', 9, '', 'p1')) AS v(\"Id\", \"Name\", \"Age\", \"Kind\", \"Knows\")",
+    "CREATE TABLE companies AS SELECT 'c1' AS \"Id\", 'Acme' AS \"Name\", 3 AS rooms",
+    "CREATE TABLE jobs AS SELECT * FROM (VALUES ('p1', 'c1', '2001'), ('p2', 'c1', 'long ago')) AS
+        v(\"Person\", \"Company\", \"Since\")",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_kept_and_queried() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for sql in TABLES {
+        rows(&session, sql).await.unwrap();
+    }
+    assert_eq!(code_of(&session, "graph('Work') | graph-to-table nodes").await, "kql_unknown_table");
+    let (columns, made) = answered(&session, MODEL).await.unwrap();
+    let expected = "Name:string CreationTime:datetime Id:string SnapshotsCount:int Model:string AuthorizedPrincipals:string \
+                    RetentionPolicy:string";
+    assert_eq!(columns.join(" "), expected);
+    assert_eq!((made.len(), made[0][0].as_str(), made[0][3].as_str()), (1, "Work", "0"));
+    let id = made[0][2].clone();
+
+    let staff = "graph('work') | graph-match (p)-[e]->(c) where labels(c) has 'Company' \
+                 project name = p.Name, at = c.Name, e.Since, l = labels(p), k = labels(e) | sort by name asc";
+    assert_eq!(
+        cells(&session, staff).await,
+        [
+            ["Ann", "Acme", "2001", r#"["Person","boss"]"#, r#"["WORKS_AT"]"#],
+            ["Bob", "Acme", "null", r#"["Person"]"#, r#"["WORKS_AT"]"#]
+        ]
+    );
+    // A property of the schema that no table has is null; the model's own columns are not shown.
+    let (columns, nodes) =
+        answered(&session, "graph('Work', true) | graph-to-table nodes | sort by Id asc").await.unwrap();
+    assert!(columns.contains(&"Title:string".to_owned()) && !columns.iter().any(|name| name.starts_with('$')));
+    assert_eq!(nodes.len(), 4, "{nodes:?}");
+    let joined = "graph('Work') | graph-match (a)-[e*1..2]->(b) where b.Id == 'c1' project from = a.Id \
+                  | join kind=inner (people) on $left.from == $right.Id | summarize count() by Name | sort by Name asc";
+    assert_eq!(cells(&session, joined).await, [["Ann", "2"], ["Bob", "1"], ["Cid", "1"]]);
+    // The tables are read as they are.
+    rows(&session, "INSERT INTO jobs VALUES ('p3', 'c1', '2020')").await.unwrap();
+    let count = "graph('Work') | graph-match (p)-->(c) where c.Id == 'c1' project p.Id | count";
+    assert_eq!(cells(&session, count).await, [["3"]]);
+
+    // Altered, it is the same model; through the other doors of KQL as well.
+    let smaller = r#".create-or-alter graph_model ['WORK'] {"Definition": {"Steps": [{"Kind": "AddEdges", "Query": "jobs",
+        "SourceColumn": "Person", "TargetColumn": "Company"}]}}"#;
+    session.kql(smaller).await.unwrap().collect().await.unwrap();
+    assert_eq!(cells(&session, ".show graph_models | project Id").await, [[id]]);
+    let detailed = ".show graph_model Work details | project SnapshotCount, Model.Schema";
+    assert_eq!(cells(&session, detailed).await, [["0", "null"]]);
+    let counted = "graph('Work') | graph-to-table edges | count";
+    assert_eq!(cells(&session, counted).await, [["3"]]);
+    assert_eq!(cells(&session, ".drop graph_model Work").await, Vec::<Vec<String>>::new());
+    assert_eq!(code_of(&session, ".drop graph_model Work").await, "object_not_found");
+    assert!(cells(&session, ".drop graph_model Work ifexists").await.is_empty());
+    assert_eq!(code_of(&session, counted).await, "kql_unknown_table");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_their_databases_and_their_readers_see_what_they_may() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for sql in TABLES {
+        rows(&session, sql).await.unwrap();
+    }
+    answered(&session, MODEL).await.unwrap();
+    for sql in ["CREATE DATABASE shop", "CREATE ROW POLICY one ON jobs USING (\"Person\" = 'p1') TO PUBLIC"] {
+        rows(&session, sql).await.unwrap();
+    }
+    rows(&session, "GRANT SELECT ON DATABASE \"default\" TO PUBLIC").await.unwrap();
+    let reader = engine.session(Principal::new("reader", Role::Read), Limits::default());
+    let edges = "graph('Work') | graph-match (p)-->(c) where c.Id == 'c1' project p.Id";
+    assert_eq!(cells(&session, edges).await.len(), 2);
+    assert_eq!(cells(&reader, edges).await, [["p1"]]);
+    assert_eq!(code_of(&reader, ".drop graph_model Work").await, "not_allowed");
+    assert_eq!(code_of(&reader, MODEL).await, "not_allowed");
+    assert_eq!(code_of(&session.clone().read_only(), MODEL).await, "not_allowed");
+
+    let shop = session.clone().with_database("shop").await.unwrap();
+    assert_eq!(code_of(&shop, edges).await, "kql_unknown_table");
+    assert_eq!(code_of(&shop, ".show graph_model Work").await, "kql_invalid");
+    assert_eq!(code_of(&session, ".make graph_snapshot S from Work").await, "not_allowed");
+    answered(&shop, &MODEL.replace("graph_model Work", "graph_model Mine")).await.unwrap();
+    assert_eq!(cells(&shop, ".show graph_models | project Name").await, [["Mine"]]);
+    // They go with their database.
+    rows(&session, "DROP DATABASE shop").await.unwrap();
+    rows(&session, "CREATE DATABASE shop").await.unwrap();
+    assert!(cells(&shop, ".show graph_models").await.is_empty());
+
+    for (command, code) in [
+        (".create-or-alter graph_model G ```{}```", "kql_invalid"),
+        (".create-or-alter graph_model G {\"Definition\": {\"Steps\": []}}", "kql_invalid"),
+        (".make async graph_snapshot S from Work", "kql_not_supported"),
+        (".make graph_snapshot S from Nothing", "kql_invalid"),
+        ("graph('Work', 'S') | graph-to-table nodes", "kql_unknown_table"),
+        ("graph('Work', snapshot='S') | graph-to-table nodes", "kql_unknown_table"),
+        ("graph('Work', 5) | graph-to-table nodes", "kql_invalid"),
+        ("graph('Work')", "kql_invalid"),
+        ("graph() | graph-to-table nodes", "kql_invalid"),
+    ] {
+        assert_eq!(code_of(&session, command).await, code, "{command}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_stays_as_it_was() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for sql in TABLES {
+        rows(&session, sql).await.unwrap();
+    }
+    // Types that no table has come back.
+    let model = r#".create-or-alter graph_model Work {"Definition": {"Steps": [
+        {"Kind": "AddNodes", "Query": "people | extend Tags = pack_array(Kind, Name), Took = 1h", "NodeIdColumn": "Id",
+            "LabelsColumn": "Tags"},
+        {"Kind": "AddEdges", "Query": "jobs", "SourceColumn": "Person", "TargetColumn": "Company"}]}}"#;
+    answered(&session, model).await.unwrap();
+    let (columns, made) = answered(&session, ".make graph_snapshot First from Work").await.unwrap();
+    assert_eq!(columns[5..], ["NodesCount:long", "EdgesCount:long", "RetentionPolicy:string"]);
+    assert_eq!([&made[0][0], &made[0][2], &made[0][5], &made[0][6]], ["First", "Work", "4", "2"]);
+    rows(&session, "INSERT INTO jobs VALUES ('p3', 'c1', '2020')").await.unwrap();
+    let edges = |graph: &str| format!("{graph} | graph-to-table edges | count");
+    for (graph, count) in [
+        ("graph('Work')", "2"),
+        ("graph('Work', false)", "2"),
+        ("graph('work', 'FIRST')", "2"),
+        ("graph('Work', snapshot='First')", "2"),
+        ("graph('Work', true)", "3"),
+    ] {
+        assert_eq!(cells(&session, &edges(graph)).await, [[count]], "{graph}");
+    }
+    let ann = "graph('Work') | graph-match (p)-->(c) where p.Name == 'Ann' project p.Took + 1h, p.Tags[1], labels(p)";
+    assert_eq!(cells(&session, ann).await, [["02:00:00", "Ann", r#"["boss","Ann"]"#]]);
+    assert_eq!(code_of(&session, ".make graph_snapshot First from Work").await, "kql_invalid");
+    answered(&session, ".make graph_snapshot Second from Work").await.unwrap();
+    assert_eq!(cells(&session, &edges("graph('Work')")).await, [["3"]]);
+    let shown = ".show graph_snapshots * | project Name, ModelName";
+    assert_eq!(cells(&session, shown).await, [["First", "Work"], ["Second", "Work"]]);
+    assert_eq!(cells(&session, ".show graph_models details | project SnapshotCount").await, [["2"]]);
+    let kept = async || {
+        let tables = "SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'Work@%'";
+        rows(&session, tables).await.unwrap()[0][0].clone()
+    };
+    assert_eq!(kept().await, "4");
+
+    assert_eq!(cells(&session, ".drop graph_snapshot Work.Second").await[0][0], "Second");
+    assert_eq!(code_of(&session, ".drop graph_snapshot Work.Second").await, "object_not_found");
+    assert_eq!(kept().await, "2");
+    assert_eq!(cells(&session, &edges("graph('Work')")).await, [["2"]]);
+    let reader = engine.session(Principal::new("reader", Role::Read), Limits::default());
+    assert_eq!(code_of(&reader, ".make graph_snapshot Mine from Work").await, "not_allowed");
+    assert_eq!(cells(&reader, &edges("graph('Work')")).await, [["2"]]);
+    // What fails leaves nothing behind.
+    rows(&session, "DROP TABLE jobs").await.unwrap();
+    assert_eq!(code_of(&session, ".make graph_snapshot Third from Work").await, "kql_unknown_table");
+    assert_eq!(kept().await, "2");
+    cells(&session, ".drop graph_model Work").await;
+    assert_eq!(kept().await, "0");
+}
