@@ -225,6 +225,12 @@ mod tests {
                 "SELECT * FROM graph_traverse('edges', 'a', 'b', 1)",
                 "SELECT * FROM graph_traverse(crm.edges, 'a', 'b', 1)",
             ),
+            (
+                "SELECT x FROM graph_match(nodes => people, node_key => 'id', edges => 'calls', source => 'a', target => 'b', \
+                 pattern => '(x)--(y)', columns => 'x') m, hybrid_search(notes, 'body', 'v', 'x', 3) h",
+                "SELECT x FROM graph_match(nodes => crm.people, node_key => 'id', edges => crm.calls, source => 'a', target => 'b', \
+                 pattern => '(x)--(y)', columns => 'x') m, hybrid_search(crm.notes, 'body', 'v', 'x', 3) h",
+            ),
         ] {
             assert_eq!(qualify_tables(written, "crm"), qualified);
         }
