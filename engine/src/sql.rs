@@ -1,13 +1,14 @@
 //! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
 //! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
-//! is short for something else; `file_requests`, the files that stand for tables, and `pivot_requests`, pivots whose
-//! values are to be found; `graph_functions`, `graph_match`, `hybrid_search`, `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
+//! is short for something else, and `predicate_subqueries`; `file_requests`, the files that stand for tables, and
+//! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match`, `hybrid_search`,
+//! `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
-//! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `list_casts`, `text_casts` and
-//! `expression_forms`, which plan and write out expressions; `statement`, which plans
+//! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `list_casts`, `text_casts`,
+//! `operator_forms` and `expression_forms`, which plan and write out expressions; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s.
 
 mod accepted;
@@ -32,10 +33,12 @@ mod json_tables;
 mod lateral_joins;
 mod list_casts;
 mod marks;
+mod operator_forms;
 pub(crate) mod parameters;
 pub(crate) mod parse;
 pub(crate) mod pivot_requests;
 pub(crate) mod policy_statement;
+mod predicate_subqueries;
 mod qualify;
 mod relation_folding;
 mod relations;

@@ -5,28 +5,32 @@
 
 mod chosen_by_lambda;
 mod columns;
+mod merged_columns;
 mod multisets;
+mod stars;
 
 use std::ops::ControlFlow;
 
+use arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, ObjectNamePart,
-    OrderByExpr, OrderByKind, OrderByOptions, Query, RenameSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, Visit, VisitMut,
-    Visitor, VisitorMut, WildcardAdditionalOptions, With,
+    self, BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, OrderByExpr,
+    OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
+    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, With,
 };
 
 use super::column_folding::plan_folded;
-use super::shorthand::{number, query_of, select_star};
+use super::shorthand::{number, query_of, select_star, taken};
 use super::syntax::count_nodes;
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
-use columns::{Chosen, columns_call, is_columns, spelled, without_excluded};
+use columns::{Chosen, columns_call, is_columns};
+use merged_columns::{MergedFrom, merge_columns};
 use multisets::numbered;
+use stars::{names_struct, write_out_stars};
 
 pub(super) use columns::chosen_columns;
 
@@ -56,6 +60,16 @@ struct Source {
     name: String,
     expr: Expr,
     table: Option<String>,
+    /// The names of its fields, where it is a struct.
+    fields: Vec<String>,
+}
+
+/// Returns the names of a struct's fields.
+fn struct_fields(data_type: &DataType) -> Vec<String> {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),
+        _ => Vec::new(),
+    }
 }
 
 impl<S: ContextProvider> Expander<'_, S> {
@@ -78,7 +92,19 @@ impl<S: ContextProvider> Expander<'_, S> {
                 }
             }
         }
-        self.body(&mut query.body)?;
+        let merged = self.body(&mut query.body)?;
+        if let SetExpr::Select(select) = query.body.as_ref()
+            && let Some(order_by) = &mut query.order_by
+            && let OrderByKind::Expressions(sorts) = &mut order_by.kind
+        {
+            for sort in sorts {
+                // An alias comes before a column there.
+                let is_output = matches!(&sort.expr, Expr::Identifier(name) if has_output(select, &name.value));
+                if !is_output {
+                    write_out_aliases(&mut sort.expr, &merged)?;
+                }
+            }
+        }
         if let SetExpr::Select(select) = query.body.as_ref()
             && let Some(order_by) = &mut query.order_by
             && let OrderByKind::Expressions(sorts) = &mut order_by.kind
@@ -124,10 +150,11 @@ impl<S: ContextProvider> Expander<'_, S> {
         Ok(())
     }
 
-    fn body(&mut self, body: &mut SetExpr) -> Result<()> {
+    /// Expands a query's body, and returns the columns of its FROM clause that joins made of two.
+    fn body(&mut self, body: &mut SetExpr) -> Result<Vec<(String, Expr)>> {
         match body {
-            SetExpr::Select(select) => self.select(select),
-            SetExpr::Query(query) => self.query(query),
+            SetExpr::Select(select) => return self.select(select),
+            SetExpr::Query(query) => self.query(query)?,
             SetExpr::SetOperation { op, set_quantifier, left, right } => {
                 self.body(left)?;
                 self.body(right)?;
@@ -137,18 +164,18 @@ impl<S: ContextProvider> Expander<'_, S> {
                     let numbered = numbered(*op, left.as_ref().clone(), right.as_ref().clone(), &names);
                     *body = numbered.map_err(DataFusionError::from)?;
                 }
-                Ok(())
             }
             SetExpr::Values(_)
             | SetExpr::Insert(_)
             | SetExpr::Update(_)
             | SetExpr::Delete(_)
             | SetExpr::Merge(_)
-            | SetExpr::Table(_) => Ok(()),
+            | SetExpr::Table(_) => {}
         }
+        Ok(Vec::new())
     }
 
-    fn select(&mut self, select: &mut Select) -> Result<()> {
+    fn select(&mut self, select: &mut Select) -> Result<Vec<(String, Expr)>> {
         // Subqueries first, in FROM and in expressions; those of our own relations choose their columns themselves.
         for tables in &mut select.from {
             self.relation(&mut tables.relation)?;
@@ -160,16 +187,25 @@ impl<S: ContextProvider> Expander<'_, S> {
         let inside = self.queries_in(select);
         select.from = from;
         inside?;
-        if needs_columns(select) {
-            let sources = self.sources(&select.from)?;
+        let merged = merge_columns(self, &mut select.from)?;
+        if merged.is_some() || needs_columns(select) || names_struct(select) {
+            let (sources, merged) = match merged {
+                Some(MergedFrom { sources, merged }) => (sources, merged),
+                None => (self.sources(&select.from)?, Vec::new()),
+            };
             let from = std::mem::take(&mut select.from);
             let chosen = choose_by_lambda(self.scope, select, &source_names(&sources));
             select.from = from;
             chosen?;
-            write_out_stars(select, &sources)?;
+            let writes_stars = !merged.is_empty();
+            write_out_stars(select, &sources, writes_stars)?;
             write_out_conditions(select, &sources)?;
+            write_out_merged(select, &merged)?;
+            self.aliases(select)?;
+            return Ok(merged);
         }
-        self.aliases(select)
+        self.aliases(select)?;
+        Ok(Vec::new())
     }
 
     fn relation(&mut self, relation: &mut TableFactor) -> Result<()> {
@@ -209,7 +245,7 @@ impl<S: ContextProvider> Expander<'_, S> {
                 Some(table) if twice => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), ident]),
                 _ => Expr::Identifier(ident),
             };
-            Source { name: field.name().clone(), expr, table }
+            Source { name: field.name().clone(), expr, table, fields: struct_fields(field.data_type()) }
         });
         Ok(columns.collect())
     }
@@ -342,10 +378,11 @@ fn calls(expr: &Expr) -> Option<Function> {
 fn expanded(expr: &Expr, sources: &[Source]) -> Result<Vec<(Expr, Chosen)>> {
     let Some(call) = calls(expr) else { return Ok(Vec::new()) };
     let names = source_names(sources);
+    let tables: Vec<Option<String>> = sources.iter().map(|source| source.table.clone()).collect();
     let text = call.to_string();
     let mut all = Vec::new();
-    for chosen in columns_call(&call, &names)? {
-        let Some(source) = sources.iter().find(|source| source.name == chosen.name) else { continue };
+    for chosen in columns_call(&call, &names, Some(&tables))? {
+        let Some(source) = sources.get(chosen.index) else { continue };
         let mut one = expr.clone();
         let mut replacer = Replacer { text: &text, column: &source.expr };
         let _: ControlFlow<()> = VisitMut::visit(&mut one, &mut replacer);
@@ -377,71 +414,45 @@ impl VisitorMut for Replacer<'_> {
     }
 }
 
-fn write_out_stars(select: &mut Select, sources: &[Source]) -> Result<()> {
-    let mut items = Vec::new();
-    for item in std::mem::take(&mut select.projection) {
-        match item {
-            SelectItem::UnnamedExpr(expr) if has_columns(&expr) => {
-                let is_bare = matches!(&expr, Expr::Function(function) if is_columns(function));
-                for (expr, chosen) in expanded(&expr, sources)? {
-                    let name = if is_bare { chosen.name } else { expr.to_string().replace('"', "") };
-                    items.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
-                }
-            }
-            SelectItem::ExprWithAlias { expr, alias } if has_columns(&expr) => {
-                for (expr, chosen) in expanded(&expr, sources)? {
-                    let mut name = alias.value.clone();
-                    for (index, group) in chosen.groups.iter().enumerate() {
-                        name = name.replace(&format!("\\{index}"), group);
-                    }
-                    items.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
-                }
-            }
-            SelectItem::Wildcard(options) if options.opt_rename.is_some() => {
-                items.extend(renamed(&options, sources, None)?);
-            }
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
-                if options.opt_rename.is_some() =>
-            {
-                let table = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.clone());
-                items.extend(renamed(&options, sources, table.as_deref())?);
-            }
-            other => items.push(other),
+/// Puts what joins made of two columns in the places of its name.
+fn write_out_merged(select: &mut Select, merged: &[(String, Expr)]) -> Result<()> {
+    if merged.is_empty() {
+        return Ok(());
+    }
+    for item in &mut select.projection {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+        if !names_any(expr, merged) {
+            continue;
+        }
+        let name = match &*expr {
+            Expr::Identifier(ident) => ident.value.clone(),
+            other => other.to_string(),
+        };
+        write_out_aliases(expr, merged)?;
+        if let SelectItem::UnnamedExpr(expr) = item {
+            let expr = taken(expr);
+            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
         }
     }
-    select.projection = items;
-    Ok(())
+    let conditions = [&mut select.selection, &mut select.having, &mut select.qualify];
+    let groups = match &mut select.group_by {
+        GroupByExpr::Expressions(exprs, _) => exprs.as_mut_slice(),
+        GroupByExpr::All(_) => &mut [],
+    };
+    let firsts = match &mut select.distinct {
+        Some(Distinct::On(exprs)) => exprs.as_mut_slice(),
+        _ => &mut [],
+    };
+    let parts = conditions.into_iter().flatten().chain(groups).chain(firsts);
+    parts.into_iter().try_for_each(|part| write_out_aliases(part, merged))
 }
 
-/// Writes out `* RENAME (a AS b)`, with what else stands behind the star.
-fn renamed(options: &WildcardAdditionalOptions, sources: &[Source], table: Option<&str>) -> Result<Vec<SelectItem>> {
-    if options.opt_ilike.is_some() {
-        let message = "RENAME and ILIKE do not stand together; name the columns".into();
-        return Err(EngineError::Plan { message }.into());
-    }
-    let is_of_table =
-        |source: &&Source| table.is_none_or(|table| source.table.as_ref().is_some_and(|own| same_name(own, table)));
-    let sources: Vec<&Source> = sources.iter().filter(is_of_table).collect();
-    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
-    let renames = match &options.opt_rename {
-        None => Vec::new(),
-        Some(RenameSelectItem::Single(one)) => vec![one.clone()],
-        Some(RenameSelectItem::Multiple(all)) => all.clone(),
-    };
-    for rename in &renames {
-        spelled(&rename.ident.value, &names)?;
-    }
-    let kept = without_excluded(options, &names)?;
-    let mut items = Vec::new();
-    for source in sources.iter().filter(|source| kept.contains(&source.name)) {
-        let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
-        let replaced = replaced.into_iter().find(|element| same_name(&element.column_name.value, &source.name));
-        let expr = replaced.map_or_else(|| source.expr.clone(), |element| element.expr.clone());
-        let rename = renames.iter().find(|rename| same_name(&rename.ident.value, &source.name));
-        let alias = rename.map_or_else(|| Ident::with_quote('"', &source.name), |rename| rename.alias.clone());
-        items.push(SelectItem::ExprWithAlias { expr, alias });
-    }
-    Ok(items)
+/// Returns whether a select list has a column of that name.
+fn has_output(select: &Select, name: &str) -> bool {
+    select.projection.iter().any(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => same_name(&alias.value, name),
+        _ => false,
+    })
 }
 
 /// A condition on `COLUMNS(...)` holds for all of them; GROUP BY is by each.

@@ -53,6 +53,12 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 *interval.value = text(digits);
                 return Ok(());
             }
+            if let Expr::Nested(inner) = interval.value.as_ref()
+                && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = inner.as_ref()
+            {
+                *interval.value = text(digits);
+                return Ok(());
+            }
             if matches!(interval.value.as_ref(), Expr::Value(_)) {
                 return Ok(());
             }
@@ -150,6 +156,13 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
             let nothing = call("make_array", Vec::new());
             *value = call("coalesce", vec![collected, nothing]);
             Ok(Some(Expr::Subquery(query.clone())))
+        }
+        // Their answer is the same in any order.
+        (FunctionArguments::List(list), "sum" | "min" | "max" | "avg" | "count" | "bool_and" | "bool_or")
+            if function.over.is_none() =>
+        {
+            list.clauses.retain(|clause| !matches!(clause, FunctionArgumentClause::OrderBy(_)));
+            Ok(None)
         }
         // The ordered-set aggregates that have a name of their own here.
         (FunctionArguments::List(list), "mode" | "percentile_disc") if !function.within_group.is_empty() => {

@@ -7,11 +7,10 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition,
-    NamedWindowExpr, ObjectName, ObjectNamePart, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator,
-    Subscript, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, UnaryOperator, Value,
-    Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Join,
+    JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart,
+    Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, TableAlias, TableFactor, TableFunctionArgs,
+    TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
 };
 
 use super::accepted::has_limit;
@@ -19,6 +18,8 @@ use super::collations::{write_out_collations, write_out_order};
 use super::expression_forms::write_out_form;
 use super::function_forms;
 use super::marks;
+use super::operator_forms::operators;
+use super::predicate_subqueries::write_out_predicates;
 use super::syntax::try_visit_statement;
 use super::unary_minus::bind_minus;
 use crate::error::{EngineError, Result};
@@ -88,6 +89,9 @@ impl VisitorMut for ShorthandWriter {
         let names = self.names.pop().unwrap_or_default();
         let mut seen = HashSet::new();
         for (item, name) in select.projection.iter_mut().zip(names) {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                write_out_predicates(expr);
+            }
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             if name.is_empty() || is_many_columns(expr) {
                 continue;
@@ -359,111 +363,6 @@ impl VisitorMut for WindowNames<'_> {
     }
 }
 
-/// Operators that are functions.
-fn operators(expr: &mut Expr) -> Result<()> {
-    let nothing = || Expr::Value(Value::Null.into());
-    match expr {
-        // The planner takes a column of the query for the outer one where both have one name.
-        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
-            if let Expr::Subquery(query) = right.as_mut() {
-                let factor = TableFactor::Derived {
-                    lateral: false,
-                    subquery: query.clone(),
-                    alias: Some(TableAlias {
-                        explicit: true,
-                        name: Ident::new("__compared"),
-                        columns: vec![TableAliasColumnDef { name: Ident::new("__value"), data_type: None }],
-                        at: None,
-                    }),
-                    sample: None,
-                };
-                **query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
-            }
-        }
-        Expr::BinaryOp { left, op, right } => {
-            let function = match op {
-                // In PostgreSQL and DuckDB `^` is a power; `xor` and `#` are PostgreSQL's exclusive or.
-                BinaryOperator::BitwiseXor | BinaryOperator::PGExp => "power",
-                BinaryOperator::Custom(name) if name == marks::JSON_ARROW => "json_extract",
-                BinaryOperator::Arrow => "json_extract",
-                BinaryOperator::LongArrow => "json_extract_string",
-                BinaryOperator::HashArrow => "json_extract_path",
-                BinaryOperator::HashLongArrow => "json_extract_path_text",
-                BinaryOperator::PGStartsWith => "starts_with",
-                BinaryOperator::PGOverlap => "array_has_any",
-                BinaryOperator::MyIntegerDivide => "div",
-                // Of integers `/` is whole here; DuckDB's `//` of other numbers has a fraction.
-                BinaryOperator::DuckIntegerDivide => {
-                    *op = BinaryOperator::Divide;
-                    return Ok(());
-                }
-                _ => return Ok(()),
-            };
-            let arguments =
-                vec![std::mem::replace(left.as_mut(), nothing()), std::mem::replace(right.as_mut(), nothing())];
-            *expr = call(function, arguments);
-        }
-        Expr::UnaryOp { op, expr: operand } => {
-            let operand = || Expr::Nested(operand.clone());
-            *expr = match op {
-                UnaryOperator::PGAbs => call("abs", vec![operand()]),
-                UnaryOperator::PGSquareRoot => call("sqrt", vec![operand()]),
-                UnaryOperator::PGCubeRoot => call("cbrt", vec![operand()]),
-                UnaryOperator::PGPostfixFactorial | UnaryOperator::PGPrefixFactorial => {
-                    call("factorial", vec![operand()])
-                }
-                UnaryOperator::BitwiseNot => {
-                    let negative = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(operand()) };
-                    Expr::Nested(Box::new(Expr::BinaryOp {
-                        left: Box::new(negative),
-                        op: BinaryOperator::Minus,
-                        right: Box::new(number("1")),
-                    }))
-                }
-                _ => return Ok(()),
-            };
-        }
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            let is_named = matches!(root.as_ref(), Expr::Identifier(_));
-            for access in access_chain.iter_mut() {
-                match access {
-                    // `(value).field`; behind a name the field may be a column of a table.
-                    AccessExpr::Dot(Expr::Identifier(field)) if !is_named => {
-                        *access = AccessExpr::Subscript(Subscript::Index { index: text(&field.value) });
-                    }
-                    AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
-                        lower_bound.get_or_insert_with(|| number("1"));
-                        upper_bound.get_or_insert_with(|| number("-1"));
-                    }
-                    AccessExpr::Dot(_) | AccessExpr::Subscript(Subscript::Index { .. }) => {}
-                }
-            }
-        }
-        Expr::AtTimeZone { timestamp, time_zone } => {
-            let arguments = vec![
-                std::mem::replace(time_zone.as_mut(), nothing()),
-                std::mem::replace(timestamp.as_mut(), nothing()),
-            ];
-            *expr = call("timezone", arguments);
-        }
-        Expr::Cast {
-            kind: CastKind::Cast | CastKind::DoubleColon,
-            expr: operand,
-            data_type: DataType::JSON | DataType::JSONB,
-            ..
-        } => {
-            *expr = call("json", vec![std::mem::replace(operand.as_mut(), nothing())]);
-        }
-        Expr::Value(value) => {
-            if let Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) = &value.value {
-                value.value = Value::SingleQuotedString(text.clone());
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
 /// Returns an expression, and leaves a null in its place.
 pub(super) fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
@@ -549,7 +448,6 @@ pub(super) fn select_star(from: Vec<TableWithJoins>) -> Select {
     }
 }
 
-/// A query with nothing around its body.
 /// Returns `SELECT * FROM name`.
 pub(crate) fn query_from_table(name: ObjectName) -> Query {
     query_of(SetExpr::Select(Box::new(select_star(vec![plain(table_factor(name, None))]))))
@@ -560,6 +458,7 @@ pub(crate) fn query_of_items(items: Vec<SelectItem>) -> Query {
     query_of(SetExpr::Select(Box::new(Select { projection: items, ..select_star(Vec::new()) })))
 }
 
+/// A query with nothing around its body.
 pub(super) fn query_of(body: SetExpr) -> Query {
     Query {
         with: None,

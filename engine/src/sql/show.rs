@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -82,6 +83,19 @@ pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &Tabl
         let columns = table.info.columns.iter();
         columns.map(|column| row(&column.name, &column.data_type, column.nullable, column.comment.as_deref())).collect()
     };
+    described(rows)
+}
+
+/// Plans `DESCRIBE SELECT ...`: the columns that a query has; they have no comments.
+pub(super) fn query_columns(schema: &DFSchema) -> Result<LogicalPlan> {
+    let fields = schema.fields().iter();
+    let rows = fields.map(|field| row(field.name(), field.data_type(), field.is_nullable(), None)).collect();
+    let plan = LogicalPlanBuilder::from(described(rows)?);
+    let columns: Vec<Expr> = plan.schema().columns().into_iter().take(3).map(Expr::Column).collect();
+    Ok(plan.project(columns)?.build()?)
+}
+
+fn described(rows: Vec<[ScalarValue; 4]>) -> Result<LogicalPlan> {
     let names = ["column_name", "data_type", "is_nullable", "comment"];
     let plan = if rows.is_empty() {
         // Nothing is stored of the columns of a view that DuckDB made.
@@ -182,7 +196,7 @@ fn row(name: &str, data_type: &arrow::datatypes::DataType, nullable: bool, comme
     let nullable = if nullable { "YES" } else { "NO" };
     [
         ScalarValue::from(name),
-        ScalarValue::from(data_type.to_string()),
+        ScalarValue::from(sql_name(data_type)),
         ScalarValue::from(nullable),
         ScalarValue::Utf8(comment.map(str::to_owned)),
     ]

@@ -116,6 +116,16 @@ impl StatementPlanner<'_> {
                 let reference = object_name_to_table_reference(table_name, false)?;
                 show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
             }
+            ast::Statement::Explain {
+                describe_alias: ast::DescribeAlias::Describe | ast::DescribeAlias::Desc,
+                analyze: false,
+                verbose: false,
+                statement,
+                ..
+            } if matches!(*statement, ast::Statement::Query(_)) => {
+                let plan = self.plan_datafusion(Statement::Statement(statement), nesting).await?;
+                show::query_columns(plan.schema())
+            }
             ast::Statement::Kill { modifier: None | Some(ast::KillType::Query), id } => {
                 Ok(WriteStatement::Kill { id }.into_plan())
             }

@@ -17,7 +17,8 @@ pub(in crate::sql) fn chosen_columns(item: &SelectItem, all: &[String]) -> Resul
     match item {
         SelectItem::Wildcard(options) => Ok(Some(without_excluded(options, all)?)),
         SelectItem::UnnamedExpr(Expr::Function(function)) if is_columns(function) => {
-            Ok(Some(columns_call(function, all)?.into_iter().map(|chosen| chosen.name).collect()))
+            let chosen = columns_call(function, all, None)?;
+            Ok(Some(chosen.into_iter().filter_map(|chosen| all.get(chosen.index).cloned()).collect()))
         }
         _ => Ok(None),
     }
@@ -26,7 +27,8 @@ pub(in crate::sql) fn chosen_columns(item: &SelectItem, all: &[String]) -> Resul
 /// A column that `COLUMNS(...)` chose, and what its pattern's groups matched.
 #[derive(Clone)]
 pub(super) struct Chosen {
-    pub(super) name: String,
+    /// Which of all columns it is; two of a join may have one name.
+    pub(super) index: usize,
     pub(super) groups: Vec<String>,
 }
 
@@ -34,27 +36,37 @@ pub(super) fn is_columns(function: &Function) -> bool {
     matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(name)] if name.value.eq_ignore_ascii_case(COLUMNS))
 }
 
-pub(super) fn columns_call(function: &Function, all: &[String]) -> Result<Vec<Chosen>> {
-    const USAGE: &str = "COLUMNS takes *, * EXCLUDE (column), a 'regular expression', ['a', 'b'], or a condition on \
+/// Returns the columns that a call of `COLUMNS` chooses among `all`; `tables` are the tables that they are of, where they are
+/// known. Errors: `sql_plan_error`, `column_not_found`.
+pub(super) fn columns_call(
+    function: &Function,
+    all: &[String],
+    tables: Option<&[Option<String>]>,
+) -> Result<Vec<Chosen>> {
+    const USAGE: &str = "COLUMNS takes *, table.*, * EXCLUDE (column), a 'regular expression', ['a', 'b'], or a condition on \
                          the column's name, c -> c LIKE 'x%'";
     let wrong = || -> DataFusionError { EngineError::Plan { message: USAGE.into() }.into() };
     let FunctionArguments::List(list) = &function.args else { return Err(wrong()) };
     let [FunctionArg::Unnamed(argument)] = list.args.as_slice() else { return Err(wrong()) };
-    let plain = |name: &String| Chosen { name: name.clone(), groups: vec![name.clone()] };
+    let plain = |(index, name): (usize, &String)| Chosen { index, groups: vec![name.clone()] };
+    let numbered = || all.iter().enumerate();
     let chosen: Vec<Chosen> = match argument {
-        FunctionArgExpr::Wildcard => all.iter().map(plain).collect(),
+        FunctionArgExpr::Wildcard => numbered().map(plain).collect(),
         FunctionArgExpr::WildcardWithOptions(options) if changes(options) => return Err(wrong()),
-        FunctionArgExpr::WildcardWithOptions(options) => without_excluded(options, all)?.iter().map(plain).collect(),
+        FunctionArgExpr::WildcardWithOptions(options) => {
+            let kept = without_excluded(options, all)?;
+            numbered().filter(|(_, name)| kept.contains(name)).map(plain).collect()
+        }
         FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(pattern), .. })) => {
             let pattern = Regex::new(pattern).map_err(|error| EngineError::Plan {
                 message: format!("`{pattern}` is no regular expression: {error}"),
             })?;
-            let matched = |name: &String| {
+            let matched = |(index, name): (usize, &String)| {
                 let captures = pattern.captures(name)?;
                 let groups = captures.iter().map(|group| group.map_or("", |group| group.as_str()).to_owned());
-                Some(Chosen { name: name.clone(), groups: groups.collect() })
+                Some(Chosen { index, groups: groups.collect() })
             };
-            all.iter().filter_map(matched).collect()
+            numbered().filter_map(matched).collect()
         }
         FunctionArgExpr::Expr(Expr::Array(array)) => {
             let mut chosen = Vec::new();
@@ -62,12 +74,19 @@ pub(super) fn columns_call(function: &Function, all: &[String]) -> Result<Vec<Ch
                 let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(name), .. }) = elem else {
                     return Err(wrong());
                 };
-                chosen.push(plain(&spelled(name, all)?));
+                let name = spelled(name, all)?;
+                chosen.extend(numbered().find(|(_, own)| **own == name).map(plain));
             }
             chosen
         }
-        FunctionArgExpr::Expr(Expr::Wildcard(_)) => all.iter().map(plain).collect(),
-        FunctionArgExpr::Expr(_) | FunctionArgExpr::QualifiedWildcard(_) => return Err(wrong()),
+        FunctionArgExpr::Expr(Expr::Wildcard(_)) => numbered().map(plain).collect(),
+        FunctionArgExpr::QualifiedWildcard(table) | FunctionArgExpr::Expr(Expr::QualifiedWildcard(table, _)) => {
+            let table = table.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.clone());
+            let (Some(table), Some(tables)) = (table, tables) else { return Err(wrong()) };
+            let is_own = |index: usize| matches!(tables.get(index), Some(Some(own)) if same_name(own, &table));
+            numbered().filter(|(index, _)| is_own(*index)).map(plain).collect()
+        }
+        FunctionArgExpr::Expr(_) => return Err(wrong()),
     };
     if chosen.is_empty() {
         let message = format!("`{function}` chooses none of the columns {}", all.join(", "));

@@ -134,6 +134,10 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("row", 4, "struct($1, $2, $3, $4)"),
     ("struct_extract", 2, "get_field($1, $2)"),
     ("regexp_split_to_table", 2, "unnest(regexp_split_to_array($1, $2))"),
+    ("string_to_table", 2, "unnest(string_to_array($1, $2))"),
+    ("generate_subscripts", 2, "unnest(generate_series(1, array_length($1, $2)))"),
+    ("array_upper", 2, "array_length($1, $2)"),
+    ("array_lower", 2, "CASE WHEN array_length($1, $2) > 0 THEN 1 END"),
     ("from_binary", 1, "unbin($1)"),
     // Lists.
     ("list_apply", 2, "array_transform($1, $2)"),
@@ -251,6 +255,13 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
     ("json_agg", 1, "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')"),
     (
         "json_group_object",
+        2,
+        "concat('{', coalesce(string_agg(concat(to_json(CAST($1 AS VARCHAR)), ':', \
+         coalesce(to_json($2), 'null')), ','), ''), '}')",
+    ),
+    ("jsonb_agg", 1, "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')"),
+    (
+        "jsonb_object_agg",
         2,
         "concat('{', coalesce(string_agg(concat(to_json(CAST($1 AS VARCHAR)), ':', \
          coalesce(to_json($2), 'null')), ','), ''), '}')",

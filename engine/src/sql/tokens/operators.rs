@@ -16,7 +16,7 @@ pub(super) fn has_operators(tokens: &[TokenWithSpan]) -> bool {
             (Token::DoubleTilde | Token::Tilde, Token::Tilde) => true,
             (Token::Word(_), Token::LBracket) => is_word(&first.token, "in"),
             (Token::Mul, Token::Word(_)) => {
-                ["like", "ilike", "similar", "glob"].iter().any(|text| is_word(&second.token, text))
+                ["like", "ilike", "similar", "glob", "not"].iter().any(|text| is_word(&second.token, text))
             }
             (Token::Word(_), _) if WORDS.iter().any(|text| is_word(&first.token, text)) => true,
             (_, Token::Word(_)) => ["notnull", "isnull"].iter().any(|text| is_word(&second.token, text)),
@@ -35,13 +35,17 @@ pub(super) fn operators(items: Vec<Item>) -> Vec<Item> {
         let span = item.span();
         let next_is_group = rest.peek().is_some_and(|next| next.parentheses().is_some());
         let after_value = kept.last().is_some_and(ends_value);
+        let next_is_text =
+            matches!(rest.peek(), Some(Item::Token(next)) if matches!(next.token, Token::SingleQuotedString(_)));
         if after_value && !next_is_group && item.is_any(&["notnull", "isnull"]) {
             kept.push(word("IS", span));
             if item.is("notnull") {
                 kept.push(word("NOT", span));
             }
             kept.push(word("NULL", span));
-        } else if after_value && item.is("glob") {
+        } else if (after_value || kept.last().is_some_and(|last| last.is_token(&Token::Mul)) && next_is_text)
+            && item.is("glob")
+        {
             let is_negated = kept.pop_if(|last| last.is("not")).is_some();
             kept.push(operator(if is_negated { marks::NOT_GLOB } else { marks::GLOB }, span));
         } else if item.is("not") && rest.peek().is_some_and(|next| next.is("glob")) {
@@ -204,8 +208,25 @@ fn list_item(items: Vec<Item>) -> Vec<Item> {
                 _ => items,
             }
         }
+        [star, not, how, pattern] if star.is_token(&Token::Mul) && not.is("not") && how.is_any(&["like", "ilike"]) => {
+            named_by(star.span(), &[not.clone(), how.clone(), pattern.clone()])
+        }
+        [star, how @ Item::Token(own), pattern]
+            if star.is_token(&Token::Mul)
+                && matches!(&own.token, Token::CustomBinaryOperator(mark)
+                    if mark == marks::GLOB || mark == marks::NOT_GLOB) =>
+        {
+            named_by(star.span(), &[how.clone(), pattern.clone()])
+        }
         _ => items,
     }
+}
+
+/// `COLUMNS(name -> name condition)`.
+fn named_by(span: Span, condition: &[Item]) -> Vec<Item> {
+    let name = || word("name", span);
+    let lambda = joined([vec![name(), token(Token::Arrow, span), name()], condition.to_vec()]);
+    call("COLUMNS", vec![lambda], span)
 }
 
 fn columns(regex: &str, span: Span) -> Vec<Item> {

@@ -1,0 +1,197 @@
+//! What `USING` and `NATURAL` make one column of, in joins that keep rows of their right side. The planner takes the left
+//! side's column, which is null in the rows that only the right side has; the standard's is `coalesce(left, right)`.
+//!
+//! Such a FROM clause gets conditions with ON, and what names the one column gets its expression.
+
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::ContextProvider;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, SetExpr, TableFactor, TableWithJoins,
+    Value,
+};
+
+use super::{Expander, Source, struct_fields};
+use crate::identifiers::same_name;
+use crate::sql::shorthand::{call, query_of, select_star};
+use crate::sql::syntax::join_constraint;
+
+/// The columns of a FROM clause in which `USING` and `NATURAL` are written out.
+pub(super) struct MergedFrom {
+    /// What `*` stands for.
+    pub(super) sources: Vec<Source>,
+    /// The columns that joins made of two, and what each is.
+    pub(super) merged: Vec<(String, Expr)>,
+}
+
+/// Writes out the joins of a FROM clause where one of them needs it; `None` where none does. A clause that names columns
+/// which are not there stays as it is, for the planner to refuse.
+pub(super) fn merge_columns<S: ContextProvider>(
+    expander: &Expander<'_, S>,
+    from: &mut Vec<TableWithJoins>,
+) -> Result<Option<MergedFrom>> {
+    if !from.iter().any(needs_merging) {
+        return Ok(None);
+    }
+    let mut written = from.clone();
+    let mut all = MergedFrom { sources: Vec::new(), merged: Vec::new() };
+    for tables in &mut written {
+        let Some(MergedFrom { sources, merged }) = merge_joins(expander, tables)? else { return Ok(None) };
+        all.sources.extend(sources);
+        all.merged.extend(merged);
+    }
+    *from = written;
+    Ok(Some(all))
+}
+
+fn needs_merging(tables: &TableWithJoins) -> bool {
+    let keeps_right = |operator: &JoinOperator| match operator {
+        JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => is_by_name(constraint),
+        _ => false,
+    };
+    let nested = |relation: &TableFactor| match relation {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => needs_merging(table_with_joins),
+        _ => false,
+    };
+    nested(&tables.relation)
+        || tables.joins.iter().any(|join| keeps_right(&join.join_operator) || nested(&join.relation))
+}
+
+fn is_by_name(constraint: &JoinConstraint) -> bool {
+    matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural)
+}
+
+/// What rows a join keeps decides which side's value its one column has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Left,
+    Right,
+    Both,
+    /// A row of the left side at most once, and no column of the right one.
+    LeftOnly,
+}
+
+fn merge_joins<S: ContextProvider>(
+    expander: &Expander<'_, S>,
+    tables: &mut TableWithJoins,
+) -> Result<Option<MergedFrom>> {
+    let Some(mut all) = columns_of(expander, &mut tables.relation)? else { return Ok(None) };
+    for index in 0..tables.joins.len() {
+        let Some(mut constraint) = join_constraint(&mut tables.joins[index].join_operator).cloned() else {
+            add_columns(expander, tables, index, &mut all)?;
+            continue;
+        };
+        if !is_by_name(&constraint) {
+            add_columns(expander, tables, index, &mut all)?;
+            continue;
+        }
+        let kept = match &tables.joins[index].join_operator {
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => Kept::Right,
+            JoinOperator::FullOuter(_) => Kept::Both,
+            JoinOperator::LeftSemi(_) | JoinOperator::LeftAnti(_) => Kept::LeftOnly,
+            JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => return Ok(None),
+            _ => Kept::Left,
+        };
+        let Some(MergedFrom { sources: mut right, merged }) = columns_of(expander, &mut tables.joins[index].relation)?
+        else {
+            return Ok(None);
+        };
+        all.merged.extend(merged);
+        let Some(condition) = merge_sides(&constraint, kept, &mut all, &mut right) else { return Ok(None) };
+        constraint = JoinConstraint::On(condition);
+        if let Some(written) = join_constraint(&mut tables.joins[index].join_operator) {
+            *written = constraint;
+        }
+        if kept != Kept::LeftOnly {
+            all.sources.extend(right);
+        }
+    }
+    Ok(Some(all))
+}
+
+/// Returns the condition of a join by names, and makes one column of each two that it names.
+fn merge_sides(constraint: &JoinConstraint, kept: Kept, all: &mut MergedFrom, right: &mut Vec<Source>) -> Option<Expr> {
+    let names: Vec<String> = match constraint {
+        JoinConstraint::Using(names) => {
+            let last = |name: &ObjectNamePart| name.as_ident().map(|ident| ident.value.clone());
+            names.iter().map(|name| name.0.last().and_then(last)).collect::<Option<_>>()?
+        }
+        _ => {
+            let is_common = |source: &&Source| right.iter().any(|other| same_name(&other.name, &source.name));
+            all.sources.iter().filter(is_common).map(|source| source.name.clone()).collect()
+        }
+    };
+    let mut condition: Option<Expr> = None;
+    for name in names {
+        let of = |sources: &[Source]| sources.iter().position(|source| same_name(&source.name, &name));
+        let at = of(&all.sources)?;
+        let own = all.sources.get_mut(at)?;
+        let at = of(right)?;
+        let other = right.remove(at);
+        let is_equal = Expr::BinaryOp {
+            left: Box::new(own.expr.clone()),
+            op: BinaryOperator::Eq,
+            right: Box::new(other.expr.clone()),
+        };
+        condition = Some(match condition {
+            None => is_equal,
+            Some(others) => {
+                Expr::BinaryOp { left: Box::new(others), op: BinaryOperator::And, right: Box::new(is_equal) }
+            }
+        });
+        own.expr = match kept {
+            Kept::Left | Kept::LeftOnly => own.expr.clone(),
+            Kept::Right => other.expr,
+            Kept::Both => call("coalesce", vec![own.expr.clone(), other.expr]),
+        };
+        all.merged.retain(|(known, _)| !same_name(known, &own.name));
+        all.merged.push((own.name.clone(), own.expr.clone()));
+    }
+    Some(condition.unwrap_or_else(|| Expr::Value(Value::Boolean(true).into())))
+}
+
+/// Returns the columns of one relation; of joins in brackets what they make of them.
+fn columns_of<S: ContextProvider>(
+    expander: &Expander<'_, S>,
+    relation: &mut TableFactor,
+) -> Result<Option<MergedFrom>> {
+    if let TableFactor::NestedJoin { table_with_joins, alias: None } = relation {
+        return merge_joins(expander, table_with_joins);
+    }
+    let tables = TableWithJoins { relation: relation.clone(), joins: Vec::new() };
+    Ok(Some(MergedFrom { sources: qualified(expander, tables, 0)?, merged: Vec::new() }))
+}
+
+/// Adds the columns of a join whose condition is not by names. Its relation may know those before it (LATERAL), so it is
+/// planned with them.
+fn add_columns<S: ContextProvider>(
+    expander: &Expander<'_, S>,
+    tables: &TableWithJoins,
+    index: usize,
+    all: &mut MergedFrom,
+) -> Result<()> {
+    let before = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..index].to_vec() };
+    let known = qualified(expander, before, 0)?.len();
+    let with = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..=index].to_vec() };
+    all.sources.extend(qualified(expander, with, known)?);
+    Ok(())
+}
+
+fn qualified<S: ContextProvider>(
+    expander: &Expander<'_, S>,
+    tables: TableWithJoins,
+    skipped: usize,
+) -> Result<Vec<Source>> {
+    let plan = expander.planned(query_of(SetExpr::Select(Box::new(select_star(vec![tables])))))?;
+    let columns = plan.schema().iter().skip(skipped).map(|(table, field)| {
+        let column = Ident::with_quote('"', field.name());
+        let table = table.map(|table| table.table().to_owned());
+        let expr = match &table {
+            Some(table) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), column]),
+            None => Expr::Identifier(column),
+        };
+        Source { name: field.name().clone(), expr, table, fields: struct_fields(field.data_type()) }
+    });
+    Ok(columns.collect())
+}

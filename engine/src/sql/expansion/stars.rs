@@ -1,0 +1,148 @@
+//! Select lists in which `*`, `COLUMNS(...)` and `value.*` are written out.
+
+use datafusion::error::Result;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, RenameSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    TableFactor, WildcardAdditionalOptions,
+};
+
+use super::columns::{is_columns, spelled, without_excluded};
+use super::{Source, expanded, has_columns};
+use crate::error::EngineError;
+use crate::identifiers::same_name;
+use crate::sql::shorthand::{call, text};
+use crate::sql::syntax::relation_name;
+
+/// Returns whether a select list has `name.*` of what is no relation of its FROM clause: of a struct, if anything.
+pub(super) fn names_struct(select: &Select) -> bool {
+    select.projection.iter().any(|item| match item {
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+            !names_relation(select, name)
+        }
+        _ => false,
+    })
+}
+
+fn names_relation(select: &Select, name: &ObjectName) -> bool {
+    let Some(last) = name.0.last().and_then(ObjectNamePart::as_ident) else { return true };
+    let is_named = |relation: &TableFactor| match relation {
+        TableFactor::NestedJoin { .. } => true,
+        other => relation_name(other).is_none_or(|own| same_name(&own, &last.value)),
+    };
+    select
+        .from
+        .iter()
+        .any(|tables| is_named(&tables.relation) || tables.joins.iter().any(|join| is_named(&join.relation)))
+}
+
+/// `value.*` of a struct is each of its fields; `None` where there is no such column.
+fn fields_of(name: &ObjectName, sources: &[Source], names: &mut ChosenNames) -> Option<Vec<SelectItem>> {
+    let [ObjectNamePart::Identifier(column)] = name.0.as_slice() else { return None };
+    let source = sources.iter().find(|source| same_name(&source.name, &column.value) && !source.fields.is_empty())?;
+    let field = |field: &String| SelectItem::ExprWithAlias {
+        expr: call("get_field", vec![source.expr.clone(), text(field)]),
+        alias: names.unique(field.clone()),
+    };
+    Some(source.fields.iter().map(field).collect())
+}
+
+/// The names of chosen columns in one select list, where each may stand once: the second `a` is `a_1`.
+#[derive(Default)]
+struct ChosenNames(Vec<String>);
+
+impl ChosenNames {
+    fn unique(&mut self, name: String) -> Ident {
+        let mut candidate = name.clone();
+        let mut number = 0;
+        while self.0.iter().any(|used| same_name(used, &candidate)) {
+            number += 1;
+            candidate = format!("{name}_{number}");
+        }
+        self.0.push(candidate.clone());
+        Ident::with_quote('"', candidate)
+    }
+}
+
+/// Writes out `COLUMNS(...)` and `* RENAME` in a select list, with `all` every `*`.
+pub(super) fn write_out_stars(select: &mut Select, sources: &[Source], all: bool) -> Result<()> {
+    let mut items = Vec::new();
+    let mut names = ChosenNames::default();
+    for item in std::mem::take(&mut select.projection) {
+        match item {
+            SelectItem::UnnamedExpr(expr) if has_columns(&expr) => {
+                let is_bare = matches!(&expr, Expr::Function(function) if is_columns(function));
+                for (expr, chosen) in expanded(&expr, sources)? {
+                    let own = sources.get(chosen.index).filter(|_| is_bare).map(|source| source.name.clone());
+                    let name = own.unwrap_or_else(|| expr.to_string().replace('"', ""));
+                    items.push(SelectItem::ExprWithAlias { expr, alias: names.unique(name) });
+                }
+            }
+            SelectItem::ExprWithAlias { expr, alias } if has_columns(&expr) => {
+                for (expr, chosen) in expanded(&expr, sources)? {
+                    let mut name = alias.value.clone();
+                    for (index, group) in chosen.groups.iter().enumerate() {
+                        name = name.replace(&format!("\\{index}"), group);
+                    }
+                    items.push(SelectItem::ExprWithAlias { expr, alias: names.unique(name) });
+                }
+            }
+            SelectItem::Wildcard(options) if all || options.opt_rename.is_some() => {
+                items.extend(renamed(&options, sources, None)?);
+            }
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+                if options.opt_rename.is_some() =>
+            {
+                let table = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.clone());
+                items.extend(renamed(&options, sources, table.as_deref())?);
+            }
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                match fields_of(&name, sources, &mut names) {
+                    Some(fields) if !names_relation(select, &name) => items.extend(fields),
+                    _ => {
+                        let kind = SelectItemQualifiedWildcardKind::ObjectName(name);
+                        items.push(SelectItem::QualifiedWildcard(kind, options));
+                    }
+                }
+            }
+            other => items.push(other),
+        }
+    }
+    select.projection = items;
+    Ok(())
+}
+
+/// Writes out `* RENAME (a AS b)`, with what else stands behind the star.
+fn renamed(options: &WildcardAdditionalOptions, sources: &[Source], table: Option<&str>) -> Result<Vec<SelectItem>> {
+    if options.opt_ilike.is_some() {
+        let message = "RENAME and ILIKE do not stand together; name the columns".into();
+        return Err(EngineError::Plan { message }.into());
+    }
+    let is_of_table =
+        |source: &&Source| table.is_none_or(|table| source.table.as_ref().is_some_and(|own| same_name(own, table)));
+    let sources: Vec<&Source> = sources.iter().filter(is_of_table).collect();
+    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    let renames = match &options.opt_rename {
+        None => Vec::new(),
+        Some(RenameSelectItem::Single(one)) => vec![one.clone()],
+        Some(RenameSelectItem::Multiple(all)) => all.clone(),
+    };
+    for rename in &renames {
+        spelled(&rename.ident.value, &names)?;
+    }
+    let kept = without_excluded(options, &names)?;
+    let mut items = Vec::new();
+    for source in sources.iter().filter(|source| kept.contains(&source.name)) {
+        let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+        let replaced = replaced.into_iter().find(|element| same_name(&element.column_name.value, &source.name));
+        let expr = replaced.map_or_else(|| source.expr.clone(), |element| element.expr.clone());
+        let rename = renames.iter().find(|rename| same_name(&rename.ident.value, &source.name));
+        if rename.is_none() && matches!(expr, Expr::CompoundIdentifier(_)) {
+            // Columns of two tables may have one name.
+            items.push(SelectItem::UnnamedExpr(expr));
+            continue;
+        }
+        let alias = rename.map_or_else(|| Ident::with_quote('"', &source.name), |rename| rename.alias.clone());
+        items.push(SelectItem::ExprWithAlias { expr, alias });
+    }
+    Ok(items)
+}
