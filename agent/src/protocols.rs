@@ -15,6 +15,8 @@ pub mod responses;
 pub(crate) mod run_end;
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::Write;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -63,11 +65,10 @@ impl Frame {
 
     /// Appends the bytes with an id. It comes last: a client keeps it as soon as it reads the line, and must have the
     /// whole data by then.
-    pub fn push_sse_with_id(&self, id: &str, to: &mut Vec<u8>) {
+    pub fn push_sse_with_id(&self, id: impl fmt::Display, to: &mut Vec<u8>) {
         self.push_lines(to);
-        to.extend_from_slice(b"id: ");
-        to.extend_from_slice(id.as_bytes());
-        to.extend_from_slice(b"\n\n");
+        // Writing to a vector does not fail.
+        let _ = write!(to, "id: {id}\n\n");
     }
 
     fn push_lines(&self, to: &mut Vec<u8>) {

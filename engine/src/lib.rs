@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | 9 | `open` | opens an engine and starts its background work |
 //! | 8 | `import` | files to tables, one table or a tree of folders |
+//! | 8 | `completion` | what may stand at a place of a statement |
 //! | 8 | `knowledge` | verified queries and metrics, which run before they are stored |
 //! | 8 | `profiler` | profiles the columns of tables in the background |
 //! | 8 | `queries` | queries that run now, and ending one |
@@ -32,6 +33,7 @@
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
+mod completion;
 mod distinct_limits;
 mod engine;
 mod error;
@@ -60,6 +62,7 @@ mod threads;
 mod timestamp;
 mod type_names;
 
+pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, SuggestionKind, completions};
 pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError};

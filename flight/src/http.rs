@@ -1,6 +1,6 @@
 //! HTTP: one file a surface, every route in one table ([`routes`]).
 //!
-//! Rooms, bottom up: [`response`], [`request`], [`encoding`] and [`stream`] know no route; [`route`] says what a
+//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`] and [`continued`] know no route; [`route`] says what a
 //! route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
@@ -8,7 +8,9 @@ mod a2a;
 mod adk;
 mod ag_ui;
 mod ask;
+mod complete;
 mod console;
+mod continued;
 mod cube;
 mod encoding;
 mod feedback;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod catalog;
+mod complete;
 mod idempotency;
 mod import;
 mod openapi;

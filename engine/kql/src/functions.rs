@@ -185,6 +185,11 @@ fn bound(
     BoundFunction { returns, function: Arc::new(ScalarUDF::new_from_impl(function)) }
 }
 
+/// Returns the names of the functions of one row.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    entries().map(|entry| entry.name)
+}
+
 fn find(name: &str) -> Option<&'static FunctionEntry> {
     entries().find(|entry| entry.name == name)
 }

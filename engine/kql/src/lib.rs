@@ -110,3 +110,12 @@ pub use {
 pub fn parse(text: &str) -> ParsedQuery {
     parse::parse(text)
 }
+
+/// Returns the names of KQL's functions of one row, in order.
+#[cfg(feature = "plan")]
+pub fn function_names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = functions::names().collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -25,7 +25,7 @@ use super::target::{CliTarget, TargetArgs};
 use crate::cli::client::Client;
 use backend::ShellBackend;
 use editor::{ShellEditor, ShellLine};
-use names::ShellNames;
+use querent_engine::KnownNames;
 use run::{ShellFlow, ShellState};
 use statements::{NextInput, ShellInput, ShellLanguage, next_input};
 
@@ -118,7 +118,7 @@ async fn piped(backend: &ShellBackend, state: &mut ShellState, commands: Vec<Str
 
 async fn interactive(backend: &ShellBackend, state: &mut ShellState, place: &str) -> Result<(), CliError> {
     output::print_line(&format!("querent {}, {place}; .help lists commands", env!("CARGO_PKG_VERSION")))?;
-    let names = Arc::new(RwLock::new(ShellNames::default()));
+    let names = Arc::new(RwLock::new(KnownNames::default()));
     let is_kql = Arc::new(AtomicBool::new(false));
     let mut editor = ShellEditor::new(Arc::clone(&names), Arc::clone(&is_kql), state.printer.terminal.has_colors)?;
     let mut is_stale = true;

@@ -12,6 +12,7 @@ use http::{HeaderName, HeaderValue, Method};
 use sha2::{Digest, Sha256};
 
 use crate::error::{ApiError, ErrorCode};
+use crate::http::continued::LAST_EVENT_ID;
 use crate::http::request::read_body;
 use crate::state::AppState;
 
@@ -19,12 +20,13 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const MAX_KEY_BYTES: usize = 255;
 /// Headers that say who calls: a key is its caller's own.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-holmes-api-key"];
+const ASK: &str = "/v1/agent/ask";
 /// Routes that start runs, by the end of their path.
 const ROUTES: [&str; 11] = [
     "/v1/responses",
     "/v1/chat/completions",
     "/v1/messages",
-    "/v1/agent/ask",
+    ASK,
     "/agentengine/api/v1/RunAgent",
     "/run_sse",
     "/run",
@@ -37,7 +39,11 @@ const ROUTES: [&str; 11] = [
 /// Answers a request that has a key from what is kept, or keeps its answer.
 pub(in crate::http) async fn once(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let is_run = request.method() == Method::POST && ROUTES.iter().any(|route| request.uri().path().ends_with(route));
-    let Some(key) = request.headers().get(KEY).cloned().filter(|_| is_run) else { return next.run(request).await };
+    // A client that has a part of the answer asks for the rest of it, which the run's own log has.
+    let has_part = request.uri().path().ends_with(ASK) && request.headers().contains_key(LAST_EVENT_ID);
+    let Some(key) = request.headers().get(KEY).cloned().filter(|_| is_run && !has_part) else {
+        return next.run(request).await;
+    };
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
         let message = format!("Idempotency-Key has {} bytes; it may have 1 to {MAX_KEY_BYTES}", key.len());
         return ApiError::new(ErrorCode::BadHeader, message).into_response();

@@ -94,3 +94,58 @@ async fn what_is_refused_is_not_kept() {
     }
     assert_eq!(server.model.requests().len(), 2);
 }
+
+/// The text behind the last `id:` of what a client read.
+fn last_id(read: &str) -> String {
+    read.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().expect("an id").to_owned()
+}
+
+async fn ask_again(server: &TestServer, question: &str, last_event_id: &str) -> String {
+    let request = server.http.post(server.url("/v1/agent/ask")).header("last-event-id", last_event_id);
+    let reply = request.json(&json!({ "question": question })).send().await.unwrap();
+    assert_eq!(reply.status().as_u16(), 200);
+    reply.text().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_stream_that_broke_off_goes_on_behind_its_last_event() {
+    let server = serve().await;
+    let body = json!({ "question": "slow" });
+    let request = server.http.post(server.url("/v1/agent/ask")).header(KEY, "k").json(&body);
+    let mut first = request.header("authorization", "Api-Key any-key").send().await.unwrap();
+    let read = read_until(&mut first, "One").await;
+    drop(first);
+    let rest = ask_again(&server, "slow", &last_id(&read)).await;
+    assert!(!rest.contains("run_started") && rest.contains(" two.") && rest.contains("event: run_finished"), "{rest}");
+    let (_, _, whole) = send(&server, "/v1/agent/ask", "k", &body).await;
+    assert!(whole.ends_with(&rest), "the rest is as it would have been:\n{whole}\n---\n{rest}");
+    assert_eq!(ask_again(&server, "slow", &last_id(&whole)).await, "", "nothing follows the last event");
+    assert_eq!(server.model.requests().len(), 1, "one run");
+
+    // Another question is another run; so is one whose run was cancelled because nobody was there.
+    let other = ask_again(&server, "hello", &last_id(&read)).await;
+    assert!(other.contains("run_started") && other.contains("Hello."), "{other}");
+    let run_id = last_id(&whole).split(':').next().unwrap().to_owned();
+    let followed = server.http.get(server.url(&format!("/v1/agent/runs/{run_id}/events"))).send().await.unwrap();
+    assert_eq!(followed.text().await.unwrap(), whole);
+    let unknown = uuid::Uuid::nil();
+    let missing = server.http.get(server.url(&format!("/v1/agent/runs/{unknown}/events"))).send().await.unwrap();
+    assert_eq!(missing.status().as_u16(), 404);
+}
+
+#[tokio::test]
+async fn a_run_that_was_cancelled_with_its_client_begins_again() {
+    let server = serve().await;
+    let request = server.http.post(server.url("/v1/agent/ask")).json(&json!({ "question": "slow" }));
+    let mut first = request.send().await.unwrap();
+    let read = read_until(&mut first, "One").await;
+    drop(first);
+    let run_id = last_id(&read).split(':').next().unwrap().to_owned();
+    querent_tests::wait_until("the run to be cancelled", async || {
+        let run = server.get(&format!("/v1/agent/runs/{run_id}"), None).await.json();
+        run["status"] == "cancelled"
+    })
+    .await;
+    let again = ask_again(&server, "slow", &last_id(&read)).await;
+    assert!(again.starts_with("event: run_started") && again.contains("One two."), "{again}");
+}

@@ -91,7 +91,7 @@ const FLOORS: &[Floors] = &[
             &["engine"],
             &["policy"],
             &["session"],
-            &["import", "knowledge", "profiler", "queries"],
+            &["completion", "import", "knowledge", "profiler", "queries"],
             &["open"],
         ],
         exceptions: &[],

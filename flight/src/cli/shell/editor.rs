@@ -14,10 +14,11 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
 
-use super::names::{ShellNames, completions};
+use super::names::completions;
 use super::statements::{NextInput, ShellLanguage, next_input};
 use crate::cli::conversations::state_folder;
 use crate::cli::error::CliError;
+use querent_engine::KnownNames;
 
 const HISTORY_LINES: usize = 5_000;
 /// Completions that are shown without asking.
@@ -42,7 +43,7 @@ pub(super) enum ShellLine {
 }
 
 impl ShellEditor {
-    pub(super) fn new(names: Arc<RwLock<ShellNames>>, is_kql: IsKql, has_colors: bool) -> Result<Self, CliError> {
+    pub(super) fn new(names: Arc<RwLock<KnownNames>>, is_kql: IsKql, has_colors: bool) -> Result<Self, CliError> {
         let color_mode = if has_colors { ColorMode::Enabled } else { ColorMode::Disabled };
         let config = Config::builder()
             .max_history_size(HISTORY_LINES)
@@ -98,7 +99,7 @@ fn history_file() -> Option<PathBuf> {
 
 /// What the editor asks about the line.
 struct ShellHelper {
-    names: Arc<RwLock<ShellNames>>,
+    names: Arc<RwLock<KnownNames>>,
     is_kql: IsKql,
     hinter: HistoryHinter,
 }

@@ -9,10 +9,10 @@ use arrow_schema::DataType;
 use futures::TryStreamExt;
 use querent_agent::sql_type;
 use querent_catalog::DEFAULT_DATABASE;
+use querent_engine::KnownNames;
 use querent_engine::policy::function_names;
 
 use super::backend::ShellBackend;
-use super::names::ShellNames;
 use super::statements::ShellLanguage;
 use crate::cli::error::CliError;
 
@@ -78,20 +78,20 @@ pub(super) async fn statements(
 }
 
 /// The names that completion offers.
-pub(super) async fn names(backend: &ShellBackend, database: Option<&str>) -> Result<ShellNames, CliError> {
+pub(super) async fn names(backend: &ShellBackend, database: Option<&str>) -> Result<KnownNames, CliError> {
     let sql = format!(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = {} LIMIT {MAX_COLUMNS}",
         text(database.unwrap_or(DEFAULT_DATABASE))
     );
-    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut tables: BTreeMap<String, Vec<(String, Option<String>)>> = BTreeMap::new();
     for row in texts(backend, &sql, database).await? {
         if let [table, column] = &row[..] {
-            tables.entry(table.clone()).or_default().push(column.clone());
+            tables.entry(table.clone()).or_default().push((column.clone(), None));
         }
     }
     let sql = format!("SELECT schema_name FROM information_schema.schemata LIMIT {MAX_TABLES}");
     let databases = texts(backend, &sql, database).await?.into_iter().flatten().collect();
-    Ok(ShellNames { databases, tables, functions: functions() })
+    Ok(KnownNames { databases, tables, functions: functions() })
 }
 
 /// Runs a statement and returns its rows as texts.

@@ -2,8 +2,8 @@
 
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
 use crate::http::{
-    ask, console, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query, relationships, runs,
-    schema, search, sessions,
+    ask, complete, console, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query,
+    relationships, runs, schema, search, sessions,
 };
 
 const LIMIT: Field = Field::new("limit", FieldKind::Integer, "entries of a page");
@@ -54,6 +54,20 @@ pub(super) const QUERY: Surface = Surface {
     callers: Callers::Tokens,
     layers: no_layers,
     routes: &[
+        Route::post("/v1/complete", "What may stand at a place of a statement", |verb| {
+            verb.answered_by(complete::complete)
+        })
+        .takes(&[Media::json(&[
+            Field::text("text", "the statement so far").required(),
+            Field::new("position", FieldKind::Integer, "in UTF-16 code units; the end of the text unless given"),
+            Field::new("language", FieldKind::OneOf(&["sql", "kql", "either"]), "`sql` unless given"),
+            Field::text("database", "where bare names resolve"),
+            Field::new("limit", FieldKind::Integer, "suggestions at most; 50 unless given, never more than 200"),
+        ])
+        .with(r#"{"text": "SELECT car FROM flights", "position": 10}"#)])
+        .answers(&[JSON.with(
+            r#"{"start": 7, "suggestions": [{"text": "carrier", "kind": "column", "detail": "VARCHAR"}], "truncated": false}"#,
+        )]),
         Route::post("/v1/query", "One SQL statement or one KQL query; what changes something needs the role write", |verb| verb.answered_by(query::query))
             .headers(&[
                 X_DATABASE,
@@ -285,9 +299,15 @@ pub(super) const AGENT: Surface = Surface {
             Field::text("session_id", "the conversation that the question belongs to"),
         ])
         .with(r#"{"question": "which service errored most in the last hour?", "database": "default"}"#)])
-        .answers(&[EVENTS.with("event: answer_delta\ndata: {\"text\":\"The service\"}\n\n")]),
+        .answers(&[EVENTS.with("event: answer_delta\ndata: {\"text\":\"The service\"}\n\n")])
+        .headers(&[Field::text("Last-Event-ID", "goes on with a stream that broke off after this event")]),
         Route::get("/v1/agent/runs", "Your runs, newest first", |verb| verb.answered_by(runs::list)).query(PAGE),
         Route::get("/v1/agent/runs/{run_id}", "One run with its whole trace", |verb| verb.answered_by(runs::get)),
+        Route::get("/v1/agent/runs/{run_id}/events", "A run's events as `ask` streams them, also of one in progress", |verb| {
+            verb.answered_by(ask::events)
+        })
+        .answers(&[EVENTS])
+        .headers(&[Field::text("Last-Event-ID", "begins behind this event")]),
         Route::post(
             "/v1/agent/runs/{run_id}/cancel",
             "Stops a run; its stream still ends with `run_finished`",

@@ -1,0 +1,80 @@
+//! Streams that go on where they broke off: every event of such a stream has an `id:` with its run and its place, and a
+//! client that sends the last one back gets what follows.
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderName};
+use querent_agent::RunEvents;
+use querent_agent::protocols::Frame;
+use querent_catalog::{Principal, RunStatus};
+use uuid::Uuid;
+
+use super::request::header_text;
+use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
+
+/// The header with the id of the last event that a client has, as browsers send it.
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A place in a run's stream, written `<run>:<event>.<frame>`: the frame is counted among those of its event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EventId {
+    pub(super) run_id: Uuid,
+    seq: u64,
+    frame: usize,
+}
+
+impl EventId {
+    /// Returns the place that a request names. One that is no place of ours names nothing. Errors: `bad_header`.
+    pub(super) fn of_request(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+        Ok(header_text(headers, &[LAST_EVENT_ID.as_str()])?.and_then(|id| Self::parse(&id)))
+    }
+
+    fn parse(id: &str) -> Option<Self> {
+        let (run_id, place) = id.split_once(':')?;
+        let (seq, frame) = place.split_once('.')?;
+        Some(Self { run_id: Uuid::try_parse(run_id).ok()?, seq: seq.parse().ok()?, frame: frame.parse().ok()? })
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}.{}", self.run_id, self.seq, self.frame)
+    }
+}
+
+/// Returns what adds a run's frames with their ids to a chunk, from the one behind `after` on.
+pub(super) fn push_after(
+    run_id: Uuid,
+    after: Option<EventId>,
+) -> impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static {
+    move |seq, frame_index, frame, chunk| {
+        if after.is_none_or(|after| (seq, frame_index) > (after.seq, after.frame)) {
+            frame.push_sse_with_id(EventId { run_id, seq, frame: frame_index }, chunk);
+        }
+    }
+}
+
+/// Returns all events of a run in progress, or of a stored one; `None` if it is not the caller's, or was cancelled because
+/// nobody came back for it.
+pub(super) async fn events_again(
+    state: &AppState,
+    principal: &Principal,
+    run_id: Uuid,
+) -> Result<Option<RunEvents>, ApiError> {
+    match state.agent.follow(principal, run_id, 0).await {
+        Ok(Some(run)) => return Ok(Some(run.events)),
+        Ok(None) => {}
+        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let stored = match state.agent.get_run(principal, run_id).await {
+        Ok(stored) => stored,
+        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if !stored.retained || stored.status == RunStatus::Cancelled || stored.subject != principal.subject() {
+        return Ok(None);
+    }
+    Ok(Some(state.agent.events(principal, run_id, 0).await?))
+}
