@@ -61,6 +61,7 @@ struct EngineState {
     runtime: Runtime,
     external_roots: Vec<PathBuf>,
     external_urls: Vec<UrlRoot>,
+    slow_query: Option<Duration>,
     scan_limits: ScanLimits,
     /// Commits that have to end one way or the other, whoever still waits for them.
     commits: TaskTracker,
@@ -79,6 +80,7 @@ impl Engine {
             runtime,
             external_roots: options.external_roots,
             external_urls: options.external_urls,
+            slow_query: options.slow_query,
             scan_limits: options.scan_limits,
             commits: TaskTracker::new(),
             turns: TableTurns::default(),
@@ -115,6 +117,11 @@ impl Engine {
     /// first call counts; without one, traces are shown as stored.
     pub fn decode_run_traces_with(&self, decode: fn(String) -> String) {
         self.state.runtime.run_traces.set(decode);
+    }
+
+    /// Returns how long a statement takes that is logged as slow, where any is.
+    pub(crate) fn slow_query(&self) -> Option<Duration> {
+        self.state.slow_query
     }
 
     /// Returns the memory that running queries have reserved, in bytes.

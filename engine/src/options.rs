@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use querent_catalog::index::embed::Embedder;
 use querent_catalog::{NoProgress, Progress};
@@ -35,6 +36,8 @@ pub struct EngineOptions {
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Ranks the best hundred tables of a search again, where `embedder` is fast and less good. `None`: nothing does.
     pub reranker: Option<Arc<dyn Embedder>>,
+    /// Statements that take longer are logged with what they read; `None`: none is.
+    pub slow_query: Option<Duration>,
     /// Receives the progress of work that takes long.
     pub progress: Arc<dyn Progress>,
 }
@@ -61,6 +64,7 @@ impl EngineOptions {
             scan_limits: ScanLimits::default(),
             embedder: None,
             reranker: None,
+            slow_query: None,
             progress: Arc::new(NoProgress),
         }
     }

@@ -309,6 +309,8 @@ pub struct LogSettings {
     pub filter: String,
     /// One line of text or one JSON object an event.
     pub format: LogFormat,
+    /// Statements that take longer are logged.
+    pub slow_query: Option<DurationSetting>,
 }
 
 /// The format of log lines.
@@ -436,7 +438,7 @@ impl Default for McpSettings {
 
 impl Default for LogSettings {
     fn default() -> Self {
-        Self { filter: "info".to_owned(), format: LogFormat::Text }
+        Self { filter: "info".to_owned(), format: LogFormat::Text, slow_query: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use querent_catalog::audit::{AuditOutcome, KeptRecord};
 use querent_tests::script::{run_sql, says};
-use querent_tests::{TestServer, TestSettings};
+use querent_tests::{ServerProcess, TestServer, TestSettings, wait_for};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -113,4 +113,30 @@ async fn what_is_forgotten_does_not_break_the_chain() {
     server.execute("SELECT 'after a restart' AS n").await;
     let check = server.engine().catalog().audit().verify().await.unwrap();
     assert_eq!((check.records, check.fault, check.head.map(|head| head.0)), (7, None, Some(12)));
+}
+
+#[tokio::test]
+async fn slow_statements_are_logged_without_secrets() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let log = folder.path().join("log.txt");
+    let settings = [("QUERENT_LOG", "warn"), ("QUERENT_LOG_FORMAT", "json"), ("QUERENT_LOG_SLOW_QUERY", "300ms")];
+    let server = ServerProcess::start_with_log(&settings, &log);
+    let slow = "SELECT sum(value) AS n, 'qrt_0123456789abcdef' AS hidden FROM generate_series(1, 20000000)";
+    let http = reqwest::Client::new();
+    for sql in ["SELECT 1", slow] {
+        let sent = http.post(format!("{}/v1/query", server.url)).json(&json!({ "sql": sql })).send().await.unwrap();
+        assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
+    }
+    let lines = wait_for("the slow statement in the log", async || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        text.contains("slow query").then_some(text)
+    })
+    .await;
+    let logged: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let found: Vec<_> = logged.iter().filter(|line| line.to_string().contains("slow query")).collect();
+    let [one] = found[..] else { panic!("one of the two is slow: {lines}") };
+    assert_eq!((&one["door"], &one["rows"]), (&json!("http"), &json!(1)), "{one}");
+    assert!(one["elapsed_ms"].as_u64().is_some_and(|elapsed| elapsed >= 300), "{one}");
+    let statement = one["statement"].as_str().unwrap();
+    assert!(statement.contains("generate_series") && !statement.contains("0123456789"), "{one}");
 }

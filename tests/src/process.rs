@@ -158,6 +158,12 @@ impl ServerProcess {
         Self::start_on(TempDir::new().unwrap(), settings)
     }
 
+    /// The same, with its log in a file.
+    pub fn start_with_log(settings: &[(&str, &str)], log: &Path) -> Self {
+        let log = std::fs::File::create(log).expect("a new file");
+        Self::start_with(TempDir::new().unwrap(), settings, log.into())
+    }
+
     /// Kills it, and starts another one on its folder.
     pub fn killed_and_started(mut self, settings: &[(&str, &str)]) -> Self {
         self.child.kill().expect("it runs");
@@ -167,10 +173,14 @@ impl ServerProcess {
     }
 
     fn start_on(data: TempDir, settings: &[(&str, &str)]) -> Self {
+        Self::start_with(data, settings, Stdio::inherit())
+    }
+
+    fn start_with(data: TempDir, settings: &[(&str, &str)], log: Stdio) -> Self {
         let mut command = Command::new(querent_binary());
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path());
         command.env("QUERENT_EMBED_PROVIDER", "none").envs(settings.iter().copied());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("querent starts");
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("querent starts");
         let stdout = child.stdout.take().expect("a pipe");
         let ready = BufReader::new(stdout).lines().map_while(Result::ok).find_map(|line| {
             let start = line.find("http://")?;

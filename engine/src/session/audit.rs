@@ -1,7 +1,8 @@
-//! What the statements of a session leave in the audit log: each one record, when it has ended.
+//! What the statements of a session leave when they have ended: each a record in the audit log, and those that took long a
+//! line in the server's log.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
@@ -26,6 +27,7 @@ pub(super) struct AuditedStatement {
     touched: Option<Arc<Mutex<TouchedTables>>>,
     record: AuditRecord,
     began: Instant,
+    slow_after: Option<Duration>,
 }
 
 impl Session {
@@ -34,10 +36,11 @@ impl Session {
         Self { door, ..self }
     }
 
-    /// Returns what records a statement that begins now; `None` where no log is kept.
+    /// Returns what records a statement that begins now; `None` where no log is kept, of slow ones neither.
     pub(super) fn audited(&self, label: &QueryLabel, usage: Option<&Arc<QueryUsage>>) -> Option<AuditedStatement> {
         let catalog = self.engine.catalog();
-        if !catalog.audit().is_kept() {
+        let slow_after = self.engine.slow_query();
+        if !catalog.audit().is_kept() && slow_after.is_none() {
             return None;
         }
         let record = AuditRecord {
@@ -57,7 +60,7 @@ impl Session {
             elapsed_ms: 0,
         };
         let touched = usage.map(|usage| usage.touched());
-        Some(AuditedStatement { catalog: Arc::clone(catalog), touched, record, began: Instant::now() })
+        Some(AuditedStatement { catalog: Arc::clone(catalog), touched, record, began: Instant::now(), slow_after })
     }
 
     /// Records a statement that failed or was refused while it was planned, by a door at which that is a step of its own.
@@ -71,7 +74,7 @@ impl Session {
 impl AuditedStatement {
     /// Records how the statement ended.
     pub(super) fn ended(self, stats: QueryStats, error: Option<&'static str>) {
-        let Self { catalog, touched, mut record, began } = self;
+        let Self { catalog, touched, mut record, began, slow_after } = self;
         if let Some(touched) = touched {
             let TouchedTables { tables, columns, written, policies } = std::mem::take(&mut *touched.lock());
             record.tables = tables.into_iter().collect();
@@ -86,7 +89,21 @@ impl AuditedStatement {
         };
         record.error = error.map(str::to_owned);
         (record.rows, record.bytes) = (stats.rows, stats.bytes);
-        record.elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed = began.elapsed();
+        record.elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        if slow_after.is_some_and(|slow_after| elapsed >= slow_after) {
+            tracing::warn!(
+                subject = record.subject,
+                door = record.door,
+                elapsed_ms = record.elapsed_ms,
+                rows = record.rows,
+                bytes = record.bytes,
+                error = record.error,
+                tables = record.tables.join(" "),
+                statement = record.statement,
+                "slow query"
+            );
+        }
         catalog.audit().record(record);
     }
 }

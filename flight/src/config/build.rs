@@ -54,6 +54,7 @@ impl Settings {
             scan_limits: self.query.scan_limits(),
             embedder,
             reranker,
+            slow_query: self.log.slow_query.map(|time| time.0),
             progress,
         })
     }

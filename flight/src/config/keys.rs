@@ -461,6 +461,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key("log.filter", &["QUERENT_LOG", "RUST_LOG"], SettingKind::Text, "what is logged, as in RUST_LOG"),
     key("log.format", &["QUERENT_LOG_FORMAT"], SettingKind::Text, "text or json"),
+    key("log.slow_query", &["QUERENT_LOG_SLOW_QUERY"], SettingKind::Text, "log statements that take longer"),
 ];
 
 /// Returns the setting of that path.
