@@ -12,6 +12,7 @@ threads run while a statement does, and Ctrl-C ends it.
 from __future__ import annotations
 
 import atexit
+import html
 import json
 import os
 import weakref
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+# The rows that a notebook shows.
+_SHOWN_ROWS = 50
 
 __all__ = ["Answer", "Database", "QuerentError", "Result", "__version__", "open"]
 
@@ -212,6 +216,17 @@ class Result:
     def __repr__(self) -> str:
         return repr(self._rows)
 
+    def _repr_html_(self) -> str:
+        """The rows as a notebook shows them: the first and how many there are."""
+        rows = self.fetchall()
+        cells = lambda row, kind: "".join(f"<{kind}>{html.escape(_cell(value))}</{kind}>" for value in row)
+        shown = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows[:_SHOWN_ROWS])
+        left = f", {_SHOWN_ROWS} of them shown" if len(rows) > _SHOWN_ROWS else ""
+        cut = "; a limit left rows out" if self.truncated else ""
+        count = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
+        head = f"<thead><tr>{cells(self.columns, 'th')}</tr></thead>"
+        return f"<table>{head}<tbody>{shown}</tbody></table><p>{count}{left}{cut}</p>"
+
     def __arrow_c_schema__(self) -> object:
         return self._rows.__arrow_c_schema__()
 
@@ -258,6 +273,10 @@ class Answer:
             self.usage, self.elapsed_ms = event["usage"], event["elapsed_ms"]
 
 
+def _cell(value: object) -> str:
+    return "NULL" if value is None else str(value)
+
+
 def _text(value: object) -> str:
     """Returns a setting or an option as the engine reads it."""
     if isinstance(value, bool):
@@ -267,6 +286,13 @@ def _text(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext querent`: cells in SQL, KQL and plain language, by `%%querent`."""
+    from ._magic import load
+
+    load(shell)
 
 
 _open: weakref.WeakSet[Database] = weakref.WeakSet()

@@ -76,6 +76,23 @@ async fn the_python_module() {
     assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
+#[tokio::test]
+async fn cells_of_a_notebook() {
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script.json");
+    let asked = json!({ "turns": [
+        { "events": [run_sql("SELECT count(*) AS n FROM flights")] },
+        { "events": [{ "text": "There are **3** flights." }] },
+    ] });
+    std::fs::write(&script, json!({ "runs": [asked, asked] }).to_string()).unwrap();
+    let package = python_package();
+    let mut python = Python::client("notebook.py");
+    python.env("PYTHONPATH", package.path()).env("QUERENT_AGENT_SCRIPT", script);
+    python.env("QUERENT_EMBED_PROVIDER", "none").env("IPYTHONDIR", folder.path()).current_dir(folder.path());
+    let [printed, _] = run_client(python).await;
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
 async fn run_python(script: &str, arguments: &[String]) {
     let mut python = Python::client(script);
     python.args(arguments);

@@ -26,6 +26,7 @@ mod console;
 mod conversation_store;
 mod cost_guard;
 mod cube;
+mod deploy;
 mod documented_commands;
 mod duckdb;
 mod duckdb_changes;
