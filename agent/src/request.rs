@@ -268,6 +268,7 @@ impl From<AskRequest> for RunRequest {
     fn from(ask: AskRequest) -> Self {
         let AskRequest { question, database, include_thinking, session_id: _ } = ask;
         let input = vec![ChatMessage::text(ChatRole::User, question.trim())];
-        Self { database, include_thinking, ..Self::new(Protocol::Ask, input) }
+        // Its events are kept: a client whose stream broke off comes back for the rest.
+        Self { database, include_thinking, retained: true, ..Self::new(Protocol::Ask, input) }
     }
 }
