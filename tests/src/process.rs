@@ -159,6 +159,7 @@ impl ServerProcess {
     }
 
     /// The same, with its log in a file.
+    #[expect(clippy::disallowed_methods, reason = "before anything else runs")]
     pub fn start_with_log(settings: &[(&str, &str)], log: &Path) -> Self {
         let log = std::fs::File::create(log).expect("a new file");
         Self::start_with(TempDir::new().unwrap(), settings, log.into())
