@@ -14,7 +14,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 
 /// The header with the id of the last event that a client has, as browsers send it.
-pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// A place in a run's stream, written `<run>:<event>.<frame>`: the frame is counted among those of its event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, Method};
 use sha2::{Digest, Sha256};
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::continued::LAST_EVENT_ID;
+use crate::http::continued::EventId;
 use crate::http::request::read_body;
 use crate::state::AppState;
 
@@ -39,8 +39,9 @@ const ROUTES: [&str; 11] = [
 /// Answers a request that has a key from what is kept, or keeps its answer.
 pub(in crate::http) async fn once(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let is_run = request.method() == Method::POST && ROUTES.iter().any(|route| request.uri().path().ends_with(route));
-    // A client that has a part of the answer asks for the rest of it, which the run's own log has.
-    let has_part = request.uri().path().ends_with(ASK) && request.headers().contains_key(LAST_EVENT_ID);
+    // A client that has a part of the answer asks for the rest of it, which the run's own log has. An id that names no place
+    // of a run takes nothing from the key.
+    let has_part = request.uri().path().ends_with(ASK) && matches!(EventId::of_request(request.headers()), Ok(Some(_)));
     let Some(key) = request.headers().get(KEY).cloned().filter(|_| is_run && !has_part) else {
         return next.run(request).await;
     };

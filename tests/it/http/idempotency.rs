@@ -149,3 +149,15 @@ async fn a_run_that_was_cancelled_with_its_client_begins_again() {
     let again = ask_again(&server, "slow", &last_id(&read)).await;
     assert!(again.starts_with("event: run_started") && again.contains("One two."), "{again}");
 }
+
+#[tokio::test]
+async fn an_id_of_no_event_takes_nothing_from_a_key() {
+    let server = serve().await;
+    for again in [false, true] {
+        let request = server.http.post(server.url("/v1/agent/ask")).header(KEY, "k").header("last-event-id", "0");
+        let reply = request.json(&json!({ "question": "hello" })).send().await.unwrap();
+        assert_eq!(reply.headers().contains_key("idempotency-replayed"), again);
+        assert!(reply.text().await.unwrap().contains("Hello."));
+    }
+    assert_eq!(server.model.requests().len(), 1, "one run");
+}
