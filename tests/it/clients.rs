@@ -62,22 +62,16 @@ async fn kusto_for_node() {
 
 #[tokio::test]
 async fn the_python_module() {
-    let folder = TempDir::new().unwrap();
-    let script = folder.path().join("script.json");
-    let asked = json!({ "turns": [
-        { "events": [run_sql("SELECT count(*) AS n FROM flights")] },
-        { "events": [{ "text": "There are **3** flights." }] },
-    ] });
-    std::fs::write(&script, json!({ "runs": [asked, asked] }).to_string()).unwrap();
-    let package = python_package();
-    let mut python = Python::client("python_module.py");
-    python.env("PYTHONPATH", package.path()).env("QUERENT_AGENT_SCRIPT", script).current_dir(folder.path());
-    let [printed, _] = run_client(python).await;
-    assert!(printed.ends_with("ok\n"), "{printed}");
+    run_with_module("python_module.py", &[]).await;
 }
 
 #[tokio::test]
 async fn cells_of_a_notebook() {
+    run_with_module("notebook.py", &[("QUERENT_EMBED_PROVIDER", "none")]).await;
+}
+
+/// Runs a client of the Python module, whose agent counts flights and says so.
+async fn run_with_module(client: &str, settings: &[(&str, &str)]) {
     let folder = TempDir::new().unwrap();
     let script = folder.path().join("script.json");
     let asked = json!({ "turns": [
@@ -86,9 +80,9 @@ async fn cells_of_a_notebook() {
     ] });
     std::fs::write(&script, json!({ "runs": [asked, asked] }).to_string()).unwrap();
     let package = python_package();
-    let mut python = Python::client("notebook.py");
-    python.env("PYTHONPATH", package.path()).env("QUERENT_AGENT_SCRIPT", script);
-    python.env("QUERENT_EMBED_PROVIDER", "none").env("IPYTHONDIR", folder.path()).current_dir(folder.path());
+    let mut python = Python::client(client);
+    python.env("PYTHONPATH", package.path()).env("QUERENT_AGENT_SCRIPT", script).current_dir(folder.path());
+    python.envs(settings.iter().copied()).env("IPYTHONDIR", folder.path());
     let [printed, _] = run_client(python).await;
     assert!(printed.ends_with("ok\n"), "{printed}");
 }

@@ -23,7 +23,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::column_folding::plan_folded;
 use super::shorthand::{number, query_of, select_star, taken};
-use super::syntax::count_nodes;
+use super::syntax::{any_expr, count_nodes};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
@@ -62,6 +62,14 @@ struct Source {
     table: Option<String>,
     /// The names of its fields, where it is a struct.
     fields: Vec<String>,
+}
+
+/// Which columns of a FROM clause are written with their table.
+#[derive(Clone, Copy)]
+enum Qualified {
+    Always,
+    /// Those of a name that another one has too.
+    WhereTwice,
 }
 
 /// Returns the names of a struct's fields.
@@ -232,17 +240,26 @@ impl<S: ContextProvider> Expander<'_, S> {
     }
 
     /// Returns the columns of a FROM clause.
-    fn sources(&mut self, from: &[TableWithJoins]) -> Result<Vec<Source>> {
+    fn sources(&self, from: &[TableWithJoins]) -> Result<Vec<Source>> {
+        self.listed(from, Qualified::WhereTwice)
+    }
+
+    fn listed(&self, from: &[TableWithJoins], qualified: Qualified) -> Result<Vec<Source>> {
         if from.is_empty() {
             return Ok(Vec::new());
         }
         let plan = self.planned(query_of(SetExpr::Select(Box::new(select_star(from.to_vec())))))?;
         let columns = plan.schema().iter().map(|(table, field)| {
             let ident = Ident::with_quote('"', field.name());
-            let twice = plan.schema().fields().iter().filter(|other| other.name() == field.name()).count() > 1;
+            let needs_table = match qualified {
+                Qualified::Always => true,
+                Qualified::WhereTwice => {
+                    plan.schema().fields().iter().filter(|other| other.name() == field.name()).count() > 1
+                }
+            };
             let table = table.map(|table| table.table().to_owned());
             let expr = match &table {
-                Some(table) if twice => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), ident]),
+                Some(table) if needs_table => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), ident]),
                 _ => Expr::Identifier(ident),
             };
             Source { name: field.name().clone(), expr, table, fields: struct_fields(field.data_type()) }
@@ -485,19 +502,8 @@ fn write_out_conditions(select: &mut Select, sources: &[Source]) -> Result<()> {
 }
 
 fn names_any(expr: &Expr, aliases: &[(String, Expr)]) -> bool {
-    struct AliasFinder<'a>(&'a [(String, Expr)]);
-    impl Visitor for AliasFinder<'_> {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(ident) if self.0.iter().any(|(name, _)| same_name(name, &ident.value)) => {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    !aliases.is_empty() && expr.visit(&mut AliasFinder(aliases)).is_break()
+    let is_alias = |part: &Expr| matches!(part, Expr::Identifier(ident) if aliases.iter().any(|(name, _)| same_name(name, &ident.value)));
+    !aliases.is_empty() && any_expr(expr, is_alias)
 }
 
 fn write_out_aliases(expr: &mut Expr, known: &[(String, Expr)]) -> Result<()> {

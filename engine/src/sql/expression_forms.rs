@@ -53,12 +53,6 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 *interval.value = text(digits);
                 return Ok(());
             }
-            if let Expr::Nested(inner) = interval.value.as_ref()
-                && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = inner.as_ref()
-            {
-                *interval.value = text(digits);
-                return Ok(());
-            }
             if matches!(interval.value.as_ref(), Expr::Value(_)) {
                 return Ok(());
             }

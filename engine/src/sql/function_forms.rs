@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
 use super::shorthand::{call, text};
-use super::syntax::count_nodes;
+use super::syntax::{any_expr, count_nodes};
 use crate::error::{EngineError, Result};
 
 pub(super) use table::{is_aggregate, is_aggregate_form};
@@ -85,19 +85,10 @@ pub(super) fn expand(expr: &mut Expr) -> Result<()> {
 }
 
 fn calls_aggregate(expr: &Expr) -> bool {
-    struct AggregateFinder;
-    impl Visitor for AggregateFinder {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Function(function) if table::is_aggregate(&function.name.to_string().to_lowercase()) => {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    Visit::visit(expr, &mut AggregateFinder).is_break()
+    any_expr(expr, |part| match part {
+        Expr::Function(function) => table::is_aggregate(&function.name.to_string().to_lowercase()),
+        _ => false,
+    })
 }
 
 fn repeats(meaning: &str) -> bool {

@@ -6,10 +6,11 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Distinct, Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
+    TableAliasColumnDef, TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
 use super::shorthand::{call, number, plain, query_of, select_star, taken};
+use super::syntax::any_expr;
 
 const RELATION: &str = "__queried";
 const VALUE: &str = "__queried_value";
@@ -112,7 +113,9 @@ fn is_row_by_row(select: &Select) -> bool {
     let is_distinct = matches!(select.distinct, Some(Distinct::Distinct | Distinct::On(_)));
     // A call may be of an aggregate.
     let calls = select.projection.iter().any(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_call(expr),
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            any_expr(expr, |part| matches!(part, Expr::Function(_)))
+        }
         _ => false,
     });
     is_ungrouped
@@ -121,20 +124,6 @@ fn is_row_by_row(select: &Select) -> bool {
         && select.qualify.is_none()
         && !select.from.is_empty()
         && !calls
-}
-
-fn has_call(expr: &Expr) -> bool {
-    struct CallFinder;
-    impl Visitor for CallFinder {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Function(_) => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    Visit::visit(expr, &mut CallFinder).is_break()
 }
 
 /// `value = ANY (query)`: true, false, or null where a null on either side leaves it open.

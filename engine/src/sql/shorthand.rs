@@ -20,7 +20,7 @@ use super::function_forms;
 use super::marks;
 use super::operator_forms::operators;
 use super::predicate_subqueries::write_out_predicates;
-use super::syntax::try_visit_statement;
+use super::syntax::{any_expr, try_visit_statement};
 use super::unary_minus::bind_minus;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
@@ -125,18 +125,10 @@ fn flow(result: Result<()>) -> ControlFlow<EngineError> {
 }
 
 fn has_literal(expr: &Expr) -> bool {
-    struct LiteralFinder;
-    impl Visitor for LiteralFinder {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Value(value) if !matches!(value.value, Value::Placeholder(_)) => ControlFlow::Break(()),
-                Expr::TypedString(_) | Expr::Interval(_) => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    Visit::visit(expr, &mut LiteralFinder).is_break()
+    any_expr(expr, |part| match part {
+        Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
+        other => matches!(other, Expr::TypedString(_) | Expr::Interval(_)),
+    })
 }
 
 /// Returns whether an expression becomes several columns, each with a name of its own.

@@ -86,6 +86,21 @@ pub(super) fn spelled_columns(written: &[Ident], columns: &[&str], table: &str) 
     Ok(found)
 }
 
+/// Returns whether `holds` of any part of an expression, in its subqueries too.
+pub(super) fn any_expr(expr: &Expr, holds: impl FnMut(&Expr) -> bool) -> bool {
+    struct AnyFinder<F>(F);
+    impl<F: FnMut(&Expr) -> bool> Visitor for AnyFinder<F> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match (self.0)(expr) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut AnyFinder(holds)).is_break()
+}
+
 /// Returns how many nodes expressions have.
 pub(super) fn count_nodes(exprs: &[Expr]) -> usize {
     struct NodeCount(usize);

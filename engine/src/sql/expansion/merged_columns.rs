@@ -6,13 +6,12 @@
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, SetExpr, TableFactor, TableWithJoins,
-    Value,
+    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, TableWithJoins, Value,
 };
 
-use super::{Expander, Source, struct_fields};
+use super::{Expander, Qualified, Source};
 use crate::identifiers::same_name;
-use crate::sql::shorthand::{call, query_of, select_star};
+use crate::sql::shorthand::call;
 use crate::sql::syntax::join_constraint;
 
 /// The columns of a FROM clause in which `USING` and `NATURAL` are written out.
@@ -160,7 +159,7 @@ fn columns_of<S: ContextProvider>(
         return merge_joins(expander, table_with_joins);
     }
     let tables = TableWithJoins { relation: relation.clone(), joins: Vec::new() };
-    Ok(Some(MergedFrom { sources: qualified(expander, tables, 0)?, merged: Vec::new() }))
+    Ok(Some(MergedFrom { sources: expander.listed(&[tables], Qualified::Always)?, merged: Vec::new() }))
 }
 
 /// Adds the columns of a join whose condition is not by names. Its relation may know those before it (LATERAL), so it is
@@ -172,26 +171,8 @@ fn add_columns<S: ContextProvider>(
     all: &mut MergedFrom,
 ) -> Result<()> {
     let before = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..index].to_vec() };
-    let known = qualified(expander, before, 0)?.len();
+    let known = expander.listed(&[before], Qualified::Always)?.len();
     let with = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..=index].to_vec() };
-    all.sources.extend(qualified(expander, with, known)?);
+    all.sources.extend(expander.listed(&[with], Qualified::Always)?.into_iter().skip(known));
     Ok(())
-}
-
-fn qualified<S: ContextProvider>(
-    expander: &Expander<'_, S>,
-    tables: TableWithJoins,
-    skipped: usize,
-) -> Result<Vec<Source>> {
-    let plan = expander.planned(query_of(SetExpr::Select(Box::new(select_star(vec![tables])))))?;
-    let columns = plan.schema().iter().skip(skipped).map(|(table, field)| {
-        let column = Ident::with_quote('"', field.name());
-        let table = table.map(|table| table.table().to_owned());
-        let expr = match &table {
-            Some(table) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), column]),
-            None => Expr::Identifier(column),
-        };
-        Source { name: field.name().clone(), expr, table, fields: struct_fields(field.data_type()) }
-    });
-    Ok(columns.collect())
 }

@@ -182,6 +182,12 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("json_quote", 1, "to_json($1)"),
 ];
 
+/// A list of JSON of the rows' values.
+const JSON_LIST: &str = "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')";
+/// An object of JSON of the rows' keys and values.
+const JSON_OBJECT: &str = "concat('{', coalesce(string_agg(concat(to_json(CAST($1 AS VARCHAR)), ':', \
+         coalesce(to_json($2), 'null')), ','), ''), '}')";
+
 /// Functions of many rows.
 const AGGREGATE: &[(&str, usize, &str)] = &[
     ("any_value", 1, "first_value($1) FILTER (WHERE $1 IS NOT NULL)"),
@@ -251,21 +257,11 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
          DOUBLE), 2)) * power(avg(CAST($1 AS DOUBLE)), 2) - 3.0e0 * power(avg(CAST($1 AS DOUBLE)), 4)) / \
          power(var_pop($1), 2) - 3.0e0 END",
     ),
-    ("json_group_array", 1, "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')"),
-    ("json_agg", 1, "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')"),
-    (
-        "json_group_object",
-        2,
-        "concat('{', coalesce(string_agg(concat(to_json(CAST($1 AS VARCHAR)), ':', \
-         coalesce(to_json($2), 'null')), ','), ''), '}')",
-    ),
-    ("jsonb_agg", 1, "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')"),
-    (
-        "jsonb_object_agg",
-        2,
-        "concat('{', coalesce(string_agg(concat(to_json(CAST($1 AS VARCHAR)), ':', \
-         coalesce(to_json($2), 'null')), ','), ''), '}')",
-    ),
+    ("json_group_array", 1, JSON_LIST),
+    ("json_agg", 1, JSON_LIST),
+    ("json_group_object", 2, JSON_OBJECT),
+    ("jsonb_agg", 1, JSON_LIST),
+    ("jsonb_object_agg", 2, JSON_OBJECT),
     ("count_if", 1, "count(*) FILTER (WHERE $1)"),
     ("countif", 1, "count(*) FILTER (WHERE $1)"),
     ("sum_if", 2, "sum($1) FILTER (WHERE $2)"),
