@@ -3,7 +3,7 @@
 //! Accepts bearer tokens, and basic auth with any user name and the token as the password. Without tokens every caller is an
 //! administrator and an `Authorization` header is ignored. Tokens are kept as digests; those of the settings are compared in
 //! constant time, those of the catalog are found by their digest. Signed tokens of an identity provider are not kept at all
-//! ([`oidc`]): `provider_keys` has its keys, `signatures` checks with them, `claims` says what a token's claims mean.
+//! (`oidc`): `provider_keys` has its keys, `signatures` checks with them, `claims` says what a token's claims mean.
 
 mod claims;
 mod oidc;
