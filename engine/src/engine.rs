@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use crate::column_cache::ColumnCacheState;
 use crate::error::Result;
 use crate::limits::ScanLimits;
 use crate::options::EngineOptions;
@@ -127,6 +128,11 @@ impl Engine {
     /// Returns the memory that running queries have reserved, in bytes.
     pub fn memory_reserved_bytes(&self) -> usize {
         self.state.runtime.reserved_bytes()
+    }
+
+    /// Returns what is kept of columns that scans decoded, and how it was used.
+    pub fn column_cache(&self) -> ColumnCacheState {
+        self.state.runtime.columns.state()
     }
 
     /// Waits for commits in progress and closes the catalog.

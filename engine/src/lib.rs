@@ -28,13 +28,17 @@
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
 //! | 2 | `limits`, `slots`, `threads` | what one query may use, how many run beside each other, and their threads |
 //! | 1 | `error` | the errors with their codes |
+//! | 1 | `column_cache` | columns of Parquet files that scans decoded, for the next scan |
+//! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
+mod column_cache;
 mod completion;
 mod distinct_limits;
+mod early_semi_joins;
 mod engine;
 mod error;
 mod functions;
@@ -62,6 +66,7 @@ mod threads;
 mod timestamp;
 mod type_names;
 
+pub use column_cache::ColumnCacheState;
 pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, SuggestionKind, completions};
 pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;

@@ -20,7 +20,7 @@ pub(crate) use clock::QueryClock;
 pub(crate) use growth::{CallGrowth, compared_pairs};
 pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use plan_size::check_plan_size;
-pub(crate) use pool::{PlanningMemory, QueryPool};
+pub(crate) use pool::{EnginePool, PlanningMemory, QueryPool};
 pub(crate) use resident::{Announced, ResidentLimit, running_queries};
 pub(crate) use row_pace::{BATCH_BYTES, array_bytes, batch_bytes, batch_rows, pace_projections};
 pub(crate) use scan_budget::ScanBudget;

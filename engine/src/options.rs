@@ -18,6 +18,9 @@ pub struct EngineOptions {
     /// Memory shared by all queries, in bytes. `None`: [`EngineOptions::DEFAULT_MEMORY_PERCENT`] of the machine's, or of
     /// the control group's where that is smaller.
     pub memory_bytes: Option<usize>,
+    /// The most that decoded columns of Parquet files take of `memory_bytes`, which queries take back as they need it. 0 keeps
+    /// none. `None`: [`EngineOptions::DEFAULT_CACHE_PERCENT`] of it.
+    pub column_cache_bytes: Option<usize>,
     /// The most that the process may take from the machine, in bytes: beyond, the query that holds most is ended. `None`:
     /// [`EngineOptions::DEFAULT_RESIDENT_PERCENT`] of the machine's.
     pub resident_bytes: Option<usize>,
@@ -47,6 +50,8 @@ impl EngineOptions {
     pub const DEFAULT_MEMORY_PERCENT: u64 = 60;
     /// The share of the machine's memory that the process gets where `resident_bytes` is `None`, in percent.
     pub const DEFAULT_RESIDENT_PERCENT: u64 = 85;
+    /// The share of the queries' memory that decoded columns may take where `column_cache_bytes` is `None`, in percent.
+    pub const DEFAULT_CACHE_PERCENT: usize = 40;
     /// What spill files may take where nothing else is said, in bytes.
     pub const DEFAULT_SPILL_BYTES: u64 = 100 << 30;
 
@@ -56,6 +61,7 @@ impl EngineOptions {
         Self {
             data_dir: data_dir.into(),
             memory_bytes: None,
+            column_cache_bytes: None,
             resident_bytes: None,
             spill_bytes: Self::DEFAULT_SPILL_BYTES,
             target_partitions: None,

@@ -17,11 +17,12 @@ use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
 use querent_kql::StoredComparisons;
 use uuid::Uuid;
 
+use crate::column_cache::ColumnCache;
 use crate::distinct_limits::FitDistinctLimits;
 use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_optimizer_rules, governed_physical_rules};
-use crate::limits::{Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
+use crate::limits::{EnginePool, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
 use crate::options::EngineOptions;
 use crate::stores::Stores;
 use crate::tables::system::RunTraceDecoder;
@@ -29,6 +30,11 @@ use crate::threads::QueryThreads;
 
 /// The memory for Parquet footers and page indexes, in bytes.
 const METADATA_CACHE_BYTES: usize = 128 << 20;
+
+/// Up to how many rows the smaller side of a join is gathered by one thread, for one partition; they are fewer for more.
+const GATHERED_ROWS: usize = 4_000_000;
+/// The same in bytes.
+const GATHERED_BYTES: usize = 128 << 20;
 
 /// The parts of an engine that all queries share.
 pub(crate) struct Runtime {
@@ -38,6 +44,8 @@ pub(crate) struct Runtime {
     /// DataFusion's plans, and does so again for every async method of a trait that holds a session (4 s each).
     template: Arc<dyn Fn() -> SessionState + Send + Sync>,
     env: Arc<RuntimeEnv>,
+    /// Columns that scans decoded before; an extension of every session's configuration.
+    pub(crate) columns: Arc<ColumnCache>,
     /// What the whole process may take from the machine.
     pub(crate) resident: Arc<ResidentLimit>,
     /// How `system.agent_runs` shows traces; an extension of every session's configuration.
@@ -60,8 +68,12 @@ impl Runtime {
         };
         follow_spawned_tasks();
         let spill_dir = emptied_spill_dir(&options.data_dir).await?;
+        let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(memory_bytes));
+        let cache_bytes =
+            options.column_cache_bytes.unwrap_or(memory_bytes / 100 * EngineOptions::DEFAULT_CACHE_PERCENT);
+        let columns = ColumnCache::new(cache_bytes, &memory);
         let env = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory_bytes)))
+            .with_memory_pool(Arc::new(EnginePool::new(memory, Arc::clone(&columns))))
             .with_disk_manager_builder(
                 DiskManagerBuilder::default()
                     .with_mode(DiskManagerMode::Directories(vec![spill_dir]))
@@ -76,7 +88,9 @@ impl Runtime {
             .with_object_store_registry(Arc::new(Stores::new(options.external_urls.clone())))
             .build_arc()?;
         let run_traces = Arc::new(RunTraceDecoder::default());
-        let config = session_config(options.target_partitions).with_extension(Arc::clone(&run_traces));
+        let config = session_config(options.target_partitions)
+            .with_extension(Arc::clone(&run_traces))
+            .with_extension(Arc::clone(&columns));
         let dimension = options.embedder.as_ref().map(|embedder| embedder.model().dimension);
         let scalar_functions = functions::scalar_functions().into_iter().chain([functions::embed(dimension)]);
         let template = SessionStateBuilder::new()
@@ -90,8 +104,8 @@ impl Runtime {
             .with_physical_optimizer_rules(governed_physical_rules([Arc::new(FitDistinctLimits) as _]))
             .build();
         let template = Arc::new(move || template.clone());
-        let resident = ResidentLimit::new(resident_bytes, &options.data_dir);
-        Ok(Self { template, env, resident, run_traces, threads: QueryThreads::start()? })
+        let resident = ResidentLimit::new(resident_bytes, &options.data_dir, Arc::clone(&columns));
+        Ok(Self { template, env, columns, resident, run_traces, threads: QueryThreads::start()? })
     }
 
     /// Returns the state that plans one statement, for which `now()` is the time of this call.
@@ -154,6 +168,14 @@ fn session_config(target_partitions: Option<usize>) -> SessionConfig {
     options.sql_parser.enable_subquery_sort_elimination = false;
     // As a double, 24500000.01 would equal no decimal.
     options.sql_parser.parse_float_as_decimal = true;
+    // A smaller side that one thread gathers spares both sides from being shared out by key; the more threads there are, the
+    // longer the others wait for it.
+    let partitions = options.execution.target_partitions;
+    let optimizer = &mut options.optimizer;
+    let rows = &mut optimizer.hash_join_single_partition_threshold_rows;
+    *rows = (GATHERED_ROWS / partitions).max(*rows);
+    let bytes = &mut optimizer.hash_join_single_partition_threshold;
+    *bytes = (GATHERED_BYTES / partitions).max(*bytes);
     config
 }
 

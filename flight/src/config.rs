@@ -249,6 +249,8 @@ pub struct QuerySettings {
     pub memory: ByteSize,
     /// Memory of all queries together; unset: 60 % of `process_memory`, or of the machine's.
     pub pool_memory: Option<ByteSize>,
+    /// What decoded columns take of it until queries need it; unset: 40 % of it.
+    pub column_cache: Option<ByteSize>,
     /// Resident memory of the process at which the query that holds most is ended; unset: 85 % of the machine's.
     pub process_memory: Option<ByteSize>,
     /// Spill files of all queries together.
@@ -402,6 +404,7 @@ impl Default for QuerySettings {
             reader_idle: DurationSetting(reader_idle),
             memory: ByteSize(memory_bytes as u64),
             pool_memory: None,
+            column_cache: None,
             process_memory: None,
             spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),
             threads: None,

@@ -9,6 +9,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus, Usage};
+use querent_engine::ColumnCacheState;
 
 /// Upper bounds of the duration histograms, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
@@ -47,6 +48,9 @@ fn describe() {
     describe_counter!("querent_queries_total", "queries ended, by door and outcome");
     describe_histogram!("querent_query_duration_seconds", "from admission to the last row, by door");
     describe_counter!("querent_query_rows_total", "rows delivered, by door");
+    describe_gauge!("querent_column_cache_bytes", "memory of decoded columns that are kept for the next query");
+    describe_counter!("querent_column_cache_hits_total", "columns of row groups that scans found decoded");
+    describe_counter!("querent_column_cache_misses_total", "columns of row groups that scans decoded");
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
@@ -98,6 +102,13 @@ pub fn query_finished(door: &'static str, outcome: &'static str, rows: u64, elap
     counter!("querent_queries_total", "door" => door, "outcome" => outcome).increment(1);
     counter!("querent_query_rows_total", "door" => door).increment(rows);
     histogram!("querent_query_duration_seconds", "door" => door).record(elapsed);
+}
+
+/// Shows what the engine keeps of decoded columns, as of now.
+pub fn column_cache(cache: ColumnCacheState) {
+    gauge!("querent_column_cache_bytes").set(cache.bytes as f64);
+    counter!("querent_column_cache_hits_total").absolute(cache.hits);
+    counter!("querent_column_cache_misses_total").absolute(cache.misses);
 }
 
 /// Counts the agent's runs.

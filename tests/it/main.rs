@@ -22,6 +22,7 @@ mod changes;
 mod charts;
 mod cli;
 mod clients;
+mod column_cache;
 mod console;
 mod conversation_store;
 mod cost_guard;

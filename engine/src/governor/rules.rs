@@ -13,11 +13,15 @@ use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptim
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::GovernExpressions;
+use crate::early_semi_joins::EarlySemiJoins;
 use crate::limits::QueryUsage;
 use crate::repeated_projections::DistinguishProjections;
 
 /// The rule that takes a projection for a copy of the one below it.
 const COMPARES_PROJECTIONS: &str = "optimize_projections";
+
+/// The rule that decides which side of a join is built.
+const CHOOSES_SIDES: &str = "join_selection";
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -35,9 +39,13 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     std::iter::once(Arc::clone(&govern)).chain(watched).chain([govern]).collect()
 }
 
-/// Returns DataFusion's rules for physical plans, and `more` after them.
+/// Returns DataFusion's rules for physical plans, with semi-joins moved before sides are chosen, and `more` after them.
 pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRule>) -> Vec<PhysicalRule> {
-    let rules = PhysicalOptimizer::new().rules.into_iter().chain(more);
+    let with_ours = |rule: PhysicalRule| {
+        let before = (rule.name() == CHOOSES_SIDES).then(|| Arc::new(EarlySemiJoins) as PhysicalRule);
+        before.into_iter().chain([rule])
+    };
+    let rules = PhysicalOptimizer::new().rules.into_iter().flat_map(with_ours).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
 }
 

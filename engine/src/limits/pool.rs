@@ -12,8 +12,68 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, TrackConsumersPool,
 };
 
+use crate::column_cache::ColumnCache;
+
 /// The number of consumers that an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN;
+
+/// The memory of an engine. What is kept for later gives way to what queries need now.
+#[derive(Debug)]
+pub(crate) struct EnginePool {
+    memory: Arc<dyn MemoryPool>,
+    columns: Arc<ColumnCache>,
+}
+
+impl EnginePool {
+    /// `memory` with `columns`, which is kept in it.
+    pub(crate) fn new(memory: Arc<dyn MemoryPool>, columns: Arc<ColumnCache>) -> Self {
+        Self { memory, columns }
+    }
+}
+
+impl fmt::Display for EnginePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "engine({})", self.memory)
+    }
+}
+
+impl MemoryPool for EnginePool {
+    fn name(&self) -> &str {
+        "engine"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.memory.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.memory.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.memory.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.memory.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        match self.memory.try_grow(reservation, additional) {
+            Err(_) if self.columns.give_way(additional) > 0 => self.memory.try_grow(reservation, additional),
+            grown => grown,
+        }
+    }
+
+    /// What queries have reserved.
+    fn reserved(&self) -> usize {
+        self.memory.reserved().saturating_sub(self.columns.reserved_bytes())
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        self.memory.memory_limit()
+    }
+}
 
 /// The pool of one query.
 #[derive(Debug)]

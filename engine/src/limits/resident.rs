@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use querent_catalog::{Principal, Role};
 
 use super::usage::QueryUsage;
+use crate::column_cache::ColumnCache;
 use crate::error::EngineError;
 
 /// How often the process is looked at.
@@ -23,6 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const SMALL_BYTES: usize = 4 << 20;
 /// The share of the limit at which queries are ended, in percent: what they take until they notice fits into the rest.
 const EVICTION_PERCENT: usize = 92;
+/// The share of the limit that the column cache gives back at once where it is reached, in percent.
+const GIVEN_BACK_PERCENT: usize = 10;
 /// The share that is left to what no call announces, in percent.
 const ADMISSION_PERCENT: usize = 85;
 
@@ -38,6 +41,8 @@ pub(crate) struct ResidentLimit {
     bytes: usize,
     /// The engine's data folder.
     data_dir: PathBuf,
+    /// Gives way before a query does.
+    columns: Arc<ColumnCache>,
 }
 
 #[derive(Default)]
@@ -49,8 +54,8 @@ struct Watch {
 
 impl ResidentLimit {
     /// At most `bytes` for the whole process; `data_dir` tells the queries of one engine from those of others.
-    pub(crate) fn new(bytes: usize, data_dir: &Path) -> Arc<Self> {
-        Arc::new(Self { bytes, data_dir: data_dir.to_owned() })
+    pub(crate) fn new(bytes: usize, data_dir: &Path, columns: Arc<ColumnCache>) -> Arc<Self> {
+        Arc::new(Self { bytes, data_dir: data_dir.to_owned(), columns })
     }
 
     /// Watches a query for as long as it lasts.
@@ -72,7 +77,8 @@ impl ResidentLimit {
             return Ok(());
         }
         let taken = RESIDENT.load(Ordering::Relaxed).saturating_add(ANNOUNCED.load(Ordering::Relaxed));
-        if taken.saturating_add(bytes) > self.bytes / 100 * ADMISSION_PERCENT {
+        let excess = taken.saturating_add(bytes).saturating_sub(self.bytes / 100 * ADMISSION_PERCENT);
+        if excess > 0 && self.columns.give_way(excess) < excess {
             return Err(EngineError::MemoryExceeded {
                 detail: format!("a value or batch of up to {} MiB, where {}", bytes >> 20, self.state()),
             });
@@ -132,6 +138,10 @@ impl Watch {
             match resident_bytes() {
                 Some(bytes) => RESIDENT.store(bytes, Ordering::Relaxed),
                 None => return,
+            }
+            let mut limits = queries.iter().map(|query| query.limit()).filter(|limit| limit.is_reached());
+            if limits.any(|limit| limit.columns.give_way(limit.bytes / 100 * GIVEN_BACK_PERCENT) > 0) {
+                evicted_at = Some(Instant::now());
             }
             let is_patient = evicted_at.is_some_and(|at| at.elapsed() < PATIENCE);
             if !is_patient

@@ -23,6 +23,8 @@ use datafusion::physical_optimizer::pruning::PruningPredicate;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
+use super::decoded_parquet::through_cache;
+use crate::column_cache::ColumnCache;
 use crate::limits::ScanBudget;
 
 /// What to scan. `files` carry statistics over the whole table schema, partition columns included, where known.
@@ -159,7 +161,11 @@ impl FileScan {
             .with_limit(limit)
             .with_expr_adapter(self.adapter)
             .build();
-        self.format.create_physical_plan(state, config).await
+        let plan = self.format.create_physical_plan(state, config).await?;
+        Ok(match state.config().get_extension::<ColumnCache>() {
+            Some(cache) => through_cache(plan, cache),
+            None => plan,
+        })
     }
 }
 

@@ -46,6 +46,7 @@ impl Settings {
         Ok(EngineOptions {
             data_dir: self.data.clone(),
             memory_bytes: self.query.pool_memory.map(|bytes| bytes.to_usize()),
+            column_cache_bytes: self.query.column_cache.map(|bytes| bytes.to_usize()),
             resident_bytes: self.query.process_memory.map(|bytes| bytes.to_usize()),
             spill_bytes: self.query.spill.0,
             target_partitions: self.query.threads,

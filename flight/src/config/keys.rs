@@ -285,6 +285,12 @@ pub const KEYS: &[SettingKey] = &[
         "memory of all queries; none: 60 % of the machine's",
     ),
     key(
+        "query.column_cache",
+        &["QUERENT_QUERY_COLUMN_CACHE"],
+        SettingKind::Text,
+        "what decoded columns take of query.pool_memory until queries need it; none: 40 % of it",
+    ),
+    key(
         "query.process_memory",
         &["QUERENT_QUERY_PROCESS_MEMORY"],
         SettingKind::Text,

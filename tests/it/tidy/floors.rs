@@ -76,7 +76,9 @@ const FLOORS: &[Floors] = &[
         folder: "engine/src",
         floors: &[
             &[
+                "column_cache",
                 "distinct_limits",
+                "early_semi_joins",
                 "error",
                 "identifiers",
                 "profile_queue",
