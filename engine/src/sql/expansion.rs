@@ -105,9 +105,12 @@ impl<S: ContextProvider> Expander<'_, S> {
             && let Some(order_by) = &mut query.order_by
             && let OrderByKind::Expressions(sorts) = &mut order_by.kind
         {
+            // The rows of DISTINCT ON are ordered before anything is chosen.
+            let is_chosen_first = matches!(&select.distinct, Some(Distinct::On(_)));
             for sort in sorts {
                 // An alias comes before a column there.
-                let is_output = matches!(&sort.expr, Expr::Identifier(name) if has_output(select, &name.value));
+                let is_output =
+                    !is_chosen_first && matches!(&sort.expr, Expr::Identifier(name) if has_output(select, &name.value));
                 if !is_output {
                     write_out_aliases(&mut sort.expr, &merged)?;
                 }

@@ -27,6 +27,7 @@ fn names_relation(select: &Select, name: &ObjectName) -> bool {
     let Some(last) = name.0.last().and_then(ObjectNamePart::as_ident) else { return true };
     let is_named = |relation: &TableFactor| match relation {
         TableFactor::NestedJoin { .. } => true,
+        TableFactor::Derived { alias: None, .. } => false,
         other => relation_name(other).is_none_or(|own| same_name(&own, &last.value)),
     };
     select
