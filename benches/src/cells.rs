@@ -11,6 +11,7 @@ mod index;
 mod kql;
 mod recall;
 mod sse;
+mod suites;
 mod vectors;
 
 use std::path::Path;
@@ -22,13 +23,29 @@ use crate::harness::Figure;
 use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] =
-    &["engine", "agent", "catalog", "index", "recall", "vectors", "kql", "sse", "flight", "import"];
+pub(crate) const NAMES: &[&str] = &[
+    "engine",
+    "tpch",
+    "clickbench",
+    "joins",
+    "agent",
+    "catalog",
+    "index",
+    "recall",
+    "vectors",
+    "kql",
+    "sse",
+    "flight",
+    "import",
+];
 
 /// Measures a cell; `answers` needs a model, and is none of [`NAMES`].
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
     match cell {
         "engine" => engine::run().await,
+        "tpch" => suites::run(&suites::TPCH).await,
+        "clickbench" => suites::run(&suites::CLICKBENCH).await,
+        "joins" => suites::run(&suites::JOINS).await,
         "agent" => agent::run().await,
         "answers" => answers::run().await,
         "catalog" => catalog::run().await,
@@ -48,6 +65,9 @@ pub(crate) use answers::fit::fit as fit_confidence;
 
 /// Takes one measurement in this process and prints it.
 pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Value, Failure> {
+    if let Some(measured) = suites::measure(name, folder).await? {
+        return Ok(measured);
+    }
     match name {
         "tpch-querent" => engine::measure_querent(folder).await,
         "tpch-datafusion" => engine::measure_datafusion(folder).await,

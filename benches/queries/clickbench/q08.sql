@@ -1,0 +1,1 @@
+SELECT "RegionID", COUNT(DISTINCT "UserID") AS u FROM hits GROUP BY "RegionID" ORDER BY u DESC, "RegionID" LIMIT 10

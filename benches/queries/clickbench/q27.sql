@@ -1,0 +1,1 @@
+SELECT "CounterID", AVG(length("URL")) AS l, COUNT(*) AS c FROM hits WHERE "URL" <> '' GROUP BY "CounterID" HAVING COUNT(*) > 10000 ORDER BY l DESC LIMIT 25
