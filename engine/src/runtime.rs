@@ -23,6 +23,7 @@ use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_optimizer_rules, governed_physical_rules};
 use crate::limits::{EnginePool, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
+use crate::null_aware_joins::KeepNullsOfAntiJoins;
 use crate::options::EngineOptions;
 use crate::stores::Stores;
 use crate::tables::system::RunTraceDecoder;
@@ -101,7 +102,10 @@ impl Runtime {
             .with_aggregate_functions(functions::aggregate_functions())
             .with_higher_order_functions(functions::higher_order_functions())
             .with_optimizer_rules(governed_optimizer_rules([Arc::new(StoredComparisons) as _]))
-            .with_physical_optimizer_rules(governed_physical_rules([Arc::new(FitDistinctLimits) as _]))
+            .with_physical_optimizer_rules(governed_physical_rules([
+                Arc::new(FitDistinctLimits) as _,
+                Arc::new(KeepNullsOfAntiJoins) as _,
+            ]))
             .build();
         let template = Arc::new(move || template.clone());
         let resident = ResidentLimit::new(resident_bytes, &options.data_dir, Arc::clone(&columns));

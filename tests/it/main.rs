@@ -41,6 +41,7 @@ mod holmes;
 mod http;
 mod imports;
 mod index;
+mod join_order;
 mod kql;
 mod ksadk;
 mod lake;

@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::GovernExpressions;
 use crate::early_semi_joins::EarlySemiJoins;
+use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
 use crate::repeated_projections::DistinguishProjections;
 
@@ -39,10 +40,11 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     std::iter::once(Arc::clone(&govern)).chain(watched).chain([govern]).collect()
 }
 
-/// Returns DataFusion's rules for physical plans, with semi-joins moved before sides are chosen, and `more` after them.
+/// Returns DataFusion's rules for physical plans, with joins in order before sides are chosen, and `more` after them.
 pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRule>) -> Vec<PhysicalRule> {
     let with_ours = |rule: PhysicalRule| {
-        let before = (rule.name() == CHOOSES_SIDES).then(|| Arc::new(EarlySemiJoins) as PhysicalRule);
+        let ours = [Arc::new(EarlySemiJoins) as PhysicalRule, Arc::new(OrderJoins)];
+        let before = if rule.name() == CHOOSES_SIDES { ours.into() } else { Vec::new() };
         before.into_iter().chain([rule])
     };
     let rules = PhysicalOptimizer::new().rules.into_iter().flat_map(with_ours).chain(more);

@@ -160,3 +160,45 @@ impl MemoryPool for QueryPool {
         self.query.memory_limit()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+    use arrow::datatypes::DataType;
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::execution::object_store::ObjectStoreUrl;
+    use object_store::ObjectMeta;
+
+    use super::*;
+    use crate::column_cache::{DecodedColumn, DecodedColumnKey, FileVersion};
+
+    #[test]
+    fn what_is_kept_gives_way() {
+        let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(100_000));
+        let columns = ColumnCache::new(80_000, &memory);
+        let pool: Arc<dyn MemoryPool> = Arc::new(EnginePool::new(memory, Arc::clone(&columns)));
+        let meta = ObjectMeta {
+            location: "t.parquet".into(),
+            last_modified: chrono::DateTime::UNIX_EPOCH,
+            size: 1,
+            e_tag: None,
+            version: None,
+        };
+        let file = Arc::new(FileVersion::new(&ObjectStoreUrl::local_filesystem(), &meta));
+        for row_group in 0..10 {
+            columns.count_use(row_group);
+            let room = columns.admit(columns.count_use(row_group), 8_000).unwrap();
+            let file = Arc::clone(&file);
+            let key = DecodedColumnKey { file, row_group, column: 0, data_type: DataType::Int64, batch_rows: 1_000 };
+            room.keep(key, DecodedColumn::new(vec![Arc::new(Int64Array::from(vec![1; 1_000])) as ArrayRef]));
+        }
+        assert_eq!((columns.reserved_bytes(), pool.reserved()), (80_000, 0));
+        let query = MemoryConsumer::new("query").register(&pool);
+        query.try_grow(50_000).unwrap();
+        assert_eq!(pool.reserved(), 50_000);
+        assert!(columns.reserved_bytes() <= 50_000, "{}", columns.reserved_bytes());
+        query.try_grow(50_000).unwrap();
+        assert_eq!(columns.reserved_bytes(), 0);
+        assert!(query.try_grow(1).is_err());
+    }
+}

@@ -81,6 +81,8 @@ const FLOORS: &[Floors] = &[
                 "early_semi_joins",
                 "error",
                 "identifiers",
+                "join_order",
+                "null_aware_joins",
                 "profile_queue",
                 "repeated_projections",
                 "timestamp",
