@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Date32Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampSecondArray,
+    ArrayRef, Date32Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -135,8 +135,8 @@ fn array(values: &HitValues, column: u64, rows: std::ops::Range<u64>, all: u64) 
             })))
         }
         HitValues::Day => Arc::new(Date32Array::from_iter_values(rows.map(|row| FIRST_DAY + place(row).1))),
-        HitValues::Second => Arc::new(TimestampSecondArray::from_iter_values(
-            rows.map(|row| i64::from(FIRST_DAY + place(row).1) * 86_400 + (draw(row) % 86_400) as i64),
+        HitValues::Second => Arc::new(TimestampMicrosecondArray::from_iter_values(
+            rows.map(|row| (i64::from(FIRST_DAY + place(row).1) * 86_400 + (draw(row) % 86_400) as i64) * 1_000_000),
         )),
         HitValues::Url(part) => texts(rows.map(|row| url(page(row, *part)))),
         HitValues::Title => texts(rows.map(|row| title(page(row, 0.1)))),
