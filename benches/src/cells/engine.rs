@@ -4,16 +4,15 @@
 use std::path::Path;
 use std::time::Instant;
 
-use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use querent_catalog::{Principal, TableName};
-use querent_engine::{Engine, ImportRequest, Limits};
+use querent_catalog::Principal;
+use querent_engine::{Engine, Limits};
 
+use super::suites::{TPCH, bare_datafusion, import, medians, queries_of, tpch_scale};
 use crate::Failure;
-use crate::harness::{Figure, Peer, cache_folder, measure_in_process, median};
+use crate::harness::{Figure, Peer, measure_in_process};
 
 const RUNS: usize = 5;
 const BAR: f64 = 1.05;
-const TABLES: &[&str] = &["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"];
 
 pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let lake = tempfile::tempdir()?;
@@ -35,21 +34,14 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     }
     bar.finish_and_clear();
 
-    let query_count = queries().await?.len();
-    let at = |runs: &[Vec<f64>], query: usize| median(&runs.iter().map(|run| run[query]).collect::<Vec<_>>());
     // Each query's median: one disturbed query does not make a run's total another.
-    let total = |runs: &[Vec<f64>]| (0..query_count).map(|query| at(runs, query)).sum::<f64>();
+    let (ours, theirs) = (medians(&ours), medians(&theirs));
+    let total = |times: &[f64]| times.iter().sum::<f64>();
     let peer = |value| Peer { name: "datafusion".to_string(), value };
-    let mut figures =
-        vec![Figure::against("TPC-H scale 1, sum of medians", total(&ours), "ms", peer(total(&theirs)), Some(BAR))];
-    for query in 0..query_count {
-        figures.push(Figure::against(
-            format!("TPC-H q{}", query + 1),
-            at(&ours, query),
-            "ms",
-            peer(at(&theirs, query)),
-            None,
-        ));
+    let name = format!("TPC-H scale {}, sum of medians", tpch_scale()?);
+    let mut figures = vec![Figure::against(name, total(&ours), "ms", peer(total(&theirs)), Some(BAR))];
+    for (query, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
+        figures.push(Figure::against(format!("TPC-H q{}", query + 1), ours, "ms", peer(theirs), None));
     }
     Ok(figures)
 }
@@ -59,7 +51,7 @@ pub(crate) async fn measure_querent(lake: &Path) -> Result<serde_json::Value, Fa
     let engine = Engine::open(lake).await?;
     let session = engine.session(Principal::local_admin(), Limits::default()).read_only();
     let mut times = Vec::new();
-    for query in queries().await? {
+    for (_, query) in queries_of(&TPCH).await? {
         let started = Instant::now();
         session.sql(&query).await?.collect().await?;
         times.push(started.elapsed().as_secs_f64() * 1e3);
@@ -71,13 +63,9 @@ pub(crate) async fn measure_querent(lake: &Path) -> Result<serde_json::Value, Fa
 /// Milliseconds a query, through DataFusion alone.
 #[expect(clippy::disallowed_methods, reason = "the peer is DataFusion used bare")]
 pub(crate) async fn measure_datafusion(_lake: &Path) -> Result<serde_json::Value, Failure> {
-    let context = SessionContext::new();
-    for table in TABLES {
-        let file = cache_folder()?.join("tpch-sf1").join(format!("{table}.parquet"));
-        context.register_parquet(*table, file.to_string_lossy(), ParquetReadOptions::default()).await?;
-    }
+    let context = bare_datafusion(&TPCH).await?;
     let mut times = Vec::new();
-    for query in queries().await? {
+    for (_, query) in queries_of(&TPCH).await? {
         let started = Instant::now();
         context.sql(&query).await?.collect().await?;
         times.push(started.elapsed().as_secs_f64() * 1e3);
@@ -87,27 +75,7 @@ pub(crate) async fn measure_datafusion(_lake: &Path) -> Result<serde_json::Value
 
 async fn register(lake: &Path) -> Result<(), Failure> {
     let engine = Engine::open(lake).await?;
-    for table in TABLES {
-        let file = cache_folder()?.join("tpch-sf1").join(format!("{table}.parquet"));
-        let request = ImportRequest {
-            source: file.to_string_lossy().into_owned(),
-            format: None,
-            options: Default::default(),
-            table: TableName::new("default", *table),
-            external: true,
-            if_exists: Some(querent_catalog::IfExists::Error),
-        };
-        engine.import(&Principal::local_admin(), request, std::sync::Arc::new(querent_catalog::NoProgress)).await?;
-    }
+    import(&TPCH, &engine, true).await?;
     engine.close().await?;
     Ok(())
-}
-
-async fn queries() -> Result<Vec<String>, Failure> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries/tpch");
-    let mut texts = Vec::new();
-    for number in 1..=22 {
-        texts.push(tokio::fs::read_to_string(folder.join(format!("q{number:02}.sql"))).await?);
-    }
-    Ok(texts)
 }

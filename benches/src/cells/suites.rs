@@ -138,7 +138,7 @@ pub(crate) async fn run(suite: &Suite) -> Result<Vec<Figure>, Failure> {
 }
 
 /// Returns each query's median over the rounds.
-fn medians(rounds: &[Vec<f64>]) -> Vec<f64> {
+pub(super) fn medians(rounds: &[Vec<f64>]) -> Vec<f64> {
     let queries = rounds.first().map_or(0, Vec::len);
     let of_query = |query: usize| median(&rounds.iter().map(|round| round[query]).collect::<Vec<_>>());
     (0..queries).map(of_query).collect()
@@ -159,17 +159,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<Option<Value>, 
 async fn through_session(suite: &Suite, peer: SuitePeer, folder: &Path) -> Result<Rounds, Failure> {
     let lake = tempfile::tempdir_in(folder)?;
     let engine = Engine::open(lake.path()).await?;
-    for (table, file) in files_in(&data_of(suite).await?).await? {
-        let request = ImportRequest {
-            source: file.to_string_lossy().into_owned(),
-            format: None,
-            options: Default::default(),
-            table: TableName::new("default", table),
-            external: peer == SuitePeer::External,
-            if_exists: Some(IfExists::Error),
-        };
-        engine.import(&Principal::local_admin(), request, Arc::new(NoProgress)).await?;
-    }
+    import(suite, &engine, peer == SuitePeer::External).await?;
     let session = engine.session(Principal::local_admin(), Limits::default()).read_only();
     let (mut rounds, mut answers) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
@@ -189,12 +179,35 @@ async fn through_session(suite: &Suite, peer: SuitePeer, folder: &Path) -> Resul
     Ok(rounds)
 }
 
+/// Makes the tables of a suite in the database `default`.
+pub(super) async fn import(suite: &Suite, engine: &Engine, external: bool) -> Result<(), Failure> {
+    for (table, file) in files_in(&data_of(suite).await?).await? {
+        let request = ImportRequest {
+            source: file.to_string_lossy().into_owned(),
+            format: None,
+            options: Default::default(),
+            table: TableName::new("default", table),
+            external,
+            if_exists: Some(IfExists::Error),
+        };
+        engine.import(&Principal::local_admin(), request, Arc::new(NoProgress)).await?;
+    }
+    Ok(())
+}
+
+/// Returns DataFusion without an engine around it, with the tables of a suite.
 #[expect(clippy::disallowed_methods, reason = "the peer is DataFusion used bare")]
-async fn through_datafusion(suite: &Suite) -> Result<Rounds, Failure> {
+pub(super) async fn bare_datafusion(suite: &Suite) -> Result<SessionContext, Failure> {
     let context = SessionContext::new();
     for (table, file) in files_in(&data_of(suite).await?).await? {
         context.register_parquet(table, file.to_string_lossy(), ParquetReadOptions::default()).await?;
     }
+    Ok(context)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the peer is DataFusion used bare")]
+async fn through_datafusion(suite: &Suite) -> Result<Rounds, Failure> {
+    let context = bare_datafusion(suite).await?;
     let mut rounds = Vec::new();
     for _ in 0..=ROUNDS {
         let mut taken = Vec::new();
@@ -225,12 +238,18 @@ async fn duckdb(suite: &Suite, peer: SuitePeer, data: &Path, folder: &Path) -> R
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
+/// Returns the scale of TPC-H's files.
+pub(super) fn tpch_scale() -> Result<u64, Failure> {
+    number("QUERENT_BENCH_SCALE", 1)
+}
+
+fn number(variable: &str, usual: u64) -> Result<u64, Failure> {
+    Ok(std::env::var(variable).ok().map(|text| text.trim().parse()).transpose()?.unwrap_or(usual))
+}
+
 /// Returns the folder of a suite's files, which are generated where they are not there yet.
 async fn data_of(suite: &Suite) -> Result<PathBuf, Failure> {
-    let number = |variable: &str, usual: u64| -> Result<u64, Failure> {
-        Ok(std::env::var(variable).ok().map(|text| text.trim().parse()).transpose()?.unwrap_or(usual))
-    };
-    let (scale, rows) = (number("QUERENT_BENCH_SCALE", 1)?, number("QUERENT_BENCH_ROWS", 10_000_000)?);
+    let (scale, rows) = (tpch_scale()?, number("QUERENT_BENCH_ROWS", 10_000_000)?);
     let name = match suite.name {
         "tpch" => format!("tpch-sf{scale}"),
         "clickbench" => format!("hits-{rows}"),
@@ -263,7 +282,7 @@ fn queries_folder(suite: &Suite) -> PathBuf {
 }
 
 /// Returns the names and texts of a suite's queries, by name.
-async fn queries_of(suite: &Suite) -> Result<Vec<(String, String)>, Failure> {
+pub(super) async fn queries_of(suite: &Suite) -> Result<Vec<(String, String)>, Failure> {
     let mut queries = Vec::new();
     for (name, file) in files_with(&queries_folder(suite), "sql").await? {
         queries.push((name, tokio::fs::read_to_string(file).await?));
