@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::execution::SessionState;
 use querent_catalog::{Catalog, TableName};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
@@ -23,7 +22,7 @@ use crate::error::Result;
 use crate::limits::ScanLimits;
 use crate::options::EngineOptions;
 use crate::profile_queue::ProfileQueue;
-use crate::runtime::Runtime;
+use crate::runtime::{PlanningState, Runtime};
 use crate::stores::UrlRoot;
 
 use turns::TableTurns;
@@ -165,7 +164,7 @@ impl Engine {
         &self.state.runtime
     }
 
-    pub(crate) fn planning_state(&self) -> SessionState {
+    pub(crate) fn planning_state(&self) -> PlanningState {
         self.state.runtime.state()
     }
 

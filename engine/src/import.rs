@@ -118,7 +118,7 @@ async fn import(
     progress: Arc<dyn Progress>,
 ) -> Result<ImportOutcome> {
     let catalog = engine.catalog();
-    let state = &engine.planning_state();
+    let state = &*engine.planning_state();
     require_import_role(who)?;
     let request = ImportRequest { source: allowed_source(engine, who, &request).await?, ..request };
     if catalog.databases().get(who, &request.table.database).await?.is_none() {

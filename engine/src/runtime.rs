@@ -13,8 +13,10 @@ use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::prelude::SessionConfig;
+use parking_lot::Mutex;
 use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
 use querent_kql::StoredComparisons;
+use scopeguard::ScopeGuard;
 use uuid::Uuid;
 
 use crate::column_cache::ColumnCache;
@@ -37,13 +39,21 @@ const GATHERED_ROWS: usize = 4_000_000;
 /// The same in bytes.
 const GATHERED_BYTES: usize = 128 << 20;
 
+/// The most states that are kept for the next statements.
+const MAX_IDLE_STATES: usize = 32;
+
+/// The name of DataFusion's session, of which an engine has one.
+const SESSION: &str = "querent";
+
 /// The parts of an engine that all queries share.
 pub(crate) struct Runtime {
-    /// Makes the state of each query; its catalog list is empty, since names are resolved per statement.
+    /// Lends the state of each query; its catalog list is empty, since names are resolved per statement.
     ///
-    /// A function behind a pointer, not a `SessionState`: to prove that one is `Send`, the compiler walks all of
-    /// DataFusion's plans, and does so again for every async method of a trait that holds a session (4 s each).
-    template: Arc<dyn Fn() -> SessionState + Send + Sync>,
+    /// Behind a trait, not a pool of `SessionState`: to prove that one is `Send`, the compiler walks all of DataFusion's
+    /// plans, and does so again for every async method of a trait that holds a session (4 s each).
+    states: Arc<dyn States>,
+    /// The settings of every state.
+    config: SessionConfig,
     env: Arc<RuntimeEnv>,
     /// Columns that scans decoded before; an extension of every session's configuration.
     pub(crate) columns: Arc<ColumnCache>,
@@ -95,7 +105,7 @@ impl Runtime {
         let dimension = options.embedder.as_ref().map(|embedder| embedder.model().dimension);
         let scalar_functions = functions::scalar_functions().into_iter().chain([functions::embed(dimension)]);
         let template = SessionStateBuilder::new()
-            .with_config(config)
+            .with_config(config.clone())
             .with_runtime_env(Arc::clone(&env))
             .with_default_features()
             .with_scalar_functions(scalar_functions.map(governed).collect())
@@ -107,16 +117,22 @@ impl Runtime {
                 Arc::new(KeepNullsOfAntiJoins) as _,
             ]))
             .build();
-        let template = Arc::new(move || template.clone());
+        let states = Arc::new(IdleStates::new(template));
         let resident = ResidentLimit::new(resident_bytes, &options.data_dir, Arc::clone(&columns));
-        Ok(Self { template, env, columns, resident, run_traces, threads: QueryThreads::start()? })
+        Ok(Self { states, config, env, columns, resident, run_traces, threads: QueryThreads::start()? })
     }
 
     /// Returns the state that plans one statement, for which `now()` is the time of this call.
-    pub(crate) fn state(&self) -> SessionState {
-        let mut state = (self.template)();
+    pub(crate) fn state(&self) -> PlanningState {
+        let mut state = self.states.take();
         state.mark_start_execution();
-        state
+        let home = Arc::clone(&self.states);
+        scopeguard::guard(state, Box::new(move |state| home.give_back(state)))
+    }
+
+    /// Returns the settings that statements begin with.
+    pub(crate) fn config(&self) -> &SessionConfig {
+        &self.config
     }
 
     /// Returns the engine's memory pool.
@@ -135,13 +151,13 @@ impl Runtime {
     }
 
     /// Returns the context that one query executes in: the shared environment with the query's own memory.
-    pub(crate) fn task(&self, state: &SessionState, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
+    pub(crate) fn task(&self, config: SessionConfig, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
         let env = RuntimeEnv { memory_pool: Arc::clone(memory), ..self.env.as_ref().clone() };
         // Functions are looked up in a task only to deserialise plans, which nothing here does.
         Arc::new(TaskContext::new(
             Some(Uuid::now_v7().to_string()),
-            state.session_id().to_owned(),
-            state.config().clone(),
+            SESSION.to_owned(),
+            config,
             HashMap::new(),
             HashMap::new(),
             HashMap::new(),
@@ -155,6 +171,44 @@ impl Runtime {
         self.env.memory_pool.reserved()
     }
 }
+
+/// Keeps states between statements.
+trait States: Send + Sync {
+    fn take(&self) -> SessionState;
+    fn give_back(&self, state: SessionState);
+}
+
+/// The states that no statement uses now. To copy one is to copy the names of a thousand functions, which takes longer than
+/// to plan a small query.
+struct IdleStates {
+    template: SessionState,
+    idle: Mutex<Vec<SessionState>>,
+}
+
+impl IdleStates {
+    fn new(template: SessionState) -> Self {
+        Self { template, idle: Mutex::default() }
+    }
+}
+
+impl States for IdleStates {
+    fn take(&self) -> SessionState {
+        let idle = self.idle.lock().pop();
+        idle.unwrap_or_else(|| self.template.clone())
+    }
+
+    fn give_back(&self, mut state: SessionState) {
+        // What a statement sets is in the configuration alone.
+        *state.config_mut() = self.template.config().clone();
+        let mut idle = self.idle.lock();
+        if idle.len() < MAX_IDLE_STATES {
+            idle.push(state);
+        }
+    }
+}
+
+/// The state that one statement is planned in, lent until it is dropped.
+pub(crate) type PlanningState = ScopeGuard<SessionState, Box<dyn FnOnce(SessionState) + Send + Sync>>;
 
 fn session_config(target_partitions: Option<usize>) -> SessionConfig {
     let mut config = SessionConfig::new()

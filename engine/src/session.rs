@@ -44,6 +44,7 @@ use crate::limits::{
     check_plan_size, pace_projections, pace_unnests,
 };
 use crate::policy::{self, AuthorizedPlan, Mode};
+use crate::runtime::PlanningState;
 use crate::sql::embedded_texts::with_embedded_texts;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::{ParsedStatement, parse_statement};
@@ -361,10 +362,10 @@ impl Session {
         let memory = self.engine.runtime().query_memory(&self.limits);
         let resolved = catalog.tables().resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten();
         if let Some(resolved) = resolved.filter(|table| table.restriction.is_none())
-            && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
+            && let Some(physical) = sample::by_position(catalog, &*state, &resolved, n).await?
         {
             let runtime = self.engine.runtime();
-            let rows = execute_stream(physical, runtime.task(&state, &memory))?;
+            let rows = execute_stream(physical, runtime.task(state.config().clone(), &memory))?;
             return Ok(StartedQuery { schema, rows, memory, is_all: true });
         }
         let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
@@ -401,7 +402,7 @@ impl Session {
     }
 
     /// Returns the state in which SQL is planned: it says to table providers which types the session's reader takes.
-    fn planning_state(&self) -> SessionState {
+    fn planning_state(&self) -> PlanningState {
         let mut state = self.engine.planning_state();
         if self.result_types.dictionaries {
             state.config_mut().set_extension(Arc::new(self.result_types));
@@ -482,13 +483,14 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
         let physical = self.create_physical_plan(plan, interrupt).await?;
-        let mut state = self.engine.planning_state();
-        let usual = state.config().batch_size();
+        let runtime = self.engine.runtime();
+        let mut config = runtime.config().clone();
+        let usual = config.batch_size();
         let rows = batch_rows(&physical, usual);
         if rows != usual {
-            state.config_mut().options_mut().execution.batch_size = rows;
+            config.options_mut().execution.batch_size = rows;
         }
-        Ok(execute_stream(physical, self.engine.runtime().task(&state, memory))?)
+        Ok(execute_stream(physical, runtime.task(config, memory))?)
     }
 
     /// Creates the physical plan of an authorised query, with the interrupt in it.
@@ -497,12 +499,12 @@ impl Session {
         plan: &LogicalPlan,
         interrupt: &Interrupt,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut state: SessionState = self.engine.planning_state();
+        let mut state = self.engine.planning_state();
         let physical = match plan {
             // EXPLAIN shows each step of optimisation, so it does them all itself.
             LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,
             _ => {
-                let optimized = state.optimizer().optimize(plan.clone(), &state, |_, _| {})?;
+                let optimized = state.optimizer().optimize(plan.clone(), &*state, |_, _| {})?;
                 if self.engine.catalog().audit().is_kept() {
                     audit::note_touched(&optimized);
                 }

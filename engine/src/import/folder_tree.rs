@@ -119,7 +119,7 @@ async fn import_tree(
 ) -> Result<TreeSummary> {
     super::require_import_role(who)?;
     let source = allowed_location(&request.source, who, engine).await?;
-    let state = &engine.planning_state();
+    let state = &*engine.planning_state();
     let nothing = || EngineError::NoFiles { location: source.clone(), format: "folder with".into() };
     let (root, objects) = match StoreUrl::parse(&source)? {
         Some(url) => {

@@ -280,7 +280,7 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
     let options: BTreeMap<String, String> = request.options;
     let state = engine.planning_state();
     let (table, schema) = external::infer(
-        &state,
+        &*state,
         &location,
         Some(format),
         &options,
@@ -288,7 +288,7 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         &request.partition_columns,
     )
     .await?;
-    let files = external::locate(&state, &table.location, table.format).await?;
+    let files = external::locate(&*state, &table.location, table.format).await?;
     let rejects = external::rejects_of(&table, &schema, &files).await?;
     let rejects_table = RejectsTable::find(engine, &request.name, &options, &rejects, false).await?;
     engine.catalog().tables().create_external(&request.name, table, &schema, request.if_exists).await?;

@@ -180,7 +180,7 @@ impl Session {
             || EngineError::Plan { message: "the values of EXECUTE are constants, such as 5, 'a' or now()".into() };
         let plan = self.authorize(plan)?.into_plan();
         let state = self.engine.planning_state();
-        let LogicalPlan::Projection(projection) = state.optimizer().optimize(plan, &state, |_, _| {})? else {
+        let LogicalPlan::Projection(projection) = state.optimizer().optimize(plan, &*state, |_, _| {})? else {
             return Err(no_constant());
         };
         let value = |expr: &Expr| match expr.clone().unalias_nested().data {
