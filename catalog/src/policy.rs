@@ -226,6 +226,32 @@ impl PolicyDocument {
         self.governs_all || self.governed.contains(&database.to_lowercase())
     }
 
+    /// Puts the new names of a table and of its columns in the places of the old ones. Conditions and expressions stay as they
+    /// are written: one that names a column which is gone hides the table.
+    pub(crate) fn follow(&mut self, known: &TableName, table: &TableName, columns: &[(String, String)]) {
+        let lower = |name: &TableName| TableName::new(name.database.to_lowercase(), name.table.to_lowercase());
+        let (known, table) = (lower(known), lower(table));
+        let renamed = |column: &str| {
+            let found = columns.iter().find(|(old, _)| old.to_lowercase() == column.to_lowercase());
+            found.map_or_else(|| column.to_owned(), |(_, new)| new.to_lowercase())
+        };
+        for grant in &mut self.grants {
+            if grant.on == GrantTarget::Table(known.clone()) {
+                grant.on = GrantTarget::Table(table.clone());
+                grant.columns = grant.columns.take().map(|names| names.iter().map(|name| renamed(name)).collect());
+            }
+        }
+        for policy in self.row_policies.iter_mut().filter(|policy| lower(&policy.table) == known) {
+            policy.table = table.clone();
+        }
+        for mask in self.masks.iter_mut().filter(|mask| lower(&mask.table) == known) {
+            mask.table = table.clone();
+            if columns.iter().any(|(old, _)| old.eq_ignore_ascii_case(&mask.column)) {
+                mask.column = renamed(&mask.column);
+            }
+        }
+    }
+
     /// Applies a change. Errors: `invalid_object`, `already_exists`, `object_not_found`.
     pub fn apply(&mut self, edit: PolicyEdit) -> Result<()> {
         match edit {

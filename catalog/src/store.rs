@@ -204,23 +204,24 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&SnapshotView<'_>) -> Result<T> + Send + 'static,
     {
-        let policies = self.policies();
+        let known = Arc::clone(&self.policies);
         let attempt = self
             .read(move |connection| {
                 let snapshot = objects::absorbed_snapshot(connection)?;
                 if change::newest_snapshot(connection)?.id != snapshot {
                     return Ok(Err(f));
                 }
-                f(&SnapshotView { connection, snapshot, policies }).map(Ok)
+                f(&SnapshotView { connection, snapshot, policies: policies_in_force(connection, &known)? }).map(Ok)
             })
             .await?;
         match attempt {
             Ok(done) => Ok(done),
             Err(f) => {
                 self.write(|_| Ok(())).await?;
-                let policies = self.policies();
+                let known = Arc::clone(&self.policies);
                 self.read(move |connection| {
-                    f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)?, policies })
+                    let snapshot = objects::absorbed_snapshot(connection)?;
+                    f(&SnapshotView { connection, snapshot, policies: policies_in_force(connection, &known)? })
                 })
                 .await
             }
@@ -258,9 +259,10 @@ impl Store {
         F: FnOnce(&SnapshotView<'_>) -> Result<T> + Send + 'static,
     {
         self.view(|_| Ok(())).await?;
-        let policies = self.policies();
+        let known = Arc::clone(&self.policies);
         self.write_rows(move |connection| {
-            f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)?, policies })
+            let snapshot = objects::absorbed_snapshot(connection)?;
+            f(&SnapshotView { connection, snapshot, policies: policies_in_force(connection, &known)? })
         })
         .await
     }
@@ -309,6 +311,21 @@ impl Store {
         drop(self.lock.lock().take());
         Ok(())
     }
+}
+
+/// Returns the policy of the snapshot that a connection reads, which follows names that DuckDB changed, and keeps it where it is
+/// newer than the one that is known.
+fn policies_in_force(connection: &Connection, known: &RwLock<Arc<PolicySet>>) -> Result<Arc<PolicySet>> {
+    let held = Arc::clone(&known.read());
+    if policies::newest_version(connection)? == held.version {
+        return Ok(held);
+    }
+    let found = Arc::new(policies::newest(connection)?);
+    let mut known = known.write();
+    if known.version < found.version {
+        *known = Arc::clone(&found);
+    }
+    Ok(found)
 }
 
 /// Reader connections, opened when first needed.

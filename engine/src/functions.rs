@@ -5,6 +5,7 @@ mod aggregates;
 mod bounded;
 mod dates;
 mod definition;
+mod elapsed;
 mod embed;
 mod format;
 mod hex;
@@ -36,10 +37,15 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::series_rows;
+pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
+pub(crate) use numbers::{PLAIN_DOUBLE, QUOTIENT};
 pub(crate) use row_hash::row_hash;
+pub(crate) use structs::SINGLE_VALUE;
 pub(crate) use text_lists::{TEXT_TO_LIST, text_to_list};
+pub(crate) use text_parts::REGEXP_REPLACEMENT;
+pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.
@@ -86,6 +92,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             json::functions(),
             vectors::functions(),
             intervals::functions(),
+            elapsed::functions(),
             json_rows::functions(),
             json_shape::functions(),
             list_choices::functions(),

@@ -31,7 +31,7 @@
 //! | 1 | `column_cache` | columns of Parquet files that scans decoded, for the next scan |
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
-//! | 1 | `null_aware_joins` | `NOT IN` sees every NULL of its subquery |
+//! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |

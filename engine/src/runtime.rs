@@ -25,7 +25,7 @@ use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_optimizer_rules, governed_physical_rules};
 use crate::limits::{EnginePool, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
-use crate::null_aware_joins::KeepNullsOfAntiJoins;
+use crate::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
 use crate::stores::Stores;
 use crate::tables::system::RunTraceDecoder;
@@ -114,7 +114,7 @@ impl Runtime {
             .with_optimizer_rules(governed_optimizer_rules([Arc::new(StoredComparisons) as _]))
             .with_physical_optimizer_rules(governed_physical_rules([
                 Arc::new(FitDistinctLimits) as _,
-                Arc::new(KeepNullsOfAntiJoins) as _,
+                Arc::new(KeepNullsOfJoins) as _,
             ]))
             .build();
         let states = Arc::new(IdleStates::new(template));

@@ -3,25 +3,29 @@
 //! Accepts bearer tokens, and basic auth with any user name and the token as the password. Without tokens every caller is an
 //! administrator and an `Authorization` header is ignored. Tokens are kept as digests; those of the settings are compared in
 //! constant time, those of the catalog are found by their digest. Signed tokens of an identity provider are not kept at all
-//! (`oidc`): `provider_keys` has its keys, `signatures` checks with them, `claims` says what a token's claims mean.
+//! (`oidc`). Where a request has no token, the certificate that its connection showed says who calls, if the settings name it.
+//! `provider_keys` has its keys, `signatures` checks with them, `claims` says what a token's claims mean.
 
 mod claims;
 mod oidc;
 mod provider_keys;
 mod signatures;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use chrono::Utc;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use querent_catalog::{Catalog, Principal, Role};
+use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use webpki::EndEntityCert;
 
-use crate::config::TokenSettings;
+use crate::config::{CertificateSettings, TokenSettings};
 use crate::error::{ApiError, ErrorCode};
 
 pub use oidc::OidcVerifier;
@@ -32,6 +36,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
+/// The header in which the server itself writes the known name of a connection's certificate; one that a client sends is taken
+/// away.
+pub(crate) const CLIENT_CERTIFICATE: HeaderName = HeaderName::from_static("x-querent-client-certificate");
+
 /// The tokens of the settings and of the catalog, and whom each stands for; and the issuer of others.
 pub struct Authenticator {
     tokens: Vec<KnownToken>,
@@ -39,6 +47,8 @@ pub struct Authenticator {
     catalog: Option<Arc<Catalog>>,
     /// Takes signed tokens; keys of one protocol are none.
     oidc: Option<OidcVerifier>,
+    /// Whom clients' certificates stand for, by a name of them.
+    certificates: HashMap<String, Principal>,
 }
 
 #[derive(Debug)]
@@ -54,7 +64,7 @@ impl Authenticator {
             .iter()
             .map(|settings| KnownToken { digest: digest(&settings.token), principal: principal_of(settings) })
             .collect();
-        Self { tokens, catalog: None, oidc: None }
+        Self { tokens, catalog: None, oidc: None, certificates: HashMap::new() }
     }
 
     /// The same, and the tokens that the catalog has at the time of a request.
@@ -69,10 +79,33 @@ impl Authenticator {
         self
     }
 
+    /// The same, and whom clients' certificates stand for.
+    pub fn with_certificates(mut self, clients: &[CertificateSettings]) -> Self {
+        let principal = |client: &CertificateSettings| {
+            let subject = client.subject.as_ref().unwrap_or(&client.name);
+            let principal = Principal::new(subject.as_str(), client.role.into());
+            match &client.databases {
+                Some(databases) => principal.with_databases(databases),
+                None => principal,
+            }
+        };
+        self.certificates = clients.iter().map(|client| (client.name.clone(), principal(client))).collect();
+        self
+    }
+
+    /// Returns the name under which the settings know a client's certificate, which has been verified.
+    pub(crate) fn known_certificate(&self, certificate: &CertificateDer<'_>) -> Option<HeaderValue> {
+        if self.certificates.is_empty() {
+            return None;
+        }
+        let known = certificate_names(certificate).into_iter().find(|name| self.certificates.contains_key(name))?;
+        HeaderValue::from_str(&known).ok()
+    }
+
     /// Whether there are no tokens, never were any in the catalog, and no issuer of others is known: then every caller may
     /// do everything.
     pub fn is_open(&self) -> bool {
-        let knows_tokens = !self.tokens.is_empty() || self.oidc.is_some();
+        let knows_tokens = !self.tokens.is_empty() || self.oidc.is_some() || !self.certificates.is_empty();
         !knows_tokens && !self.catalog.as_ref().is_some_and(|catalog| catalog.tokens().any())
     }
 
@@ -82,14 +115,23 @@ impl Authenticator {
         if self.is_open() {
             return Ok(Principal::local_admin());
         }
-        let token = token_of(headers)?
-            .ok_or_else(|| unauthenticated("a token is needed; send `Authorization: Bearer <token>`"))?;
-        self.principal_for(&token).await
+        match token_of(headers)? {
+            Some(token) => self.principal_for(&token).await,
+            None => self
+                .certified(headers)
+                .ok_or_else(|| unauthenticated("a token is needed; send `Authorization: Bearer <token>`")),
+        }
+    }
+
+    /// Returns whom the certificate of a request's connection stands for.
+    fn certified(&self, headers: &HeaderMap) -> Option<Principal> {
+        let name = headers.get(CLIENT_CERTIFICATE)?.to_str().ok()?;
+        self.certificates.get(name).cloned()
     }
 
     /// Returns the principal of that subject, if a token has it.
     pub(crate) fn principal_named(&self, subject: &str) -> Option<Principal> {
-        let mut known = self.tokens.iter().map(|known| &known.principal);
+        let mut known = self.tokens.iter().map(|known| &known.principal).chain(self.certificates.values());
         let found = known.find(|principal| principal.subject() == subject).cloned();
         found.or_else(|| self.catalog.as_ref()?.tokens().principal_named(subject, Utc::now()))
     }
@@ -154,6 +196,12 @@ fn token_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         return Ok(Some(password.to_owned()));
     }
     Err(unauthenticated("the Authorization header's scheme is neither Bearer nor Basic"))
+}
+
+/// Returns the DNS names of a certificate.
+fn certificate_names(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let parsed = EndEntityCert::try_from(certificate);
+    parsed.map(|parsed| parsed.valid_dns_names().map(str::to_owned).collect()).unwrap_or_default()
 }
 
 fn principal_of(settings: &TokenSettings) -> Principal {

@@ -35,7 +35,7 @@ pub use load::{ConfigError, EffectiveSetting, Origin, SettingSources};
 pub use models::{ModelEntrySettings, ModelProviderName};
 pub use oidc::{DefaultRole, OidcSettings};
 pub(crate) use oidc::{is_this_machine, provider_url};
-pub use tls::TlsSettings;
+pub use tls::{CertificateSettings, TlsSettings};
 pub use units::{ByteSize, DurationSetting};
 
 /// Settings that have been read and checked, with the source of each.

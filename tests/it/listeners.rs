@@ -8,7 +8,7 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use futures::TryStreamExt;
 use hyper_util::rt::TokioIo;
-use querent_flight::config::{Settings, TlsSettings};
+use querent_flight::config::{CertificateSettings, RoleName, Settings, TlsSettings};
 use querent_tests::{PATIENCE, Python, TestServer, TestSettings, querent_binary, run_client, wait_until};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -229,6 +229,43 @@ async fn a_socket_in_the_file_system_serves_its_user() {
     assert_eq!(server.get("/health", None).await.status, 200);
     server.stop().await;
     assert!(!path.exists(), "the file goes with the server");
+}
+
+#[tokio::test]
+async fn certificates_say_who_calls() {
+    let authority = Authority::new();
+    let settings = authority.settings("root-secret:admin", true).change(|settings| {
+        settings.tls.clients = vec![CertificateSettings {
+            name: "reports.example".to_owned(),
+            role: RoleName::Read,
+            subject: Some("reports".to_owned()),
+            databases: None,
+        }];
+    });
+    let server = TestServer::start(settings).await;
+    let (known, unknown) = (authority.issue("reports.example"), authority.issue("other.example"));
+    let ask = async |shown: &Issued, headers: &str, body: &str| {
+        let mut stream = connect(&server, authority.client_config(Some(shown))).await.unwrap();
+        let request = format!(
+            "POST /v1/query HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        String::from_utf8_lossy(&read_to_end(&mut stream).await).into_owned()
+    };
+    let who = ask(&known, "", "select current_user").await;
+    assert!(who.starts_with("HTTP/1.1 200") && who.contains("reports"), "{who}");
+    assert!(ask(&known, "", "create table t as select 1 a").await.starts_with("HTTP/1.1 403"));
+    assert!(ask(&unknown, "", "select 1").await.starts_with("HTTP/1.1 401"));
+    // Nobody says by a header whom a certificate stands for, and a token counts where there is one.
+    let forged = "x-querent-client-certificate: reports.example\r\n";
+    assert!(ask(&unknown, forged, "select 1").await.starts_with("HTTP/1.1 401"));
+    let token = "authorization: Bearer root-secret\r\n";
+    assert!(ask(&known, token, "create table t as select 1 a").await.starts_with("HTTP/1.1 200"));
+    assert!(ask(&known, "authorization: Bearer wrong\r\n", "select 1").await.starts_with("HTTP/1.1 401"));
+    assert_eq!(select_one(&server, authority.client_config(Some(&known)), None).await, Ok(1));
+    assert!(select_one(&server, authority.client_config(Some(&unknown)), None).await.is_err());
+    server.stop().await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod doors;
 mod property;
+mod renames;
 mod table_functions;
 
 use querent_catalog::{Identity, Principal, Role};

@@ -13,7 +13,7 @@ use super::pending::{self, ObjectKind, PendingObject};
 use super::relations::{self, RelationLoader, StoredRelation};
 use super::rows::unreadable;
 use super::search_text::{column_text, table_text};
-use super::{SnapshotView, dependents, keys};
+use super::{SnapshotView, dependents, keys, policies};
 use crate::error::Result;
 use crate::model::{SnapshotId, TableInfo, TableKind, TableName};
 
@@ -168,6 +168,7 @@ pub(super) fn refresh(
         Some(relation) => {
             let info = relation.info();
             keys::follow_renames(change, object_id, &info.name)?;
+            policies::follow_renames(connection, object_id, &info.name)?;
             insert_row(connection, relation.database_id, &ObjectName::from_info(info))?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
             for column in &info.columns {

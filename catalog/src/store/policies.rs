@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::objects;
 use super::rows::{read_json, read_time, to_json};
 use crate::error::Result;
+use crate::model::TableName;
 use crate::policy::{PolicyDocument, PolicySet};
 
 /// The versions that are kept.
@@ -30,6 +32,40 @@ pub(crate) fn newest(connection: &Connection) -> Result<PolicySet> {
         .query_row([], |row| Ok(PolicySet { version: row.get(0)?, document: read_json(row, 1)? }))
         .optional()?;
     Ok(found.unwrap_or_default())
+}
+
+/// Returns the version of the policy that holds; 0 where there is none.
+pub(crate) fn newest_version(connection: &Connection) -> Result<i64> {
+    let mut statement = connection.prepare_cached("SELECT COALESCE(MAX(version), 0) FROM querent_policy")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+/// Lets the policy follow a table, and its columns, whose names another writer changed since the absorbed snapshot: what was
+/// hidden would be there under the new name.
+pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &TableName) -> Result<()> {
+    let policy = newest(connection)?;
+    if policy.version == 0 {
+        return Ok(());
+    }
+    let Some((known, _)) = objects::object_name(connection, object_id)? else { return Ok(()) };
+    let columns = connection
+        .prepare_cached(
+            "SELECT old.column_name, new.column_name FROM ducklake_column new
+             JOIN ducklake_column old ON old.table_id = new.table_id AND old.column_id = new.column_id
+             WHERE new.table_id = ?1 AND new.end_snapshot IS NULL AND new.parent_column IS NULL
+               AND old.begin_snapshot <= ?2 AND (old.end_snapshot IS NULL OR old.end_snapshot > ?2)
+               AND old.column_name <> new.column_name",
+        )?
+        .query_map([object_id, objects::absorbed_snapshot(connection)?], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+    let mut document = policy.document.clone();
+    document.follow(&known, table, &columns);
+    if document == policy.document {
+        return Ok(());
+    }
+    let statement = format!("ALTER TABLE {known} by another writer; it is {table} now");
+    add(connection, document, &statement, "duckdb", Utc::now())?;
+    Ok(())
 }
 
 /// Adds a version.

@@ -260,6 +260,23 @@ fn from_plan_message(message: &str) -> EngineError {
     from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
 }
 
+/// Returns what to do in the place of a statement that there is not.
+fn statement_instead(statement: &str) -> &'static str {
+    let first = statement.split(' ').next().unwrap_or_default();
+    match first {
+        "ALTER" => {
+            "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... FROM t, or alter it in DuckDB, which attaches the \
+             same lake"
+        }
+        "MERGE" => "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... with a FULL JOIN of the changes",
+        "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
+            "leave it out: each statement is a transaction of its own"
+        }
+        "VACUUM" | "ANALYZE" | "CHECKPOINT" => "leave it out: nothing has to be cleaned or counted",
+        _ => "see docs/sql.md for the statements there are",
+    }
+}
+
 fn from_not_implemented(message: &str) -> EngineError {
     let first_line = message.lines().next().unwrap_or(message);
     if first_line.contains("OuterReferenceColumn") {
@@ -278,10 +295,9 @@ fn from_not_implemented(message: &str) -> EngineError {
     }
     if let Some(statement) = first_line.strip_prefix("Unsupported SQL statement: ") {
         let words: Vec<&str> = statement.split_whitespace().take(2).collect();
-        return EngineError::Unsupported {
-            what: words.join(" ").to_uppercase(),
-            hint: "see the SQL reference for the statements there are".into(),
-        };
+        let what = words.join(" ").to_uppercase();
+        let hint = statement_instead(&what).into();
+        return EngineError::Unsupported { what, hint };
     }
     let lowered = tidy(first_line);
     let what = [

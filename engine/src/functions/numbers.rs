@@ -3,11 +3,18 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray};
-use arrow::datatypes::{DataType, Float64Type, Int64Type};
+use arrow::compute::try_binary;
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
+use arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid};
+
+/// The function that divides exact numbers as doubles; zero is no divisor.
+pub(crate) const QUOTIENT: &str = "quotient";
+/// The function that returns a double without the sign of zero, and one NaN for all.
+pub(crate) const PLAIN_DOUBLE: &str = "plain_double";
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -83,6 +90,45 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             compute: |arrays, _| {
                 let numbers = arrays[0].as_primitive::<Float64Type>().iter();
                 Ok(Arc::new(numbers.map(|number| number.map(f64::is_sign_negative)).collect::<BooleanArray>()))
+            },
+        },
+        Definition {
+            name: QUOTIENT,
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |_| Ok(vec![DataType::Float64; 2]),
+            returns: |_| Ok(DataType::Float64),
+            compute: |arrays, _| {
+                let (dividends, divisors) =
+                    (arrays[0].as_primitive::<Float64Type>(), arrays[1].as_primitive::<Float64Type>());
+                let quotient = |dividend: f64, divisor: f64| match divisor == 0.0 {
+                    true => Err(ArrowError::DivideByZero),
+                    false => Ok(dividend / divisor),
+                };
+                Ok(Arc::new(try_binary::<_, _, _, Float64Type>(dividends, divisors, quotient)?))
+            },
+        },
+        Definition {
+            name: PLAIN_DOUBLE,
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| match types {
+                [DataType::Float32] => Ok(types.to_vec()),
+                _ => Ok(vec![DataType::Float64]),
+            },
+            returns: |types| match types {
+                [DataType::Float32] => Ok(DataType::Float32),
+                _ => Ok(DataType::Float64),
+            },
+            compute: |arrays, _| match arrays[0].data_type() {
+                DataType::Float32 => {
+                    let plain = |number: f32| if number.is_nan() { f32::NAN } else { number + 0.0 };
+                    Ok(Arc::new(arrays[0].as_primitive::<Float32Type>().unary::<_, Float32Type>(plain)))
+                }
+                _ => {
+                    let plain = |number: f64| if number.is_nan() { f64::NAN } else { number + 0.0 };
+                    Ok(Arc::new(arrays[0].as_primitive::<Float64Type>().unary::<_, Float64Type>(plain)))
+                }
             },
         },
         curve("gamma", |arrays, _| floats(arrays, gamma)),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StructArray};
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -13,6 +14,9 @@ use datafusion::logical_expr::{
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
 use crate::type_names::sql_name;
+
+/// The function that returns the value of a structure with a value and a number of rows, which is one at most.
+pub(crate) const SINGLE_VALUE: &str = "single_value";
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -25,6 +29,27 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         compute,
     };
     let definitions = [
+        Definition {
+            name: SINGLE_VALUE,
+            aliases: &[],
+            arguments: 1..=1,
+            takes: only_structs,
+            returns: |types| match types {
+                [DataType::Struct(fields)] if fields.len() == 2 => Ok(fields[0].data_type().clone()),
+                _ => Err(unfit(format!("{SINGLE_VALUE} takes a value and the number of rows that had one"))),
+            },
+            compute: |arrays, _| {
+                let gathered = arrays[0].as_struct();
+                let rows = cast(gathered.column(1), &DataType::Int64)?;
+                let rows = rows.as_primitive::<Int64Type>();
+                if (0..gathered.len()).any(|row| gathered.is_valid(row) && rows.is_valid(row) && rows.value(row) > 1) {
+                    return Err(invalid(
+                        "a subquery in the place of a value has more than one row; aggregate it, or add LIMIT 1".into(),
+                    ));
+                }
+                Ok(Arc::clone(gathered.column(0)))
+            },
+        },
         joined(
             "struct_concat",
             &[],

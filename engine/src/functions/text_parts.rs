@@ -17,6 +17,9 @@ const MAX_REGEX_BYTES: usize = 4 << 20;
 /// The widest bar.
 const WIDEST_BAR: f64 = 1_000.0;
 
+/// The function that returns a replacement as Rust's patterns read it: `\1` is a group, and `$` a character.
+pub(crate) const REGEXP_REPLACEMENT: &str = "regexp_replacement";
+
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let matches = |name, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
@@ -58,6 +61,17 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         compute,
     };
     let definitions = [
+        Definition {
+            name: REGEXP_REPLACEMENT,
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |_| Ok(vec![DataType::Utf8]),
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, _| {
+                let texts = arrays[0].as_string::<i32>().iter();
+                Ok(Arc::new(texts.map(|text| text.map(regexp_replacement)).collect::<StringArray>()))
+            },
+        },
         Definition {
             name: "text_element",
             aliases: &[],
@@ -423,4 +437,29 @@ mod tests {
         assert_eq!(binary_bytes("0110").unwrap(), [6]);
         assert_eq!(binary_bytes("100000001").unwrap(), [1, 1]);
     }
+}
+
+/// A backslash and a digit is a group, a backslash and `&` the whole match, and two are one, as in PostgreSQL.
+fn regexp_replacement(text: &str) -> String {
+    let mut replacement = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (character, characters.peek()) {
+            ('$', _) => replacement.push_str("$$"),
+            ('\\', Some(digit)) if digit.is_ascii_digit() => {
+                replacement.push_str(&format!("${{{digit}}}"));
+                characters.next();
+            }
+            ('\\', Some('&')) => {
+                replacement.push_str("${0}");
+                characters.next();
+            }
+            ('\\', Some('\\')) => {
+                replacement.push('\\');
+                characters.next();
+            }
+            (other, _) => replacement.push(other),
+        }
+    }
+    replacement
 }

@@ -18,9 +18,37 @@ use super::number_text::number_text;
 /// The longest pattern, and the longest text that is made of one.
 const MAX_PATTERN: usize = 1_000;
 
+/// The function that returns the text of a time without its offset.
+pub(crate) const WITHOUT_OFFSET: &str = "without_offset";
+
+/// Returns the text of a time without its offset, which says nothing where there is no time zone.
+pub(crate) fn without_offset(text: &str) -> &str {
+    let Some(split) = text.trim_start().find(['T', 't', ' ']) else { return text };
+    let start = text.len() - text.trim_start().len() + split;
+    let (date, time) = text.split_at(start);
+    let end = time.find(['+', '-', 'Z', 'z']).or_else(|| time.to_ascii_uppercase().find("UTC"));
+    match end {
+        Some(end) if time.as_bytes().iter().take(end).any(u8::is_ascii_digit) => {
+            text.get(..date.len() + end).map_or(text, str::trim_end)
+        }
+        _ => text,
+    }
+}
+
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let definitions = [
+        Definition {
+            name: WITHOUT_OFFSET,
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |_| Ok(vec![DataType::Utf8]),
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, _| {
+                let texts = arrays[0].as_string::<i32>().iter();
+                Ok(Arc::new(texts.map(|text| text.map(without_offset)).collect::<StringArray>()))
+            },
+        },
         Definition {
             name: "strftime",
             aliases: &[],

@@ -14,6 +14,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid};
+use super::elapsed::intervals;
 
 /// The name of the function.
 pub(crate) const VALUE_TEXT: &str = "value_text";
@@ -40,6 +41,7 @@ pub(crate) fn has_form_of_its_own(data_type: &DataType) -> bool {
         data_type,
         DataType::Timestamp(_, _)
             | DataType::Interval(_)
+            | DataType::Duration(_)
             | DataType::Struct(_)
             | DataType::Map(_, _)
             | DataType::List(_)
@@ -77,6 +79,7 @@ fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
                 Ok(shown(moment.ok_or_else(|| invalid("the time is out of range".into()))?.naive_utc()))
             })
         }
+        DataType::Duration(_) => texts(&(Arc::new(intervals(array)?) as ArrayRef), is_inner),
         DataType::Interval(_) => {
             let plain = cast(array, &DataType::Interval(IntervalUnit::MonthDayNano))?;
             let values = plain.as_primitive::<IntervalMonthDayNanoType>();

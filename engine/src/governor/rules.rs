@@ -11,6 +11,7 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
 use crate::early_semi_joins::EarlySemiJoins;
@@ -20,6 +21,9 @@ use crate::repeated_projections::DistinguishProjections;
 
 /// The rule that takes a projection for a copy of the one below it.
 const COMPARES_PROJECTIONS: &str = "optimize_projections";
+
+/// The rule that asks for the order that the statement has.
+const ASKS_FOR_ORDER: &str = "OutputRequirements";
 
 /// The rule that decides which side of a join is built.
 const CHOOSES_SIDES: &str = "join_selection";
@@ -47,12 +51,45 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
         let before = if rule.name() == CHOOSES_SIDES { ours.into() } else { Vec::new() };
         before.into_iter().chain([rule])
     };
-    let rules = PhysicalOptimizer::new().rules.into_iter().flat_map(with_ours).chain(more);
+    let mut rules = PhysicalOptimizer::new().rules;
+    // The last of that name takes the requests away again.
+    if let Some(rule) = rules.iter_mut().find(|rule| rule.name() == ASKS_FOR_ORDER) {
+        *rule = Arc::new(OrderBelowSubqueries { inner: Arc::clone(rule) });
+    }
+    let rules = rules.into_iter().flat_map(with_ours).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
 }
 
 fn check() -> Result<()> {
     QueryUsage::current().map_or(Ok(()), |usage| usage.check())
+}
+
+/// Asks for the statement's order below the node that computes its scalar subqueries. DataFusion 54 looks for a sort below nodes
+/// of one input only, and takes one that it does not find away.
+#[derive(Debug)]
+struct OrderBelowSubqueries {
+    inner: PhysicalRule,
+}
+
+impl PhysicalOptimizerRule for OrderBelowSubqueries {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if !plan.is::<ScalarSubqueryExec>() {
+            return self.inner.optimize(plan, config);
+        }
+        let mut inputs = plan.children().into_iter().map(Arc::clone).collect::<Vec<_>>();
+        if let Some(input) = inputs.first_mut() {
+            *input = self.optimize(Arc::clone(input), config)?;
+        }
+        plan.with_new_children(inputs)
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.inner.schema_check()
+    }
 }
 
 #[derive(Debug)]

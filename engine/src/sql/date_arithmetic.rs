@@ -1,5 +1,5 @@
-//! A date and an interval with hours are a time, as in PostgreSQL and DuckDB. Arrow's own sum is a date again, which loses
-//! the hours.
+//! A date and an interval with hours are a time, and between two dates lie days, as in PostgreSQL and DuckDB. Arrow's own sum
+//! is a date again, which loses the hours, and its difference a duration.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,6 +28,9 @@ struct DateArithmetic;
 impl ExprPlanner for DateArithmetic {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = expr;
+        if op == BinaryOperator::Minus && is_date(&left, schema) && is_date(&right, schema) {
+            return Ok(PlannerResult::Planned(days(left) - days(right)));
+        }
         let is_sum = matches!(op, BinaryOperator::Plus | BinaryOperator::Minus);
         let (left, right) = match is_sum {
             true if is_date(&left, schema) && has_hours(&right, schema) => (as_time(left), right),
@@ -50,6 +53,13 @@ fn has_hours(expr: &Expr, schema: &DFSchema) -> bool {
         }
         other => matches!(other.get_type(schema), Ok(DataType::Interval(_))),
     }
+}
+
+/// Returns the days of a date since 1970.
+fn days(date: Expr) -> Expr {
+    let day = Expr::Cast(Cast::new(Box::new(date), DataType::Date32));
+    let days = Expr::Cast(Cast::new(Box::new(day), DataType::Int32));
+    Expr::Cast(Cast::new(Box::new(days), DataType::Int64))
 }
 
 fn as_time(date: Expr) -> Expr {

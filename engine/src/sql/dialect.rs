@@ -6,7 +6,10 @@
 
 use std::any::TypeId;
 
+use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -44,6 +47,20 @@ impl Dialect for SqlDialect {
             Precedence::PgOther => 25,
             other => GenericDialect.prec_value(other),
         }
+    }
+
+    /// `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; the parser takes all that follows.
+    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, _precedence: u8) -> Option<Result<Expr, ParserError>> {
+        let is_negated = match () {
+            () if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) => false,
+            () if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) => true,
+            () => return None,
+        };
+        let left = Box::new(expr.clone());
+        Some(parser.parse_subexpr(self.prec_value(Precedence::Is)).map(|right| match is_negated {
+            false => Expr::IsDistinctFrom(left, Box::new(right)),
+            true => Expr::IsNotDistinctFrom(left, Box::new(right)),
+        }))
     }
 
     supported! {

@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
 
+use super::interval_texts::with_units;
 use super::marks;
 use super::shorthand::{call, taken, text};
 use crate::error::{EngineError, Result};
@@ -43,12 +44,19 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             let function = match data_type {
                 DataType::Blob(_) => "blob",
                 DataType::Bytea => "bytea",
+                DataType::Interval { .. } => {
+                    write_out_units(operand);
+                    return Ok(());
+                }
                 _ => return Ok(()),
             };
             *expr = call(function, vec![taken(operand)]);
         }
         Expr::Interval(interval) => {
-            let Some(field) = interval.leading_field.clone() else { return Ok(()) };
+            let Some(field) = interval.leading_field.clone() else {
+                write_out_units(&mut interval.value);
+                return Ok(());
+            };
             if let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = interval.value.as_ref() {
                 *interval.value = text(digits);
                 return Ok(());
@@ -104,6 +112,14 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+fn write_out_units(value: &mut Expr) {
+    if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(written), .. }) = value
+        && let Some(units) = with_units(written)
+    {
+        *value = text(&units);
+    }
 }
 
 fn not_if(is_negated: bool, expr: Expr) -> Expr {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Join,
+    self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Join,
     JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart,
     Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, TableAlias, TableFactor, TableFunctionArgs,
     TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
@@ -20,14 +20,29 @@ use super::function_forms;
 use super::marks;
 use super::operator_forms::operators;
 use super::predicate_subqueries::write_out_predicates;
-use super::syntax::{any_expr, try_visit_statement};
+use super::syntax::{has_relation, try_visit_statement};
 use super::unary_minus::bind_minus;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
 /// Writes out what a statement abbreviates. Errors: `sql_plan_error`, `unsupported`.
 pub(super) fn write_out(statement: &mut Statement) -> Result<()> {
+    insert_with(statement);
     try_visit_statement(statement, &mut ShorthandWriter::default())
+}
+
+/// `WITH c AS (...) INSERT INTO t SELECT ...` is an INSERT of a query with that WITH.
+fn insert_with(statement: &mut Statement) {
+    let Statement::Statement(inner) = statement else { return };
+    let ast::Statement::Query(query) = inner.as_mut() else { return };
+    let is_bare = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    let (SetExpr::Insert(ast::Statement::Insert(insert)), true) = (query.body.as_mut(), is_bare) else { return };
+    match &mut insert.source {
+        Some(source) if source.with.is_none() => source.with = query.with.take(),
+        _ => return,
+    }
+    let insert = insert.clone();
+    **inner = ast::Statement::Insert(insert);
 }
 
 /// Writes out the joins of a query whose text would not be read again: the parser prints an ASOF join by its own mark.
@@ -87,8 +102,10 @@ impl VisitorMut for ShorthandWriter {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
         let names = self.names.pop().unwrap_or_default();
+        let planned: Vec<Option<String>> = select.projection.iter().map(planned_name).collect();
         let mut seen = HashSet::new();
-        for (item, name) in select.projection.iter_mut().zip(names) {
+        let Select { projection, from, .. } = select;
+        for (place, (item, name)) in projection.iter_mut().zip(names).enumerate() {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
                 write_out_predicates(expr);
             }
@@ -96,9 +113,25 @@ impl VisitorMut for ShorthandWriter {
             if name.is_empty() || is_many_columns(expr) {
                 continue;
             }
-            // As it is written, where the planner's name would be the rewritten expression or would show types.
             let is_again = !seen.insert(name.clone());
-            if is_again || has_literal(expr) || expr.to_string() != name {
+            // As it is written, where the planner's name would be the rewritten expression, or would show types and tables.
+            let name = match expr {
+                Expr::Identifier(_) => (is_again || expr.to_string() != name).then_some(name),
+                Expr::CompoundIdentifier(parts) => match parts.split_last() {
+                    Some((field, of)) if of.last().is_some_and(|of| !has_relation(from, of)) => {
+                        Some(if seen.insert(field.value.clone()) { field.value.clone() } else { name })
+                    }
+                    _ => is_again.then_some(name),
+                },
+                // The planner calls a cast what its column is called.
+                Expr::Cast { .. } if cast_column(expr).is_some() && !is_again => {
+                    let others = planned.iter().enumerate().filter(|(other, _)| *other != place);
+                    let is_taken = |other: &Option<String>| other.is_none() || Some(other) == planned.get(place);
+                    others.map(|(_, other)| other).any(is_taken).then_some(name)
+                }
+                _ => Some(name),
+            };
+            if let Some(name) = name {
                 let alias = if is_again { format!("{name}_{}", seen.len()) } else { name };
                 let expr = taken(expr);
                 *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) };
@@ -124,11 +157,25 @@ fn flow(result: Result<()>) -> ControlFlow<EngineError> {
     }
 }
 
-fn has_literal(expr: &Expr) -> bool {
-    any_expr(expr, |part| match part {
-        Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
-        other => matches!(other, Expr::TypedString(_) | Expr::Interval(_)),
-    })
+/// Returns the name that the planner gives a column of a select list, as far as it can be told; `None` stands for many.
+fn planned_name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::UnnamedExpr(expr) => {
+            Some(cast_column(expr).map(|name| name.value.to_lowercase()).unwrap_or_default())
+        }
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
+        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => None,
+    }
+}
+
+/// Returns the column that an expression is, without the casts around it.
+fn cast_column(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(parts) => parts.last(),
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => cast_column(expr),
+        _ => None,
+    }
 }
 
 /// Returns whether an expression becomes several columns, each with a name of its own.

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, TableWithJoins, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use querent_catalog::CatalogError;
 
@@ -22,6 +23,16 @@ pub(super) fn relation_name(relation: &TableFactor) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns whether a FROM clause has a relation of that name, or one whose name cannot be told.
+pub(super) fn has_relation(from: &[TableWithJoins], name: &Ident) -> bool {
+    let is_named = |relation: &TableFactor| match relation {
+        TableFactor::NestedJoin { .. } => true,
+        TableFactor::Derived { alias: None, .. } => false,
+        other => relation_name(other).is_none_or(|own| same_name(&own, &name.value)),
+    };
+    from.iter().any(|tables| is_named(&tables.relation) || tables.joins.iter().any(|join| is_named(&join.relation)))
 }
 
 /// Returns the condition of a join, where its kind has one.

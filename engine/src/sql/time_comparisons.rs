@@ -20,11 +20,17 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 
+use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
+use super::float_order::{kind_of, may_compute_double, with_plain_operands, with_plain_result};
 use super::integer_casts::{is_to_integer, rounded};
 use super::lateral_joins::join_laterals;
 use super::list_casts::{is_list, with_lists};
+use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
 use super::sql_types::has_nanoseconds;
+use super::subquery_values::{may_be_subquery, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
+use super::text_replacements::with_text_arguments;
+use crate::functions::without_offset;
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -34,24 +40,35 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
+        let kind = kind_of(&node);
         // What is above refers to an expression by its name.
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        let node = node.map_expressions(|expr| {
             let name = names.save(&expr);
             let settled = expr.transform_up(|expr| {
                 let settled = settled(expr, &schema)?.transform_data(|expr| with_lists(expr, &schema))?;
-                settled.transform_data(|expr| with_text_form(expr, &schema))
+                let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
+                let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
+                let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
+                let settled = settled.transform_data(with_subquery_values)?;
+                let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
+                settled.transform_data(|expr| with_plain_operands(expr, &schema))
             })?;
+            let settled = match kind {
+                Some(kind) => settled.transform_data(|expr| with_plain_result(expr, kind, &schema))?,
+                None => settled,
+            };
             Ok(settled.update_data(|expr| name.restore(expr)))
-        })?
-        .map_data(LogicalPlan::recompute_schema)
+        })?;
+        node.transform_data(with_column_types)?.map_data(LogicalPlan::recompute_schema)
     })
     .data()
 }
 
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
-        expr if may_be_text_cast(expr) => true,
+        expr if may_be_text_cast(expr) || may_mix_numbers(expr) => true,
+        expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => {
             let target = cast.field.data_type();
             is_finer_than_seconds(cast) || is_to_integer(target) || is_list(target)
@@ -66,6 +83,7 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     };
     let mut found = false;
     plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::Union(_));
         node.apply_expressions(|expr| {
             found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -174,6 +192,10 @@ fn as_time(expr: Expr, compared_with: Option<&DataType>) -> Transformed<Expr> {
     match (text(&expr).map(has_nanoseconds), compared_with) {
         (Some(has_nanoseconds), Some(DataType::Timestamp(_, zone))) => {
             let unit = if has_nanoseconds { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+            let expr = match (zone, text(&expr)) {
+                (None, Some(text)) => lit(without_offset(text)),
+                _ => expr,
+            };
             Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(unit, zone.clone()))))
         }
         _ => Transformed::no(expr),

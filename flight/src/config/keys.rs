@@ -367,6 +367,7 @@ pub const KEYS: &[SettingKey] = &[
         SettingKind::Text,
         "PEM file with the authorities that sign clients' certificates; none: clients need none",
     ),
+    key("tls.clients", &[], SettingKind::Tables, "[[tls.clients]]: whom clients' certificates stand for"),
     key(
         "tls.development",
         &["QUERENT_TLS_DEVELOPMENT"],

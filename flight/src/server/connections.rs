@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use http::HeaderValue;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -18,6 +19,7 @@ use tower::ServiceExt;
 use super::plaintext::tls_only;
 use super::socket_stream::SocketStream;
 use super::unix::UnixSocketFile;
+use crate::auth::CLIENT_CERTIFICATE;
 use crate::connection::ConnectionScope;
 use crate::drain::with_drained_body;
 use crate::guard::ClientAddress;
@@ -108,7 +110,7 @@ impl Connections {
                 match accepted {
                     Accepted::Tcp(stream, peer) => connections.serve_tcp(stream, peer).await,
                     Accepted::Unix(stream) => {
-                        connections.serve_connection(SocketStream::new(stream), ClientAddress::Unix).await;
+                        connections.serve_connection(SocketStream::new(stream), ClientAddress::Unix, None).await;
                     }
                 }
             });
@@ -120,7 +122,7 @@ impl Connections {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let Some(tls) = &self.tls else {
-            return self.serve_connection(stream, ClientAddress::Tcp(peer)).await;
+            return self.serve_connection(stream, ClientAddress::Tcp(peer), None).await;
         };
         let within = self.state.settings.http.header_timeout.0;
         let encrypted = tokio::select! {
@@ -128,7 +130,11 @@ impl Connections {
             encrypted = tokio::time::timeout(within, encrypt(tls, stream)) => encrypted,
         };
         match encrypted {
-            Ok(Ok(Some(stream))) => self.serve_connection(stream, ClientAddress::Tcp(peer)).await,
+            Ok(Ok(Some(stream))) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                let certificate = shown.and_then(|shown| self.state.auth.known_certificate(shown));
+                self.serve_connection(stream, ClientAddress::Tcp(peer), certificate).await;
+            }
             Ok(Ok(None)) => tracing::debug!(%peer, "a client did not speak TLS"),
             Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS with a client"),
             Err(_) => tracing::debug!(%peer, "no TLS within the header timeout"),
@@ -136,7 +142,8 @@ impl Connections {
     }
 
     /// Serves any byte stream until it ends, its client is too slow, or the server stops.
-    async fn serve_connection<IO>(&self, io: IO, peer: ClientAddress)
+    /// `certificate` is the known name of the one that the client showed.
+    async fn serve_connection<IO>(&self, io: IO, peer: ClientAddress, certificate: Option<HeaderValue>)
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -145,6 +152,10 @@ impl Connections {
         let seen = Arc::clone(&requested);
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             seen.store(true, Ordering::Relaxed);
+            request.headers_mut().remove(CLIENT_CERTIFICATE);
+            if let Some(name) = &certificate {
+                request.headers_mut().insert(CLIENT_CERTIFICATE, name.clone());
+            }
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(scope.clone());
             self.routes.clone().oneshot(with_drained_body(request, &self.state.shutdown))

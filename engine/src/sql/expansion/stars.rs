@@ -3,7 +3,7 @@
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, RenameSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    TableFactor, WildcardAdditionalOptions,
+    WildcardAdditionalOptions,
 };
 
 use super::columns::{is_columns, spelled, without_excluded};
@@ -11,7 +11,7 @@ use super::{Source, expanded, has_columns};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use crate::sql::shorthand::{call, text};
-use crate::sql::syntax::relation_name;
+use crate::sql::syntax::has_relation;
 
 /// Returns whether a select list has `name.*` of what is no relation of its FROM clause: of a struct, if anything.
 pub(super) fn names_struct(select: &Select) -> bool {
@@ -24,16 +24,7 @@ pub(super) fn names_struct(select: &Select) -> bool {
 }
 
 fn names_relation(select: &Select, name: &ObjectName) -> bool {
-    let Some(last) = name.0.last().and_then(ObjectNamePart::as_ident) else { return true };
-    let is_named = |relation: &TableFactor| match relation {
-        TableFactor::NestedJoin { .. } => true,
-        TableFactor::Derived { alias: None, .. } => false,
-        other => relation_name(other).is_none_or(|own| same_name(&own, &last.value)),
-    };
-    select
-        .from
-        .iter()
-        .any(|tables| is_named(&tables.relation) || tables.joins.iter().any(|join| is_named(&join.relation)))
+    name.0.last().and_then(ObjectNamePart::as_ident).is_none_or(|last| has_relation(&select.from, last))
 }
 
 /// `value.*` of a struct is each of its fields; `None` where there is no such column.

@@ -14,6 +14,7 @@ use querent_catalog::{
 use super::filters::kind_name;
 use crate::error::Result;
 use crate::limits::QueryUsage;
+use crate::type_names::sql_name;
 
 pub(super) fn runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch> {
     let started = runs.iter().map(|run| Some(run.started_at.timestamp_micros()));
@@ -156,7 +157,7 @@ pub(super) fn standard_columns(schema: &SchemaRef, tables: &[TableInfo]) -> Resu
         Arc::new(all.iter().map(|(_, ordinal, _)| Some(*ordinal)).collect::<UInt64Array>()),
         new_null_array(&DataType::Utf8, all.len()),
         text(all.iter().map(|(_, _, column)| if column.nullable { "YES" } else { "NO" })),
-        text(all.iter().map(|(_, _, column)| column.data_type.to_string())),
+        text(all.iter().map(|(_, _, column)| sql_name(&column.data_type))),
         new_null_array(&DataType::UInt64, all.len()),
         numbers(octet_length),
         numbers(|data_type| numeric(data_type).map(|(precision, ..)| precision)),

@@ -1,0 +1,226 @@
+//! The types in which numbers meet. A double beside a decimal makes a double, and decimals are divided as doubles, as in DuckDB:
+//! DataFusion turns both into decimals of fifteen digits, which a large, small or infinite double has no place in, and keeps four
+//! digits of a quotient. Narrow integers are added as wide ones, since Arrow's sums wrap around.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Union,
+};
+
+use super::elapsed_times::compares;
+use super::field_access::own_call;
+use crate::functions::QUOTIENT;
+
+/// The functions whose arguments have one type.
+const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "make_array"];
+/// The functions that are computed with doubles whatever they are given.
+const OF_DOUBLES: [&str; 1] = ["power"];
+
+/// Returns whether types of numbers may meet in an expression.
+pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let is_plain = |expr: &Expr| match expr {
+                Expr::Literal(value, _) => !matches!(
+                    value.data_type(),
+                    DataType::Decimal128(_, _) | DataType::Decimal256(_, _) | DataType::Float64
+                ),
+                _ => false,
+            };
+            meets(*op) && !is_plain(left) && !is_plain(right)
+        }
+        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => OF_ONE_TYPE.contains(&call.name()) || OF_DOUBLES.contains(&call.name()),
+        Expr::AggregateFunction(call) => call.func.name() == "avg",
+        _ => false,
+    }
+}
+
+/// Returns the expression with its numbers of types that meet without loss.
+pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if meets(op) => {
+            let types = (left.get_type(schema), right.get_type(schema));
+            let (Ok(left_type), Ok(right_type)) = types else {
+                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))));
+            };
+            match common_type(op, &left_type, &right_type) {
+                Some(common) if op == Operator::Divide && !left_type.is_floating() && !right_type.is_floating() => {
+                    Transformed::yes(own_call(QUOTIENT, vec![cast(*left, common.clone()), cast(*right, common)])?)
+                }
+                Some(common) => {
+                    let (left, right) = (as_type(*left, &left_type, &common), as_type(*right, &right_type, &common));
+                    Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
+                }
+                None => Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))),
+            }
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            unified(vec![*expr, *low, *high], schema).update_data(|mut exprs| {
+                let (high, low) = (exprs.pop().unwrap_or_default(), exprs.pop().unwrap_or_default());
+                let expr = exprs.pop().unwrap_or_default();
+                Expr::Between(Between::new(Box::new(expr), negated, Box::new(low), Box::new(high)))
+            })
+        }
+        Expr::InList(InList { expr, list, negated }) => {
+            let exprs = std::iter::once(*expr).chain(list).collect();
+            unified(exprs, schema).update_data(|mut exprs| {
+                let expr = exprs.remove(0);
+                Expr::InList(InList::new(Box::new(expr), exprs, negated))
+            })
+        }
+        Expr::Case(case) => with_one_result_type(case, schema),
+        Expr::ScalarFunction(ScalarFunction { func, args }) if OF_ONE_TYPE.contains(&func.name()) => {
+            unified(args, schema).update_data(|args| Expr::ScalarFunction(ScalarFunction { func, args }))
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if OF_DOUBLES.contains(&func.name()) => {
+            let has_decimal = args.iter().any(|arg| arg.get_type(schema).is_ok_and(|found| found.is_decimal()));
+            let args =
+                if has_decimal { args.into_iter().map(|arg| cast(arg, DataType::Float64)).collect() } else { args };
+            Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func, args }), has_decimal)
+        }
+        Expr::AggregateFunction(AggregateFunction { func, mut params }) if func.name() == "avg" => {
+            let mut changed = false;
+            for arg in &mut params.args {
+                if arg.get_type(schema).is_ok_and(|found| found.is_decimal()) {
+                    *arg = cast(std::mem::take(arg), DataType::Float64);
+                    changed = true;
+                }
+            }
+            Transformed::new_transformed(Expr::AggregateFunction(AggregateFunction { func, params }), changed)
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// Returns the node with numbers of one type in the columns that it puts together.
+pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    Ok(match node {
+        LogicalPlan::Join(join) => {
+            let mut changed = false;
+            let on = join.on.into_iter().map(|(left, right)| {
+                let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
+                let (Ok(left_type), Ok(right_type)) = types else { return (left, right) };
+                match common_type(Operator::Eq, &left_type, &right_type) {
+                    Some(common) => {
+                        changed = true;
+                        (as_type(left, &left_type, &common), as_type(right, &right_type, &common))
+                    }
+                    None => (left, right),
+                }
+            });
+            let on = on.collect();
+            Transformed::new_transformed(LogicalPlan::Join(Join { on, ..join }), changed)
+        }
+        LogicalPlan::Union(Union { inputs, schema }) => {
+            let common: Vec<Option<DataType>> = (0..schema.fields().len())
+                .map(|column| {
+                    let types = inputs.iter().filter_map(|input| input.schema().fields().get(column));
+                    let types: Vec<_> = types.map(|field| field.data_type().clone()).collect();
+                    float_beside_decimals(&types)
+                })
+                .collect();
+            if common.iter().all(Option::is_none) {
+                return Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema })));
+            }
+            let inputs = inputs.into_iter().map(|input| with_columns(input, &common)).collect::<Result<_>>()?;
+            Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
+    let columns = input.schema().columns().into_iter().zip(types).map(|(column, wanted)| {
+        let name = (column.relation.clone(), column.name.clone());
+        match (wanted, Expr::Column(column.clone()).get_type(input.schema())) {
+            (Some(wanted), Ok(found)) if found.is_decimal() => {
+                cast(Expr::Column(column), wanted.clone()).alias_qualified(name.0, name.1)
+            }
+            _ => Expr::Column(column),
+        }
+    });
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::clone(&input))?)))
+}
+
+/// Whether an operator's operands are brought to one type.
+fn meets(op: Operator) -> bool {
+    op.is_numerical_operators() || compares(op)
+}
+
+/// Returns the type in which two numbers meet, where it is not the one that DataFusion takes.
+fn common_type(op: Operator, left: &DataType, right: &DataType) -> Option<DataType> {
+    let is_exact = |found: &DataType| found.is_decimal() || found.is_integer();
+    match (left, right) {
+        (float, decimal) | (decimal, float) if float.is_floating() && decimal.is_decimal() => Some(float.clone()),
+        _ if op == Operator::Divide && (left.is_decimal() || right.is_decimal()) => {
+            (is_exact(left) && is_exact(right)).then_some(DataType::Float64)
+        }
+        _ if matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply) => {
+            let is_narrow = |found: &DataType| {
+                matches!(
+                    found,
+                    DataType::Int8
+                        | DataType::Int16
+                        | DataType::Int32
+                        | DataType::UInt8
+                        | DataType::UInt16
+                        | DataType::UInt32
+                )
+            };
+            let may_be_negative = op == Operator::Minus && *left == DataType::UInt64 && *right == DataType::UInt64;
+            ((is_narrow(left) && is_narrow(right)) || may_be_negative).then_some(DataType::Int64)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the type of the doubles among types, where there are decimals beside them.
+fn float_beside_decimals(types: &[DataType]) -> Option<DataType> {
+    let float = types.iter().filter(|found| found.is_floating()).max_by_key(|found| found.primitive_width())?;
+    types.iter().any(DataType::is_decimal).then(|| float.clone())
+}
+
+/// Returns expressions whose decimals are doubles where some are.
+fn unified(exprs: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let types = exprs.iter().map(|expr| expr.get_type(schema)).collect::<Result<Vec<_>>>();
+    let common = types.ok().and_then(|types| Some((float_beside_decimals(&types)?, types)));
+    match common {
+        Some((common, types)) => {
+            let exprs = exprs.into_iter().zip(types).map(|(expr, found)| match found.is_decimal() {
+                true => cast(expr, common.clone()),
+                false => expr,
+            });
+            Transformed::yes(exprs.collect())
+        }
+        None => Transformed::no(exprs),
+    }
+}
+
+fn with_one_result_type(case: Case, schema: &DFSchema) -> Transformed<Expr> {
+    let Case { expr, when_then_expr, else_expr } = case;
+    let results = when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(else_expr.as_deref());
+    let types: Vec<_> = results.filter_map(|result| result.get_type(schema).ok()).collect();
+    let Some(common) = float_beside_decimals(&types) else {
+        return Transformed::no(Expr::Case(Case { expr, when_then_expr, else_expr }));
+    };
+    let as_common = |result: Box<Expr>| match result.get_type(schema) {
+        Ok(found) if found.is_decimal() => Box::new(cast(*result, common.clone())),
+        _ => result,
+    };
+    let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (when, as_common(then))).collect();
+    Transformed::yes(Expr::Case(Case { expr, when_then_expr, else_expr: else_expr.map(as_common) }))
+}
+
+fn as_type(expr: Expr, found: &DataType, wanted: &DataType) -> Expr {
+    if found == wanted { expr } else { cast(expr, wanted.clone()) }
+}
+
+fn cast(expr: Expr, to: DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), to))
+}

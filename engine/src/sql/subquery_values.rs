@@ -1,0 +1,163 @@
+//! Subqueries that belong to a row of the query around them, and that DataFusion refuses or answers wrongly: a value that is not
+//! aggregated, `EXISTS` of an aggregate, which always has its one row, and `IN` of one.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result};
+use datafusion::functions::core::expr_fn::named_struct;
+use datafusion::functions_aggregate::expr_fn::{count, first_value};
+use datafusion::logical_expr::expr::{Exists, InSubquery, Sort as SortExpr};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Projection, SkipType, Subquery, lit,
+};
+
+use super::field_access::own_call;
+use crate::error::EngineError;
+use crate::functions::SINGLE_VALUE;
+
+/// Returns whether an expression may be such a subquery.
+pub(super) fn may_be_subquery(expr: &Expr) -> bool {
+    matches!(expr, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_))
+}
+
+/// Returns the expression with such subqueries written as what DataFusion can answer. Errors: `unsupported`.
+pub(super) fn with_subquery_values(expr: Expr) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::Exists(Exists { subquery, negated }) => {
+            if is_one_row(&subquery.subquery) {
+                return Ok(Transformed::yes(lit(!negated)));
+            }
+            if !subquery.outer_ref_columns.is_empty() && skips(&subquery.subquery) {
+                return Err(EngineError::Unsupported {
+                    what: "OFFSET in an EXISTS that refers to the query around it".into(),
+                    hint: "compare (SELECT count(*) FROM ...) with the number of rows".into(),
+                }
+                .into());
+            }
+            Transformed::no(Expr::Exists(Exists { subquery, negated }))
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated })
+            if !subquery.outer_ref_columns.is_empty() && is_one_row(&subquery.subquery) =>
+        {
+            let op = if negated { Operator::NotEq } else { Operator::Eq };
+            let comparison = BinaryExpr::new(expr, op, Box::new(Expr::ScalarSubquery(subquery)));
+            Transformed::yes(Expr::BinaryExpr(comparison))
+        }
+        Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => match gathered(&subquery)? {
+            Some(value) => Transformed::yes(value),
+            None => Transformed::no(Expr::ScalarSubquery(subquery)),
+        },
+        other => Transformed::no(other),
+    })
+}
+
+/// Returns whether a plan has one row whatever its input has: that of aggregates without groups.
+fn is_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => is_one_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => is_one_row(&alias.input),
+        LogicalPlan::Sort(sort) => sort.fetch.is_none() && is_one_row(&sort.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+fn skips(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Limit(limit) => !matches!(limit.get_skip_type(), Ok(SkipType::Literal(0))),
+        LogicalPlan::Projection(projection) => skips(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => skips(&alias.input),
+        _ => false,
+    }
+}
+
+/// A subquery for a value, taken apart: `SELECT value FROM input ORDER BY order LIMIT 1`.
+struct ValueQuery<'a> {
+    value: Expr,
+    input: &'a Arc<LogicalPlan>,
+    order: Vec<SortExpr>,
+    is_first: bool,
+}
+
+/// Returns a subquery whose rows are gathered into one value, which is refused where there are several; `None` where it has one
+/// row already, or another form.
+fn gathered(subquery: &Subquery) -> Result<Option<Expr>> {
+    let Some(query) = taken_apart(&subquery.subquery)? else { return Ok(None) };
+    let name = subquery.subquery.schema().field(0).name().clone();
+    let first = first_value(query.value, query.order);
+    let aggregated =
+        |exprs: Vec<Expr>| LogicalPlanBuilder::from(Arc::clone(query.input)).aggregate(Vec::<Expr>::new(), exprs);
+    let with = |plan: LogicalPlan| Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery.clone() });
+    let column = |expr: &Expr| Expr::Column(Column::from_name(expr.schema_name().to_string()));
+    if query.is_first {
+        let value = column(&first).alias(name);
+        return Ok(Some(with(aggregated(vec![first])?.project(vec![value])?.build()?)));
+    }
+    let rows = count(lit(1_i64));
+    let parts = vec![lit("value"), column(&first), lit("rows"), column(&rows)];
+    let both = named_struct(parts).alias(name);
+    let plan = aggregated(vec![first, rows])?.project(vec![both])?.build()?;
+    Ok(Some(own_call(SINGLE_VALUE, vec![with(plan)])?))
+}
+
+fn taken_apart(plan: &Arc<LogicalPlan>) -> Result<Option<ValueQuery<'_>>> {
+    let (plan, is_first) = match plan.as_ref() {
+        LogicalPlan::Limit(limit) if is_first_row(limit) => (&limit.input, true),
+        LogicalPlan::Limit(_) => return Ok(None),
+        _ => (plan, false),
+    };
+    // The columns that a query is sorted by and does not select are taken away above the sort.
+    let (plan, chosen) = match plan.as_ref() {
+        LogicalPlan::Projection(Projection { expr, input, .. }) if matches!(input.as_ref(), LogicalPlan::Sort(_)) => {
+            (input, Some(expr))
+        }
+        _ => (plan, None),
+    };
+    let (plan, order) = match plan.as_ref() {
+        LogicalPlan::Sort(sort) => (&sort.input, sort.expr.clone()),
+        _ => (plan, Vec::new()),
+    };
+    let LogicalPlan::Projection(Projection { expr: exprs, input, schema, .. }) = plan.as_ref() else { return Ok(None) };
+    let is_plain = |input: &LogicalPlan| match input {
+        LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) => {
+            true
+        }
+        _ => false,
+    };
+    let aggregates = exprs.iter().any(|expr| {
+        expr.exists(|part| Ok(matches!(part, Expr::AggregateFunction(_) | Expr::WindowFunction(_)))).unwrap_or(true)
+    });
+    if aggregates || !is_plain(input) || (chosen.is_some() && !is_first) {
+        return Ok(None);
+    }
+    let computed = |expr: Expr| {
+        let replaced = expr.transform_down(|part| {
+            let Expr::Column(column) = &part else { return Ok(Transformed::no(part)) };
+            Ok(match schema.maybe_index_of_column(column).and_then(|index| exprs.get(index)) {
+                Some(expr) => Transformed::new(expr.clone().unalias_nested().data, true, TreeNodeRecursion::Jump),
+                None => Transformed::no(part),
+            })
+        });
+        replaced.map(|replaced| replaced.data)
+    };
+    let value = match chosen {
+        Some(chosen) => match chosen.as_slice() {
+            [value] => computed(value.clone().unalias_nested().data)?,
+            _ => return Ok(None),
+        },
+        None => match exprs.as_slice() {
+            [value] => value.clone().unalias_nested().data,
+            _ => return Ok(None),
+        },
+    };
+    let order = order.into_iter().map(|sort| Ok(SortExpr { expr: computed(sort.expr)?, ..sort }));
+    // Without LIMIT the order says nothing: there may be one row only.
+    let order = if is_first { order.collect::<Result<_>>()? } else { Vec::new() };
+    Ok(Some(ValueQuery { value, input, order, is_first }))
+}
+
+fn is_first_row(limit: &Limit) -> bool {
+    matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(1))))
+        && matches!(limit.get_skip_type(), Ok(SkipType::Literal(0)))
+}

@@ -1,0 +1,38 @@
+//! What DuckDB renames keeps its policies: they are about the table and the column, not about what these were called.
+
+use super::{admin, caller, run};
+use crate::duckdb::duckdb;
+use crate::sql::{engine, rows};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_follow_what_duckdb_renames() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'EU', '123'), (2, 'US', '456')) v(id, region, ssn)",
+            "CREATE TABLE pay AS SELECT * FROM (VALUES (1, 10.5)) v(id, amount)",
+            "CREATE ROW POLICY eu ON people USING (region = 'EU') TO PUBLIC",
+            "CREATE MASK hidden ON people(ssn) USING ('***') TO PUBLIC",
+            "GRANT SELECT (id) ON pay TO PUBLIC",
+            "GRANT SELECT ON people TO PUBLIC",
+        ],
+    )
+    .await;
+    let anna = caller(&engine, "anna", &[], None);
+    assert_eq!(rows(&anna, "SELECT id, ssn FROM people").await.unwrap(), [["1", "***"]]);
+    let statements = [
+        "USE lake.\"default\"",
+        "ALTER TABLE people RENAME COLUMN ssn TO tax_id",
+        "ALTER TABLE people RENAME TO persons",
+        "ALTER TABLE pay RENAME COLUMN id TO nr",
+    ];
+    duckdb(folder.path(), "", &statements);
+    assert_eq!(rows(&anna, "SELECT id, tax_id FROM persons").await.unwrap(), [["1", "***"]]);
+    assert_eq!(rows(&anna, "SELECT * FROM pay").await.unwrap(), [["1"]]);
+    // A condition over a column that has another name now hides the table rather than open it.
+    duckdb(folder.path(), "", &["USE lake.\"default\"", "ALTER TABLE persons RENAME COLUMN region TO area"]);
+    assert!(rows(&anna, "SELECT id FROM persons").await.is_err());
+    assert_eq!(rows(&root, "SELECT count(*) FROM persons").await.unwrap(), [["2"]]);
+}
