@@ -25,6 +25,7 @@ mod text_lists;
 mod text_parts;
 mod text_ranks;
 mod time_text;
+mod value_conversions;
 mod value_text;
 mod vectors;
 
@@ -40,6 +41,9 @@ pub(crate) use embed::{EMBED, embed};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use row_hash::row_hash;
 pub(crate) use text_lists::{TEXT_TO_LIST, text_to_list};
+pub(crate) use value_conversions::{
+    CONVERT_VALUE, converted, converts_otherwise, normal_form, prepared as prepared_for_cast, value_conversion,
+};
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.
