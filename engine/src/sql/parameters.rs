@@ -110,8 +110,8 @@ impl ParameterValues {
 
 /// Puts literals in the places of parameters, by their positions from 1; those of which there is none stay.
 pub(crate) fn replace_parameters(statement: &mut Statement, literal: impl Fn(usize) -> Option<Value>) {
-    struct Replacer<F>(F);
-    impl<F: Fn(usize) -> Option<Value>> VisitorMut for Replacer<F> {
+    struct ParameterReplacer<F>(F);
+    impl<F: Fn(usize) -> Option<Value>> VisitorMut for ParameterReplacer<F> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
             if let ast::Expr::Value(ValueWithSpan { value: found @ Value::Placeholder(_), .. }) = expr
@@ -123,7 +123,7 @@ pub(crate) fn replace_parameters(statement: &mut Statement, literal: impl Fn(usi
             ControlFlow::Continue(())
         }
     }
-    let _: ControlFlow<()> = visit_statement(statement, &mut Replacer(literal));
+    let _: ControlFlow<()> = visit_statement(statement, &mut ParameterReplacer(literal));
 }
 
 fn literal(value: &ScalarValue) -> Option<Value> {

@@ -10,7 +10,6 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use super::csv::unique_names;
-use super::ipc::plain_type;
 use crate::functions::prepared_for_cast;
 
 /// The names of the extension types that become others.
@@ -40,6 +39,15 @@ pub(crate) fn table_type(field: &Field) -> DataType {
         (Some(UUID), DataType::FixedSizeBinary(16)) => DataType::Utf8,
         (Some(BOOL8), DataType::Int8) => DataType::Boolean,
         (_, data_type) => plain_type(data_type).clone(),
+    }
+}
+
+/// Returns the type of a column's values, however they are encoded.
+pub(super) fn plain_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        DataType::RunEndEncoded(_, values) => values.data_type(),
+        other => other,
     }
 }
 

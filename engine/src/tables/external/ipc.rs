@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 
-use super::file_columns::{ColumnPlaces, table_columns, table_names};
+use super::file_columns::{ColumnPlaces, plain_type, table_columns, table_names};
 use super::file_streams::{EachBatch, ScanReader};
 use super::ipc_blocks::IpcBlocks;
 use super::{LocatedFile, OpenSourceFile, open};
@@ -69,15 +69,6 @@ pub(super) fn with_dictionaries(plain: &SchemaRef, files: &[LocatedFile]) -> Res
         }
     });
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
-}
-
-/// Returns the type of a column's values, however they are encoded.
-pub(super) fn plain_type(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::Dictionary(_, values) => values,
-        DataType::RunEndEncoded(_, values) => values.data_type(),
-        other => other,
-    }
 }
 
 /// Reads a file's rows as columns of `wanted`, by name; one that the file lacks is null. Ends early when `each` says
