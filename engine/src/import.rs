@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
@@ -257,7 +257,8 @@ async fn append(
     let source = ImportSource::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
     let schema = found.info.arrow_schema();
-    let columns = ColumnMapping::into_table(&prepared.fields, &source.partitioning, &schema, &source.location)?;
+    let fields = prepared.told_columns();
+    let columns = ColumnMapping::into_table(&fields, &source.partitioning, &schema, &source.location)?;
     let write_schema = catalog.tables().write_schema(&table).await?;
     let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
@@ -358,6 +359,14 @@ enum FormatReader {
 }
 
 impl PreparedImport {
+    /// Returns the columns that the files tell; none where there is no record.
+    fn told_columns(&self) -> SchemaRef {
+        match &self.reader {
+            FormatReader::Json(json) if json.is_empty => Arc::new(Schema::empty()),
+            _ => Arc::clone(&self.fields),
+        }
+    }
+
     /// Returns what was decided about how text is read.
     fn reading(&self) -> Option<SourceReading> {
         match &self.reader {

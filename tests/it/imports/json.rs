@@ -124,6 +124,20 @@ async fn what_writers_of_json_produce_is_read() {
             assert_eq!(found, expected, "{text}: {table}");
         }
     }
+    // No records are added to a table of any columns.
+    rows(&session, "CREATE TABLE kept AS SELECT 1 AS a").await.unwrap();
+    let file = write(folder.path(), "t.json", "[]");
+    let request = querent_engine::ImportRequest {
+        source: file.display().to_string(),
+        format: None,
+        options: Default::default(),
+        table: querent_catalog::TableName::new("default", "kept"),
+        external: false,
+        if_exists: None,
+    };
+    let who = querent_catalog::Principal::local_admin();
+    let added = engine.import(&who, request, std::sync::Arc::new(querent_catalog::NoProgress)).await.unwrap();
+    assert_eq!((added.rows, added.created), (Some(0), false));
     let file = write(folder.path(), "t.json", "{\"a\": 1}\n{\"a\": 1, \"a\": 2}\n");
     let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
     assert!(error.contains("t.json, line 2") && error.contains("the key `a` stands twice"), "{error}");

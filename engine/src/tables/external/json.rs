@@ -77,6 +77,7 @@ impl JsonFiles {
             members: Members::default(),
             of_features: Members::default(),
             others: JsonType::Null,
+            records: 0,
             objects: 0,
             values: 0,
         }
@@ -165,7 +166,7 @@ impl JsonFiles {
                 column.data_type = given.clone();
             }
         }
-        Ok(TypedJson { files: self.clone(), columns })
+        Ok(TypedJson { files: self.clone(), columns, is_empty: inference.records == 0 })
     }
 }
 
@@ -178,6 +179,7 @@ pub(crate) struct JsonInference {
     of_features: Members,
     /// The type of records that are no objects.
     others: JsonType,
+    records: u64,
     objects: u64,
     values: u64,
 }
@@ -185,6 +187,7 @@ pub(crate) struct JsonInference {
 impl JsonInference {
     fn update(&mut self, path: &Path, record: &JsonRecord, value: Value, is_geo: bool) -> Result<()> {
         let is_special = special_number(&value).is_some();
+        self.records += 1;
         match value {
             Value::Object(object) if is_geo => {
                 let feature = Feature::new(object);
@@ -226,6 +229,8 @@ struct JsonColumn {
 pub(crate) struct TypedJson {
     pub files: JsonFiles,
     columns: Vec<JsonColumn>,
+    /// Whether no record was there to tell columns.
+    pub is_empty: bool,
 }
 
 impl TypedJson {
@@ -243,7 +248,7 @@ impl TypedJson {
             data_type: field.data_type().clone(),
         };
         let columns = schema.fields().iter().map(column).collect();
-        Ok(Self { files: JsonFiles::from_options(files, options)?, columns })
+        Ok(Self { files: JsonFiles::from_options(files, options)?, columns, is_empty: false })
     }
 
     /// Returns the options that make the same reader.
