@@ -26,6 +26,7 @@ mod text_lists;
 mod text_parts;
 mod text_ranks;
 mod time_text;
+mod value_conversions;
 mod value_text;
 mod vectors;
 
@@ -46,6 +47,9 @@ pub(crate) use structs::SINGLE_VALUE;
 pub(crate) use text_lists::{TEXT_TO_LIST, text_to_list};
 pub(crate) use text_parts::REGEXP_REPLACEMENT;
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
+pub(crate) use value_conversions::{
+    CONVERT_VALUE, converted, converts_otherwise, normal_form, prepared as prepared_for_cast, value_conversion,
+};
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.

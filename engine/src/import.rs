@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
@@ -39,7 +39,7 @@ use crate::tables::external::{
     self, FoundFiles, LocatedFile, Partitioning, Rejects, SourceReading, TypedCsv, TypedJson, TypedWorkbook, blocking,
 };
 use crate::tables::managed;
-use column_mapping::{ColumnMapping, repeated};
+use column_mapping::ColumnMapping;
 pub use folder_tree::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
 
 /// Returns the names of the sheets of a local workbook that hold something, in their order. Errors: `bad_data`.
@@ -97,6 +97,17 @@ impl Engine {
         request: ImportRequest,
         progress: Arc<dyn Progress>,
     ) -> Result<ImportOutcome> {
+        self.import_sent(principal, request, BTreeMap::new(), progress).await
+    }
+
+    /// As [`Engine::import`], of files that were sent: `names` says by their paths what their sender calls them.
+    pub async fn import_sent(
+        &self,
+        principal: &Principal,
+        request: ImportRequest,
+        names: BTreeMap<String, String>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<ImportOutcome> {
         let interrupt = Interrupt::new(QueryClock::start(UNLIMITED));
         let _abandoned = interrupt.abandon_on_drop();
         let label = QueryLabel {
@@ -105,7 +116,8 @@ impl Engine {
             text: format!("import into {}", request.table),
         };
         let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&self.runtime().resident), Arc::new(()));
-        let work = usage.scope(import(self, principal, request, progress)).boxed();
+        let rejects = Rejects::of_files(names);
+        let work = usage.scope(import(self, principal, request, rejects, progress)).boxed();
         interrupt.clock().limit_time(work).await
     }
 }
@@ -115,6 +127,7 @@ async fn import(
     engine: &Engine,
     who: &Principal,
     request: ImportRequest,
+    rejects: Rejects,
     progress: Arc<dyn Progress>,
 ) -> Result<ImportOutcome> {
     let catalog = engine.catalog();
@@ -142,8 +155,8 @@ async fn import(
         }
         (Some(_), Some(IfExists::Ignore)) => Ok(ImportOutcome::default()),
         _ if request.external => register(engine, state, request, existing.as_ref()).await,
-        (Some(found), None) => append(engine, state, &request, found, progress).await,
-        _ => create(engine, state, &request, progress).await,
+        (Some(found), None) => append(engine, state, &request, found, rejects, progress).await,
+        _ => create(engine, state, &request, rejects, progress).await,
     };
     if imported.as_ref().is_ok_and(|outcome| outcome.files > 0) {
         engine.queue_changed_table(name);
@@ -200,6 +213,7 @@ async fn create(
     engine: &Engine,
     state: &dyn Session,
     request: &ImportRequest,
+    rejects: Rejects,
     progress: Arc<dyn Progress>,
 ) -> Result<ImportOutcome> {
     let catalog = Arc::clone(engine.catalog());
@@ -207,7 +221,7 @@ async fn create(
     let prepared = source.prepare(state, request, &progress).await?;
     let columns = ColumnMapping::from_file(&prepared.fields, &source.partitioning);
     let draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
-    let (reading, rejects) = (prepared.reading(), Rejects::default());
+    let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let files = managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?;
     let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
@@ -227,6 +241,7 @@ async fn append(
     state: &dyn Session,
     request: &ImportRequest,
     found: &ResolvedTable,
+    rejects: Rejects,
     progress: Arc<dyn Progress>,
 ) -> Result<ImportOutcome> {
     let catalog = Arc::clone(engine.catalog());
@@ -242,9 +257,10 @@ async fn append(
     let source = ImportSource::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
     let schema = found.info.arrow_schema();
-    let columns = ColumnMapping::into_table(&prepared.fields, &source.partitioning, &schema, &source.location)?;
+    let fields = prepared.told_columns();
+    let columns = ColumnMapping::into_table(&fields, &source.partitioning, &schema, &source.location)?;
     let write_schema = catalog.tables().write_schema(&table).await?;
-    let (reading, rejects) = (prepared.reading(), Rejects::default());
+    let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let files = managed::write_files(&table.location, write_schema, stream).await?;
     let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, true).await?;
@@ -282,7 +298,12 @@ impl ImportSource {
     ) -> Result<PreparedImport> {
         let options = external::known_options(self.format, &request.options)?;
         let (fields, reader) = match self.format {
-            FileFormat::Parquet => (external::infer_parquet(state, &self.files).await?, FormatReader::Parquet),
+            FileFormat::Parquet => {
+                let (schema, options) = external::infer_parquet(state, &self.files).await?;
+                let reader = if options.is_empty() { FormatReader::Parquet } else { FormatReader::RenamedParquet };
+                // The scan finds columns by their names, and those of the folders first.
+                (Arc::new(self.partitioning.without_hidden(&schema)), reader)
+            }
             FileFormat::Csv => {
                 let counter = self.counter("finding types", progress);
                 let (schema, csv) = csv::infer(self.files.clone(), options, counter).await?;
@@ -328,6 +349,8 @@ struct PreparedImport {
 
 enum FormatReader {
     Parquet,
+    /// Parquet whose columns do not keep their names.
+    RenamedParquet,
     Csv(Box<TypedCsv>),
     Json(Box<TypedJson>),
     Workbook(Box<TypedWorkbook>),
@@ -336,13 +359,21 @@ enum FormatReader {
 }
 
 impl PreparedImport {
+    /// Returns the columns that the files tell; none where there is no record.
+    fn told_columns(&self) -> SchemaRef {
+        match &self.reader {
+            FormatReader::Json(json) if json.is_empty => Arc::new(Schema::empty()),
+            _ => Arc::clone(&self.fields),
+        }
+    }
+
     /// Returns what was decided about how text is read.
     fn reading(&self) -> Option<SourceReading> {
         match &self.reader {
             FormatReader::Csv(csv) => Some(csv.reading()),
             FormatReader::Json(json) => Some(json.reading()),
             FormatReader::Workbook(workbook) => Some(workbook.reading()),
-            FormatReader::Parquet | FormatReader::Arrow | FormatReader::Lance => None,
+            FormatReader::Parquet | FormatReader::RenamedParquet | FormatReader::Arrow | FormatReader::Lance => None,
         }
     }
 
@@ -394,11 +425,14 @@ impl PreparedImport {
             }
             FormatReader::Arrow => Ok(stream_from_thread(table, move |output| {
                 for (file, partition) in files.iter().zip(&partitions) {
-                    external::read_ipc(file, &self.fields, |batch| {
-                        let folders = repeated(partition, batch.num_rows())?;
-                        output.send(columns.arrange(batch.columns(), batch.num_rows(), &folders)?)?;
-                        Ok(true)
-                    })?;
+                    external::read_ipc(file, &self.fields, columns.sending(partition, output))?;
+                    counter.add(file.size);
+                }
+                Ok(())
+            })),
+            FormatReader::RenamedParquet => Ok(stream_from_thread(table, move |output| {
+                for (file, partition) in files.iter().zip(&partitions) {
+                    external::read_renamed_parquet(file, &self.fields, columns.sending(partition, output))?;
                     counter.add(file.size);
                 }
                 Ok(())

@@ -391,12 +391,10 @@ impl Session {
         let files = self.take_files(&state, &mut parsed).await?;
         self.find_pivot_values(&state, &mut parsed, &files, &parameters).await?;
         let planner = self.planner(&state, &types, &files);
-        let plan = planner.plan(parsed).await?;
-        check_plan_size(&plan)?;
-        let plan = match parameters {
-            ParameterValues::None => planner.analyse(plan)?,
-            // The values are literals now, which are compared as those of the text are.
-            parameters => planner.analyse(settle_times(parameters.bind(plan)?)?)?,
+        let literals = parameters.as_literals(&parsed);
+        let plan = match (plan_bound(&planner, parsed, parameters).await, literals) {
+            (Err(_), Some(known)) => plan_bound(&planner, known, ParameterValues::None).await?,
+            (planned, _) => planned?,
         };
         with_embedded_texts(plan, self.engine.catalog()).await
     }
@@ -538,6 +536,21 @@ impl Session {
             LogicalPlan::Limit(limit) if is_within(limit, max_rows) => plan,
             _ => LogicalPlan::Limit(Limit { skip: None, fetch: Some(Box::new(lit(fetch))), input: Arc::new(plan) }),
         }
+    }
+}
+
+/// Plans a statement with the values of its parameters, and analyses it.
+async fn plan_bound(
+    planner: &StatementPlanner<'_>,
+    parsed: ParsedStatement,
+    parameters: ParameterValues,
+) -> Result<LogicalPlan> {
+    let plan = planner.plan(parsed).await?;
+    check_plan_size(&plan)?;
+    match parameters {
+        ParameterValues::None => planner.analyse(plan),
+        // The values are literals now, which are compared as those of the text are.
+        parameters => planner.analyse(settle_times(parameters.bind(plan)?)?),
     }
 }
 

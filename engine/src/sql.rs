@@ -6,7 +6,7 @@
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
-//! `date_arithmetic`, `integer_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
+//! `date_arithmetic`, `value_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
 //! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `list_casts`, `text_casts`,
 //! `operator_forms` and `expression_forms`, which plan and write out expressions; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s.
@@ -30,7 +30,6 @@ mod function_forms;
 mod graph_functions;
 mod graph_match;
 mod hybrid_search;
-mod integer_casts;
 mod interval_texts;
 mod json_tables;
 mod lateral_joins;
@@ -67,6 +66,7 @@ pub(crate) mod time_comparisons;
 mod tokens;
 mod unary_minus;
 mod unique_keys;
+mod value_casts;
 mod with_weight;
 pub(crate) mod write_statement;
 

@@ -43,6 +43,7 @@ mod verify;
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use error::CliError;
@@ -111,8 +112,14 @@ where
     I: IntoIterator,
     I::Item: Into<OsString> + Clone,
 {
-    let cli = match Cli::try_parse_from(args) {
+    let given: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let cli = match Cli::try_parse_from(&given) {
         Ok(cli) => cli,
+        Err(refusal) if refusal.kind() == ErrorKind::ArgumentConflict && misplaced_command(&given).is_some() => {
+            let command = misplaced_command(&given).unwrap_or_default();
+            let message = format!("flags stand behind the command: querent {command} --data DIR ...");
+            return ended(Err(CliError::Usage(message)));
+        }
         Err(refusal) => {
             // Help and version are "errors" with exit code 0; a closed pipe is not a failure.
             let _ = refusal.print();
@@ -151,6 +158,13 @@ where
         CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),
         CliCommand::Completions(args) => completions::run(&args),
     })
+}
+
+/// Returns the command that stands behind flags of the shell, if there is one.
+fn misplaced_command(given: &[OsString]) -> Option<&str> {
+    let commands = Cli::command();
+    let is_command = |word: &str| commands.get_subcommands().any(|known| known.get_name() == word);
+    given.iter().skip(2).filter_map(|word| word.to_str()).find(|word| is_command(word))
 }
 
 /// Returns the exit code of a command, and prints its error.

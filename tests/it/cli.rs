@@ -196,7 +196,7 @@ fn a_data_folder_without_a_server() {
     assert_eq!(json_lines(&rows), expected);
 
     assert_eq!(work.run(&["sql", "--json", "-f", "query.sql"]).succeeded(), "{\"n\":3}\n");
-    let mut piped = work.querent(&["sql", "--json"]);
+    let mut piped = work.querent(&["sql", "--json", "-"]);
     let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"select 7 as seven").unwrap();
     assert_eq!(Done::of(child.wait_with_output().unwrap()).succeeded(), "{\"seven\":7}\n");
@@ -238,7 +238,11 @@ fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
     work.run(&["sql", "SELECT * FROM bad"]).failed(1);
 
     work.run(&["import", "flights.csv"]).succeeded();
-    assert!(work.run(&["import", "flights.csv"]).failed(1).contains("[already_exists]"));
+    let said = work.run(&["import", "flights.csv"]).failed(1);
+    assert!(said.contains("[already_exists]") && said.contains("--replace") && said.contains("--append"), "{said}");
+    let said = work.run(&["import", "Air Lines.csv", "air_lines.csv"]).failed(2);
+    assert!(said.contains("would both be table air_lines"), "{said}");
+    assert!(work.run(&["import", "-"]).failed(2).contains("standard input"));
     work.run(&["import", "--append", "flights.csv"]).succeeded();
     assert_eq!(work.run(&["sql", "--json", "SELECT count(*) AS n FROM flights"]).succeeded(), "{\"n\":6}\n");
     work.run(&["import", "--replace", "flights.csv"]).succeeded();

@@ -1,5 +1,6 @@
 //! Files of one's own: what is inferred of text, beside DuckDB, and how to say it otherwise.
 
+mod columnar;
 mod csv;
 mod json;
 mod workbooks;

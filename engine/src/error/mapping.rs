@@ -299,7 +299,9 @@ fn from_not_implemented(message: &str) -> EngineError {
         let hint = statement_instead(&what).into();
         return EngineError::Unsupported { what, hint };
     }
-    let lowered = tidy(first_line);
+    // "Unsupported CAST from Int64 to ... not supported" says it once.
+    let lowered = plain_words(&tidy(first_line));
+    let lowered = lowered.strip_prefix("unsupported ").unwrap_or(&lowered);
     let what = [
         "is not supported yet",
         "is not supported",
@@ -310,7 +312,7 @@ fn from_not_implemented(message: &str) -> EngineError {
     ]
     .iter()
     .find_map(|ending| lowered.trim_end_matches('.').strip_suffix(ending))
-    .unwrap_or(&lowered);
+    .unwrap_or(lowered);
     EngineError::Unsupported { what: what.trim().to_owned(), hint: "write the statement without it".into() }
 }
 
@@ -375,7 +377,10 @@ fn plain_words(message: &str) -> String {
             }
         }
     }
-    text.replace("Decimal128(", "DECIMAL(").replace(" value of ", " a value of ").replace(" to a value of ", " to ")
+    text.replace("Decimal128(", "DECIMAL(")
+        .replace("Struct(", "STRUCT(")
+        .replace(" value of ", " a value of ")
+        .replace(" to a value of ", " to ")
 }
 
 /// Returns the error of a call whose arguments have types that the function does not take.
@@ -471,5 +476,8 @@ mod tests {
     fn unsupported_features_are_named_once() {
         let error = from_not_implemented("Temporary tables not supported");
         assert_eq!(error.to_string(), "temporary tables is not supported; write the statement without it");
+        let error = from_not_implemented("Unsupported CAST from Struct(\"x\": Int64) to Utf8");
+        let expected = "CAST from STRUCT(\"x\": BIGINT) to VARCHAR is not supported; write the statement without it";
+        assert_eq!(error.to_string(), expected);
     }
 }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::definition::{invalid, unfit};
+use super::value_conversions::read_texts;
 use crate::type_names::sql_name;
 
 /// The name of the function that a cast becomes. It is planned for a type, so no statement calls it by its name.
@@ -72,7 +73,10 @@ fn lists(texts: Vec<Option<String>>, target: &DataType, is_try: bool) -> Result<
     let (item, size) = match target {
         DataType::List(item) | DataType::LargeList(item) => (item, None),
         DataType::FixedSizeList(item, size) => (item, usize::try_from(*size).ok()),
-        _ => return Ok(cast_with_options(&StringArray::from(texts), target, &options)?),
+        _ => {
+            let texts: ArrayRef = Arc::new(StringArray::from(texts));
+            return Ok(read_texts(&texts, target, &options)?);
+        }
     };
     let mut inner = Vec::new();
     let mut lengths = Vec::with_capacity(texts.len());

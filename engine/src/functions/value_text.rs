@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use chrono::{DateTime, NaiveDateTime};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid};
@@ -72,11 +72,13 @@ fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
                 let values = plain.as_primitive::<TimestampNanosecondType>();
                 return each(&|row| Ok(shown(DateTime::from_timestamp_nanos(values.value(row)).naive_utc())));
             }
-            let plain = cast(array, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            let plain = cast_with_options(array, &DataType::Timestamp(TimeUnit::Microsecond, None), &strict)
+                .map_err(|_| out_of_range())?;
             let values = plain.as_primitive::<TimestampMicrosecondType>();
             each(&|row| {
                 let moment = DateTime::from_timestamp_micros(values.value(row));
-                Ok(shown(moment.ok_or_else(|| invalid("the time is out of range".into()))?.naive_utc()))
+                Ok(shown(moment.ok_or_else(out_of_range)?.naive_utc()))
             })
         }
         DataType::Duration(_) => texts(&(Arc::new(intervals(array)?) as ArrayRef), is_inner),
@@ -150,6 +152,10 @@ fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
             Ok(plain.as_string::<i32>().clone())
         }
     }
+}
+
+fn out_of_range() -> DataFusionError {
+    invalid("the time is out of range".into())
 }
 
 fn shown(texts: &StringArray, row: usize) -> &str {

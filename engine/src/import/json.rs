@@ -7,7 +7,7 @@ use datafusion::common::ScalarValue;
 
 use super::column_mapping::ColumnMapping;
 use super::{BatchSender, ByteCounter};
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::tables::external::{JsonFiles, LocatedFile, Rejects, TypedJson, blocking, open};
 
 /// Infers the columns of all records of all files.
@@ -17,13 +17,12 @@ pub(super) async fn infer(
     counter: ByteCounter,
 ) -> Result<(SchemaRef, TypedJson)> {
     blocking(move || {
-        let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
         let json = JsonFiles::from_options(&files, &options)?;
         let mut inference = json.inference();
         for file in &files {
             json.infer(&file.path, &mut inference, counter.count(open(file)?), usize::MAX, true)?;
         }
-        let typed = json.typed(&first.path, &inference)?;
+        let typed = json.typed(&inference)?;
         Ok((typed.schema(), typed))
     })
     .await

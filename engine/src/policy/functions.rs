@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use datafusion::execution::SessionStateDefaults;
 
-use crate::functions::{EMBED, TEXT_TO_LIST, higher_order_functions, own_aggregate_functions, own_scalar_functions};
+use crate::functions::{
+    CONVERT_VALUE, EMBED, TEXT_TO_LIST, higher_order_functions, own_aggregate_functions, own_scalar_functions,
+};
 
 /// The names of the functions of each kind.
 pub(super) struct AllowedFunctions {
@@ -22,7 +24,7 @@ pub(super) static ALLOWED: LazyLock<AllowedFunctions> = LazyLock::new(|| Allowed
         .iter()
         .map(|function| function.name().to_owned())
         .chain(own_scalar_functions().iter().map(|function| function.name().to_owned()))
-        .chain([TEXT_TO_LIST.to_owned()])
+        .chain([TEXT_TO_LIST.to_owned(), CONVERT_VALUE.to_owned()])
         .chain([EMBED.to_owned()])
         .collect(),
     higher_order: higher_order_functions().iter().map(|function| function.name().to_owned()).collect(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::Value;
 use futures::FutureExt;
 use querent_kql::KqlParameters;
 
@@ -12,11 +13,14 @@ use crate::error::Result;
 use crate::limits::{Interrupt, QueryClock, check_plan_size};
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
-use crate::sql::parameters::{ParameterValues, parameter_schema};
+use crate::sql::parameters::{ParameterValues, parameter_schema, replace_parameters};
 use crate::sql::parse::{ParsedStatement, parse_statement};
 use crate::sql::policy_statement::parse_policy_statement;
 use crate::sql::write_statement::WriteStatement;
 use crate::stream::ResultTypes;
+
+/// The parameters in whose places values are tried.
+const MAX_GUESSED_VALUES: usize = 8;
 
 /// What a statement takes and gives. Nothing is executed to learn it.
 #[derive(Debug, Clone)]
@@ -113,8 +117,36 @@ impl Session {
                     return Ok(described);
                 }
             }
+            if let Some(described) = self.describe_with_value(parsed, &known).await {
+                return Ok(described);
+            }
         }
         Err(failure)
+    }
+
+    /// Describes a statement with a value in the place of one parameter, for functions whose results depend on it: the part
+    /// of a date, the end of a series. Which value it is decides little about the result.
+    async fn describe_with_value(
+        &self,
+        parsed: &ParsedStatement,
+        known: &[Option<FieldRef>],
+    ) -> Option<StatementDescription> {
+        for at in 1..=parsed.parameters.min(MAX_GUESSED_VALUES) {
+            for guess in [Value::SingleQuotedString("day".into()), Value::Number("1".into(), false)] {
+                let mut guessed = parsed.clone();
+                let nesting = guessed.nesting;
+                nesting.with_room(|| {
+                    replace_parameters(&mut guessed.statement, |position| (position == at).then(|| guess.clone()));
+                });
+                if let Ok(mut described) = self.describe_with_types(&guessed, known).await {
+                    let unknown = |at: usize| Field::new(format!("${at}"), DataType::Null, true);
+                    let fields: Vec<_> = (1..=parsed.parameters).map(unknown).collect();
+                    described.parameters = Arc::new(Schema::new(fields));
+                    return Some(described);
+                }
+            }
+        }
+        None
     }
 
     async fn describe_with_types(

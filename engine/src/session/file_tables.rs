@@ -14,9 +14,9 @@ use crate::error::{EngineError, Result};
 use crate::policy::{Mode, allowed_location};
 use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
-use crate::sql::file_requests::{FileRequest, OpenedFiles, file_requests, replace_files};
+use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, replace_files};
 use crate::sql::parse::ParsedStatement;
-use crate::tables::external::{file_table, type_of_text};
+use crate::tables::external::{file_table, single_files, type_of_text};
 
 impl Session {
     /// Opens the files that a statement reads by their names, and puts names of ours in their places.
@@ -56,13 +56,24 @@ impl Session {
     ) -> Result<OpenedFiles> {
         let declared = declared_schema(&request.columns)?;
         let mut opened = OpenedFiles { sources: Vec::new(), columns: Vec::new() };
+        let mut allowed = Vec::with_capacity(request.locations.len());
         for location in &request.locations {
-            let allowed = allowed_location(location, &self.principal, &self.engine).await?;
+            let place = allowed_location(location, &self.principal, &self.engine).await?;
+            match request.by_name {
+                true => allowed.extend(single_files(state, &place, request.format).await?),
+                false => allowed.push(place),
+            }
+        }
+        if allowed.len() > MAX_LOCATIONS {
+            let message = format!("union_by_name takes {MAX_LOCATIONS} files at most, not {}", allowed.len());
+            return Err(EngineError::Plan { message });
+        }
+        for allowed in allowed {
             let table = file_table(state, &allowed, request.format, &request.options, declared.as_ref()).await?;
             if opened.columns.is_empty() {
                 opened.columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();
             }
-            let name = format!("file {}: {location}", sources.len() + 1);
+            let name = format!("file {}: {allowed}", sources.len() + 1);
             let source = provider_as_source(Arc::new(CatalogTable::at_allowed_location(table)));
             sources.insert(name.clone(), source);
             opened.sources.push(name);

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{DataType, FieldRef, SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::EmptyRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -23,10 +23,12 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
+use crate::functions::converted;
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::write_statement::WriteStatement;
+use crate::tables::external::table_type;
 use crate::temporary::no_session;
 
 /// The name of the rows that arrive, in a plan.
@@ -203,20 +205,29 @@ fn arriving(rows: SendableRecordBatchStream) -> Result<LogicalPlan> {
     Ok(LogicalPlanBuilder::scan(ARRIVING, source, None)?.build()?)
 }
 
-/// Returns the rows with a type for each column. A data frame's column of nulls alone has none, and becomes text.
+/// Returns the rows with a type for each column. A data frame's column of nulls alone has none, and becomes text, as a UUID
+/// does.
 fn with_types(rows: LogicalPlan) -> Result<LogicalPlan> {
     let fields = rows.schema().fields();
-    if fields.iter().all(|field| typed(field.data_type()) == *field.data_type()) {
+    if fields.iter().all(|field| type_in_table(field) == *field.data_type()) {
         return Ok(rows);
     }
     let exprs: Vec<Expr> = fields
         .iter()
         .map(|field| {
             let column = Expr::Column(Column::new(Some(ARRIVING), field.name()));
-            cast(column, typed(field.data_type())).alias_qualified(Some(ARRIVING), field.name())
+            converted(column, field.data_type(), &type_in_table(field), false)
+                .alias_qualified(Some(ARRIVING), field.name())
         })
         .collect();
     Ok(LogicalPlanBuilder::from(rows).project(exprs)?.build()?)
+}
+
+fn type_in_table(field: &Field) -> DataType {
+    match field.extension_type_name() {
+        Some(_) => typed(&table_type(field)),
+        None => typed(field.data_type()),
+    }
 }
 
 fn typed(data_type: &DataType) -> DataType {
@@ -246,7 +257,11 @@ fn in_columns<'a>(rows: LogicalPlan, columns: impl Iterator<Item = (&'a str, &'a
     for (column, data_type) in columns {
         let mut matching = given.iter().filter(|name| same_name(name, column));
         let value = match (matching.next(), matching.next()) {
-            (Some(name), None) => cast(Expr::Column(Column::new(Some(ARRIVING), name)), data_type.clone()),
+            (Some(name), None) => {
+                let column = Column::new(Some(ARRIVING), name);
+                let from = rows.schema().field_with_unqualified_name(name)?.data_type().clone();
+                converted(Expr::Column(column), &from, data_type, false)
+            }
             (None, _) => lit(ScalarValue::try_from(data_type)?),
             (Some(_), Some(_)) => {
                 let message = format!("the rows have more than one column `{column}`");

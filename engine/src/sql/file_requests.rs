@@ -32,8 +32,8 @@ const READERS: &[(&str, FileFormat)] = &[
     ("read_xlsx", FileFormat::Xlsx),
     ("read_excel", FileFormat::Xlsx),
 ];
-/// The most locations of one list.
-const MAX_LOCATIONS: usize = 200;
+/// The most locations of one list, and files that are matched by name.
+pub(crate) const MAX_LOCATIONS: usize = 200;
 
 /// Files that stand in the place of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +48,8 @@ pub(crate) struct FileRequest {
     pub(crate) columns: Vec<(String, String)>,
     /// Names of the first columns.
     names: Vec<String>,
-    by_name: bool,
+    /// Whether the columns of several files are matched by their names, and null where a file lacks one.
+    pub(crate) by_name: bool,
     /// What the columns are qualified by where the statement gives no alias.
     alias: String,
 }

@@ -5,6 +5,7 @@
 //! rows are scanned as a table; any other statement becomes a union.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -16,8 +17,12 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union, cast};
 use datafusion::scalar::ScalarValue;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, Value, ValueWithSpan, VisitorMut};
 
 use super::catalog_table::CatalogTable;
+use super::parse::ParsedStatement;
+use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 
@@ -77,6 +82,59 @@ impl ParameterValues {
                 bind_rows(plan, &rows)
             }
         }
+    }
+}
+
+impl ParameterValues {
+    /// Returns the statement with its values as literals, where there is one of each that SQL writes as a text, an integer, a
+    /// truth value or NULL: some functions cannot be planned before the values of their arguments are known.
+    pub(crate) fn as_literals(&self, parsed: &ParsedStatement) -> Option<ParsedStatement> {
+        let values = match self {
+            ParameterValues::Row(values) => values.clone(),
+            ParameterValues::Rows(rows) if rows.num_rows() == 1 => {
+                let values = rows.columns().iter().map(|column| ScalarValue::try_from_array(column, 0));
+                values.collect::<DataFusionResult<Vec<_>>>().ok()?
+            }
+            ParameterValues::None | ParameterValues::Rows(_) => return None,
+        };
+        if values.is_empty() || values.len() != parsed.parameters {
+            return None;
+        }
+        let literals: Vec<Value> = values.iter().map(literal).collect::<Option<_>>()?;
+        let mut parsed = parsed.clone();
+        let nesting = parsed.nesting;
+        nesting.with_room(|| replace_parameters(&mut parsed.statement, |at| literals.get(at - 1).cloned()));
+        Some(parsed)
+    }
+}
+
+/// Puts literals in the places of parameters, by their positions from 1; those of which there is none stay.
+pub(crate) fn replace_parameters(statement: &mut Statement, literal: impl Fn(usize) -> Option<Value>) {
+    struct ParameterReplacer<F>(F);
+    impl<F: Fn(usize) -> Option<Value>> VisitorMut for ParameterReplacer<F> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+            if let ast::Expr::Value(ValueWithSpan { value: found @ Value::Placeholder(_), .. }) = expr
+                && let Value::Placeholder(name) = &*found
+                && let Some(known) = position(name).and_then(&self.0)
+            {
+                *found = known;
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let _: ControlFlow<()> = visit_statement(statement, &mut ParameterReplacer(literal));
+}
+
+fn literal(value: &ScalarValue) -> Option<Value> {
+    if value.is_null() {
+        return Some(Value::Null);
+    }
+    match value.data_type() {
+        DataType::Boolean => Some(Value::Boolean(*value == ScalarValue::Boolean(Some(true)))),
+        text if text.is_string() => value.try_as_str().flatten().map(|text| Value::SingleQuotedString(text.to_owned())),
+        integer if integer.is_integer() => Some(Value::Number(value.to_string(), false)),
+        _ => None,
     }
 }
 

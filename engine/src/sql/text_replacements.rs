@@ -6,11 +6,11 @@ use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::field_access::own_call;
-use crate::functions::{REGEXP_REPLACEMENT, WITHOUT_OFFSET};
+use crate::functions::{REGEXP_REPLACEMENT, WITHOUT_OFFSET, without_offset};
 
 /// Returns a call or a cast whose texts are as DataFusion reads them.
 pub(super) fn with_text_arguments(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -19,7 +19,10 @@ pub(super) fn with_text_arguments(expr: Expr, schema: &DFSchema) -> Result<Trans
             && value.get_type(schema).is_ok_and(|found| found.is_string())
             && !matches!(value, Expr::ScalarFunction(inner) if inner.name() == WITHOUT_OFFSET)
     };
-    let without = |value: Expr| own_call(WITHOUT_OFFSET, vec![value]);
+    let without = |value: Expr| match &value {
+        Expr::Literal(text, _) => Ok(text.try_as_str().flatten().map_or(value.clone(), |text| lit(without_offset(text)))),
+        _ => own_call(WITHOUT_OFFSET, vec![value]),
+    };
     let mut call = match expr {
         Expr::Cast(mut cast) if has_offset(&cast.expr, cast.field.data_type()) => {
             *cast.expr = without(*cast.expr)?;

@@ -1,8 +1,7 @@
-//! What SQL says of timestamps and DataFusion's planner does not: an integer that is cast to a timestamp counts seconds since
-//! 1970, whatever the timestamp's unit; a text that is compared with a timestamp is one of microseconds; and a literal that
-//! is no value of the timestamps that it is compared with, since they have fewer digits or a shorter range, lies before,
-//! between or after them. Casts to integers, to lists and to text are settled on the same walk
-//! ([`super::integer_casts`], [`super::list_casts`], [`super::text_casts`]).
+//! What SQL says of timestamps and DataFusion's planner does not: a text that is compared with a timestamp is one of
+//! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
+//! shorter range, lies before, between or after them. Casts are settled on the same walk ([`super::value_casts`],
+//! [`super::list_casts`], [`super::text_casts`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
 
@@ -22,15 +21,18 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
 use super::float_order::{kind_of, may_compute_double, with_plain_operands, with_plain_result};
-use super::integer_casts::{is_to_integer, rounded};
 use super::lateral_joins::join_laterals;
-use super::list_casts::{is_list, with_lists};
+use super::list_casts::with_lists;
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
 use super::sql_types::has_nanoseconds;
 use super::subquery_values::{may_be_subquery, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::with_text_arguments;
+use super::value_casts::{may_convert, with_conversion, with_normal_form};
 use crate::functions::without_offset;
+
+/// The functions that give one of their arguments.
+const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -47,11 +49,12 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             let name = names.save(&expr);
             let settled = expr.transform_up(|expr| {
                 let settled = settled(expr, &schema)?.transform_data(|expr| with_lists(expr, &schema))?;
+                let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
+                let settled = settled.transform_data(|expr| with_conversion(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
                 let settled = settled.transform_data(with_subquery_values)?;
-                let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
                 settled.transform_data(|expr| with_plain_operands(expr, &schema))
             })?;
             let settled = match kind {
@@ -69,11 +72,9 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
         expr if may_be_text_cast(expr) || may_mix_numbers(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
-        Expr::Cast(cast) => {
-            let target = cast.field.data_type();
-            is_finer_than_seconds(cast) || is_to_integer(target) || is_list(target)
-        }
-        Expr::TryCast(cast) => is_to_integer(cast.field.data_type()) || is_list(cast.field.data_type()),
+        Expr::Cast(cast) => may_convert(cast.field.data_type()),
+        Expr::TryCast(cast) => may_convert(cast.field.data_type()),
+        Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             is_comparison(*op) && (text(left).is_some() || text(right).is_some())
         }
@@ -92,10 +93,6 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn is_finer_than_seconds(cast: &Cast) -> bool {
-    matches!(cast.field.data_type(), DataType::Timestamp(unit, _) if *unit != TimeUnit::Second)
-}
-
 fn is_comparison(op: Operator) -> bool {
     op.swap().is_some()
         && matches!(op, Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
@@ -111,20 +108,6 @@ fn text(expr: &Expr) -> Option<&str> {
 
 fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
-        Expr::Cast(mut cast) => match rounded(&cast.expr, cast.field.data_type(), schema) {
-            Some(whole) => {
-                *cast.expr = whole;
-                Transformed::yes(Expr::Cast(cast))
-            }
-            None => seconds_first(cast, schema),
-        },
-        Expr::TryCast(mut cast) => match rounded(&cast.expr, cast.field.data_type(), schema) {
-            Some(whole) => {
-                *cast.expr = whole;
-                Transformed::yes(Expr::TryCast(cast))
-            }
-            None => Transformed::no(Expr::TryCast(cast)),
-        },
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
             let (left_type, right_type) = (left.get_type(schema).ok(), right.get_type(schema).ok());
             let left = as_time(*left, right_type.as_ref());
@@ -170,21 +153,19 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 transformed || !never.is_empty(),
             )
         }
+        Expr::ScalarFunction(mut call) if CHOOSING.contains(&call.name()) => {
+            let mut types = call.args.iter().filter_map(|arg| arg.get_type(schema).ok());
+            let Some(time) = types.find(|found| matches!(found, DataType::Timestamp(_, _))) else {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            };
+            let normal: Vec<Option<Expr>> = call.args.iter().map(|arg| with_normal_form(arg, &time)).collect();
+            let transformed = normal.iter().any(Option::is_some);
+            let args = call.args.into_iter().zip(normal).map(|(arg, normal)| normal.unwrap_or(arg));
+            call.args = args.collect();
+            Transformed::new_transformed(Expr::ScalarFunction(call), transformed)
+        }
         other => Transformed::no(other),
     })
-}
-
-fn seconds_first(cast: Cast, schema: &DFSchema) -> Transformed<Expr> {
-    let is_integer = is_finer_than_seconds(&cast) && cast.expr.get_type(schema).is_ok_and(|found| found.is_integer());
-    match cast.field.data_type() {
-        DataType::Timestamp(_, zone) if is_integer => {
-            let seconds = DataType::Timestamp(TimeUnit::Second, zone.clone());
-            let number = Expr::Cast(Cast::new(cast.expr, DataType::Int64));
-            let instant = Expr::Cast(Cast::new(Box::new(number), seconds));
-            Transformed::yes(Expr::Cast(Cast::new_from_field(Box::new(instant), cast.field)))
-        }
-        _ => Transformed::no(Expr::Cast(cast)),
-    }
 }
 
 /// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits.
@@ -192,11 +173,13 @@ fn as_time(expr: Expr, compared_with: Option<&DataType>) -> Transformed<Expr> {
     match (text(&expr).map(has_nanoseconds), compared_with) {
         (Some(has_nanoseconds), Some(DataType::Timestamp(_, zone))) => {
             let unit = if has_nanoseconds { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+            let time = DataType::Timestamp(unit, zone.clone());
             let expr = match (zone, text(&expr)) {
                 (None, Some(text)) => lit(without_offset(text)),
                 _ => expr,
             };
-            Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(unit, zone.clone()))))
+            let literal = with_normal_form(&expr, &time).unwrap_or(expr);
+            Transformed::yes(Expr::Cast(Cast::new(Box::new(literal), time)))
         }
         _ => Transformed::no(expr),
     }

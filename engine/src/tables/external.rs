@@ -6,6 +6,7 @@
 
 mod ad_hoc;
 mod csv;
+mod file_columns;
 mod file_reader;
 mod file_streams;
 mod hive_partitions;
@@ -15,6 +16,7 @@ mod json;
 mod lance;
 mod location;
 mod object_listing;
+mod parquet_columns;
 mod read_ahead;
 mod reader_options;
 mod reading;
@@ -28,14 +30,13 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
-use datafusion::datasource::file_format::FileFormat as _;
-use datafusion::datasource::file_format::parquet::ParquetFormat;
 use querent_catalog::{ExternalTable, FileFormat};
 
 pub(crate) use ad_hoc::{Bounds, ad_hoc_table, file_table};
 pub(crate) use csv::{CsvDialect, CsvFiles, TypedCsv, column_names};
+pub(crate) use file_columns::table_type;
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
 pub(crate) use hive_partitions::Partitioning;
 pub(crate) use ipc::{infer_ipc, read_ipc};
@@ -47,6 +48,8 @@ pub(crate) use location::{
     locate_all, locate_one,
 };
 pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
+pub(crate) use parquet_columns::{infer_parquet, read_renamed_parquet};
+use reader_options::HIDDEN_COLUMNS;
 pub use reader_options::check_reader_options;
 pub(crate) use reader_options::{known_options, type_of_text};
 pub use reading::{ReadColumn, SourceReading};
@@ -127,6 +130,23 @@ pub(crate) async fn locate(state: &dyn Session, location: &str, format: FileForm
     blocking(move || location::locate(&path, format)).await
 }
 
+/// Returns each file of a location as a location of its own. Errors: those of [`find`], `unsupported` for partition folders,
+/// whose values a file by itself does not have.
+pub(crate) async fn single_files(
+    state: &dyn Session,
+    location: &str,
+    format: Option<FileFormat>,
+) -> Result<Vec<String>> {
+    let found = find(state, location, format).await?;
+    if found.files.iter().any(|file| !file.partition.is_empty()) {
+        return Err(EngineError::Unsupported {
+            what: "union_by_name over partition folders (key=value)".into(),
+            hint: "leave it out: their columns are those of one table; or name the files of each folder".into(),
+        });
+    }
+    Ok(found.files.iter().map(|file| file.path.display().to_string()).collect())
+}
+
 /// The files of a location.
 pub(crate) struct FoundFiles {
     /// A file, a folder, a glob or a dataset: an absolute path or a URL.
@@ -155,14 +175,15 @@ pub(crate) async fn infer_found(
         files.truncate(1);
     }
     let (file_schema, options) = match format {
-        FileFormat::Parquet if effort == Effort::Quick => (infer_alike(state, &files).await?, BTreeMap::new()),
-        FileFormat::Parquet => (infer_parquet(state, &files).await?, BTreeMap::new()),
+        FileFormat::Parquet if effort == Effort::Quick => infer_alike(state, &files).await?,
+        FileFormat::Parquet => infer_parquet(state, &files).await?,
         FileFormat::Csv => infer_csv(files, options, declared.is_some(), effort).await?,
         FileFormat::Ndjson => infer_json(files, options, effort).await?,
         FileFormat::Arrow => (blocking(move || infer_ipc(&files)).await?, BTreeMap::new()),
         FileFormat::Lance => (lance_schema(state, &location).await?, BTreeMap::new()),
         FileFormat::Xlsx => infer_workbooks(files, options).await?,
     };
+    let options = with_folder_columns(options, format, &file_schema, &partitioning);
     let file_schema = match declared {
         Some(declared) => declare(&location, format, &file_schema, declared, &partitioning)?,
         None => file_schema,
@@ -172,6 +193,22 @@ pub(crate) async fn infer_found(
     fields.extend(partitioning.fields.iter().cloned());
     let partition_columns = partitioning.fields.iter().map(|field| field.name().clone()).collect();
     Ok((ExternalTable { location, format, options, partition_columns }, Arc::new(Schema::new(fields))))
+}
+
+/// Returns the options of a table whose files have columns with the names of their folders, by whose values they are
+/// hidden: a reader that counts columns has to know their places.
+fn with_folder_columns(
+    mut options: BTreeMap<String, String>,
+    format: FileFormat,
+    file: &Schema,
+    partitioning: &Partitioning,
+) -> BTreeMap<String, String> {
+    let places = file.fields().iter().enumerate().filter(|(_, field)| partitioning.names(field.name()));
+    let hidden: BTreeMap<usize, &str> = places.map(|(place, field)| (place, field.name().as_str())).collect();
+    if matches!(format, FileFormat::Csv | FileFormat::Xlsx) && !hidden.is_empty() {
+        options.insert(HIDDEN_COLUMNS.to_owned(), serde_json::to_string(&hidden).unwrap_or_default());
+    }
+    options
 }
 
 impl Effort {
@@ -194,10 +231,10 @@ impl Effort {
 }
 
 /// Returns the merged schema of Parquet files, of any two of which one has to have all columns of the other.
-async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<SchemaRef> {
+async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     let mut widest: Option<(SchemaRef, &LocatedFile)> = None;
     for file in files {
-        let schema = infer_parquet(state, std::slice::from_ref(file)).await?;
+        let (schema, _) = infer_parquet(state, std::slice::from_ref(file)).await?;
         let Some((known, other)) = &widest else {
             widest = Some((schema, file));
             continue;
@@ -244,15 +281,6 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
     tokio::task::spawn_blocking(work).await.map_err(|error| EngineError::Internal(format!("file thread: {error}")))?
 }
 
-/// Returns the merged schema of Parquet files, in plain types.
-pub(crate) async fn infer_parquet(state: &dyn Session, files: &[LocatedFile]) -> Result<SchemaRef> {
-    let format =
-        ParquetFormat::default().with_options(state.table_options().parquet.clone()).with_force_view_types(false);
-    let store = state.runtime_env().object_store(store_of(files.first()))?;
-    let metas = files.iter().take(INFERENCE_FOOTERS).map(object_meta).collect::<Result<Vec<_>>>()?;
-    format.infer_schema(state, &store, &metas).await.map_err(|error| bad_files(files, EngineError::from(error)))
-}
-
 async fn infer_csv(
     files: Vec<LocatedFile>,
     options: BTreeMap<String, String>,
@@ -283,7 +311,6 @@ async fn infer_json(
     effort: Effort,
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     blocking(move || {
-        let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
         let json = JsonFiles::from_options(&files, &options)?;
         let mut inference = json.inference();
         let mut budget = effort.bytes();
@@ -295,7 +322,7 @@ async fn infer_json(
             json.infer(&file.path, &mut inference, open(file)?.take(budget), effort.records(), is_whole)?;
             budget = budget.saturating_sub(file.size);
         }
-        let typed = json.typed(&first.path, &inference)?;
+        let typed = json.typed(&inference)?;
         Ok((typed.schema(), typed.options()))
     })
     .await
@@ -364,7 +391,12 @@ pub(crate) enum TextReader {
 /// Returns the reader of a table's files, if they are text or workbooks.
 async fn text_reader(table: &ExternalTable, schema: &Schema, files: &[LocatedFile]) -> Result<Option<TextReader>> {
     let is_folder = |field: &&Arc<Field>| table.partition_columns.contains(field.name());
-    let in_files: Vec<Arc<Field>> = schema.fields().iter().filter(|field| !is_folder(field)).cloned().collect();
+    let mut in_files: Vec<Arc<Field>> = schema.fields().iter().filter(|field| !is_folder(field)).cloned().collect();
+    let hidden = table.options.get(HIDDEN_COLUMNS).and_then(|hidden| serde_json::from_str(hidden).ok());
+    let hidden: BTreeMap<usize, String> = hidden.unwrap_or_default();
+    for (place, name) in hidden {
+        in_files.insert(place.min(in_files.len()), Arc::new(Field::new(name, DataType::Utf8, true)));
+    }
     let (options, format, files) = (table.options.clone(), table.format, files.to_vec());
     blocking(move || {
         let schema = Schema::new(in_files);
@@ -408,11 +440,14 @@ fn declare(
     declared: &Schema,
     partitioning: &Partitioning,
 ) -> Result<SchemaRef> {
-    let fields: Vec<_> = declared.fields().iter().filter(|field| !partitioning.names(field.name())).cloned().collect();
-    if matches!(format, FileFormat::Csv | FileFormat::Xlsx) && fields.len() != found.fields().len() {
+    let in_files = |schema: &Schema| -> Vec<Arc<Field>> {
+        schema.fields().iter().filter(|field| !partitioning.names(field.name())).cloned().collect()
+    };
+    let (fields, found) = (in_files(declared), in_files(found));
+    if matches!(format, FileFormat::Csv | FileFormat::Xlsx) && fields.len() != found.len() {
         return Err(EngineError::BadData {
             location: location.to_string(),
-            detail: format!("{} columns are declared and the file has {}", fields.len(), found.fields().len()),
+            detail: format!("{} columns are declared and the file has {}", fields.len(), found.len()),
         });
     }
     Ok(Arc::new(Schema::new(fields)))

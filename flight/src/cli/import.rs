@@ -27,6 +27,7 @@ use super::output;
 use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
 use crate::config::Config;
+use crate::error::ErrorCode;
 use reader_args::ReaderArgs;
 
 /// Import CSV, JSON, Excel, Parquet and Arrow files and Lance datasets as tables
@@ -141,6 +142,13 @@ struct ImportReport {
 }
 
 pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
+    if args.sources.iter().any(|source| matches!(source.as_str(), "-" | "/dev/stdin" | "/dev/fd/0")) {
+        return Err(CliError::Usage(
+            "an import reads files more than once, and standard input cannot be; write it to a file, or send it to a \
+             server: curl --data-binary @- 'http://HOST:PORT/v1/import?table=NAME&format=csv'"
+                .to_owned(),
+        ));
+    }
     if args.recursive && args.reader.is_given() {
         return Err(CliError::Usage(
             "--recursive finds out how files are read; import other files by themselves".to_owned(),
@@ -159,7 +167,8 @@ pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             for plan in plans {
-                print_report(&upload::upload(&client, plan, &options, &bars).await?, args.json)?;
+                let report = upload::upload(&client, plan, &options, &bars).await.map_err(with_remedy)?;
+                print_report(&report, args.json)?;
             }
             Ok(())
         }
@@ -190,7 +199,8 @@ async fn embedded(
     let embedded = EmbeddedEngine::open(config, bars).await?;
     let mut imported = Ok(());
     for plan in plans {
-        imported = import_here(&embedded, plan, options, bars).await.and_then(|report| print_report(&report, json));
+        let report = import_here(&embedded, plan, options, bars).await.map_err(with_remedy);
+        imported = report.and_then(|report| print_report(&report, json));
         if imported.is_err() {
             break;
         }
@@ -272,8 +282,13 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
     if args.table.is_some() && args.sources.len() > 1 {
         return Err(CliError::Usage("--table names one source's table; quote a glob to import many files".to_owned()));
     }
-    args.sources
-        .iter()
+    if let Some((database, table)) = args.table.as_deref().and_then(|name| name.split_once('.')) {
+        return Err(CliError::Usage(format!(
+            "--table names a table alone; write --database {database} --table {table}"
+        )));
+    }
+    let plans = args.sources.iter();
+    let plans = plans
         .map(|source| {
             let named = args.table.clone().or_else(|| table_name(source));
             let table = named.ok_or_else(|| {
@@ -282,7 +297,31 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
             let database = args.database.as_deref().unwrap_or(DEFAULT_DATABASE);
             Ok(ImportPlan { source: source.clone(), table: TableName::new(database, table), sheet: None })
         })
-        .collect()
+        .collect::<Result<Vec<_>, CliError>>()?;
+    if args.append {
+        return Ok(plans);
+    }
+    for (at, plan) in plans.iter().enumerate() {
+        if let Some(other) = plans.iter().take(at).find(|other| other.table == plan.table) {
+            let (first, second, table) = (&other.source, &plan.source, &plan.table.table);
+            return Err(CliError::Usage(format!(
+                "{first} and {second} would both be table {table}; import one by itself with --table, or both into one \
+                 table with --append"
+            )));
+        }
+    }
+    Ok(plans)
+}
+
+/// Returns the error with what to do where a table is there already.
+fn with_remedy(error: CliError) -> CliError {
+    match error {
+        CliError::Failed { code: Some(code), message } if code == ErrorCode::AlreadyExists.as_str() => {
+            let message = format!("{message}; --replace replaces it, --append adds rows to it, --table names another");
+            CliError::Failed { code: Some(code), message }
+        }
+        other => other,
+    }
 }
 
 impl ImportOptions {
@@ -296,7 +335,8 @@ impl ImportOptions {
     }
 }
 
-/// Returns a table's name, made of the last part of a source that is not a pattern, in characters that SQL need not quote.
+/// Returns a table's name, made of the last part of a source that is not a pattern (or is a file with such a name), in
+/// characters that SQL need not quote.
 pub fn table_name(source: &str) -> Option<String> {
     let part = Path::new(source)
         .components()
@@ -305,7 +345,7 @@ pub fn table_name(source: &str) -> Option<String> {
             std::path::Component::Normal(part) => part.to_str(),
             _ => None,
         })
-        .find(|part| !is_pattern(part))?;
+        .find(|part| !is_pattern(part) || Path::new(source).is_file())?;
     let (stem, _, _) = name_parts(part);
     let name: String =
         stem.to_lowercase().chars().map(|char| if char.is_alphanumeric() { char } else { '_' }).collect();

@@ -5,8 +5,8 @@ use super::query::{self, Language, QueryArgs};
 
 /// Run one KQL query
 ///
-/// The query is the argument, a file (-f) or standard input. Against a server it travels over HTTP; with --data, or with
-/// neither, it runs in this process on the data folder.
+/// The query is the argument, a file (-f) or standard input (also as -). Against a server it travels over HTTP; with
+/// --data, or with neither, it runs in this process on the data folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

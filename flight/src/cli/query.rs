@@ -97,10 +97,11 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
 
 /// Returns the text of an argument, a file or standard input.
 async fn text_of(argument: Option<String>, file: Option<PathBuf>) -> Result<String, CliError> {
-    if let Some(text) = argument {
+    // `-` is standard input, as of other programs.
+    if let Some(text) = argument.filter(|text| text.trim() != "-") {
         return Ok(text);
     }
-    if let Some(file) = file {
+    if let Some(file) = file.filter(|file| file.as_os_str() != "-") {
         let text = tokio::fs::read_to_string(&file).await;
         return text.map_err(|error| CliError::Usage(format!("cannot read {}: {error}", file.display())));
     }

@@ -5,8 +5,8 @@ use super::query::{self, Language, QueryArgs};
 
 /// Run one SQL statement
 ///
-/// The statement is the argument, a file (-f) or standard input. Against a server it travels over Arrow Flight SQL;
-/// with --data, or with neither, it runs in this process on the data folder.
+/// The statement is the argument, a file (-f) or standard input (also as -). Against a server it travels over Arrow
+/// Flight SQL; with --data, or with neither, it runs in this process on the data folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

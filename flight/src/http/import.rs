@@ -14,6 +14,8 @@ use http::StatusCode;
 use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, TableName};
 use querent_engine::{ImportRequest, check_reader_options, kql};
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as ValueError;
 use serde_json::json;
 
 use crate::error::{ApiError, ErrorCode};
@@ -29,7 +31,8 @@ const OWN_PARAMETERS: [&str; 5] = ["table", "database", "format", "if_exists", "
 pub(super) struct ImportParams {
     table: String,
     database: Option<String>,
-    format: UploadFormat,
+    /// Without it: as the name of the file in the body says.
+    format: Option<UploadFormat>,
     #[serde(default)]
     if_exists: UploadIfExists,
     /// What errors call the file in the body.
@@ -67,13 +70,14 @@ pub(super) async fn import(
     Params(params): Params<ImportParams>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    params.check()?;
+    let format = params.format()?;
+    params.check(format)?;
     let table = TableName::new(params.database.as_deref().unwrap_or(DEFAULT_DATABASE), &params.table);
-    let mut spool = Spool::new(&state.settings.data, params.format.ending()).await?;
+    let mut spool = Spool::new(&state.settings.data, format.ending()).await?;
     spool.fill(request, params.filename.as_deref(), &state.settings.http).await?;
     let request = ImportRequest {
         source: spool.source(),
-        format: Some(params.format.into()),
+        format: Some(format.into()),
         options: params.reader,
         table: table.clone(),
         external: false,
@@ -85,7 +89,7 @@ pub(super) async fn import(
     };
     let outcome = state
         .engine
-        .import(&principal, request, Arc::new(NoProgress))
+        .import_sent(&principal, request, spool.names(), Arc::new(NoProgress))
         .await
         .map_err(|error| spool.as_client_names(error))?;
     tracing::info!(%table, rows = outcome.rows, files = outcome.files, "imported");
@@ -106,9 +110,26 @@ pub(super) async fn import(
 }
 
 impl ImportParams {
+    /// Returns the format that is named, or that the file's name says. Errors: neither says it.
+    fn format(&self) -> Result<UploadFormat, ApiError> {
+        let ending = || self.filename.as_deref()?.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
+        let of_name = || UploadFormat::deserialize(IntoDeserializer::<ValueError>::into_deserializer(ending()?)).ok();
+        let found = self.format.or_else(of_name);
+        found.ok_or_else(|| {
+            let message = "nothing says the format of the file";
+            ApiError::new(ErrorCode::BadParameter, message)
+                .with_hint("add format= csv, ndjson, parquet, arrow or xlsx, or filename= with its ending")
+        })
+    }
+
     /// Refuses parameters that nobody knows, before the body is read.
-    fn check(&self) -> Result<(), ApiError> {
-        check_reader_options(self.format.into(), &self.reader).map_err(|error| {
+    fn check(&self, format: UploadFormat) -> Result<(), ApiError> {
+        if let Some((database, table)) = self.table.split_once('.') {
+            let message = format!("`{}` is no name of a table", self.table);
+            let hint = format!("name the database apart: database={database}&table={table}");
+            return Err(ApiError::new(ErrorCode::BadParameter, message).with_hint(hint));
+        }
+        check_reader_options(format.into(), &self.reader).map_err(|error| {
             let near = self.reader.keys().find_map(|name| kql::nearest_name(name, OWN_PARAMETERS));
             let near = near.map(|near| format!("; the parameter `{near}` is near")).unwrap_or_default();
             ApiError::new(ErrorCode::BadParameter, format!("{error}{near}"))

@@ -145,11 +145,17 @@ async fn set_options(
         let named = value.text().map(str::to_owned);
         let set = match (changed.set(&name, value), name.as_str(), named) {
             (Ok(()), "schema", Some(schema)) if !schema.is_empty() => {
-                let there = caller.engine_session(state, Some(&schema)).await.map(|_| ());
-                there.map_err(|error| {
-                    missing.push(error);
-                    OptionErrorKind::InvalidValue
-                })
+                match caller.engine_session(state, Some(&schema)).await {
+                    // As the database is spelled, whatever the client wrote.
+                    Ok(session) => {
+                        changed.schema = Some(session.database().to_owned());
+                        Ok(())
+                    }
+                    Err(error) => {
+                        missing.push(error);
+                        Err(OptionErrorKind::InvalidValue)
+                    }
+                }
             }
             (Err(OptionErrorKind::InvalidValue), "catalog", Some(catalog)) => {
                 let error = ApiError::new(ErrorCode::DatabaseNotFound, format!("unknown catalog `{catalog}`"));

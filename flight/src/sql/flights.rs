@@ -110,8 +110,12 @@ struct JsonTicket {
 }
 
 /// Returns the query of a ticket in JSON, `{"database","query","language"}`, or `None` for any other ticket.
-/// Errors: `bad_request`.
-pub(super) fn json_ticket(ticket: &Bytes, database: Option<&str>) -> Option<Result<StatementText, ApiError>> {
+/// What it leaves open is as the caller's headers and session have it. Errors: `bad_request`.
+pub(super) fn json_ticket(
+    ticket: &Bytes,
+    database: Option<&str>,
+    language: QueryLanguage,
+) -> Option<Result<StatementText, ApiError>> {
     (ticket.first() == Some(&b'{')).then(|| {
         let bad = |message: String| {
             ApiError::new(ErrorCode::BadRequest, message)
@@ -123,7 +127,7 @@ pub(super) fn json_ticket(ticket: &Bytes, database: Option<&str>) -> Option<Resu
             return Err(bad(format!("tickets of kind `{kind}` are not served")));
         }
         let language = match ticket.language {
-            None => QueryLanguage::Sql,
+            None => language,
             Some(name) => QueryLanguage::from_name(&name).ok_or_else(|| bad(format!("unknown language `{name}`")))?,
         };
         let database = ticket.database.as_deref().or(database).unwrap_or_default();

@@ -45,6 +45,11 @@ fn rows_are_printed_in_each_format() {
     assert_eq!(work.run(&["sql", "--output", "json", "SELECT 1 AS a WHERE false"]).succeeded(), "[]\n");
     assert!(work.run(&["kql", "--output", "csv", "print a = 1"]).succeeded().starts_with("a\n1\n"));
     work.run(&["sql", "--output", "xml", "SELECT 1"]).failed(2);
+    let said = work.run(&["sql", "--output", "parquet", "SELECT INTERVAL '1 day' AS i"]).failed(1);
+    assert!(said.contains("[unsupported]") && said.contains("`i` is an INTERVAL"), "{said}");
+    // Flags stand behind the command, and the command line says so.
+    let said = work.run(&["--data", "here", "sql", "SELECT 1"]).failed(2);
+    assert!(said.contains("querent sql --data DIR"), "{said}");
     work.run(&["sql", "--output", "csv", "--json", "SELECT 1"]).failed(2);
 }
 

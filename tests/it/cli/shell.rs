@@ -69,6 +69,10 @@ fn statements_that_are_piped_in_run_up_to_the_first_error() {
     assert!(work.pipe(&[], ".modee csv\n").failed(2).contains("did you mean `.mode`?"));
     assert_eq!(work.pipe(&[], "").succeeded(), "");
     assert_eq!(work.pipe(&[], "select 1 as a; .quit\nselect 2;").succeeded().matches("(1 row)").count(), 1);
+    assert_eq!(work.pipe(&[], "select 1 as a;\nexit\nselect 2;").succeeded().matches("(1 row)").count(), 1);
+    std::fs::copy(work.path("flights.csv"), work.path("[x].csv")).unwrap();
+    let counted = work.run(&["--output", "csv", "[x].csv", "-c", "select count(*) as n from _x_"]).succeeded();
+    assert_eq!(counted, "n\n3\n", "a file whose name is a pattern, too");
 }
 
 #[test]

@@ -91,6 +91,9 @@ async fn headers_lower_the_limits() {
     assert_eq!(refused(wrong.rows("select 1").await).1, "bad_header");
     let mut kql = Raw::connect(&server).await.header("x-querent-language", "kql");
     assert_eq!(kql.number("print x = 7").await, 7);
+    // A ticket in JSON that names no language is in that of the call.
+    let ticket = arrow_flight::Ticket { ticket: r#"{"query":"print x = 7"}"#.into() };
+    assert!(kql.fetch(ticket).await.is_ok());
     let mut other = Raw::connect(&server).await.header("x-querent-language", "cypher");
     assert_eq!(refused(other.rows("select 1").await).1, "bad_header");
 }

@@ -126,6 +126,21 @@ async fn values_are_bound_and_bound_again() {
     }
 }
 
+/// Some functions have to know the values of their arguments before they are planned.
+#[tokio::test]
+async fn parameters_are_arguments_of_every_function() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let series = raw.prepare("select value from generate_series(1, ?)").await.unwrap().handle;
+    let bound = raw.bind(&series, row(vec![numbers(&[3])])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [1, 2, 3]);
+    let part = "select cast(date_part(?, date '2024-05-06') as bigint) as n";
+    let part = raw.prepare(part).await.unwrap().handle;
+    let month: ArrayRef = Arc::new(StringArray::from(vec!["month"]));
+    let bound = raw.bind(&part, row(vec![month])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5]);
+}
+
 #[tokio::test]
 async fn rows_of_values_are_one_change() {
     let server = TestServer::start(TestSettings::default()).await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{
-    ArrayRef, DictionaryArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray, StringViewArray,
+    ArrayRef, DictionaryArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    StringViewArray,
 };
-use arrow::datatypes::{DataType, Field, Int32Type};
+use arrow::datatypes::{DataType, Field, Float64Type, Int32Type};
 use arrow_flight::sql::{
     CommandStatementIngest, CommandStatementUpdate, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
 };
@@ -137,6 +138,29 @@ async fn columns_are_matched_by_name() {
     let words = RecordBatch::try_from_iter([("n", s)]).unwrap();
     assert!(raw.updated(&into(APPEND, "t"), &[words]).await.is_err(), "words are not numbers");
     assert_eq!(raw.number("select count(*) from t").await, 2, "a failed ingest leaves nothing");
+}
+
+#[tokio::test]
+async fn values_that_are_sent_are_converted_as_by_casts() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table c (i bigint, t timestamp, l int[], m timestamp)").await.unwrap();
+    let doubles: ArrayRef = Arc::new(Float64Array::from(vec![1.6, 2.5]));
+    let seconds: ArrayRef = Arc::new(Int64Array::from(vec![5, 6]));
+    let lists = [1.6, 2.6].map(|item| Some([Some(item)]));
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(lists));
+    let minutes: ArrayRef = Arc::new(StringArray::from(vec!["2024-01-01 09:30", "2024-01-01 09:31:10"]));
+    let sent = RecordBatch::try_from_iter([("i", doubles), ("t", seconds), ("l", lists), ("m", minutes)]).unwrap();
+    assert_eq!(raw.updated(&into(APPEND, "c"), &[sent]).await.unwrap(), 2);
+    for row in [
+        "i = 2 and t = '1970-01-01 00:00:05' and l[1] = 2 and m = '2024-01-01 09:30'",
+        "i = 2 and t = '1970-01-01 00:00:06' and l[1] = 3 and m = '2024-01-01 09:31:10'",
+    ] {
+        assert_eq!(raw.number(&format!("select count(*) from c where {row}")).await, 1, "{row}");
+    }
+    raw.rows("create table h (at time)").await.unwrap();
+    let number = RecordBatch::try_from_iter([("at", Arc::new(Int64Array::from(vec![5])) as ArrayRef)]).unwrap();
+    assert!(raw.updated(&into(APPEND, "h"), &[number]).await.is_err(), "a number is no time of the day");
 }
 
 /// Data frames have columns of which no value says a type.

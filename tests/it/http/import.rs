@@ -60,12 +60,14 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
     let settings = TestSettings::default().tokens("r:read,w:write");
     let server = TestServer::start(settings.change(|settings| settings.http.max_import_bytes.0 = 1_000)).await;
     let large = "a\n".repeat(1_000);
-    let cases: [(&str, &str, &str, u16, &str); 8] = [
+    let cases: [(&str, &str, &str, u16, &str); 10] = [
         ("w", "table=t&format=csv&delimeter=x", "a\n1\n", 400, "bad_parameter"),
         ("w", "table=t&format=parquet&skip=1", "a\n1\n", 400, "bad_parameter"),
         ("r", "table=t&format=csv", "a\n1\n", 403, "forbidden"),
         ("w", "table=t&format=xml", "a\n1\n", 400, "bad_parameter"),
         ("w", "format=csv", "a\n1\n", 400, "bad_parameter"),
+        ("w", "table=t&filename=a", "a\n1\n", 400, "bad_parameter"),
+        ("w", "table=default.t&format=csv", "a\n1\n", 400, "bad_parameter"),
         ("w", "table=t&format=csv", "", 400, "bad_request_body"),
         ("w", "table=t&format=csv", &large, 413, "body_too_large"),
         ("w", "table=t&format=csv&database=nowhere", "a\n1\n", 404, "database_not_found"),
@@ -74,7 +76,7 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
         let reply = import(&server, query, body, Some(token)).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{query}: {}", reply.text);
     }
-    let made = import(&server, "table=t&format=csv", "a\n1\n", Some("w")).await;
+    let made = import(&server, "table=t&filename=a.CSV", "a\n1\n", Some("w")).await;
     assert_eq!(made.status, 200, "{}", made.text);
     assert_spool_is_empty(&server);
 }
@@ -90,6 +92,13 @@ async fn options_files_of_a_form_and_compressed_bodies_are_taken() {
         (&json!(1), &json!({ "lines": 1, "table": "default.people_rejects" }))
     );
     assert_eq!(made["reading"]["columns"][0], json!({ "name": "column_1", "type": "VARCHAR" }));
+    // The lines that were set aside are in files as their sender calls them.
+    let named = format!("{told}&filename=p.csv");
+    for (told, name) in [(told, "request body"), (named.as_str(), "p.csv")] {
+        import(&server, &format!("{told}&if_exists=replace"), "1;2\n3;4;5\n", None).await;
+        let read = json!({ "sql": "SELECT file FROM people_rejects" });
+        assert_eq!(server.post("/v1/query", &read, None).await.lines(), [json!({ "file": name })]);
+    }
 
     let form = |files: &[(&str, &str)]| {
         let part = |(name, text): &(&str, &str)| {

@@ -133,6 +133,21 @@ async fn a_json_body_brings_parameters_a_database_and_a_row_limit() {
     assert_eq!(reply["rows"], json!([[5, "x'; DROP TABLE t", null], [6, "x'; DROP TABLE t", null]]), "{reply}");
     assert_eq!((&reply["row_count"], &reply["truncated"]), (&json!(2), &json!(true)));
 
+    server.execute("CREATE TABLE other.numbers (i BIGINT, t TIMESTAMP)").await;
+    let written = json!({ "sql": "INSERT INTO other.numbers VALUES ($1, $2)", "params": [2.6, 5] });
+    assert_eq!(server.post("/v1/query", &written, None).await.status, 200);
+    let read = json!({ "sql": "SELECT i, t = '1970-01-01 00:00:05' AS t FROM other.numbers" });
+    assert_eq!(server.post("/v1/query", &read, None).await.lines(), [json!({ "i": 3, "t": true })]);
+
+    // What some functions have to know before they are planned.
+    let known = json!({
+        "sql": "SELECT date_trunc($1, TIMESTAMP '2024-05-06 10:00:00') = '2024-05-01' AS m, \
+                date_part($1, DATE '2024-05-06') AS p, (SELECT count(*) FROM generate_series(1, $2)) AS n",
+        "params": ["month", 4],
+    });
+    let reply = server.post("/v1/query", &known, None).await;
+    assert_eq!(reply.lines(), [json!({ "m": true, "p": 5, "n": 4 })], "{}", reply.text);
+
     let by_header = server.http.post(server.url("/v1/query")).header("x-database", "other");
     let count = server.send(by_header.body("SELECT count(*) AS n FROM t"), None).await;
     assert_eq!(count.lines(), [json!({ "n": 10 })]);

@@ -84,6 +84,65 @@ async fn features_of_geojson_are_rows() {
     }
 }
 
+/// A property that only some features have does not share a column with the features' member of its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_features_stay_apart_from_properties() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let text = json!({ "type": "FeatureCollection", "features": [
+        { "type": "Feature", "id": 1, "properties": { "n": 1 }, "geometry": null },
+        { "type": "Feature", "id": 2, "properties": { "n": 2, "id": "own", "geometry": "flat" },
+          "geometry": { "type": "Point" } },
+    ]});
+    let file = write(folder.path(), "places.geojson", text.to_string());
+    import(&engine, &file, &[]).await.unwrap();
+    for table in ["t".to_owned(), format!("'{}'", file.display())] {
+        let sql = format!("SELECT feature_id, id, geometry, feature_geometry FROM {table} ORDER BY n");
+        let expected = [["1", "NULL", "NULL", "NULL"], ["2", "own", "flat", "{\"type\":\"Point\"}"]];
+        assert_eq!(rows(&session, &sql).await.unwrap(), expected, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_writers_of_json_produce_is_read() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let cases: [(&str, &str, &[&[&str]]); 7] = [
+        ("[{\"a\": NaN}, {\"a\": -Infinity}, {\"a\": 1.5}]", "a::VARCHAR", &[&["-inf"], &["1.5"], &["NaN"]]),
+        ("{\"a\": 1E400}\n{\"a\": 1}\n", "a::VARCHAR", &[&["1.0"], &["inf"]]),
+        ("[null, {\"a\": 1}]", "a", &[&["1"], &["NULL"]]),
+        ("[]", "count(*), count(json)", &[&["0", "0"]]),
+        ("{}\n{}\n", "json", &[&["{}"], &["{}"]]),
+        ("{\"type\": \"FeatureCollection\", \"features\": []}", "count(geometry)", &[&["0"]]),
+        ("[NaN, 1]", "json::VARCHAR", &[&["1.0"], &["NaN"]]),
+    ];
+    for (text, sql, expected) in cases {
+        let file = write(folder.path(), "t.json", text);
+        import(&engine, &file, &[]).await.unwrap_or_else(|error| panic!("{text}: {error}"));
+        for table in ["t".to_owned(), format!("'{}'", file.display())] {
+            let found = rows(&session, &format!("SELECT {sql} FROM {table} ORDER BY 1")).await.unwrap();
+            assert_eq!(found, expected, "{text}: {table}");
+        }
+    }
+    // No records are added to a table of any columns.
+    rows(&session, "CREATE TABLE kept AS SELECT 1 AS a").await.unwrap();
+    let file = write(folder.path(), "t.json", "[]");
+    let request = querent_engine::ImportRequest {
+        source: file.display().to_string(),
+        format: None,
+        options: Default::default(),
+        table: querent_catalog::TableName::new("default", "kept"),
+        external: false,
+        if_exists: None,
+    };
+    let who = querent_catalog::Principal::local_admin();
+    let added = engine.import(&who, request, std::sync::Arc::new(querent_catalog::NoProgress)).await.unwrap();
+    assert_eq!((added.rows, added.created), (Some(0), false));
+    let file = write(folder.path(), "t.json", "{\"a\": 1}\n{\"a\": 1, \"a\": 2}\n");
+    let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+    assert!(error.contains("t.json, line 2") && error.contains("the key `a` stands twice"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn records_are_told_types_and_set_aside() {
     let (folder, engine) = engine().await;

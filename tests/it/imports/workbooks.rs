@@ -45,6 +45,22 @@ async fn cells_keep_their_types() {
     assert_eq!(found[2], ["NULL"; 7]);
 }
 
+/// Programs that write workbooks without calculating leave formulas without values.
+#[tokio::test(flavor = "multi_thread")]
+async fn formulas_without_values_are_counted() {
+    let (folder, engine) = engine().await;
+    let sheet = r#"<worksheet><sheetData><row><c t="str"><v>n</v></c><c t="str"><v>twice</v></c></row>
+        <row><c><v>1</v></c><c><f>A2*2</f><v></v></c></row><row><c><v>2</v></c><c><f>A3*2</f><v>4</v></c></row>
+        <row><c><v>3</v></c><c t="str"><f>""</f><v></v></c></row></sheetData></worksheet>"#;
+    let book = write(folder.path(), "book.xlsx", book_of(sheet, SECOND));
+    let outcome = import(&engine, &book, &[("sheet", "First sheet")]).await.unwrap();
+    let reading = outcome.reading.unwrap();
+    assert_eq!((outcome.rows, reading.uncalculated_cells), (Some(3), 1));
+    assert!(reading.to_string().contains("1 formula has no value in the file"), "{reading}");
+    let found = rows(&admin(&engine), "SELECT twice FROM t ORDER BY n").await.unwrap();
+    assert_eq!(found, [["NULL"], ["4"], ["NULL"]]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sheet_and_its_cells_are_named() {
     let (folder, engine) = engine().await;
@@ -121,6 +137,10 @@ async fn what_is_no_workbook_says_what_to_do() {
 }
 
 fn book() -> Vec<u8> {
+    book_of(FIRST, SECOND)
+}
+
+fn book_of(first: &str, second: &str) -> Vec<u8> {
     let relation = |id: &str, kind: &str, target: &str| {
         format!(r#"<Relationship Id="{id}" Type="http://x/{kind}" Target="{target}"/>"#)
     };
@@ -142,8 +162,8 @@ fn book() -> Vec<u8> {
         ("xl/_rels/workbook.xml.rels", &of_book),
         ("xl/sharedStrings.xml", SHARED),
         ("xl/styles.xml", NUMBERS),
-        ("xl/worksheets/sheet1.xml", FIRST),
-        ("xl/worksheets/sheet2.xml", SECOND),
+        ("xl/worksheets/sheet1.xml", first),
+        ("xl/worksheets/sheet2.xml", second),
     ])
 }
 

@@ -41,7 +41,8 @@ pub(crate) struct CsvFiles {
 }
 
 impl CsvFiles {
-    /// Detects the dialect on the first file and refuses files with other columns. Blocks.
+    /// Detects the dialect on the first file and refuses files with other columns; in another order they are found by their
+    /// names. Blocks.
     pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
         let dialect = CsvDialect::detect(options, first)?;
@@ -53,11 +54,12 @@ impl CsvFiles {
                 return Err(bad_line(&file.path, None, None, "files of one table share one compression".to_string()));
             }
             let theirs = column_names(&file.path, &CsvDialect { width: 0, ..dialect.clone() }, open(file)?)?;
-            let differs = theirs.iter().zip(&names).position(|(their, our)| their != our);
+            let has_all = theirs.len() == names.len() && names.iter().all(|name| theirs.contains(name));
             // Without a header each record is checked when it is read.
-            if dialect.has_header && (theirs.len() != names.len() || differs.is_some()) {
+            if dialect.has_header && !has_all {
                 let detail = format!(
-                    "its columns ({}) are not those of {} ({})",
+                    "its columns ({}) are not those of {} ({}); read_csv('...', union_by_name = true) reads files of \
+                     different columns",
                     shortened(&theirs.join(", ")),
                     first.path.display(),
                     shortened(&names.join(", "))

@@ -24,7 +24,7 @@ impl Partitioning {
     }
 
     /// Those that every file's folders name; with `named` exactly those, in that order. Types are declared, or the
-    /// narrowest of bigint, date and text.
+    /// narrowest of bigint, date and text; digits that a bigint would lose, as in 00501, are text.
     pub(crate) fn from_files(
         location: &str,
         files: &[LocatedFile],
@@ -67,6 +67,12 @@ impl Partitioning {
         self.fields.iter().any(|field| field.name().eq_ignore_ascii_case(column))
     }
 
+    /// The columns of files but for those that have the name of a folder.
+    pub(crate) fn without_hidden(&self, file: &Schema) -> Schema {
+        let own = file.fields().iter().filter(|field| !self.names(field.name()));
+        Schema::new(own.cloned().collect::<Vec<_>>())
+    }
+
     /// A file's values of the columns.
     pub(crate) fn values(&self, file: &LocatedFile) -> Result<Vec<ScalarValue>> {
         self.fields.iter().map(|field| value(file, field)).collect()
@@ -102,13 +108,19 @@ fn narrowest(files: &[LocatedFile], name: &str) -> DataType {
     };
     if values().next().is_none() {
         DataType::Utf8
-    } else if values().all(|value| value.parse::<i64>().is_ok()) {
+    } else if values().all(is_number) {
         DataType::Int64
     } else if values().all(|value| NaiveDate::parse_from_str(value, "%Y-%m-%d").is_ok()) {
         DataType::Date32
     } else {
         DataType::Utf8
     }
+}
+
+/// Returns whether a folder's value is a number: one that is written otherwise, as the postal code 00501, is none, but for
+/// the two digits of months, days and hours.
+fn is_number(value: &str) -> bool {
+    value.parse::<i64>().is_ok_and(|number| value.len() <= 2 || number.to_string() == value)
 }
 
 fn disagreement(location: &str, file: &LocatedFile, detail: &str) -> EngineError {

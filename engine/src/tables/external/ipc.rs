@@ -3,16 +3,16 @@
 //! DataFusion's own reader takes every file of a scan for what the first one is, and columns by position: a folder
 //! whose files differ in either would be read wrong.
 
-use std::collections::BTreeSet;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 
+use super::file_columns::{ColumnPlaces, plain_type, table_columns, table_names};
 use super::file_streams::{EachBatch, ScanReader};
 use super::ipc_blocks::IpcBlocks;
 use super::{LocatedFile, OpenSourceFile, open};
@@ -30,7 +30,7 @@ pub(crate) fn infer_ipc(files: &[LocatedFile]) -> Result<SchemaRef> {
     let mut merged = Schema::empty();
     for file in files {
         let (schema, _) = open_ipc(file, None)?;
-        merged = Schema::try_merge([merged, plain_types(&schema)]).map_err(|error| unfit(&file.path, &error))?;
+        merged = Schema::try_merge([merged, table_columns(&schema)]).map_err(|error| unfit(&file.path, &error))?;
     }
     Ok(Arc::new(merged))
 }
@@ -52,26 +52,23 @@ pub(super) fn with_dictionaries(plain: &SchemaRef, files: &[LocatedFile]) -> Res
         return Ok(Arc::clone(plain));
     }
     let schemas = files.iter().map(|file| Ok(open_ipc(file, None)?.0)).collect::<Result<Vec<_>>>()?;
+    let stored_type = |schema: &SchemaRef, name: &str| {
+        let place = table_names(schema).iter().position(|own| own == name)?;
+        schema.fields().get(place).map(|field| field.data_type().clone())
+    };
     let fields = plain.fields().iter().map(|field| {
-        let mut stored = schemas.iter().map(|schema| schema.field_with_name(field.name()).ok().map(Field::data_type));
+        let mut stored = schemas.iter().map(|schema| stored_type(schema, field.name()));
         match stored.next().flatten() {
-            Some(dictionary @ DataType::Dictionary(_, value))
-                if **value == *field.data_type() && stored.all(|other| other == Some(dictionary)) =>
+            Some(dictionary @ DataType::Dictionary(_, _))
+                if plain_type(&dictionary) == field.data_type()
+                    && stored.all(|other| other.as_ref() == Some(&dictionary)) =>
             {
-                Arc::new(field.as_ref().clone().with_data_type(dictionary.clone()))
+                Arc::new(field.as_ref().clone().with_data_type(dictionary))
             }
             _ => Arc::clone(field),
         }
     });
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
-}
-
-fn plain_type(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::Dictionary(_, values) => values,
-        DataType::RunEndEncoded(_, values) => values.data_type(),
-        other => other,
-    }
 }
 
 /// Reads a file's rows as columns of `wanted`, by name; one that the file lacks is null. Ends early when `each` says
@@ -81,31 +78,11 @@ pub(crate) fn read_ipc(
     wanted: &Schema,
     mut each: impl FnMut(RecordBatch) -> Result<bool>,
 ) -> Result<()> {
-    let path = file.path.as_path();
     let (schema, _) = open_ipc(file, None)?;
-    let positions: Vec<Option<usize>> =
-        wanted.fields().iter().map(|field| schema.index_of(field.name()).ok()).collect();
-    let mut read: BTreeSet<usize> = positions.iter().copied().flatten().collect();
-    if read.is_empty() && !schema.fields().is_empty() {
-        // Rows are counted by a column.
-        read.insert(0);
-    }
-    let read: Vec<usize> = read.into_iter().collect();
-    let (_, batches) = open_ipc(file, Some(read.clone()))?;
+    let places = ColumnPlaces::find(&schema, wanted);
+    let (_, batches) = open_ipc(file, Some(places.read.clone()))?;
     for batch in batches {
-        let batch = batch.map_err(|error| unfit(path, &error))?;
-        let rows = batch.num_rows();
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(positions.len());
-        for (position, field) in positions.iter().zip(wanted.fields()) {
-            let read_index = position.and_then(|position| read.iter().position(|index| *index == position));
-            columns.push(match read_index.and_then(|index| batch.columns().get(index)) {
-                None => new_null_array(field.data_type(), rows),
-                Some(column) if column.data_type() == field.data_type() => Arc::clone(column),
-                Some(column) => arrow::compute::cast(column, field.data_type()).map_err(|error| unfit(path, &error))?,
-            });
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::new(wanted.clone()), columns, &options)?;
+        let batch = batch.and_then(|batch| places.arrange(&batch)).map_err(|error| unfit(&file.path, &error))?;
         if !each(batch)? {
             break;
         }

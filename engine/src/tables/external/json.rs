@@ -3,8 +3,10 @@
 //! A feature's properties are columns; its geometry is text that holds GeoJSON. A record that is no object is the one column
 //! `json`. What is a list or an object where the column is text is that text's JSON.
 
+mod features;
 mod inference;
 mod records;
+mod values;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -24,14 +26,14 @@ use super::rejects::{Reject, Rejects};
 use super::text_source::TextEncoding;
 use super::{LocatedFile, bad_line, check_column_count, compression_of_all, shortened};
 use crate::error::{EngineError, Result};
+use features::{Feature, GEOMETRY, key_apart, name_apart};
 use inference::{JsonType, Members};
 use records::{JsonLayout, JsonRecord, JsonRecords};
+use values::{special_number, value_of, without_special_numbers};
 
 const BATCH_ROWS: usize = 8192;
 /// The column of records that are no objects.
 const VALUE_COLUMN: &str = "json";
-/// The column of a feature's geometry.
-const GEOMETRY: &str = "geometry";
 
 /// How JSON files are read.
 #[derive(Debug, Clone)]
@@ -71,7 +73,14 @@ impl JsonFiles {
 
     /// Starts the inference of columns.
     pub(crate) fn inference(&self) -> JsonInference {
-        JsonInference { members: Members::default(), others: JsonType::Null, objects: 0, values: 0, is_geo: false }
+        JsonInference {
+            members: Members::default(),
+            of_features: Members::default(),
+            others: JsonType::Null,
+            records: 0,
+            objects: 0,
+            values: 0,
+        }
     }
 
     /// Infers columns from a file's text, at most of so many records. Where only its beginning is read, the last record may
@@ -86,7 +95,9 @@ impl JsonFiles {
     ) -> Result<()> {
         let mut records = JsonRecords::open(path, self.compression, self.encoding, source)?;
         let is_geo = records.layout() == JsonLayout::Features;
-        inference.is_geo |= is_geo;
+        if is_geo {
+            inference.of_features.add(&Map::from_iter([(GEOMETRY.to_owned(), Value::Null)]));
+        }
         for _ in 0..most_records {
             let record = match records.next_record() {
                 Ok(Some(record)) => record,
@@ -97,7 +108,8 @@ impl JsonFiles {
             match parse(path, &record) {
                 Ok(value) => {
                     inference.update(path, &record, value, is_geo)?;
-                    check_column_count(path, Some(record.line), inference.members.iter().len())?;
+                    let columns = inference.members.iter().len() + inference.of_features.iter().len();
+                    check_column_count(path, Some(record.line), columns)?;
                 }
                 // Whoever reads the rows sets the record aside.
                 Err(_) if self.ignore_errors || !is_whole => {}
@@ -108,27 +120,45 @@ impl JsonFiles {
     }
 
     /// Returns the columns as inferred and given.
-    pub(crate) fn typed(&self, path: &Path, inference: &JsonInference) -> Result<TypedJson> {
+    pub(crate) fn typed(&self, inference: &JsonInference) -> Result<TypedJson> {
         let mut columns: Vec<JsonColumn> = Vec::new();
         let mut taken: HashSet<String> = HashSet::new();
-        let mut add = |key: &str, found: DataType| {
-            let (mut name, mut copy) = (key.to_owned(), 1);
+        let mut add = |key: &str, wanted: &str, found: DataType| {
+            let (mut name, mut copy) = (wanted.to_owned(), 1);
             while name.is_empty() || taken.contains(&name.to_lowercase()) {
-                name =
-                    if key.is_empty() { format!("column_{}", columns.len() + copy) } else { format!("{key}_{copy}") };
+                name = match wanted.is_empty() {
+                    true => format!("column_{}", columns.len() + copy),
+                    false => format!("{wanted}_{copy}"),
+                };
                 copy += 1;
             }
             taken.insert(name.to_lowercase());
             columns.push(JsonColumn { key: key.to_owned(), name, data_type: found });
         };
         if inference.values > 0 {
-            add(VALUE_COLUMN, inference.others.data_type());
+            add(VALUE_COLUMN, VALUE_COLUMN, inference.others.data_type());
         }
+        // For all features alike: a property keeps its name, and what else has it is the feature's.
+        let add_own = |add: &mut dyn FnMut(&str, &str, DataType), is_geometry: bool| {
+            for (key, found) in inference.of_features.iter().filter(|(key, _)| (*key == GEOMETRY) == is_geometry) {
+                match inference.members.iter().any(|(property, _)| property == key) {
+                    true => add(&key_apart(key), &name_apart(key), found.data_type()),
+                    false => add(key, key, found.data_type()),
+                }
+            }
+        };
+        add_own(&mut add, false);
         for (key, found) in inference.members.iter() {
-            add(key, found.data_type());
+            add(key, key, found.data_type());
         }
+        add_own(&mut add, true);
         if columns.is_empty() {
-            return Err(bad_line(path, None, None, "no record with a field".to_owned()));
+            // No record tells a column: there are none, or they are empty.
+            columns.push(JsonColumn {
+                key: VALUE_COLUMN.to_owned(),
+                name: VALUE_COLUMN.to_owned(),
+                data_type: DataType::Utf8,
+            });
         }
         self.types.check(columns.iter().map(|column| column.name.as_str()))?;
         for column in &mut columns {
@@ -136,28 +166,41 @@ impl JsonFiles {
                 column.data_type = given.clone();
             }
         }
-        Ok(TypedJson { files: self.clone(), columns })
+        Ok(TypedJson { files: self.clone(), columns, is_empty: inference.records == 0 })
     }
 }
 
 /// What is known of the columns of JSON files after some of their records.
 #[derive(Debug)]
 pub(crate) struct JsonInference {
+    /// The members of objects, and the properties of features.
     members: Members,
+    /// The members of features beside their properties.
+    of_features: Members,
     /// The type of records that are no objects.
     others: JsonType,
+    records: u64,
     objects: u64,
     values: u64,
-    is_geo: bool,
 }
 
 impl JsonInference {
     fn update(&mut self, path: &Path, record: &JsonRecord, value: Value, is_geo: bool) -> Result<()> {
+        let is_special = special_number(&value).is_some();
+        self.records += 1;
         match value {
-            Value::Object(object) => {
+            Value::Object(object) if is_geo => {
+                let feature = Feature::new(object);
                 self.objects += 1;
-                self.members.add(&if is_geo { feature_row(object) } else { object });
+                self.of_features.add(&feature.own);
+                self.members.add(&feature.properties);
             }
+            Value::Object(object) if !is_special => {
+                self.objects += 1;
+                self.members.add(&object);
+            }
+            // A row of which nothing is known.
+            Value::Null => {}
             other => {
                 self.values += 1;
                 let before = std::mem::replace(&mut self.others, JsonType::Null);
@@ -186,6 +229,8 @@ struct JsonColumn {
 pub(crate) struct TypedJson {
     pub files: JsonFiles,
     columns: Vec<JsonColumn>,
+    /// Whether no record was there to tell columns.
+    pub is_empty: bool,
 }
 
 impl TypedJson {
@@ -203,7 +248,7 @@ impl TypedJson {
             data_type: field.data_type().clone(),
         };
         let columns = schema.fields().iter().map(column).collect();
-        Ok(Self { files: JsonFiles::from_options(files, options)?, columns })
+        Ok(Self { files: JsonFiles::from_options(files, options)?, columns, is_empty: false })
     }
 
     /// Returns the options that make the same reader.
@@ -354,7 +399,9 @@ impl<'j> ChunkDecoder<'j> {
     /// Returns a record as an object with the columns' keys.
     fn row(&self, value: Value, is_geo: bool) -> Map<String, Value> {
         let object = match value {
-            Value::Object(object) if is_geo => feature_row(object),
+            Value::Object(object) if is_geo => {
+                Feature::new(object).into_row(|key| self.keyed.field_with_name(key).is_ok())
+            }
             Value::Object(object) if !self.is_value || object.contains_key(VALUE_COLUMN) => object,
             other => Map::from_iter([(VALUE_COLUMN.to_owned(), other)]),
         };
@@ -436,7 +483,7 @@ fn reject(
 }
 
 fn parse(path: &Path, record: &JsonRecord) -> Result<Value> {
-    serde_json::from_str(&record.text).map_err(|error| {
+    value_of(&record.text).map_err(|error| {
         let line = record.line + (error.line().max(1) as u64 - 1);
         let what = error.to_string();
         let what = what.split(" at line ").next().unwrap_or_default();
@@ -447,8 +494,9 @@ fn parse(path: &Path, record: &JsonRecord) -> Result<Value> {
 /// Returns a value with lists and objects as text where the type is text.
 fn fitted(value: Value, data_type: &DataType) -> Value {
     match (value, data_type) {
+        (value, _) if special_number(&value).is_some() => without_special_numbers(value),
         (value @ (Value::Array(_) | Value::Object(_)), DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8) => {
-            Value::String(value.to_string())
+            Value::String(without_special_numbers(value).to_string())
         }
         (Value::Array(items), DataType::List(item)) => {
             Value::Array(items.into_iter().map(|value| fitted(value, item.data_type())).collect())
@@ -464,35 +512,6 @@ fn fitted(value: Value, data_type: &DataType) -> Value {
         ),
         (value, _) => value,
     }
-}
-
-/// Returns a feature as a row: its properties, its id and other members, and its geometry as text.
-fn feature_row(feature: Map<String, Value>) -> Map<String, Value> {
-    let mut row = Map::new();
-    let mut properties = Map::new();
-    let mut geometry = Value::Null;
-    for (key, value) in feature {
-        match (key.as_str(), value) {
-            ("type", _) => {}
-            ("properties", Value::Object(members)) => properties = members,
-            ("properties", Value::Null) => {}
-            (GEOMETRY, Value::Null) => {}
-            (GEOMETRY, value) => geometry = Value::String(value.to_string()),
-            (_, value) => {
-                row.insert(key, value);
-            }
-        }
-    }
-    for (key, value) in properties {
-        // A property keeps its name; what else has it is the feature's.
-        if let Some(own) = row.shift_remove(&key) {
-            row.insert(format!("feature_{key}"), own);
-        }
-        row.insert(key, value);
-    }
-    let name = if row.contains_key(GEOMETRY) { "feature_geometry" } else { GEOMETRY };
-    row.insert(name.to_owned(), geometry);
-    row
 }
 
 /// Returns the type that the decoder makes.

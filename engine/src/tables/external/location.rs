@@ -70,9 +70,12 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     } else if is_glob(location) {
         expand(location, format, &mut found)?;
     }
+    let are_empty = !found.is_empty();
     found.retain(|file| file.size > 0);
     if found.is_empty() {
-        return Err(EngineError::NoFiles { location: location.to_string(), format: format_name(format).to_string() });
+        let empty = if are_empty { "non-empty " } else { "" };
+        let format = format!("{empty}{}", format_name(format));
+        return Err(EngineError::NoFiles { location: location.to_string(), format });
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)

@@ -60,8 +60,15 @@ pub(crate) const KEPT_MARKERS: &str = "kept_markers";
 /// Written by inference: the keys of columns that could not keep them as names, as JSON.
 pub(crate) const COLUMN_KEYS: &str = "column_keys";
 
+/// Written by inference: the places and names of columns of text files that the values of folders hide, as JSON.
+pub(crate) const HIDDEN_COLUMNS: &str = "hidden_columns";
+
 /// Written by queries without a table: whether a blank line of a file of one column is no record.
 pub(crate) const SKIP_BLANK: &str = "skip_blank";
+
+/// What is no option of a reader that somebody writes.
+const INTERNAL_OPTIONS: [&str; 6] =
+    [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, HIDDEN_COLUMNS, SKIP_BLANK];
 
 /// Returns the options by their one name. Errors: a name that the format's reader does not know, two names of one option.
 pub(crate) fn known_options(
@@ -72,7 +79,7 @@ pub(crate) fn known_options(
     let mut canonical = BTreeMap::new();
     for (written, value) in options {
         let name = written.to_lowercase().replace('-', "_");
-        let is_internal = [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, SKIP_BLANK].contains(&name.as_str());
+        let is_internal = INTERNAL_OPTIONS.contains(&name.as_str());
         let found = known.iter().find(|(own, others)| *own == name || others.contains(&name.as_str()));
         let own = match found {
             Some((own, _)) => (*own).to_owned(),

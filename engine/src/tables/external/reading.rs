@@ -21,6 +21,9 @@ pub struct SourceReading {
     /// The cells that hold an error, which are null.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error_cells: u64,
+    /// The cells that hold a formula without its value, which are null.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncalculated_cells: u64,
     /// Whether the first record names the columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
@@ -102,6 +105,10 @@ impl Display for SourceReading {
             (self.error_cells > 0)
                 .then(|| counted(self.error_cells, "cell is an error and null", "cells are errors and null")),
         );
+        parts.extend((self.uncalculated_cells > 0).then(|| {
+            let formulas = counted(self.uncalculated_cells, "formula has no value", "formulas have no value");
+            format!("{formulas} in the file and null (save it in Excel or LibreOffice, which calculate)")
+        }));
         if !self.other_sheets.is_empty() {
             let others = self.other_sheets.iter().take(SHOWN_COLUMNS).map(|sheet| format!("`{sheet}`"));
             parts.push(format!("not read: sheets {}", others.collect::<Vec<_>>().join(", ")));

@@ -1,5 +1,6 @@
 //! Records that were set aside because they cannot be read: where they are, and what is wrong with them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -27,12 +28,24 @@ pub(crate) struct Reject {
 
 /// The records that were set aside so far; clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rejects(Arc<Mutex<Vec<Reject>>>);
+pub(crate) struct Rejects {
+    all: Arc<Mutex<Vec<Reject>>>,
+    /// What files are called that were sent, by their paths.
+    names: Arc<BTreeMap<String, String>>,
+}
 
 impl Rejects {
+    /// Returns none so far, of files that their sender calls by these names.
+    pub(crate) fn of_files(names: BTreeMap<String, String>) -> Self {
+        Self { all: Arc::default(), names: Arc::new(names) }
+    }
+
     /// Adds a record. Errors: there are too many.
-    pub(crate) fn add(&self, reject: Reject) -> Result<()> {
-        let mut all = self.0.lock();
+    pub(crate) fn add(&self, mut reject: Reject) -> Result<()> {
+        if let Some(name) = self.names.get(&reject.file) {
+            reject.file.clone_from(name);
+        }
+        let mut all = self.all.lock();
         if all.len() == MOST_REJECTS {
             return Err(EngineError::BadData {
                 location: format!("{}, line {}", reject.file, reject.line),
@@ -50,7 +63,7 @@ impl Rejects {
 
     /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.lock().len()
+        self.all.lock().len()
     }
 
     /// Returns the columns of [`Self::batch`].
@@ -62,7 +75,7 @@ impl Rejects {
 
     /// Returns all as rows, in the order of files and lines.
     pub(crate) fn batch(&self) -> Result<RecordBatch> {
-        let mut all = self.0.lock().clone();
+        let mut all = self.all.lock().clone();
         all.sort_by(|left, right| (&left.file, left.line).cmp(&(&right.file, right.line)));
         let text = |of: fn(&Reject) -> Option<&str>| -> ArrayRef {
             Arc::new(all.iter().map(|reject| of(reject).map(str::to_owned)).collect::<StringArray>())

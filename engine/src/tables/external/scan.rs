@@ -26,6 +26,8 @@ use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 use super::file_streams::{EachBatch, FileInFolders, ScanReader, plan};
 use super::ipc;
 use super::ipc::IpcReader;
+use super::parquet_columns::{RenamedParquetReader, UuidAdapterFactory};
+use super::reader_options::COLUMN_KEYS;
 use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
@@ -100,13 +102,14 @@ impl ExternalTableProvider {
         Ok((located, files))
     }
 
-    /// Returns the table's files as a scan; `None` unless they are Parquet, whose rows can be counted without reading them.
+    /// Returns the table's files as a scan; `None` unless they are Parquet, whose rows can be counted without reading them,
+    /// and whose columns keep their names.
     pub(in crate::tables) async fn file_scan(
         &self,
         state: &dyn Session,
         filters: &[Expr],
     ) -> DfResult<Option<FileScan>> {
-        if self.table.format != FileFormat::Parquet {
+        if self.table.format != FileFormat::Parquet || self.table.options.contains_key(COLUMN_KEYS) {
             return Ok(None);
         }
         let (located, files) = self.located_files(state).await?;
@@ -155,6 +158,7 @@ impl ExternalTableProvider {
         let left: Vec<FileInFolders> = left.collect();
         let reader: Arc<dyn ScanReader> = match text_reader(&self.table, &self.file_schema, &located).await? {
             Some(reader) => Arc::new(TextScan(reader)),
+            None if self.table.format == FileFormat::Parquet => Arc::new(RenamedParquetReader),
             None => Arc::new(IpcReader),
         };
         plan(reader, left, &self.schema, self.file_schema.fields().len(), projection, limit, scan.partitions)
@@ -255,7 +259,8 @@ pub(crate) async fn parquet_scan(
         files
     };
     let schema = partitioning.table_schema(file_schema);
-    Ok(FileScan::new(state, Arc::new(format), store, schema, files))
+    let scan = FileScan::new(state, Arc::new(format), store, schema, files);
+    Ok(FileScan { adapter: Some(Arc::new(UuidAdapterFactory)), ..scan })
 }
 
 async fn with_footer_statistics(

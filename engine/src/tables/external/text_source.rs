@@ -74,6 +74,9 @@ pub(crate) fn open_text(
         .map_err(|error| EngineError::BadData { location: path.display().to_string(), detail: error.to_string() })?;
     let mut bytes = BufReader::with_capacity(BLOCK_BYTES, decompressed);
     let start = bytes.fill_buf().map_err(|error| unreadable(path, &error))?;
+    if let Some(remedy) = packed_text(start) {
+        return Err(EngineError::BadData { location: path.display().to_string(), detail: remedy.to_owned() });
+    }
     let declared = TextEncoding::from_byte_order_mark(start);
     let is_utf_16 =
         |encoding: TextEncoding| matches!(encoding, TextEncoding::Other(other) if other.name().starts_with("UTF-16"));
@@ -94,6 +97,27 @@ pub(crate) fn open_text(
         TextEncoding::Utf8 => Box::new(bytes),
         other => Box::new(BufReader::with_capacity(BLOCK_BYTES, DecodedText::new(other, bytes))),
     })
+}
+
+/// Returns what to do about a file whose first bytes are those of compressed data and not of text.
+fn packed_text(start: &[u8]) -> Option<&'static str> {
+    let is_bzip2 = start.starts_with(b"BZh") && start.get(4..10) == Some(b"\x31\x41\x59\x26\x53\x59".as_slice());
+    match start {
+        [0x1F, 0x8B, ..] => {
+            Some("is compressed with gzip; say so by the option compression = 'gzip' or the ending .gz")
+        }
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => {
+            Some("is compressed with zstd; say so by the option compression = 'zstd' or the ending .zst")
+        }
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => {
+            Some("is compressed with xz; say so by the option compression = 'xz' or the ending .xz")
+        }
+        _ if is_bzip2 => {
+            Some("is compressed with bzip2; say so by the option compression = 'bzip2' or the ending .bz2")
+        }
+        [b'P', b'K', 3, 4, ..] => Some("is a zip archive; unpack it first"),
+        _ => None,
+    }
 }
 
 /// Text of another encoding as UTF-8.
@@ -189,5 +213,13 @@ mod tests {
         assert_eq!(read(b"\x83\x65", Some("shift_jis")).unwrap(), "テ");
         assert!(read(b"\x81", Some("shift_jis")).unwrap_err().contains("shift_jis"));
         assert_eq!(TextEncoding::from_name("klingon"), None);
+    }
+
+    #[test]
+    fn compressed_data_is_no_text() {
+        let source = std::io::Cursor::new(b"\x1F\x8B\x08\0".to_vec());
+        let refused = open_text(Path::new("t.csv"), FileCompressionType::UNCOMPRESSED, None, source).err();
+        assert!(refused.is_some_and(|error| error.to_string().contains("compressed with gzip")));
+        assert_eq!(read(b"PK,BZh\n", None).unwrap(), "PK,BZh\n");
     }
 }

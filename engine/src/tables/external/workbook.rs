@@ -169,6 +169,7 @@ impl WorkbookFiles {
             header_row: has_header.then_some(first_row),
             skipped: scan.skipped,
             errors: scan.errors,
+            uncalculated: scan.uncalculated,
             columns,
         })
     }
@@ -194,6 +195,7 @@ struct SheetScan {
     repeated: HashSet<u32>,
     skipped: u64,
     errors: u64,
+    uncalculated: u64,
 }
 
 impl SheetScan {
@@ -224,7 +226,9 @@ impl SheetScan {
     }
 
     fn add(&mut self, row: u32, cells: &SheetRow<'_>, markers: &[String]) {
-        self.errors += cells.iter().filter(|(_, cell)| matches!(cell, CellValue::Error(_))).count() as u64;
+        let count = |of: fn(&CellValue<'_>) -> bool| cells.iter().filter(|(_, cell)| of(cell)).count() as u64;
+        self.errors += count(|cell| matches!(cell, CellValue::Error(_)));
+        self.uncalculated += count(|cell| matches!(cell, CellValue::Uncalculated));
         let Some((_, first)) = &self.first else {
             self.first = Some((row, owned(cells)));
             return;
@@ -276,6 +280,7 @@ fn owned(cells: &SheetRow<'_>) -> FirstRow {
         CellValue::Moment(moment) => CellValue::Moment(*moment),
         CellValue::Time(time) => CellValue::Time(*time),
         CellValue::Error(error) => CellValue::Error(error.clone()),
+        CellValue::Uncalculated => CellValue::Uncalculated,
     };
     cells.iter().map(|(column, cell)| (*column, own(cell))).collect()
 }
@@ -301,6 +306,7 @@ pub(crate) struct TypedWorkbook {
     header_row: Option<u32>,
     skipped: u64,
     errors: u64,
+    uncalculated: u64,
     columns: Vec<SheetColumn>,
 }
 
@@ -324,6 +330,7 @@ impl TypedWorkbook {
             column.kinds = column.kinds.with(&more.kinds);
         }
         self.errors += scan.errors;
+        self.uncalculated += scan.uncalculated;
         Ok(self)
     }
 
@@ -344,6 +351,7 @@ impl TypedWorkbook {
             header_row: None,
             skipped: 0,
             errors: 0,
+            uncalculated: 0,
             columns: schema.fields().iter().map(column).collect(),
             files,
         })
@@ -392,6 +400,7 @@ impl TypedWorkbook {
             header_line: self.header_row.map(|row| u64::from(row) + 1),
             skip: self.skipped,
             error_cells: self.errors,
+            uncalculated_cells: self.uncalculated,
             columns: self.columns.iter().map(column).collect(),
             ..super::SourceReading::default()
         }

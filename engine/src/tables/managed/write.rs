@@ -26,6 +26,7 @@ use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::row_groups::RowGroupWriter;
 use crate::error::{EngineError, Result};
+use crate::functions::prepared_for_cast;
 
 /// Past this size a file is closed and the next one begun.
 const TARGET_FILE_BYTES: usize = 256 << 20;
@@ -286,7 +287,8 @@ fn footer_size(path: &Path) -> Result<u64> {
     read().map_err(|source| io_error(path, source))
 }
 
-/// Returns the batch in the types of `schema`, column by column. Errors: a value that does not fit, a null where none may be.
+/// Returns the batch in the types of `schema`, column by column, converted as SQL's casts do. Errors: a value that does not
+/// fit, a null where none may be.
 pub(crate) fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     if batch.num_columns() != schema.fields().len() {
         return Err(EngineError::Plan {
@@ -310,7 +312,8 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         return Ok(Arc::clone(column));
     }
     let strict = CastOptions { safe: false, ..Default::default() };
-    cast_with_options(column, field.data_type(), &strict)
+    prepared_for_cast(column, field.data_type(), false)
+        .and_then(|column| cast_with_options(&column, field.data_type(), &strict))
         .map_err(|error| EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) })
 }
 

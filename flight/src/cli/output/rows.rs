@@ -19,6 +19,7 @@ use super::output_error;
 use super::terminal::{Terminal, TextTone};
 use crate::cli::client::StreamedRows;
 use crate::cli::error::CliError;
+use crate::error::ErrorCode;
 use crate::formats::{ResultFormat, ResultWriter};
 
 /// Rows that a table shows: on a terminal, and elsewhere.
@@ -338,6 +339,9 @@ fn is_plan(schema: &Schema) -> bool {
 }
 
 async fn encode(format: ResultFormat, mut rows: StreamedRows, mut target: RowsTarget<'_>) -> Result<usize, CliError> {
+    if let Some(message) = format.refusal(&rows.schema) {
+        return Err(CliError::Failed { code: Some(ErrorCode::Unsupported.as_str().to_owned()), message });
+    }
     let mut writer = ResultWriter::new(format, Arc::clone(&rows.schema)).map_err(output_error)?;
     let mut count = 0;
     while let Some(batch) = rows.batches.next().await.transpose()? {

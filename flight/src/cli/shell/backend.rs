@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use querent_agent::Agent;
-use querent_catalog::{DEFAULT_DATABASE, IfExists, Principal, Progress, TableName};
-use querent_engine::ImportRequest;
+use querent_catalog::{CatalogError, DEFAULT_DATABASE, IfExists, Principal, Progress, TableName};
+use querent_engine::{EngineError, ImportRequest};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -145,7 +145,13 @@ impl EmbeddedShell {
                 if_exists: Some(IfExists::Error),
             };
             let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
-            self.embedded.engine.import(&Principal::local_admin(), request, progress).await?;
+            let imported = self.embedded.engine.import(&Principal::local_admin(), request, progress).await;
+            imported.map_err(|error| match error {
+                EngineError::Catalog(CatalogError::AlreadyExists { .. }) => CliError::Usage(format!(
+                    "{path} would be table {table}, as a file before it is; rename one of them, or name them one by one"
+                )),
+                other => other.into(),
+            })?;
         }
         Ok(tables.into_iter().map(|(table, _)| table).collect())
     }

@@ -44,6 +44,9 @@ pub(super) fn next_input(text: &str, language: ShellLanguage) -> NextInput<'_> {
     if text.is_empty() {
         return NextInput::Nothing;
     }
+    if let Some((command, rest)) = bare_command(text) {
+        return NextInput::Whole(ShellInput::Command(command.to_owned()), rest);
+    }
     if is_line_input(text) {
         let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
         let line = line.trim();
@@ -85,6 +88,14 @@ pub(super) fn chooses_database(sql: &str) -> bool {
 }
 
 /// Whether the input that begins here ends with its line.
+/// Returns the command that a line is without its `.`, as shells of other databases have it, and the text after the line.
+fn bare_command(text: &str) -> Option<(&'static str, &str)> {
+    let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let word = line.trim().trim_end_matches(';').trim_end().to_lowercase();
+    let found = [("exit", ".exit"), ("quit", ".quit"), ("help", ".help")].into_iter().find(|(own, _)| *own == word);
+    found.map(|(_, command)| (command, rest))
+}
+
 fn is_line_input(text: &str) -> bool {
     let mut chars = text.chars();
     match chars.next() {
@@ -300,5 +311,12 @@ mod tests {
         ];
         assert_eq!(inputs(text, ShellLanguage::Sql), expected);
         assert_eq!(next_input("select 1", ShellLanguage::Sql), NextInput::Unfinished(sql("select 1")));
+        let command = |command: &str| ShellInput::Command(command.into());
+        assert_eq!(
+            inputs("help\nselect 1;Quit;", ShellLanguage::Sql),
+            [command(".help"), sql("select 1"), command(".quit")]
+        );
+        assert_eq!(inputs("exit", ShellLanguage::Kql), [command(".exit")]);
+        assert_eq!(inputs("help me;", ShellLanguage::Sql), [sql("help me")]);
     }
 }

@@ -1,5 +1,6 @@
 //! The files of an import's request, on disk for as long as the request lasts.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
@@ -135,6 +136,11 @@ impl Spool {
             file.write_all(&chunk).await.map_err(spool_error)?;
         }
         file.flush().await.map_err(spool_error)
+    }
+
+    /// Returns what the client calls each file, by the spool file's path.
+    pub(super) fn names(&self) -> BTreeMap<String, String> {
+        self.files.iter().map(|(path, name)| (path.display().to_string(), name.clone())).collect()
     }
 
     /// Returns what is imported: the one file, or the folder of all.

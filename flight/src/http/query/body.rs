@@ -36,6 +36,9 @@ where
         format: ResultFormat,
     ) -> Result<StreamBody<impl Stream<Item = Result<Frame<Bytes>, ApiError>> + Send>, ApiError> {
         let Self { mut rows, first, mut permit, api_error, request_id } = self;
+        if let Some(message) = format.refusal(&rows.schema()) {
+            return Err(ApiError::new(ErrorCode::Unsupported, message));
+        }
         let mut writer = ResultWriter::new(format, rows.schema()).map_err(ApiError::internal)?;
         let request = tracing::Span::current();
         let encoded = async_stream::try_stream! {

@@ -110,8 +110,11 @@ pub(super) const QUERY: Surface = Surface {
             .writers()
             .query(&[
                 Field::text("table", "the table").required(),
-                Field::new("format", FieldKind::OneOf(&["csv", "ndjson", "parquet", "arrow"]), "what the file is")
-                    .required(),
+                Field::new(
+                    "format",
+                    FieldKind::OneOf(&["csv", "ndjson", "parquet", "arrow", "xlsx"]),
+                    "what the file is, unless the ending of `filename` says it",
+                ),
                 Field::text("database", "the table's database"),
                 Field::new(
                     "if_exists",

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::dialect::CsvDialect;
 use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
@@ -27,6 +28,8 @@ pub(crate) struct TextChunk {
     ends: Vec<usize>,
     lines: Vec<u64>,
     width: usize,
+    /// Where each column's field is in a record; `None`: in the order of the columns.
+    places: Option<Arc<[usize]>>,
 }
 
 impl TextChunk {
@@ -42,14 +45,17 @@ impl TextChunk {
 
     /// Returns a field's text.
     pub(crate) fn value(&self, row: usize, column: usize) -> &str {
-        let index = row * self.width + column;
+        let place = self.places.as_ref().map_or(Some(column), |places| places.get(column).copied());
+        let Some(place) = place else { return "" };
+        let index = row * self.width + place;
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(index).and_then(|end| self.text.get(start..*end)).unwrap_or_default()
     }
 
     /// Returns the chunk without some of its rows.
     pub(crate) fn without(&self, rows: &[usize]) -> Self {
-        let mut kept = Self { text: String::new(), ends: Vec::new(), lines: Vec::new(), width: self.width };
+        let mut kept =
+            Self { text: String::new(), ends: Vec::new(), lines: Vec::new(), width: self.width, places: None };
         for row in (0..self.rows()).filter(|row| rows.binary_search(row).is_err()) {
             for column in 0..self.width {
                 kept.text.push_str(self.value(row, column));
@@ -66,6 +72,8 @@ pub(crate) struct CsvRows {
     path: PathBuf,
     reader: RecordReader,
     names: Vec<String>,
+    /// Where the columns are, if the header has them in another order.
+    places: Option<Arc<[usize]>>,
     null_padding: bool,
     keeps_blank: bool,
     rejects: Option<Rejects>,
@@ -82,10 +90,12 @@ impl CsvRows {
         source: impl Read + Send + 'static,
     ) -> Result<Self> {
         let mut reader = RecordReader::open(path, dialect, source)?;
+        let mut header = FieldBuffer::default();
         if dialect.has_header {
-            reader.next_record(&mut FieldBuffer::default(), false)?;
+            reader.next_record(&mut header, false)?;
         }
         Ok(Self {
+            places: places_of(names, &header),
             path: path.to_path_buf(),
             reader,
             names: names.to_vec(),
@@ -164,7 +174,7 @@ impl CsvRows {
         let FieldBuffer { text, ends } = fields;
         match String::from_utf8(text) {
             Ok(text) if text.is_ascii() || ends.iter().all(|end| text.is_char_boundary(*end)) => {
-                Ok(TextChunk { text, ends, lines, width })
+                Ok(TextChunk { text, ends, lines, width, places: self.places.clone() })
             }
             Ok(text) => self.decoded_by_record(FieldBuffer { text: text.into_bytes(), ends }, &lines),
             Err(error) => self.decoded_by_record(FieldBuffer { text: error.into_bytes(), ends }, &lines),
@@ -173,7 +183,8 @@ impl CsvRows {
 
     fn decoded_by_record(&mut self, fields: FieldBuffer, lines: &[u64]) -> Result<TextChunk> {
         let width = self.names.len();
-        let mut kept = TextChunk { text: String::new(), ends: Vec::new(), lines: Vec::new(), width };
+        let places = self.places.clone();
+        let mut kept = TextChunk { text: String::new(), ends: Vec::new(), lines: Vec::new(), width, places };
         for (row, line) in lines.iter().enumerate() {
             let bytes: Vec<&[u8]> = (0..width).map(|column| fields.field(row * width + column)).collect();
             match bytes.iter().position(|field| std::str::from_utf8(field).is_err()) {
@@ -213,6 +224,16 @@ impl CsvRows {
     pub(crate) fn sets_aside(&self) -> bool {
         self.rejects.is_some()
     }
+}
+
+/// Returns where columns are in the records below a header; `None` unless it has just these, in another order.
+fn places_of(names: &[String], header: &FieldBuffer) -> Option<Arc<[usize]>> {
+    let written = (0..header.ends.len()).map(|index| String::from_utf8_lossy(header.field(index)).trim().to_owned());
+    let written = unique_names(&written.map(Some).collect::<Vec<_>>());
+    if written.len() != names.len() || written == names {
+        return None;
+    }
+    names.iter().map(|name| written.iter().position(|own| own == name)).collect()
 }
 
 /// Returns the error about a record, with the options that help.

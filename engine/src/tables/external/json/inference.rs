@@ -9,6 +9,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Fields};
 use serde_json::{Number, Value};
 
+use super::values::special_number;
+
 /// The members beyond which an inner object is one of entries, and not of columns.
 const MOST_MEMBERS: usize = 200;
 /// The largest integer up to which every one is a double.
@@ -77,6 +79,7 @@ impl JsonType {
                 let merged = items.iter().map(Self::of_value).fold(JsonType::Null, Self::merged);
                 JsonType::List(Box::new(merged))
             }
+            value if special_number(value).is_some() => JsonType::Double,
             Value::Object(object) => {
                 let mut members = Members::default();
                 members.add(object);

@@ -29,6 +29,8 @@ pub(super) enum CellValue<'c> {
     Text(Cow<'c, str>),
     /// An error, such as `#N/A`.
     Error(String),
+    /// A formula whose value is not in the workbook.
+    Uncalculated,
 }
 
 impl CellValue<'_> {
@@ -42,6 +44,7 @@ impl CellValue<'_> {
             CellValue::Time(time) => time.format("%H:%M:%S%.f").to_string().into(),
             CellValue::Text(text) => Cow::Borrowed(text),
             CellValue::Error(error) => Cow::Borrowed(error),
+            CellValue::Uncalculated => Cow::Borrowed(""),
         }
     }
 }

@@ -103,7 +103,7 @@ fn kind_of(cell: &CellValue<'_>) -> u8 {
         CellValue::Moment(_) => kind::MOMENT,
         CellValue::Time(_) => kind::TIME,
         CellValue::Text(_) => kind::TEXT,
-        CellValue::Error(_) => 0,
+        CellValue::Error(_) | CellValue::Uncalculated => 0,
     }
 }
 
@@ -158,12 +158,12 @@ impl SheetColumnBuilder {
         self.text_bytes
     }
 
-    /// Adds a row's cell. An error of the sheet and an empty cell are null.
+    /// Adds a row's cell. An error of the sheet, a formula without its value and an empty cell are null.
     pub(super) fn append(&mut self, cell: Option<&CellValue<'_>>) {
         let is_null = |text: &str| self.markers.iter().any(|marker| marker == text.trim());
         let is_text = matches!(self.values, ColumnValues::Text(_));
         let cell = cell.filter(|cell| match cell {
-            CellValue::Error(_) => false,
+            CellValue::Error(_) | CellValue::Uncalculated => false,
             CellValue::Text(text) => !is_null(text) && (is_text || !text.trim().is_empty()),
             _ => true,
         });

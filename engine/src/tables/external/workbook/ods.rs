@@ -83,6 +83,7 @@ pub(super) fn each_row(archive: &mut Archive, sheet: &str, each: &mut EachRow<'_
 struct OdsCell {
     kind: Option<String>,
     is_error: bool,
+    has_formula: bool,
     value: Option<String>,
 }
 
@@ -92,6 +93,7 @@ impl OdsCell {
         let kinds = attributes_of_type(tag);
         Self {
             is_error: kinds.1.as_deref() == Some("error"),
+            has_formula: tag.attribute("formula").is_some(),
             kind: kinds.0,
             value: names.iter().find_map(|name| tag.attribute(name)),
         }
@@ -100,7 +102,7 @@ impl OdsCell {
     fn value(self, text: String) -> Option<CellValue<'static>> {
         let value = self.value.unwrap_or_else(|| text.clone());
         if value.is_empty() && text.is_empty() {
-            return None;
+            return (self.has_formula && self.kind.is_none()).then_some(CellValue::Uncalculated);
         }
         if self.is_error {
             return Some(CellValue::Error(text));

@@ -103,8 +103,11 @@ impl XlsxBook {
                     }
                     let (kind, style) = (tag.attribute("t"), tag.attribute("s"));
                     if !tag.is_empty {
-                        let written = cell_text(&mut xml)?;
-                        let value = self.value(written, kind.as_deref(), style.as_deref());
+                        let content = cell_content(&mut xml)?;
+                        let value = match content.is_uncalculated(kind.as_deref()) {
+                            true => Some(CellValue::Uncalculated),
+                            false => self.value(content.text, kind.as_deref(), style.as_deref()),
+                        };
                         cells.extend(value.map(|value| (column, value)));
                     }
                     column += 1;
@@ -148,21 +151,36 @@ impl XlsxBook {
     }
 }
 
-/// Returns the text of a cell's value, up to the cell's end.
-fn cell_text<R: std::io::BufRead>(xml: &mut PartXml<R>) -> IoResult<String> {
-    let (mut text, mut is_value, mut phonetic) = (String::new(), false, false);
+/// What a cell holds.
+#[derive(Default)]
+struct CellContent {
+    text: String,
+    has_formula: bool,
+}
+
+impl CellContent {
+    /// Returns whether it is a formula whose value was never stored, as programs write it that do not calculate.
+    fn is_uncalculated(&self, kind: Option<&str>) -> bool {
+        self.has_formula && self.text.is_empty() && kind != Some("str")
+    }
+}
+
+/// Returns what a cell holds, up to the cell's end.
+fn cell_content<R: std::io::BufRead>(xml: &mut PartXml<R>) -> IoResult<CellContent> {
+    let (mut content, mut is_value, mut phonetic) = (CellContent::default(), false, false);
     loop {
         match xml.next()? {
             XmlEvent::Start(tag) => match tag.name() {
                 b"v" | b"t" => is_value = !tag.is_empty && !phonetic,
+                b"f" => content.has_formula = true,
                 b"rPh" => phonetic = !tag.is_empty,
                 _ => {}
             },
-            XmlEvent::Text(part) if is_value => text.push_str(&part),
+            XmlEvent::Text(part) if is_value => content.text.push_str(&part),
             XmlEvent::End(name) => match name.as_slice() {
                 b"v" | b"t" => is_value = false,
                 b"rPh" => phonetic = false,
-                b"c" | b"si" => return Ok(text),
+                b"c" | b"si" => return Ok(content),
                 _ => {}
             },
             XmlEvent::Eof => return Err(broken("a cell does not end")),
@@ -218,7 +236,7 @@ fn shared_texts(archive: &mut Archive, path: &str) -> IoResult<Vec<String>> {
     loop {
         match xml.next()? {
             XmlEvent::Start(tag) if tag.name() == b"si" => {
-                let text = if tag.is_empty { String::new() } else { cell_text(&mut xml)? };
+                let text = if tag.is_empty { String::new() } else { cell_content(&mut xml)?.text };
                 texts.push(without_escapes(text));
             }
             XmlEvent::Eof => return Ok(texts),

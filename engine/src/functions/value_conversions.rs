@@ -1,0 +1,304 @@
+//! Values that become those of another type, where SQL and Arrow's cast differ: a fraction that becomes an integer is
+//! rounded, half away from zero for decimals and texts and to even for doubles; a number that becomes a timestamp counts
+//! seconds, and none becomes a time; a double too large for a REAL is refused; 16 bytes that become text are a UUID; and
+//! texts may have spaces around numbers, and times without seconds. Casts and writes come here, for values by themselves
+//! and inside of lists, structs and maps.
+
+mod written_values;
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, Float32Array, GenericListArray, Int64Array, MapArray,
+    OffsetSizeTrait, StringArray, StructArray,
+};
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
+    Field, FieldRef, Fields, Float32Type, Float64Type, TimeUnit,
+};
+use arrow::error::ArrowError;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use uuid::Uuid;
+
+use super::definition::invalid;
+use crate::type_names::sql_name;
+
+pub(crate) use written_values::normal_form;
+
+/// The name of the function that a cast becomes. It is planned for a type, so no statement calls it by its name.
+pub(crate) const CONVERT_VALUE: &str = "convert_value";
+
+/// Returns whether SQL converts values of a type to another one otherwise than Arrow's cast.
+pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (from, to) if from == to => false,
+        (DataType::Dictionary(_, value), to) => converts_otherwise(value, to),
+        (from, to) if to.is_integer() => from.is_string() || from.is_floating() || has_fraction(from),
+        // Files and clients have no other values of so many bytes that become text.
+        (DataType::FixedSizeBinary(16), to) => to.is_string(),
+        (from, DataType::Float64) => from.is_string(),
+        (from, DataType::Float32) => from.is_string() || *from == DataType::Float64 || has_fraction(from),
+        (from, DataType::Timestamp(_, _)) => from.is_string() || from.is_numeric(),
+        (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer(),
+        (DataType::Struct(from), DataType::Struct(to)) => {
+            let pairs = from.iter().enumerate().map(|(at, field)| (field, counterpart(from, at, to)));
+            pairs.into_iter().any(|(from, to)| to.is_some_and(|to| fields_differ(from, to)))
+        }
+        (DataType::Map(from, _), DataType::Map(to, _)) => fields_differ(from, to),
+        (from, to) => match (list_item(from), list_item(to)) {
+            (Some(from), Some(to)) => fields_differ(from, to),
+            _ => false,
+        },
+    }
+}
+
+/// Returns an expression of the type `from` as one of the type `to`. `is_try`: null where a value does not fit.
+pub(crate) fn converted(value: Expr, from: &DataType, to: &DataType, is_try: bool) -> Expr {
+    if converts_otherwise(from, to) {
+        return value_conversion(to, is_try).call(vec![value]);
+    }
+    match is_try {
+        true => Expr::TryCast(TryCast::new(Box::new(value), to.clone())),
+        false => Expr::Cast(Cast::new(Box::new(value), to.clone())),
+    }
+}
+
+/// Returns the function that makes values of a type of its argument. `is_try`: null where a value does not fit.
+pub(crate) fn value_conversion(to: &DataType, is_try: bool) -> ScalarUDF {
+    let signature = Signature::any(1, Volatility::Immutable);
+    ScalarUDF::new_from_impl(ConvertValue { target: to.clone(), is_try, signature })
+}
+
+/// Returns values so that Arrow's cast to the type `to` makes of them what SQL does; they may be of that type already.
+/// `is_try`: null where a value does not fit. Errors: such a value.
+pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    if !converts_otherwise(array.data_type(), to) {
+        return Ok(Arc::clone(array));
+    }
+    let options = options(is_try);
+    match (array.data_type(), to) {
+        (DataType::Dictionary(_, value), _) => prepared(&cast(array, value)?, to, is_try),
+        (DataType::FixedSizeBinary(16), _) => {
+            let ids = array.as_fixed_size_binary().iter();
+            let text = |id: &[u8]| Uuid::from_slice(id).map(|id| id.to_string()).unwrap_or_default();
+            Ok(Arc::new(ids.map(|id| id.map(text)).collect::<StringArray>()))
+        }
+        (from, _) if from.is_string() => read_texts(array, to, &options),
+        (from, to) if to.is_integer() => rounded(array, from, &options),
+        (_, DataType::Float32) => single_precision(array, is_try),
+        (from, DataType::Timestamp(_, zone)) if from.is_integer() => {
+            let numbers = cast_with_options(array, &DataType::Int64, &options)?;
+            cast_with_options(&numbers, &DataType::Timestamp(TimeUnit::Second, zone.clone()), &options)
+        }
+        (_, DataType::Timestamp(unit, _)) => cast(&counted(array, *unit, is_try)?, to),
+        (from, DataType::Time32(_) | DataType::Time64(_)) => Err(no_time(from)),
+        (DataType::Struct(from), DataType::Struct(to)) => prepared_struct(array.as_struct(), from, to, is_try),
+        (DataType::Map(entries, is_sorted), DataType::Map(to, _)) => {
+            let map = array.as_map();
+            let rows: ArrayRef = Arc::new(map.entries().clone());
+            let rows = prepared(&rows, to.data_type(), is_try)?;
+            let entries = Arc::new(entries.as_ref().clone().with_data_type(rows.data_type().clone()));
+            let rows = rows.as_struct().clone();
+            Ok(Arc::new(MapArray::try_new(entries, map.offsets().clone(), rows, map.nulls().cloned(), *is_sorted)?))
+        }
+        (DataType::List(item), _) => prepared_list::<i32>(array, item, to, is_try),
+        (DataType::LargeList(item), _) => prepared_list::<i64>(array, item, to, is_try),
+        (DataType::FixedSizeList(item, size), _) => {
+            let Some(to) = list_item(to) else { return Ok(Arc::clone(array)) };
+            let list = array.as_fixed_size_list();
+            let values = prepared(list.values(), to.data_type(), is_try)?;
+            let item = as_nullable(item, values.data_type());
+            Ok(Arc::new(FixedSizeListArray::try_new(item, *size, values, list.nulls().cloned())?))
+        }
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+/// Returns texts as values of a type, whatever spaces are around them. Errors: a text that is none, where `options` have
+/// it so.
+pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    let read = cast_with_options(array, to, &CastOptions::default())?;
+    if *to == DataType::Float32 {
+        return single_precision(&read_texts(array, &DataType::Float64, options)?, options.safe);
+    }
+    if read.null_count() == array.null_count() {
+        return Ok(read);
+    }
+    let texts = cast(array, &DataType::Utf8)?;
+    let normal = texts.as_string::<i32>().iter().enumerate().map(|(row, text)| match text {
+        Some(text) if read.is_null(row) => Some(normal_form(text, to).unwrap_or_else(|| text.to_owned())),
+        text => text.map(str::to_owned),
+    });
+    cast_with_options(&normal.collect::<StringArray>(), to, options)
+}
+
+fn options(is_try: bool) -> CastOptions<'static> {
+    CastOptions { safe: is_try, ..CastOptions::default() }
+}
+
+/// Returns whether a type is one of decimals with digits behind the point.
+fn has_fraction(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => *scale > 0,
+        _ => false,
+    }
+}
+
+fn list_item(data_type: &DataType) -> Option<&FieldRef> {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => Some(item),
+        _ => None,
+    }
+}
+
+fn fields_differ(from: &Field, to: &Field) -> bool {
+    converts_otherwise(from.data_type(), to.data_type())
+}
+
+/// Returns the field that one of a struct becomes: by its name, or by its place where the two structs share no name.
+fn counterpart<'a>(from: &Fields, at: usize, to: &'a Fields) -> Option<&'a FieldRef> {
+    let named = |name: &str| to.iter().find(|field| field.name() == name);
+    if from.iter().any(|field| named(field.name()).is_some()) { named(from[at].name()) } else { to.get(at) }
+}
+
+fn as_nullable(field: &Field, data_type: &DataType) -> FieldRef {
+    Arc::new(Field::new(field.name(), data_type.clone(), true))
+}
+
+fn prepared_list<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    item: &Field,
+    to: &DataType,
+    is_try: bool,
+) -> Result<ArrayRef, ArrowError> {
+    let Some(to) = list_item(to) else { return Ok(Arc::clone(array)) };
+    let list = array.as_list::<O>();
+    let values = prepared(list.values(), to.data_type(), is_try)?;
+    let item = as_nullable(item, values.data_type());
+    Ok(Arc::new(GenericListArray::<O>::try_new(item, list.offsets().clone(), values, list.nulls().cloned())?))
+}
+
+fn prepared_struct(array: &StructArray, from: &Fields, to: &Fields, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    let mut fields = Vec::with_capacity(from.len());
+    let mut columns = Vec::with_capacity(from.len());
+    for (at, (field, column)) in from.iter().zip(array.columns()).enumerate() {
+        let column = match counterpart(from, at, to) {
+            Some(to) => prepared(column, to.data_type(), is_try)?,
+            None => Arc::clone(column),
+        };
+        let is_nullable = field.is_nullable() || column.null_count() > 0;
+        fields.push(Field::new(field.name(), column.data_type().clone(), is_nullable));
+        columns.push(column);
+    }
+    let nulls = array.nulls().cloned();
+    Ok(Arc::new(StructArray::try_new_with_length(fields.into(), columns, nulls, array.len())?))
+}
+
+/// Returns numbers without their fractions.
+fn rounded(array: &ArrayRef, from: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    let whole = match from {
+        DataType::Float16 => return rounded(&cast(array, &DataType::Float32)?, &DataType::Float32, options),
+        DataType::Float32 => {
+            return Ok(Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even)));
+        }
+        DataType::Float64 => {
+            return Ok(Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even)));
+        }
+        // Digits that are lost are rounded half away from zero.
+        DataType::Decimal32(_, _) => DataType::Decimal32(DECIMAL32_MAX_PRECISION, 0),
+        DataType::Decimal64(_, _) => DataType::Decimal64(DECIMAL64_MAX_PRECISION, 0),
+        DataType::Decimal128(_, _) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+        DataType::Decimal256(_, _) => DataType::Decimal256(DECIMAL256_MAX_PRECISION, 0),
+        _ => return Ok(Arc::clone(array)),
+    };
+    cast_with_options(array, &whole, options)
+}
+
+/// Returns numbers as those of single precision. Errors: one that would be infinite.
+fn single_precision(array: &ArrayRef, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    let double = cast(array, &DataType::Float64)?;
+    let double = double.as_primitive::<Float64Type>();
+    let single = cast(double, &DataType::Float32)?;
+    let values = single.as_primitive::<Float32Type>();
+    let is_beyond = |row: usize| values.value(row).is_infinite() && double.value(row).is_finite();
+    let beyond: Vec<usize> = (0..values.len()).filter(|row| values.is_valid(*row) && is_beyond(*row)).collect();
+    match beyond.first() {
+        None => Ok(single),
+        Some(_) if is_try => {
+            let kept =
+                (0..values.len()).map(|row| (values.is_valid(row) && !is_beyond(row)).then(|| values.value(row)));
+            Ok(Arc::new(kept.collect::<Float32Array>()))
+        }
+        Some(row) => {
+            let message = format!("{:e} is out of range of a REAL; DOUBLE holds it", double.value(*row));
+            Err(ArrowError::CastError(message))
+        }
+    }
+}
+
+/// Returns numbers of seconds, with fractions, as numbers of a unit.
+fn counted(array: &ArrayRef, unit: TimeUnit, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    let in_second = match unit {
+        TimeUnit::Second => 1.0,
+        TimeUnit::Millisecond => 1e3,
+        TimeUnit::Microsecond => 1e6,
+        TimeUnit::Nanosecond => 1e9,
+    };
+    let seconds = cast_with_options(array, &DataType::Float64, &options(is_try))?;
+    let count = seconds.as_primitive::<Float64Type>().iter().map(|seconds| {
+        let Some(seconds) = seconds else { return Ok(None) };
+        let count = (seconds * in_second).round();
+        // Every double below 2^63 is one of an i64.
+        if count.abs() < 9_223_372_036_854_775_807.0 {
+            return Ok(Some(count as i64));
+        }
+        if is_try {
+            Ok(None)
+        } else {
+            Err(ArrowError::CastError(format!("{seconds} seconds are out of range of a timestamp")))
+        }
+    });
+    Ok(Arc::new(count.collect::<Result<Int64Array, ArrowError>>()?))
+}
+
+fn no_time(from: &DataType) -> ArrowError {
+    let from = sql_name(from);
+    ArrowError::CastError(format!("{from} is not cast to TIME; write CAST(to_timestamp(seconds) AS TIME)"))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ConvertValue {
+    target: DataType,
+    is_try: bool,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ConvertValue {
+    fn name(&self) -> &str {
+        CONVERT_VALUE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(self.target.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [array] = arrays.as_slice() else { return Err(invalid("one value is converted".into())) };
+        let prepared = prepared(array, &self.target, self.is_try)?;
+        ColumnarValue::Array(prepared).cast_to(&self.target, Some(&options(self.is_try)))
+    }
+}

@@ -1,0 +1,85 @@
+//! Texts of values in the form that Arrow's parsers read.
+
+use arrow::datatypes::DataType;
+
+/// Returns a text in the form in which it is read as a value of a type: numbers without spaces around them, integers without
+/// fractions (rounded half away from zero), timestamps with seconds. `None` where it has that form, or is no such value.
+pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
+    let trimmed = text.trim();
+    let normal = match data_type {
+        integer if integer.is_integer() => whole_number(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        DataType::Timestamp(_, _) => with_seconds(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        number if number.is_numeric() => trimmed.to_owned(),
+        _ => return None,
+    };
+    (normal != text).then_some(normal)
+}
+
+/// Returns a timestamp of date, hour and minute with its seconds: `2024-01-31 08:15` is one of PostgreSQL and DuckDB.
+fn with_seconds(text: &str) -> Option<String> {
+    const SHAPE: &[u8] = b"0000-00-00 00:00";
+    let (time, zone) = text.split_at_checked(SHAPE.len())?;
+    let is_shape = time.bytes().zip(SHAPE).all(|(byte, shape)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        b' ' => matches!(byte, b' ' | b'T'),
+        other => byte == *other,
+    });
+    let is_zone = zone.is_empty() || zone.starts_with(['Z', '+', '-', ' ']);
+    (is_shape && is_zone).then(|| format!("{time}:00{zone}"))
+}
+
+/// Returns a number with a fraction or an exponent as the integer that it is rounded to.
+fn whole_number(text: &str) -> Option<String> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let are_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((whole, fraction)) = digits.split_once('.')
+        && are_digits(whole)
+        && are_digits(fraction)
+        && !(whole.is_empty() && fraction.is_empty())
+    {
+        let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+        let rounded = whole.checked_add(u128::from(fraction.bytes().next().is_some_and(|digit| digit >= b'5')))?;
+        return Some(if rounded == 0 { "0".to_owned() } else { format!("{sign}{rounded}") });
+    }
+    if !digits.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.') || !digits.contains(['e', 'E']) {
+        return None;
+    }
+    let number: f64 = text.parse().ok()?;
+    // Beyond, a double does not tell one integer from the next.
+    (number.abs() < 9_007_199_254_740_992.0).then(|| format!("{}", number.round() as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::TimeUnit;
+
+    use super::*;
+
+    #[test]
+    fn texts_of_numbers_and_times_get_their_normal_form() {
+        let timestamp = DataType::Timestamp(TimeUnit::Microsecond, None);
+        for (text, data_type, expected) in [
+            (" 12 ", DataType::Int32, Some("12")),
+            ("12", DataType::Int32, None),
+            ("1.6", DataType::Int32, Some("2")),
+            ("-2.5", DataType::Int64, Some("-3")),
+            ("-.4", DataType::Int64, Some("0")),
+            ("9223372036854775806.5", DataType::Int64, Some("9223372036854775807")),
+            ("1e3", DataType::Int64, Some("1000")),
+            ("x", DataType::Int64, None),
+            ("1.x", DataType::Int64, None),
+            (".", DataType::Int64, None),
+            (" 1.5", DataType::Float64, Some("1.5")),
+            ("2024-01-31 08:15", timestamp.clone(), Some("2024-01-31 08:15:00")),
+            ("2024-01-31T08:15+02:00", timestamp.clone(), Some("2024-01-31T08:15:00+02:00")),
+            ("2024-01-31 08:15:10", timestamp.clone(), None),
+            ("2024-01-31", timestamp, None),
+            (" x", DataType::Utf8, None),
+        ] {
+            assert_eq!(normal_form(text, &data_type).as_deref(), expected, "{text} as {data_type}");
+        }
+    }
+}

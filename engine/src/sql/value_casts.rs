@@ -1,0 +1,73 @@
+//! Casts that are something else in SQL than in Arrow ([`converts_otherwise`]): fractions are rounded, numbers that become
+//! timestamps count seconds, and texts of numbers and times may be written more freely.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+
+use super::list_casts::is_list;
+use crate::error::EngineError;
+use crate::functions::{converted, converts_otherwise, normal_form};
+use crate::type_names::sql_name;
+
+/// Functions whose result is a whole number already.
+const WHOLE: [&str; 4] = ["round", "trunc", "floor", "ceil"];
+
+/// Returns whether a cast to a type may be one of those.
+pub(super) fn may_convert(target: &DataType) -> bool {
+    let is_nested = is_list(target) || matches!(target, DataType::Struct(_) | DataType::Map(_, _));
+    is_nested || target.is_integer() || target.is_floating() || target.is_temporal()
+}
+
+/// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a time.
+pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (value, target, is_try) = match &expr {
+        Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
+        Expr::TryCast(cast) => (&cast.expr, cast.field.data_type(), true),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    if let Some(normal) = with_normal_form(value, target) {
+        return Ok(Transformed::yes(cast_to(normal, target, is_try)));
+    }
+    let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    let stays = match value.as_ref() {
+        // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL.
+        Expr::Literal(_, _) => from.is_string() && *target != DataType::Float32,
+        Expr::ScalarFunction(call) => target.is_integer() && WHOLE.contains(&call.name()),
+        _ => false,
+    };
+    if stays || !converts_otherwise(&from, target) {
+        return Ok(Transformed::no(expr));
+    }
+    match target {
+        // The optimizer knows casts, so an integer becomes a timestamp by them.
+        DataType::Timestamp(TimeUnit::Second, _) if from.is_integer() => Ok(Transformed::no(expr)),
+        DataType::Timestamp(_, zone) if from.is_integer() => {
+            let number = cast_to(value.as_ref().clone(), &DataType::Int64, is_try);
+            let instant = cast_to(number, &DataType::Timestamp(TimeUnit::Second, zone.clone()), is_try);
+            Ok(Transformed::yes(cast_to(instant, target, is_try)))
+        }
+        DataType::Time32(_) | DataType::Time64(_) if from.is_integer() => {
+            let from = sql_name(&from);
+            let message = format!("{from} is not cast to TIME; write CAST(to_timestamp(seconds) AS TIME)");
+            Err(EngineError::Plan { message }.into())
+        }
+        _ => Ok(Transformed::yes(converted(value.as_ref().clone(), &from, target, is_try))),
+    }
+}
+
+/// Returns a literal text as it is read as a value of a type; `None` where the expression is none, or is so already.
+pub(super) fn with_normal_form(expr: &Expr, data_type: &DataType) -> Option<Expr> {
+    let Expr::Literal(value, _) = expr else { return None };
+    value.try_as_str().flatten().and_then(|text| normal_form(text, data_type)).map(lit)
+}
+
+fn cast_to(value: Expr, data_type: &DataType, is_try: bool) -> Expr {
+    match is_try {
+        true => Expr::TryCast(TryCast::new(Box::new(value), data_type.clone())),
+        false => Expr::Cast(Cast::new(Box::new(value), data_type.clone())),
+    }
+}

@@ -1,0 +1,120 @@
+//! The columns of Arrow and Parquet files as those of tables: each with a name of its own, as columns of CSV have, and of a
+//! type that tables have. A UUID is text, a boolean of eight bits a boolean.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+use super::csv::unique_names;
+use crate::functions::prepared_for_cast;
+
+/// The names of the extension types that become others.
+const UUID: &str = "arrow.uuid";
+const BOOL8: &str = "arrow.bool8";
+
+/// Returns the columns of a file as a table has them; any may be null.
+pub(super) fn table_columns(file: &Schema) -> Schema {
+    let fields = file.fields().iter().zip(table_names(file));
+    Schema::new(fields.map(|(field, name)| Field::new(name, table_type(field), true)).collect::<Vec<_>>())
+}
+
+/// Returns the names of a file's columns in a table: each is there once, whatever its case, and none is empty.
+pub(super) fn table_names(file: &Schema) -> Vec<String> {
+    unique_names(&file.fields().iter().map(|field| Some(field.name().clone())).collect::<Vec<_>>())
+}
+
+/// Returns the columns that do not keep their names, with those in the file.
+pub(super) fn renamed_columns(file: &Schema) -> BTreeMap<String, String> {
+    let names = table_names(file).into_iter().zip(file.fields());
+    names.filter(|(name, field)| name != field.name()).map(|(name, field)| (name, field.name().clone())).collect()
+}
+
+/// Returns the type that a file's column has in a table.
+pub(crate) fn table_type(field: &Field) -> DataType {
+    match (field.extension_type_name(), field.data_type()) {
+        (Some(UUID), DataType::FixedSizeBinary(16)) => DataType::Utf8,
+        (Some(BOOL8), DataType::Int8) => DataType::Boolean,
+        (_, data_type) => plain_type(data_type).clone(),
+    }
+}
+
+/// Returns the type of a column's values, however they are encoded.
+pub(super) fn plain_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        DataType::RunEndEncoded(_, values) => values.data_type(),
+        other => other,
+    }
+}
+
+/// Where a table's columns are in one file.
+pub(super) struct ColumnPlaces {
+    wanted: SchemaRef,
+    /// For each column that is wanted, its place in the file, if it is there.
+    places: Vec<Option<usize>>,
+    /// The places that are read, in order.
+    pub(super) read: Vec<usize>,
+}
+
+impl ColumnPlaces {
+    /// Finds columns by their names in a table.
+    pub(super) fn find(file: &Schema, wanted: &Schema) -> Self {
+        let names = table_names(file);
+        let place = |field: &Arc<Field>| names.iter().position(|name| name == field.name());
+        let places: Vec<Option<usize>> = wanted.fields().iter().map(place).collect();
+        let mut read: BTreeSet<usize> = places.iter().copied().flatten().collect();
+        if read.is_empty() && !names.is_empty() {
+            // Rows are counted by a column.
+            read.insert(0);
+        }
+        Self { wanted: Arc::new(wanted.clone()), places, read: read.into_iter().collect() }
+    }
+
+    /// Returns the wanted columns of a batch of those that are read; one that the file lacks is null.
+    pub(super) fn arrange(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let rows = batch.num_rows();
+        let columns = self.places.iter().zip(self.wanted.fields()).map(|(place, field)| {
+            let index = place.and_then(|place| self.read.iter().position(|read| *read == place));
+            match index.and_then(|index| batch.columns().get(index)) {
+                None => Ok(new_null_array(field.data_type(), rows)),
+                Some(column) => as_type(column, field.data_type()),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.wanted), columns, &options)
+    }
+}
+
+/// Returns a file's column in the type that a table has; what does not fit is null.
+pub(crate) fn as_type(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    if column.data_type() == data_type {
+        return Ok(Arc::clone(column));
+    }
+    cast(&prepared_for_cast(column, data_type, true)?, data_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_names_and_types_of_tables() {
+        let extension = |name: &str| [("ARROW:extension:name".to_owned(), name.to_owned())].into_iter().collect();
+        let file = Schema::new(vec![
+            Field::new("a", DataType::Int64, false),
+            Field::new("A", DataType::Int64, true),
+            Field::new("", DataType::FixedSizeBinary(16), true).with_metadata(extension(UUID)),
+            Field::new("b", DataType::Int8, true).with_metadata(extension(BOOL8)),
+        ]);
+        let columns = table_columns(&file);
+        let shown: Vec<_> =
+            columns.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+        assert_eq!(shown, ["a Int64", "A_1 Int64", "column_3 Utf8", "b Boolean"]);
+        assert_eq!(renamed_columns(&file).keys().collect::<Vec<_>>(), ["A_1", "column_3"]);
+    }
+}

@@ -1,0 +1,204 @@
+//! Parquet files: which columns they have, and how those are read that DataFusion's reader does not: UUIDs, which are text
+//! in tables, and columns that do not have a name of their own, which a reader of ours finds by their places.
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use bytes::Bytes;
+use datafusion::catalog::Session;
+use datafusion::common::Result as DfResult;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::physical_expr::expressions::{Column, cast};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr_adapter::{
+    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
+};
+use futures::{StreamExt, TryStreamExt};
+use object_store::{ObjectMeta, ObjectStore};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::LogicalType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+
+use super::file_columns::{ColumnPlaces, renamed_columns, table_columns, table_type};
+use super::file_streams::{EachBatch, ScanReader};
+use super::reader_options::COLUMN_KEYS;
+use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
+use crate::error::{EngineError, Result, store_error_in};
+use crate::functions::value_conversion;
+
+/// The rows that are read at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// Returns the merged columns of Parquet files as a table has them, and the options of a table that has to know that some do
+/// not keep their names. Errors: `bad_data`, those of stores.
+pub(crate) async fn infer_parquet(
+    state: &dyn Session,
+    files: &[LocatedFile],
+) -> Result<(SchemaRef, BTreeMap<String, String>)> {
+    let store = state.runtime_env().object_store(store_of(files.first()))?;
+    let metas = files.iter().take(INFERENCE_FOOTERS).map(object_meta).collect::<Result<Vec<_>>>()?;
+    let schemas: Vec<Schema> = futures::stream::iter(&metas)
+        .map(|meta| file_schema(state, store.as_ref(), meta))
+        .boxed()
+        .buffered(state.config_options().execution.meta_fetch_concurrency.max(1))
+        .try_collect()
+        .await
+        .map_err(|error| bad_files(files, EngineError::from(error)))?;
+    let mut renamed = BTreeMap::new();
+    for schema in &schemas {
+        renamed.extend(renamed_columns(schema));
+    }
+    let columns = schemas.iter().map(|schema| if renamed.is_empty() { schema.clone() } else { table_columns(schema) });
+    let merged = Schema::try_merge(columns).map_err(|error| bad_files(files, EngineError::from(error)))?;
+    let options = match renamed.is_empty() {
+        true => BTreeMap::new(),
+        false => BTreeMap::from([(COLUMN_KEYS.to_owned(), serde_json::to_string(&renamed).unwrap_or_default())]),
+    };
+    Ok((Arc::new(merged), options))
+}
+
+/// Returns a file's columns in the types of tables, without what Arrow wrote of them.
+async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<Schema> {
+    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let footer = DFParquetMetadata::new(store, meta).with_file_metadata_cache(Some(cache));
+    let (metadata, schema) = (footer.fetch_metadata().await?, footer.fetch_schema().await?);
+    let written = metadata.file_metadata().schema_descr().root_schema().get_fields().to_vec();
+    let fields = schema.fields().iter().zip(written).map(|(field, written)| {
+        let is_uuid = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
+        let data_type = match field.data_type() {
+            DataType::FixedSizeBinary(16) if is_uuid => DataType::Utf8,
+            _ if field.extension_type_name().is_some() => table_type(field),
+            plain => plain.clone(),
+        };
+        Field::new(field.name(), data_type, field.is_nullable())
+    });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Reads a file's rows as columns of `wanted`, by the names that they have in a table. Ends early when `each` says so by
+/// returning false. Blocks.
+pub(crate) fn read_renamed_parquet(
+    file: &LocatedFile,
+    wanted: &Schema,
+    mut each: impl FnMut(RecordBatch) -> Result<bool>,
+) -> Result<()> {
+    let unfit = |error: ParquetError| {
+        store_error_in(&error).unwrap_or_else(|| bad_line(&file.path, None, None, error.to_string()))
+    };
+    let reader = ParquetRecordBatchReaderBuilder::try_new(ParquetChunks(file.clone())).map_err(unfit)?;
+    let places = ColumnPlaces::find(reader.schema(), wanted);
+    let mask = ProjectionMask::roots(reader.parquet_schema(), places.read.iter().copied());
+    let reader = reader.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(unfit)?;
+    for batch in reader {
+        if !each(places.arrange(&batch?)?)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The reader of Parquet files whose columns do not keep their names.
+#[derive(Debug)]
+pub(super) struct RenamedParquetReader;
+
+impl ScanReader for RenamedParquetReader {
+    fn read_file(&self, file: &LocatedFile, wanted: &Schema, each: EachBatch<'_>) -> Result<()> {
+        read_renamed_parquet(file, wanted, each)
+    }
+}
+
+/// A file as the reader of Parquet takes it, wherever it lies. Blocks.
+struct ParquetChunks(LocatedFile);
+
+impl ParquetChunks {
+    fn read_from(&self, start: u64) -> Result<OpenSourceFile, ParquetError> {
+        let mut file = open(&self.0).map_err(|error| ParquetError::External(Box::new(error)))?;
+        file.seek(SeekFrom::Start(start))?;
+        Ok(file)
+    }
+}
+
+impl Length for ParquetChunks {
+    fn len(&self) -> u64 {
+        self.0.size
+    }
+}
+
+impl ChunkReader for ParquetChunks {
+    type T = BufReader<OpenSourceFile>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(BufReader::new(self.read_from(start)?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = Vec::with_capacity(length);
+        self.read_from(start)?.take(length as u64).read_to_end(&mut bytes)?;
+        match bytes.len() == length {
+            true => Ok(bytes.into()),
+            false => Err(ParquetError::EOF(format!("{length} bytes at {start} are beyond the end"))),
+        }
+    }
+}
+
+/// Reads columns of 16 bytes as UUIDs where the table has text.
+#[derive(Debug)]
+pub(super) struct UuidAdapterFactory;
+
+impl PhysicalExprAdapterFactory for UuidAdapterFactory {
+    fn create(
+        &self,
+        logical_file_schema: SchemaRef,
+        physical_file_schema: SchemaRef,
+    ) -> DfResult<Arc<dyn PhysicalExprAdapter>> {
+        let wanted = |field: &Field| logical_file_schema.field_with_name(field.name()).ok();
+        let as_read = physical_file_schema.fields().iter().map(|field| {
+            let text = wanted(field).filter(|wanted| is_uuid_as_text(field, wanted));
+            text.unwrap_or(field).clone()
+        });
+        let as_read = Arc::new(Schema::new(as_read.collect::<Vec<_>>()));
+        let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, Arc::clone(&as_read))?;
+        Ok(Arc::new(UuidAdapter { inner, as_read, physical_file_schema }))
+    }
+}
+
+#[derive(Debug)]
+struct UuidAdapter {
+    inner: Arc<dyn PhysicalExprAdapter>,
+    /// The file's columns, with UUIDs in the table's types.
+    as_read: SchemaRef,
+    physical_file_schema: SchemaRef,
+}
+
+impl PhysicalExprAdapter for UuidAdapter {
+    fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>> {
+        let file = &self.physical_file_schema;
+        self.inner
+            .rewrite(expr)?
+            .transform(|node| {
+                let Some(column) = node.downcast_ref::<Column>() else { return Ok(Transformed::no(node)) };
+                let place = column.index();
+                let (Some(stored), Some(wanted)) = (file.fields().get(place), self.as_read.fields().get(place)) else {
+                    return Ok(Transformed::no(node));
+                };
+                if !is_uuid_as_text(stored, wanted) {
+                    return Ok(Transformed::no(node));
+                }
+                let text = Arc::new(value_conversion(&DataType::Utf8, false));
+                let text = ScalarFunctionExpr::try_new(text, vec![node], file, Arc::new(ConfigOptions::default()))?;
+                Ok(Transformed::yes(cast(Arc::new(text), file, wanted.data_type().clone())?))
+            })
+            .data()
+    }
+}
+
+fn is_uuid_as_text(stored: &Field, wanted: &Field) -> bool {
+    *stored.data_type() == DataType::FixedSizeBinary(16) && wanted.data_type().is_string()
+}

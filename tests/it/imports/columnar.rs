@@ -1,0 +1,145 @@
+//! Parquet and Arrow files: names that tables cannot have, UUIDs, and folders that are columns.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::ipc::writer::FileWriter;
+use parquet::arrow::ArrowWriter;
+
+use super::{import, write};
+use crate::sql::{admin, engine, rows};
+
+const ID: &str = "8a6e0804-2bd0-4672-b79d-d97027f9071a";
+
+/// Returns columns of which two have one name, one has none, and one is the other in another case.
+fn awkward_columns() -> RecordBatch {
+    let number = |value: i64| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+    let columns = ["a", "a", "A", ""].iter().zip(1..);
+    let fields = columns.clone().map(|(name, _)| Field::new(*name, DataType::Int64, true));
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    RecordBatch::try_new(Arc::new(schema), columns.map(|(_, value)| number(value)).collect()).unwrap()
+}
+
+/// Returns a UUID and a boolean of eight bits.
+fn extension_columns() -> RecordBatch {
+    let extension = |name: &str| HashMap::from([("ARROW:extension:name".to_owned(), name.to_owned())]);
+    let schema = Schema::new(vec![
+        Field::new("id", DataType::FixedSizeBinary(16), true).with_metadata(extension("arrow.uuid")),
+        Field::new("ok", DataType::Int8, true).with_metadata(extension("arrow.bool8")),
+    ]);
+    let id = uuid::Uuid::parse_str(ID).unwrap().into_bytes();
+    let ids = FixedSizeBinaryArray::try_from_iter([id].into_iter()).unwrap();
+    let columns: Vec<ArrayRef> = vec![Arc::new(ids), Arc::new(Int8Array::from(vec![1]))];
+    RecordBatch::try_new(Arc::new(schema), columns).unwrap()
+}
+
+fn parquet(path: &Path, batch: &RecordBatch) -> PathBuf {
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+    path.to_owned()
+}
+
+fn arrow_file(path: &Path, batch: &RecordBatch) -> PathBuf {
+    let mut writer = FileWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+    path.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_column_of_a_file_is_one_of_the_table() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let batch = awkward_columns();
+    for file in [parquet(&folder.path().join("x.parquet"), &batch), arrow_file(&folder.path().join("x.arrow"), &batch)]
+    {
+        let columns = "SELECT a, a_1, \"A_2\", column_4";
+        let expected = [["1", "2", "3", "4"]];
+        import(&engine, &file, &[]).await.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert_eq!(rows(&session, &format!("{columns} FROM t")).await.unwrap(), expected);
+        let path = file.display();
+        assert_eq!(rows(&session, &format!("{columns} FROM '{path}'")).await.unwrap(), expected, "{path}");
+        assert_eq!(rows(&session, &format!("SELECT count(*) FROM '{path}' WHERE a_1 = 2")).await.unwrap(), [["1"]]);
+        assert_eq!(rows(&session, &format!("SELECT count(*) FROM '{path}'")).await.unwrap(), [["1"]]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uuids_are_text_and_booleans_of_eight_bits_are_booleans() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let batch = extension_columns();
+    for file in [parquet(&folder.path().join("x.parquet"), &batch), arrow_file(&folder.path().join("x.arrow"), &batch)]
+    {
+        import(&engine, &file, &[]).await.unwrap();
+        let path = file.display();
+        for from in ["t".to_owned(), format!("'{path}'")] {
+            let sql = format!("SELECT id FROM {from} WHERE id LIKE '8a6e%' AND id = '{ID}'");
+            assert_eq!(rows(&session, &sql).await.unwrap(), [[ID]], "{path}: {from}");
+        }
+    }
+    assert_eq!(rows(&session, "SELECT ok FROM t").await.unwrap(), [["true"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_are_columns_whatever_files_hold() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    for (key, value) in [("k=1", "a"), ("k=2", "b")] {
+        std::fs::create_dir_all(folder.path().join("csv").join(key)).unwrap();
+        std::fs::create_dir_all(folder.path().join("parquet").join(key)).unwrap();
+        write(&folder.path().join("csv").join(key), "x.csv", format!("k,v\n9,{value}\n"));
+        let columns: [(&str, ArrayRef); 2] =
+            [("k", Arc::new(Int64Array::from(vec![9]))), ("v", Arc::new(arrow::array::StringArray::from(vec![value])))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        parquet(&folder.path().join("parquet").join(key).join("x.parquet"), &batch);
+    }
+    for (name, format) in [("csv", "CSV"), ("parquet", "PARQUET")] {
+        let source = folder.path().join(name);
+        import(&engine, &source, &[]).await.unwrap();
+        let create = format!("CREATE OR REPLACE EXTERNAL TABLE e STORED AS {format} LOCATION '{}'", source.display());
+        rows(&session, &create).await.unwrap();
+        for table in ["t", "e"] {
+            let found = rows(&session, &format!("SELECT k, v FROM {table} ORDER BY k")).await.unwrap();
+            assert_eq!(found, [["1", "a"], ["2", "b"]], "{name}: {table}");
+        }
+    }
+    for (key, expected) in [("zip=00501", "00501"), ("zip=501", "501"), ("month=01", "1")] {
+        let name = key.split('=').next().unwrap();
+        let source = folder.path().join(format!("hive {key}"));
+        std::fs::create_dir_all(source.join(key)).unwrap();
+        write(&source.join(key), "x.csv", "v\n1\n");
+        import(&engine, &source, &[]).await.unwrap();
+        let found = rows(&session, &format!("SELECT {name}::VARCHAR FROM t")).await.unwrap();
+        assert_eq!(found, [[expected]], "{key}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_a_glob_are_matched_by_name() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    write(folder.path(), "1.csv", "a,b\n1,x\n");
+    write(folder.path(), "2.csv", "b,a\ny,2\n");
+    let all = folder.path().join("*.csv");
+    let read = format!("SELECT a, b FROM '{}' ORDER BY a", all.display());
+    assert_eq!(rows(&session, &read).await.unwrap(), [["1", "x"], ["2", "y"]]);
+    write(folder.path(), "3.csv", "a,c\n3,z\n");
+    let error = rows(&session, &read).await.unwrap_err().to_string();
+    assert!(error.contains("union_by_name = true"), "{error}");
+    let read = format!("SELECT a, b, c FROM read_csv('{}', union_by_name = true) ORDER BY a", all.display());
+    let expected = [["1", "x", "NULL"], ["2", "y", "NULL"], ["3", "NULL", "z"]];
+    assert_eq!(rows(&session, &read).await.unwrap(), expected);
+
+    let column = |array: ArrayRef| RecordBatch::try_from_iter([("n", array)]).unwrap();
+    parquet(&folder.path().join("1.parquet"), &column(Arc::new(Int32Array::from(vec![1]))));
+    parquet(&folder.path().join("2.parquet"), &column(Arc::new(Int64Array::from(vec![1 << 40]))));
+    let all = folder.path().join("*.parquet");
+    let read = format!("SELECT sum(n) FROM read_parquet('{}', union_by_name = true)", all.display());
+    assert_eq!(rows(&session, &read).await.unwrap(), [["1099511627777"]]);
+}
