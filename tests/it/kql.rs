@@ -8,6 +8,7 @@ mod graph_models;
 mod http;
 mod kusto;
 mod materialize;
+mod options;
 mod order;
 mod plugins;
 mod policy;
