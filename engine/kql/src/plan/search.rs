@@ -135,8 +135,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Returns whether a term, which may have `*` at its ends, is in any of the columns.
+    /// Returns whether a term, which may have `*` in it, is in any of the columns.
     fn term_in(&mut self, columns: &[Column], term: &str, case_sensitive: bool, span: Span) -> Result<PlanExpr> {
+        if term.trim_matches('*').contains('*') {
+            let pattern = Typed::text(term_pattern(term, case_sensitive));
+            return self.found_in(columns, BinaryOperator::MatchesRegex, &pattern, span);
+        }
         let kind = match (term.strip_prefix('*').is_some(), term.strip_suffix('*').is_some()) {
             (false, false) => TextMatchKind::Has,
             (false, true) => TextMatchKind::HasPrefix,
@@ -148,16 +152,46 @@ impl<'a> Binder<'a> {
             return Ok(lit(true));
         }
         let operator = BinaryOperator::Text(TextMatch { kind, negated: false, case_sensitive });
+        self.found_in(columns, operator, &Typed::text(bare), span)
+    }
+
+    /// Returns whether an operator holds between any of the columns, as a text, and what is wanted.
+    fn found_in(
+        &mut self,
+        columns: &[Column],
+        operator: BinaryOperator,
+        wanted: &Typed,
+        span: Span,
+    ) -> Result<PlanExpr> {
         let mut any: Option<PlanExpr> = None;
         for column in columns {
             let text = self.convert(column.typed(), KqlType::String, span)?;
-            let term = Typed::text(bare);
-            let found = self.apply_operator(ScalarOperator::Binary(operator), vec![text, term], span)?.expr;
+            let found = self.apply_operator(ScalarOperator::Binary(operator), vec![text, wanted.clone()], span)?.expr;
             any = Some(match any {
                 Some(before) => before.or(found),
                 None => found,
             });
         }
         Ok(any.unwrap_or_else(|| lit(false)))
+    }
+}
+
+/// Returns the regular expression of a term with `*` between its letters: each stands for any text, and where the term
+/// has none at an end, a word ends there.
+fn term_pattern(term: &str, case_sensitive: bool) -> String {
+    let parts: Vec<String> = term.trim_matches('*').split('*').map(regex::escape).collect();
+    let edge = |is_open: bool| if is_open { "" } else { r"\b" };
+    let flags = if case_sensitive { "(?s)" } else { "(?si)" };
+    format!("{flags}{}{}{}", edge(term.starts_with('*')), parts.join(".*"), edge(term.ends_with('*')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_within_a_term_is_any_text() {
+        assert_eq!(term_pattern("Lab*PC", false), r"(?si)\bLab.*PC\b");
+        assert_eq!(term_pattern("*a.b**c*", true), r"(?s)a\.b.*.*c");
     }
 }
