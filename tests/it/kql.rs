@@ -12,6 +12,7 @@ mod options;
 mod order;
 mod plugins;
 mod policy;
+mod scalars;
 mod sequences;
 mod series;
 mod sketches;
