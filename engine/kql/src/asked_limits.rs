@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn limits_are_read_from_set_statements() {
-        let text = "set servertimeout = 1.5s; set truncationmaxrecords = 2; set truncationmaxrecords=3; range x from 1 to 3 step 1";
+        let text = "set servertimeout = 1.5s; set truncationmaxrecords = 2; set truncationmaxrecords=3; print 1";
         assert_eq!(asked_limits(text), AskedLimits { rows: Some(2), time: Some(Duration::from_millis(1500)) });
         assert_eq!(asked_limits("set servertimeout = time(00:01:00); T").time, Some(Duration::from_secs(60)));
         assert_eq!(asked_limits("T | where a =="), AskedLimits::default());

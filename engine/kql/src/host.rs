@@ -100,8 +100,8 @@ pub trait KqlHost: Send + Sync {
     /// planner matches them against a wildcard.
     async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>, Self::Error>;
 
-    /// Returns the names of the databases that the caller may see, which the planner matches against a wildcard. By default
-    /// there is [`KqlHost::database`] alone.
+    /// Returns the names of the databases that the caller may see, which the planner matches against a wildcard. By
+    /// default there is [`KqlHost::database`] alone.
     async fn database_names(&self) -> Result<Vec<String>, Self::Error> {
         Ok(vec![self.database().to_owned()])
     }
@@ -135,7 +135,7 @@ pub trait KqlHost: Send + Sync {
         Ok(())
     }
 
-    /// Sees to it that the query keeps the limits that it asks for. By default there are none to keep. Errors: it cannot.
+    /// Sees to it that the query keeps the limits that it asks for. Errors: it cannot, as by default.
     fn keep_limits(&self, _asked: &AskedLimits) -> Result<(), Self::Error> {
         Err(KqlError {
             code: KqlErrorCode::Bind(BindErrorCode::NotSupported),

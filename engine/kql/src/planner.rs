@@ -26,8 +26,8 @@ const MAX_QUESTIONS: usize = 1_000;
 /// A value that is read becomes an expression of the plan, of its optimised copy, and of what runs.
 const BYTES_PER_LITERAL: usize = 3 * size_of::<PlanExpr>();
 
-/// What a query's `declare query_parameters` are given, by name: literals of KQL, or texts for conversion to read. A name
-/// behind `set `, such as `set query_now`, is that of an option of the query, which a `set` statement of its own overrides.
+/// What a query's `declare query_parameters` are given, by name: literals of KQL, or texts for conversion to read. A
+/// name behind `set `, such as `set query_now`, is that of an option of the query, which a `set` of its own overrides.
 pub type KqlParameters = BTreeMap<String, String>;
 
 /// A column of a KQL result.

@@ -81,7 +81,7 @@ impl Session {
 }
 
 impl Session {
-    /// Returns the session within the limits that a KQL query asks for; of what it asks beyond the session's it gets those.
+    /// Returns the session within the limits that a KQL query asks for, as far as they are within its own.
     fn within_asked(&self, kql: &str) -> Session {
         let mut session = self.clone();
         let asked = querent_kql::asked_limits(kql);

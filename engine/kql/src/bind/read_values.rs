@@ -1,4 +1,5 @@
-//! Values that expressions read from tables while binding: the first one of a `toscalar`, and those to the right of `in`.
+//! Values that expressions read from tables while binding: the first one of a `toscalar`, and those to the right of
+//! `in`.
 
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -87,8 +88,8 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Returns what is wrong where a table that is read while binding uses a value of the row around it: DataFusion does not
-/// find the field.
+/// Returns what is wrong where a table that is read while binding uses a value of the row around it: DataFusion does
+/// not find the field.
 fn outside_of_row(stop: BindStop, span: Span) -> BindStop {
     let BindStop::Plan(error) = &stop else { return stop };
     let DataFusionError::SchemaError(schema, _) = error.find_root() else { return stop };
