@@ -176,13 +176,16 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Returns the regular expression of a term with `*` between its letters: each stands for any text, and where the term
-/// has none at an end, a word ends there.
+/// Returns the regular expression of a term with `*` between its letters: each stands for any text. Where the term has
+/// none at an end, it begins or ends there as terms of `has` do, which letters and digits make.
 fn term_pattern(term: &str, case_sensitive: bool) -> String {
     let parts: Vec<String> = term.trim_matches('*').split('*').map(regex::escape).collect();
-    let edge = |is_open: bool| if is_open { "" } else { r"\b" };
     let flags = if case_sensitive { "(?s)" } else { "(?si)" };
-    format!("{flags}{}{}{}", edge(term.starts_with('*')), parts.join(".*"), edge(term.ends_with('*')))
+    let begins = term.starts_with(char::is_alphanumeric);
+    let ends = term.ends_with(char::is_alphanumeric);
+    let before = if begins { r"(?:^|[^\p{Alphabetic}\p{N}])" } else { "" };
+    let behind = if ends { r"(?:$|[^\p{Alphabetic}\p{N}])" } else { "" };
+    format!("{flags}{before}{}{behind}", parts.join(".*"))
 }
 
 #[cfg(test)]
@@ -191,7 +194,18 @@ mod tests {
 
     #[test]
     fn a_star_within_a_term_is_any_text() {
-        assert_eq!(term_pattern("Lab*PC", false), r"(?si)\bLab.*PC\b");
-        assert_eq!(term_pattern("*a.b**c*", true), r"(?s)a\.b.*.*c");
+        let matches = |term, text| regex::Regex::new(&term_pattern(term, false)).unwrap().is_match(text);
+        for (term, text, is_there) in [
+            ("Lab*PC", "the lab1 pc", true),
+            ("Lab*PC", "a_Lab\nPC_b", true),
+            ("Lab*PC", "labs1 pcs", false),
+            ("Lab*PC", "collab pc", false),
+            ("*Lab*PC*", "collab pcs", true),
+            ("a.b**c", "a.b c", true),
+            ("a.b**c", "axb c", false),
+        ] {
+            assert_eq!(matches(term, text), is_there, "{term} in {text}");
+        }
+        assert!(term_pattern("a*b", true).starts_with("(?s)"));
     }
 }
