@@ -8,9 +8,11 @@
 mod graph_scope;
 mod names;
 mod native_operators;
+mod options;
 mod pack;
 mod parameters;
 mod patterns;
+mod read_values;
 mod results;
 mod scalar;
 mod scope;
@@ -77,6 +79,8 @@ pub(crate) enum Need {
     Table(TableKey),
     /// The names of the tables of a database, to match with a pattern.
     Tables(TableKey),
+    /// The names of the databases, to match with a pattern.
+    Databases,
     /// Files that an `externaldata` names.
     Location(ExternalLocation),
     /// The definition of a stored graph.
@@ -99,6 +103,7 @@ pub(crate) enum Need {
 pub(crate) struct Answers {
     pub(crate) tables: HashMap<TableKey, TableLookup>,
     pub(crate) listings: HashMap<TableKey, Vec<String>>,
+    pub(crate) databases: Option<Vec<String>>,
     pub(crate) locations: HashMap<ExternalLocation, Arc<dyn TableSource>>,
     /// `None`: there is none of that name.
     pub(crate) graphs: HashMap<GraphKey, Option<String>>,
@@ -155,15 +160,20 @@ pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Ve
         answers,
         rows_taken: 0,
         materialized: Vec::new(),
+        first_values: Vec::new(),
         fields: 0,
         nodes: 0,
         depth: 0,
         options: HashMap::new(),
+        query_options: options::QueryOptions::default(),
+        now_ticks: answers.now_ticks,
         rendering: None,
     };
     let results = binder.query(query)?;
-    let finished =
-        |BoundResult { relation, rendering }| Ok(BoundResult { relation: binder.finished(relation)?, rendering });
+    let finished = |BoundResult { relation, rendering }| {
+        let relation = binder.as_asked(relation)?;
+        Ok(BoundResult { relation: binder.finished(relation)?, rendering })
+    };
     results.into_iter().map(finished).collect()
 }
 
@@ -173,11 +183,17 @@ pub(super) struct Binder<'a> {
     rows_taken: usize,
     /// The materialized tables so far.
     pub(super) materialized: Vec<MaterializedPart<'a>>,
+    /// The values of `toscalar` so far.
+    first_values: Vec<read_values::FirstValue<'a>>,
     fields: usize,
     nodes: usize,
     depth: usize,
     /// The options of `set`.
-    options: HashMap<&'a str, Option<&'a ast::ParameterValue>>,
+    options: HashMap<&'a str, (Option<&'a ast::ParameterValue>, Span)>,
+    /// What of them has a meaning here.
+    query_options: options::QueryOptions,
+    /// The query's `now()`, as [`Answers::now_ticks`] unless an option says so.
+    now_ticks: i64,
     pub(super) rendering: Option<Rendering>,
 }
 
@@ -201,7 +217,7 @@ impl<'a> Binder<'a> {
 
     /// Returns what the query's functions share.
     pub(super) fn functions(&self) -> FunctionContext {
-        FunctionContext { now_ticks: self.answers.now_ticks }
+        FunctionContext { now_ticks: self.now_ticks }
     }
 
     /// Counts nodes that are made. Errors: more than [`MAX_NODES`] in all.

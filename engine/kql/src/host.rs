@@ -15,7 +15,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 use crate::bind_error::BindErrorCode;
-use crate::{KqlError, KqlErrorCode};
+use crate::{AskedLimits, KqlError, KqlErrorCode};
 
 /// A table by name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -100,6 +100,12 @@ pub trait KqlHost: Send + Sync {
     /// planner matches them against a wildcard.
     async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>, Self::Error>;
 
+    /// Returns the names of the databases that the caller may see, which the planner matches against a wildcard. By
+    /// default there is [`KqlHost::database`] alone.
+    async fn database_names(&self) -> Result<Vec<String>, Self::Error> {
+        Ok(vec![self.database().to_owned()])
+    }
+
     /// Returns the JSON definition of a stored graph of the host's database, if the caller may see one of that name. By
     /// default there are none.
     async fn stored_graph(&self, _graph: &GraphKey) -> Result<Option<String>, Self::Error> {
@@ -127,6 +133,17 @@ pub trait KqlHost: Send + Sync {
     /// Reserves memory for what the plan keeps of rows that were read for it, until the query has run.
     fn reserve(&self, _bytes: usize) -> Result<(), Self::Error> {
         Ok(())
+    }
+
+    /// Sees to it that the query keeps the limits that it asks for. Errors: it cannot, as by default.
+    fn keep_limits(&self, _asked: &AskedLimits) -> Result<(), Self::Error> {
+        Err(KqlError {
+            code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
+            message: "`set servertimeout` and `set truncationmaxrecords` are known to Kusto, but not supported here"
+                .to_owned(),
+            hint: Some("leave them out; `take` and `set query_take_max_records` bound the rows".to_owned()),
+        }
+        .into())
     }
 
     /// Returns an error once planning is to end.

@@ -68,7 +68,6 @@ const RESERVED: &[&str] = &[
     "external_data",
     "false",
     "first",
-    "flags",
     "float",
     "granny-asc",
     "granny-desc",

@@ -34,6 +34,7 @@
 //! | `graph` | the walk behind `graph-traverse` |
 //! | `planner`, `host`, `materialized` | the questions that planning asks, and who answers them |
 //! | `bind_error`, `query_error` | errors in the meaning of a query, and of a whole query |
+//! | `asked_limits` | the limits that a query asks for |
 //! | `origin`, `nearest` | which functions of a plan are KQL's, names that were meant |
 //!
 //! Parsing never fails: it returns a tree and the errors. Where there is an error the tree has an `Invalid` node and
@@ -45,6 +46,8 @@
 
 #[cfg(feature = "plan")]
 mod aggregates;
+#[cfg(feature = "plan")]
+mod asked_limits;
 pub mod ast;
 #[cfg(feature = "plan")]
 mod bind;
@@ -89,6 +92,7 @@ pub use span::Span;
 
 #[cfg(feature = "plan")]
 pub use {
+    asked_limits::{AskedLimits, asked_limits},
     bind_error::{BindError, BindErrorCode},
     host::{ExternalLayout, ExternalLocation, GraphKey, GraphVersion, KqlHost, TableKey, TableLookup},
     materialized::Materialized,

@@ -29,8 +29,8 @@ mod union;
 
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
-use crate::ast::{Operator, OperatorKind, Property};
-use crate::bind::{Binder, Environment, Result, invalid};
+use crate::ast::{Name, Operator, OperatorKind, Property};
+use crate::bind::{BindError, BindErrorCode, Binder, Environment, Result, invalid};
 pub(super) use materialize::MaterializedPart;
 pub(super) use relation::{Column, Relation, field_column, field_of};
 pub use scan::StoredComparisons;
@@ -55,6 +55,31 @@ pub(super) fn is_stored_conversion(function: &ScalarUDF) -> bool {
 pub(super) fn is_operator_window_function(function: &WindowUDF) -> bool {
     sequences::is_sequences_function(function) || crate::bind::is_sessions_function(function)
 }
+
+/// Kusto's charts.
+const CHARTS: &[&str] = &[
+    "3Dchart",
+    "anomalychart",
+    "areachart",
+    "barchart",
+    "card",
+    "columnchart",
+    "graph",
+    "ladderchart",
+    "linechart",
+    "list",
+    "map",
+    "piechart",
+    "pivotchart",
+    "plotly",
+    "scatterchart",
+    "stackedareachart",
+    "table",
+    "timechart",
+    "timeline",
+    "timepivot",
+    "treemap",
+];
 
 /// How a result is to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +107,7 @@ impl<'a> Binder<'a> {
             OperatorKind::MacroExpand { group, name, body } => {
                 self.macro_expand(group, name, body, operator, environment)
             }
+            OperatorKind::Evaluate { plugin, .. } => self.evaluate_alone(plugin, operator.span),
             _ => invalid(operator.span, "this operator needs a table before it"),
         }
     }
@@ -152,6 +178,7 @@ impl<'a> Binder<'a> {
             OperatorKind::ProjectRename(columns) => self.project_rename(input, columns),
             OperatorKind::ProjectReorder(columns) => self.project_reorder(input, columns),
             OperatorKind::Render(render) => {
+                self.check_chart(&render.chart)?;
                 let mut properties = Vec::with_capacity(render.properties.len());
                 for property in &render.properties {
                     properties.push((property.name.text.clone(), self.property_text(property)?));
@@ -186,6 +213,16 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::Reduce { by, with } => self.reduce(input, by, with, operator, environment),
         }
+    }
+
+    /// Checks that a chart is one of Kusto's.
+    fn check_chart(&self, chart: &Name) -> Result<()> {
+        if CHARTS.contains(&chart.text.as_str()) {
+            return Ok(());
+        }
+        let message = format!("there is no chart `{}`", chart.text);
+        let hint = format!("charts are {}", CHARTS.join(", "));
+        Err(BindError::new(BindErrorCode::Invalid, chart.span, message).with_hint(hint).into())
     }
 
     fn property_text(&mut self, property: &'a Property) -> Result<String> {

@@ -11,6 +11,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use futures::StreamExt;
 
+use crate::asked_limits::{AskedLimits, limits_of};
 use crate::bind::{self, Answers, BindStop, BoundResult, GivenParameter, Need};
 use crate::bind_error::BindErrorCode;
 use crate::host::KqlHost;
@@ -25,7 +26,8 @@ const MAX_QUESTIONS: usize = 1_000;
 /// A value that is read becomes an expression of the plan, of its optimised copy, and of what runs.
 const BYTES_PER_LITERAL: usize = 3 * size_of::<PlanExpr>();
 
-/// What a query's `declare query_parameters` are given, by name: literals of KQL, or texts for conversion to read.
+/// What a query's `declare query_parameters` are given, by name: literals of KQL, or texts for conversion to read. A
+/// name behind `set `, such as `set query_now`, is that of an option of the query, which a `set` of its own overrides.
 pub type KqlParameters = BTreeMap<String, String>;
 
 /// A column of a KQL result.
@@ -97,6 +99,10 @@ pub async fn plan_all<H: KqlHost>(
 
 async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters) -> Result<Vec<PlannedKql>, H::Error> {
     let query = crate::parse(text).into_result().map_err(|errors| KqlError::from_syntax(text, &errors))?;
+    let asked = limits_of(&query);
+    if asked != AskedLimits::default() {
+        host.keep_limits(&asked)?;
+    }
     let now = Utc::now();
     let now_ticks = UNIX_EPOCH_TICKS + now.timestamp_micros() * TICKS_PER_MICROSECOND;
     let parameters = parameters.iter().map(|(name, value)| (name.clone(), GivenParameter::read(value))).collect();
@@ -137,6 +143,7 @@ async fn answer<H: KqlHost>(host: &H, need: Need, answers: &mut Answers) -> Resu
             let names = host.table_names(key.database.as_deref()).await?;
             answers.listings.insert(key, names);
         }
+        Need::Databases => answers.databases = Some(host.database_names().await?),
         Need::Location(key) => {
             let files = host.external_data(&key).await?;
             answers.locations.insert(key, files);

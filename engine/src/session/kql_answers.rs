@@ -42,8 +42,9 @@ impl Session {
     /// Plans and authorises one KQL query with all its results, whose rows have KQL's own types; `parameters` are the values
     /// of its `declare query_parameters`. The wall clock starts here. Errors: as [`Session::kql`].
     pub async fn kql_answers(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswers> {
-        let (session, shown) = (self.in_force(), text.to_owned());
+        let (session, shown) = (self.within_asked(text).in_force(), text.to_owned());
         let text = shown.clone();
+        let within = session.clone();
         let clock = QueryClock::start(session.limits.wall_clock);
         let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
@@ -62,11 +63,11 @@ impl Session {
             Ok::<_, EngineError>((results, plans, host.into_memory()))
         }
         .boxed();
-        let (lane, usage) = self.lane_of(self.label("(planning)"), &watch)?;
+        let (lane, usage) = within.lane_of(within.label("(planning)"), &watch)?;
         let planned = clock.limit_time(lane.run(usage.scope(work))).boxed().await?;
         let (results, plans, memory) = planned;
         Ok(KqlAnswers {
-            session: self.in_force(),
+            session: within,
             results,
             plans,
             memory: Arc::new(memory),
@@ -76,6 +77,17 @@ impl Session {
             slot: None,
             _abandoned: abandoned,
         })
+    }
+}
+
+impl Session {
+    /// Returns the session within the limits that a KQL query asks for, as far as they are within its own.
+    fn within_asked(&self, kql: &str) -> Session {
+        let mut session = self.clone();
+        let asked = querent_kql::asked_limits(kql);
+        session.limits.max_rows = session.limits.max_rows.into_iter().chain(asked.rows).min();
+        session.limits.wall_clock = asked.time.map_or(self.limits.wall_clock, |time| self.limits.wall_clock.min(time));
+        session
     }
 }
 

@@ -11,7 +11,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::TableReference;
 use datafusion::sql::planner::ContextProvider;
 use querent_catalog::{PageRequest, Role, TableFilter, TableName};
-use querent_kql::{ExternalLocation, GraphKey, GraphVersion, KqlError, KqlHost, TableKey, TableLookup};
+use querent_kql::{
+    AskedLimits, BindErrorCode, ExternalLocation, GraphKey, GraphVersion, KqlError, KqlErrorCode, KqlHost, TableKey,
+    TableLookup,
+};
 
 use super::Session;
 use crate::error::{EngineError, Result};
@@ -24,6 +27,8 @@ use crate::tables::external::{Bounds, ad_hoc_table};
 
 /// The most tables that a wildcard stands for.
 const MAX_LISTED_TABLES: usize = 1_000;
+/// The most databases that a wildcard stands for.
+const MAX_LISTED_DATABASES: usize = 100;
 
 /// The host of one query of a session.
 pub(crate) struct SessionHost<'s> {
@@ -94,6 +99,17 @@ impl KqlHost for SessionHost<'_> {
         Ok(listed.items.into_iter().map(|table| table.name.table).collect())
     }
 
+    async fn database_names(&self) -> Result<Vec<String>> {
+        let page = PageRequest { limit: MAX_LISTED_DATABASES + 1, after: None };
+        let listed = self.session.engine().catalog().databases().list(self.session.principal(), None, page).await?;
+        if listed.items.len() > MAX_LISTED_DATABASES {
+            return Err(EngineError::Plan {
+                message: format!("a wildcard looks at no more than {MAX_LISTED_DATABASES} databases; name them"),
+            });
+        }
+        Ok(listed.items.into_iter().map(|database| database.name).collect())
+    }
+
     async fn stored_graph(&self, graph: &GraphKey) -> Result<Option<String>> {
         let models = self.session.engine().catalog().graph_models();
         let found = models.get(self.session.principal(), self.session.database(), &graph.model).await?;
@@ -141,6 +157,26 @@ impl KqlHost for SessionHost<'_> {
 
     fn reserve(&self, bytes: usize) -> Result<()> {
         Ok(self.memory.keep(bytes)?)
+    }
+
+    /// The limits that the session has are kept; they are those of the query where [`Session::within_asked`] took them.
+    fn keep_limits(&self, asked: &AskedLimits) -> Result<()> {
+        let limits = self.session.limits();
+        let keeps_time = asked.time.is_none_or(|time| limits.wall_clock <= time);
+        let keeps_rows = asked.rows.is_none_or(|rows| limits.max_rows.is_some_and(|most| most <= rows));
+        let option = match (keeps_time, keeps_rows) {
+            (true, true) => return Ok(()),
+            (false, _) => "servertimeout",
+            (true, false) => "truncationmaxrecords",
+        };
+        Err(KqlError {
+            code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
+            message: format!("`set {option}` is kept on Kusto's REST routes only"),
+            hint: Some(
+                "leave it out, and say the limit with the request; `set query_take_max_records` bounds rows".to_owned(),
+            ),
+        }
+        .into())
     }
 
     fn check_interrupt(&self) -> Result<()> {

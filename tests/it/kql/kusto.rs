@@ -281,3 +281,26 @@ async fn commands_list_the_catalog() {
     let nowhere = post(&server, "/v1/rest/mgmt", &json!({ "db": "nowhere", "csl": ".show tables" })).await;
     assert_eq!((nowhere.status, nowhere.header("x-querent-error-code")), (400, "database_not_found"));
 }
+
+#[tokio::test]
+async fn options_of_the_request_and_of_the_query_are_kept() {
+    let server = reading_server().await;
+    let now = json!({ "query_now": "2020-05-06" });
+    for (query, options, rows) in [
+        ("print now() == datetime(2020-05-06)", now.clone(), json!([[true]])),
+        ("set query_now = datetime(2021-01-01); print getyear(now())", now, json!([[2021]])),
+        ("union (print a = 1), nosuch", json!({ "best_effort": true }), json!([[1]])),
+        ("print a = 1 | getschema | project ColumnName", json!({ "QUERY_take_max_records": 5 }), json!([["a"]])),
+        ("print a = 1", json!({ "query_results_apply_getschema": true }), json!([["a", 0, "System.Int64", "long"]])),
+    ] {
+        let answer = frames(&server, query, options).await;
+        let result = answer.iter().find(|frame| frame["TableKind"] == "PrimaryResult").unwrap();
+        assert_eq!(result["Rows"], rows, "{query}");
+    }
+    let placed = json!({ "results_error_reporting_placement": "end_of_table" });
+    let failed = frames(&server, "set truncationmaxrecords = 2; range x from 1 to 3 step 1", placed).await;
+    let result = failed.iter().find(|frame| frame["TableKind"] == "PrimaryResult").unwrap();
+    assert_eq!((&result["Rows"], result["OneApiErrors"].is_array()), (&json!([[1], [2]]), true));
+    let refused = post(&server, "/v2/rest/query", &json!({ "csl": "set query_now = 5; print now()" })).await;
+    assert_eq!((refused.status, refused.text.contains("`query_now` is a datetime")), (400, true), "{}", refused.text);
+}

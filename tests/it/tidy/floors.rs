@@ -59,6 +59,7 @@ const FLOORS: &[Floors] = &[
             &["ast", "error"],
             &["bind_error", "lexer", "types"],
             &["parse", "query_error", "sketches", "values"],
+            &["asked_limits"],
             &["functions", "graph", "host"],
             &["aggregates", "bind", "plan"],
             &["origin", "planner"],

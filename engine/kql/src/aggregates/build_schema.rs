@@ -45,7 +45,7 @@ impl AggregateUDFImpl for BuildSchemaFunction {
     }
 
     fn accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(BuildSchemaAccumulator { schema: ValueSchema::default(), bytes: 0 }))
+        Ok(Box::new(BuildSchemaAccumulator { schema: ValueSchema::default(), bytes: 0, has_values: false }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -127,6 +127,8 @@ impl ValueSchema {
 struct BuildSchemaAccumulator {
     schema: ValueSchema,
     bytes: usize,
+    /// Whether there was a value at all.
+    has_values: bool,
 }
 
 impl BuildSchemaAccumulator {
@@ -135,6 +137,7 @@ impl BuildSchemaAccumulator {
         for text in strings.iter().flatten() {
             if let Ok(value) = serde_json::from_str(text) {
                 self.bytes += add(&mut self.schema, &value);
+                self.has_values = true;
             }
         }
     }
@@ -156,7 +159,7 @@ impl Accumulator for BuildSchemaAccumulator {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Utf8(Some(self.schema.to_value().to_string())))
+        Ok(ScalarValue::Utf8(self.has_values.then(|| self.schema.to_value().to_string())))
     }
 
     fn size(&self) -> usize {

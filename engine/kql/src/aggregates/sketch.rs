@@ -140,7 +140,7 @@ impl AggregateUDFImpl for SketchFunction {
             SketchKind::TDigest(kind) => SketchState::TDigest(Some(TDigest::new(kind))),
             SketchKind::TDigestMerge => SketchState::TDigest(None),
         };
-        Ok(Box::new(SketchAccumulator { kind: self.kind, state }))
+        Ok(Box::new(SketchAccumulator { kind: self.kind, state, has_rows: false }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -159,6 +159,8 @@ enum SketchState {
 struct SketchAccumulator {
     kind: SketchKind,
     state: SketchState,
+    /// Whether there was a row at all: the sketch of none is null.
+    has_rows: bool,
 }
 
 impl SketchAccumulator {
@@ -169,6 +171,7 @@ impl SketchAccumulator {
     fn merge(&mut self, sketches: &ArrayRef) -> Result<()> {
         let Some(strings) = sketches.as_string_opt::<i32>() else { return Ok(()) };
         for text in strings.iter().flatten() {
+            self.has_rows = true;
             let failed = match &mut self.state {
                 SketchState::HyperLogLog(distinct) => match HyperLogLog::parse(text) {
                     None => Some("expected what hll() returns"),
@@ -197,6 +200,9 @@ impl SketchAccumulator {
     }
 
     fn json(&mut self) -> Option<String> {
+        if !self.has_rows {
+            return None;
+        }
         match &mut self.state {
             SketchState::HyperLogLog(distinct) => distinct.as_ref().map(HyperLogLog::to_json),
             SketchState::TDigest(digest) => digest.as_mut().map(TDigest::json),
@@ -209,6 +215,7 @@ impl Accumulator for SketchAccumulator {
         let Some(column) = values.first() else { return Ok(()) };
         match (self.kind, &mut self.state) {
             (SketchKind::HyperLogLog(_), SketchState::HyperLogLog(Some(distinct))) => {
+                self.has_rows |= !column.is_empty();
                 let Some(strings) = column.as_string_opt::<i32>() else { return Ok(()) };
                 strings
                     .iter()
@@ -218,6 +225,7 @@ impl Accumulator for SketchAccumulator {
                 Ok(())
             }
             (SketchKind::TDigest(_), SketchState::TDigest(Some(digest))) => {
+                self.has_rows |= !column.is_empty();
                 let weights = values.get(1).and_then(|weights| weights.as_primitive_opt::<Int64Type>());
                 // A weight below 1 does not count.
                 let weight = |row: usize| match weights {
@@ -252,9 +260,6 @@ impl Accumulator for SketchAccumulator {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        if let SketchState::HyperLogLog(distinct @ None) = &mut self.state {
-            *distinct = HyperLogLog::new(DEFAULT_ACCURACY);
-        }
         Ok(ScalarValue::Utf8(self.json()))
     }
 

@@ -42,7 +42,7 @@ pub enum ScalarType {
     Decimal,
     /// `dynamic`.
     Dynamic,
-    /// `guid`, `uniqueid`.
+    /// `guid`, `uuid`, `uniqueid`.
     Guid,
     /// `int`.
     Int,
@@ -65,7 +65,7 @@ impl ScalarType {
             "datetime" | "date" => ScalarType::DateTime,
             "decimal" => ScalarType::Decimal,
             "dynamic" => ScalarType::Dynamic,
-            "guid" | "uniqueid" => ScalarType::Guid,
+            "guid" | "uuid" | "uniqueid" => ScalarType::Guid,
             "int" | "int32" => ScalarType::Int,
             "long" | "int64" => ScalarType::Long,
             "real" | "double" => ScalarType::Real,

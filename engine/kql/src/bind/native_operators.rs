@@ -1,8 +1,7 @@
 //! Comparisons as DataFusion's own operators, which its optimizer pushes into scans, where they mean the same as KQL's.
 
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
-use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
 use super::Typed;
@@ -65,7 +64,12 @@ pub(super) fn native_in(value: &Typed, items: &[Typed], negated: bool) -> Option
     }
     let list = items.iter().map(|item| item.expr.clone()).collect();
     let found = PlanExpr::InList(InList::new(Box::new(value.expr.clone()), list, negated));
-    // Null is in no list.
-    let found = if value.kql_type == KqlType::String { found } else { coalesce(vec![found, lit(negated)]) };
+    // Null is in no list. No function says so: constants are worked out without the optimizer, which some need.
+    let found = if value.kql_type == KqlType::String {
+        found
+    } else {
+        let in_list = (Box::new(value.expr.clone().is_not_null()), Box::new(found));
+        PlanExpr::Case(Case::new(None, vec![in_list], Some(Box::new(lit(negated)))))
+    };
     Some(Typed::new(found, KqlType::Bool))
 }

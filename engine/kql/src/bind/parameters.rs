@@ -19,6 +19,14 @@ impl GivenParameter {
         Self { text: text.to_owned(), literal }
     }
 
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn literal(&self) -> Option<&Expr> {
+        self.literal.as_ref()
+    }
+
     fn is_literal_for(&self, kql_type: KqlType) -> bool {
         match &self.literal {
             Some(literal) if kql_type == KqlType::String => matches!(

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::statements::check_names;
 use super::{Binder, Binding, BoundResult, Environment, Result, invalid, unique_name};
 use crate::ast::{Expr, ExprKind, GraphOutput, Operator, OperatorKind, Pipeline, Query};
 use crate::plan::{Column, Relation};
@@ -10,6 +11,8 @@ use crate::types::KqlType;
 impl<'a> Binder<'a> {
     /// Returns the results of a query's statements, at least one.
     pub(crate) fn query(&mut self, query: &'a Query) -> Result<Vec<BoundResult>> {
+        check_names(&query.statements)?;
+        self.read_options(&query.statements)?;
         let mut environment = Environment::default();
         let mut results = Vec::new();
         for (index, statement) in query.statements.iter().enumerate() {

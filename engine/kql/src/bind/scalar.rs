@@ -7,7 +7,7 @@ use super::native_operators::{native_comparison, native_in};
 use super::several::refuse_several;
 use super::{
     BindError, BindErrorCode, Binder, Binding, ExpressionScope, HIDDEN, Result, Typed, constant_of, fail, invalid,
-    not_supported, null_of, text_of,
+    not_supported, text_of,
 };
 use crate::aggregates;
 use crate::ast::{
@@ -19,9 +19,6 @@ use crate::nearest_name;
 use crate::plan::Column;
 use crate::span::Span;
 use crate::types::KqlType;
-
-/// The most values that the table on the right of an `in` may have.
-const MAX_IN_VALUES: usize = 1_000_000;
 
 /// The delimiters between the parts of a time format.
 const FORMAT_DELIMITERS: &str = " /-:,._[]";
@@ -384,7 +381,7 @@ impl<'a> Binder<'a> {
     }
 
     fn moment(&mut self, call: &'a FunctionCall, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
-        let now = Typed::new(lit(self.answers.now_ticks), KqlType::DateTime);
+        let now = Typed::new(lit(self.now_ticks), KqlType::DateTime);
         let mut arguments = self.arguments(call, scope)?;
         let operator = if call.function.text == "now" { BinaryOperator::Add } else { BinaryOperator::Subtract };
         match (arguments.pop(), arguments.pop()) {
@@ -416,29 +413,6 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn first_value(&mut self, body: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
-        if !self.is_tabular(body, scope.environment) {
-            let typed = self.scalar(body, &ExpressionScope::constant(scope.environment))?;
-            // Worked out once, however often it is used.
-            return Ok(match constant_of(&typed.expr)? {
-                Some(value) => Typed::new(lit(value), typed.kql_type),
-                None => typed,
-            });
-        }
-        let relation = self.table(body, scope.environment)?;
-        let Some(column) = relation.columns.first().cloned() else {
-            return invalid(body.span, "a table without columns has no first value");
-        };
-        let plan = relation.only(&column)?;
-        let rows = self.rows(plan, 1)?;
-        let first = rows.iter().find(|batch| batch.num_rows() > 0);
-        let value = match first.and_then(|batch| batch.columns().first()) {
-            Some(values) => ScalarValue::try_from_array(values, 0)?,
-            None => null_of(column.kql_type),
-        };
-        Ok(Typed::new(lit(value), column.kql_type))
-    }
-
     fn list(
         &mut self,
         operator: ListOperator,
@@ -461,32 +435,6 @@ impl<'a> Binder<'a> {
         let mut arguments = vec![value];
         arguments.extend(items);
         self.apply_operator(ScalarOperator::List(operator), arguments, span)
-    }
-
-    /// Reads the values of a table's first column.
-    fn first_column(&mut self, table: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Vec<Typed>> {
-        let relation = self.table(table, scope.environment)?;
-        let Some(column) = relation.columns.first().cloned() else {
-            return invalid(table.span, "a table without columns has no values");
-        };
-        let plan = relation.distinct_values(&column)?;
-        let rows = self.rows(plan, MAX_IN_VALUES + 1)?;
-        let count: usize = rows.iter().map(|batch| batch.num_rows()).sum();
-        if count > MAX_IN_VALUES {
-            return fail(
-                BindErrorCode::TooLarge,
-                table.span,
-                format!("more than {MAX_IN_VALUES} values to compare with"),
-            );
-        }
-        let mut values = Vec::with_capacity(count);
-        for batch in rows {
-            for row in 0..batch.num_rows() {
-                let value = ScalarValue::try_from_array(batch.column(0), row)?;
-                values.push(Typed::new(lit(value), column.kql_type));
-            }
-        }
-        Ok(values)
     }
 
     /// Applies an operator, which is a function under a name of its own.

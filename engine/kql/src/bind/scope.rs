@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, SortExpr};
 
 use super::{GraphScope, Typed};
 use crate::ast;
-use crate::plan::{Column, Relation};
+use crate::plan::{Column, Relation, field_column};
 
 /// The variables and functions in scope, the newest first. Cheap to clone: a `let` adds one in front.
 #[derive(Clone, Default)]
@@ -109,6 +109,29 @@ pub(crate) struct Windows {
     pub(crate) order: Vec<SortExpr>,
     pub(crate) partition: Vec<PlanExpr>,
     pub(crate) is_serialized: bool,
+    /// The field with the number of each row in `order`, once a function that restarts needs it.
+    pub(crate) numbers: RefCell<Option<String>>,
+}
+
+impl Windows {
+    /// The window functions of a clause over rows of this relation.
+    pub(crate) fn over(input: &Relation) -> Self {
+        Self {
+            steps: RefCell::default(),
+            order: input.order.clone(),
+            partition: input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default(),
+            is_serialized: input.is_serialized,
+            numbers: RefCell::default(),
+        }
+    }
+
+    /// The order of the rows: by their numbers, once they have some.
+    pub(crate) fn row_order(&self) -> Vec<SortExpr> {
+        match self.numbers.borrow().as_deref() {
+            Some(field) => vec![field_column(field).sort(true, false)],
+            None => self.order.clone(),
+        }
+    }
 }
 
 impl<'s, 'a> ExpressionScope<'s, 'a> {

@@ -87,7 +87,7 @@ impl<'a> Binder<'a> {
     /// Returns the value that `set` gave an option; literals only.
     fn option(&mut self, name: &str, span: Span) -> Result<Option<Typed>> {
         match self.options.get(name) {
-            Some(Some(ParameterValue::Literal(literal))) => self.literal(literal, span).map(Some),
+            Some((Some(ParameterValue::Literal(literal)), _)) => self.literal(literal, span).map(Some),
             Some(_) => invalid(span, format!("the option `{name}` is no literal")),
             None => Ok(None),
         }

@@ -19,6 +19,7 @@ impl<'a> Binder<'a> {
         statements: &'a [Statement],
         environment: Environment<'a>,
     ) -> Result<(Environment<'a>, Option<&'a Expr>)> {
+        check_names(statements)?;
         let mut environment = environment;
         let mut result = None;
         for statement in statements {
@@ -53,10 +54,8 @@ impl<'a> Binder<'a> {
                     *environment = environment.with(&parameter.name.text, Binding::Scalar(value, 1));
                 }
             }
-            // Most options are hints to Kusto's own engine.
-            StatementKind::Set { name, value } => {
-                self.options.insert(&name.text, value.as_ref());
-            }
+            // Read before the first statement is bound.
+            StatementKind::Set { .. } => {}
             StatementKind::Pattern(pattern) => {
                 *environment = environment.with(&pattern.name.text, Binding::Pattern(pattern, environment.clone()));
             }
@@ -269,7 +268,10 @@ impl<'a> Binder<'a> {
     pub(crate) fn stored_table(&mut self, database: Option<String>, name: &str, span: Span) -> Result<Relation> {
         let key = TableKey { database, table: name.to_owned() };
         match self.answers.tables.get(&key) {
-            Some(TableLookup::Found(source)) => self.scan(name, std::sync::Arc::clone(source)),
+            Some(TableLookup::Found(source)) => {
+                let table = self.scan(name, std::sync::Arc::clone(source))?;
+                self.within_scope(table, span)
+            }
             Some(TableLookup::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
             None => Err(BindStop::Needs(Need::Table(key))),
         }
@@ -296,7 +298,13 @@ impl<'a> Binder<'a> {
             },
         };
         let mut environment = environment.clone();
+        let last = pipeline.operators.last();
         for operator in operators {
+            if matches!(operator.kind, OperatorKind::Render(_))
+                && !last.is_some_and(|last| std::ptr::eq(last, operator))
+            {
+                return invalid(operator.span, "`render` is the last operator of a query");
+            }
             relation = self.operator(relation, operator, &environment)?;
             if let OperatorKind::As(name) = &operator.kind {
                 environment = environment.with(&name.text, Binding::Bound(std::rc::Rc::new(relation.clone())));
@@ -318,4 +326,19 @@ pub(crate) fn given_name(names: &Names) -> Option<&str> {
         Names::One(name) => Some(&name.text),
         Names::Unnamed | Names::Several(_) => None,
     }
+}
+
+/// Checks that no two statements of one level give the same name.
+pub(super) fn check_names(statements: &[Statement]) -> Result<()> {
+    let mut known: Vec<&str> = Vec::new();
+    for statement in statements {
+        let (StatementKind::Let { name, .. } | StatementKind::LetFunction { name, .. }) = &statement.kind else {
+            continue;
+        };
+        if known.contains(&name.text.as_str()) {
+            return invalid(name.span, format!("`{}` is there already; a `let` takes another name", name.text));
+        }
+        known.push(&name.text);
+    }
+    Ok(())
 }

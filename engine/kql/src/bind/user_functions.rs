@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Binder, Binding, Environment, ExpressionScope, Result, invalid};
+use super::{BindError, BindErrorCode, Binder, Binding, Environment, ExpressionScope, Result, invalid};
 use crate::ast::{Expr, Function, FunctionCall, NamedExpr, Names, Parameter, ParameterKind};
 use crate::plan::Relation;
 use crate::span::Span;
@@ -135,9 +135,24 @@ impl<'a> Binder<'a> {
                         return invalid(span, format!("the argument `{}` is missing", parameter.name.text));
                     }
                 };
-                let value = self.convert(value, KqlType::from(*scalar_type), span)?;
+                let to = KqlType::from(*scalar_type);
+                if !fits(value.kql_type, to) {
+                    let (wanted, found) = (to.name(), value.kql_type.name());
+                    let message = format!("the argument `{}` must be {wanted}, not {found}", parameter.name.text);
+                    let error =
+                        BindError::new(BindErrorCode::TypeMismatch, argument.map_or(span, |it| it.span), message);
+                    return Err(error.with_hint(format!("convert it with to{wanted}(...)")).into());
+                }
+                let value = self.convert(value, to, span)?;
                 Ok(Binding::Scalar(value, self.spent() - before))
             }
         }
     }
+}
+
+/// Whether a value of a type may be the argument of a parameter of another one.
+fn fits(found: KqlType, wanted: KqlType) -> bool {
+    let is_open = |kql_type: KqlType| matches!(kql_type, KqlType::Dynamic | KqlType::String);
+    let is_number = |kql_type: KqlType| kql_type.is_numeric() || kql_type == KqlType::Bool;
+    found == wanted || is_open(wanted) || found == KqlType::Dynamic || (is_number(found) && is_number(wanted))
 }

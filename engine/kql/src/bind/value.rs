@@ -90,7 +90,7 @@ impl Binder<'_> {
             return Ok(Typed::new(lit(null_of(kql_type)), kql_type));
         }
         if kql_type == KqlType::DateTime && unquoted.eq_ignore_ascii_case("now") {
-            return Ok(Typed::new(lit(self.answers.now_ticks), kql_type));
+            return Ok(Typed::new(lit(self.now_ticks), kql_type));
         }
         let converter = match kql_type {
             KqlType::Bool => "tobool",

@@ -14,7 +14,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::{BindErrorCode, Binder, ExpressionScope, Result, Typed, Windows, constant_of, fail, invalid, null_of};
 use crate::ast::FunctionCall;
-use crate::plan::field_column;
+use crate::plan::{field_column, field_of};
 use crate::span::Span;
 use crate::types::KqlType;
 pub(crate) use sessions::is_sessions_function;
@@ -201,9 +201,15 @@ impl<'a> Binder<'a> {
         Ok(Typed::new(start, kql_type))
     }
 
-    /// Returns the number of restarts so far, where a function restarts.
+    /// Returns the number of restarts so far, where a function restarts. The rows between two restarts are worked on
+    /// apart from the others, so all are numbered first: by its number each finds its place again.
     fn restarts(&mut self, restart: Option<Typed>, span: Span, windows: &Windows) -> Result<Option<PlanExpr>> {
         let Some(restart) = restart else { return Ok(None) };
+        if windows.numbers.borrow().is_none() {
+            let number = WindowFunctionDefinition::WindowUDF(row_number_udwf());
+            let number = self.window(number, Vec::new(), None, WindowFrame::new(None), windows);
+            *windows.numbers.borrow_mut() = field_of(&number).map(str::to_owned);
+        }
         let restart = self.convert(restart, KqlType::Bool, span)?;
         let counted = when(restart.expr, lit(1_i64)).otherwise(lit(0_i64))?;
         let group =
@@ -228,7 +234,7 @@ impl<'a> Binder<'a> {
             params: WindowFunctionParams {
                 args: arguments,
                 partition_by,
-                order_by: windows.order.clone(),
+                order_by: windows.row_order(),
                 window_frame: frame,
                 filter: None,
                 null_treatment: None,

@@ -20,6 +20,7 @@ use crate::types::KqlType;
 const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const GUID: Returns = Returns::Is(KqlType::Guid);
+const LONG: Returns = Returns::Is(KqlType::Long);
 
 /// The characters that a part of a URL keeps.
 const COMPONENT: &AsciiSet =
@@ -32,8 +33,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("hash", "x?i", Returns::By(hashed), hash),
-    entry("hash_xxhash64", "x?i", Returns::By(hashed), hash),
+    entry("hash", "x?i", LONG, hash),
+    entry("hash_xxhash64", "x?i", LONG, hash),
+    entry("hash_combine", "ii*", LONG, hash_combine),
+    entry("hash_many", "xx*", LONG, hash_many),
     entry("url_encode", "s", STRING, url_encode),
     entry("url_encode_component", "s", STRING, url_encode_component),
     entry("url_decode", "s", STRING, url_decode),
@@ -158,25 +161,12 @@ fn new_guid(arguments: &FunctionArguments) -> Result<ArrayRef> {
     })
 }
 
-/// Accepts only the types whose hashed bytes are known from Kusto.
-fn hashed(types: &[KqlType]) -> std::result::Result<KqlType, String> {
-    match types.first() {
-        Some(KqlType::String | KqlType::Long | KqlType::DateTime | KqlType::TimeSpan) => Ok(KqlType::Long),
-        Some(other) => Err(format!("hash() does not take a {} here; convert it with tostring(...)", other.name())),
-        None => Err("hash() takes a value".to_owned()),
-    }
-}
-
-/// Returns the XXH64 of a string or a number, or its remainder by the second argument.
+/// Returns the XXH64 of a value, or its remainder by the second argument.
 fn hash(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let buckets = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
-    let is_text = arguments.kql_type(0) == KqlType::String;
-    let (strings, numbers) = (arguments.strings(0)?, arguments.longs(0)?);
+    let hashes = hashes(arguments, 0)?;
     arguments.make_longs(|row| {
-        let hash = match is_text {
-            true => xxh64(strings.get(row).as_bytes()),
-            false => xxh64(&numbers.get(row)?.to_le_bytes()),
-        };
+        let hash = hashes(row)?;
         match &buckets {
             Some(buckets) => {
                 let buckets = u64::try_from(buckets.get(row)?).ok().filter(|buckets| *buckets > 0)?;
@@ -185,6 +175,56 @@ fn hash(arguments: &FunctionArguments) -> Result<ArrayRef> {
             None => Some(hash.cast_signed()),
         }
     })
+}
+
+/// A function from a row to the hash of an argument there: of the bytes of a number, of the text of any other value.
+fn hashes(arguments: &FunctionArguments, index: usize) -> Result<Box<dyn Fn(usize) -> Option<u64>>> {
+    Ok(match arguments.kql_type(index) {
+        KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => {
+            let longs = arguments.longs(index)?;
+            Box::new(move |row| Some(xxh64(&longs.get(row)?.to_le_bytes())))
+        }
+        KqlType::Int => {
+            let longs = arguments.longs(index)?;
+            Box::new(move |row| Some(xxh64(&(longs.get(row)? as i32).to_le_bytes())))
+        }
+        KqlType::Bool => {
+            let bools = arguments.longs(index)?;
+            Box::new(move |row| Some(xxh64(&[u8::from(bools.get(row)? != 0)])))
+        }
+        KqlType::Real => {
+            let reals = arguments.reals(index)?;
+            Box::new(move |row| Some(xxh64(&reals.get(row)?.to_le_bytes())))
+        }
+        KqlType::String | KqlType::Guid | KqlType::Decimal | KqlType::Dynamic => {
+            let strings = arguments.strings(index)?;
+            Box::new(move |row| Some(xxh64(strings.get(row).as_bytes())))
+        }
+    })
+}
+
+/// Returns one hash of several. Null where one of them is.
+fn hash_combine(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let parts = (0..arguments.len()).map(|index| arguments.longs(index)).collect::<Result<Vec<_>>>()?;
+    arguments.make_longs(|row| {
+        let hashes = parts.iter().map(|part| Some(part.get(row)?.cast_unsigned()));
+        Some(combined(&hashes.collect::<Option<Vec<u64>>>()?).cast_signed())
+    })
+}
+
+/// Returns one hash of the hashes of several values.
+fn hash_many(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let parts = (0..arguments.len()).map(|index| hashes(arguments, index)).collect::<Result<Vec<_>>>()?;
+    arguments.make_longs(|row| {
+        let hashes = parts.iter().map(|hash_of| hash_of(row));
+        Some(combined(&hashes.collect::<Option<Vec<u64>>>()?).cast_signed())
+    })
+}
+
+/// Returns the hash of hashes, in their order.
+fn combined(hashes: &[u64]) -> u64 {
+    let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+    xxh64(&bytes)
 }
 
 /// Returns the hash of a string, as `hash` does.

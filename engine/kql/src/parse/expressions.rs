@@ -261,10 +261,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn after_dot(&mut self, base: Expr) -> Result<ExprKind> {
-        if self.at_kind(TokenKind::OpenBracket) {
+        if self.at_kind(TokenKind::OpenBracket) && !self.at_bracketed_name(0) {
             return self.element(base);
         }
-        let name = self.name("a name after `.`")?;
+        let name = self.any_word("a name after `.`")?;
         if !self.at_kind(TokenKind::OpenParen) {
             return Ok(ExprKind::Member { base: Box::new(base), name });
         }

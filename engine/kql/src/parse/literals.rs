@@ -104,7 +104,7 @@ impl Parser<'_> {
     /// The name of a type.
     pub(super) fn scalar_type(&mut self) -> Result<ScalarType> {
         let word = self.word();
-        match ScalarType::from_name(word) {
+        match ScalarType::from_name(&word.to_ascii_lowercase()) {
             Some(scalar_type) => {
                 self.advance();
                 Ok(scalar_type)

@@ -30,7 +30,7 @@ impl Binder<'_> {
         what: &str,
     ) -> Result<(Vec<(Column, ArrayRef)>, usize)> {
         let exprs: Vec<_> = table.columns.iter().map(|column| column.expr().alias(column.field.clone())).collect();
-        let plan = LogicalPlanBuilder::from(table.plan).project(exprs)?.build()?;
+        let plan = LogicalPlanBuilder::from(table.plan_in_order()?).project(exprs)?.build()?;
         let batches = self.rows(plan, most + 1)?;
         let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if count > most {

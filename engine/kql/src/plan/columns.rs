@@ -1,7 +1,5 @@
 //! Operators that choose and compute columns: `project` and its kin, `extend`, `where`, `distinct`, `getschema`.
 
-use std::cell::RefCell;
-
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 
@@ -16,7 +14,7 @@ use crate::span::Span;
 use crate::types::KqlType;
 
 /// Returns the first of `Column1`, `Column2`, ... that is free.
-fn numbered_name(outputs: &[(String, Typed)]) -> String {
+pub(super) fn numbered_name(outputs: &[(String, Typed)]) -> String {
     let mut number = 1_usize;
     while has_name(outputs, &format!("Column{number}")) {
         number += 1;
@@ -56,12 +54,7 @@ impl<'a> Binder<'a> {
         exprs: &'a [NamedExpr],
         environment: &Environment<'a>,
     ) -> Result<(Relation, Vec<Assigned>)> {
-        let windows = Windows {
-            steps: RefCell::default(),
-            order: input.order.clone(),
-            partition: input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default(),
-            is_serialized: input.is_serialized,
-        };
+        let windows = Windows::over(&input);
         let mut all = Vec::with_capacity(exprs.len());
         for named in exprs {
             let scope = ExpressionScope {
@@ -104,7 +97,7 @@ impl<'a> Binder<'a> {
                 }
             }
         }
-        let input = self.windowed(input, windows.steps.into_inner())?;
+        let input = self.with_windows(input, windows)?;
         Ok((input, all))
     }
 
@@ -197,16 +190,11 @@ impl<'a> Binder<'a> {
         predicate: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let windows = Windows {
-            steps: RefCell::default(),
-            order: input.order.clone(),
-            partition: input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default(),
-            is_serialized: input.is_serialized,
-        };
+        let windows = Windows::over(&input);
         let scope =
             ExpressionScope { windows: Some(&windows), ..ExpressionScope::over_columns(environment, &input.columns) };
         let predicate = self.predicate(predicate, &scope)?;
-        let input = self.windowed(input, windows.steps.into_inner())?;
+        let input = self.with_windows(input, windows)?;
         self.filtered(input, predicate)
     }
 
@@ -322,7 +310,7 @@ impl<'a> Binder<'a> {
         Ok(Relation { groups: projected.groups, ..Relation::new(plan, projected.columns) })
     }
 
-    pub(super) fn get_schema(&mut self, input: Relation) -> Result<Relation> {
+    pub(crate) fn get_schema(&mut self, input: Relation) -> Result<Relation> {
         let types = [KqlType::String, KqlType::Int, KqlType::String, KqlType::String];
         let rows = input.columns.iter().enumerate().map(|(ordinal, column)| {
             vec![
@@ -351,6 +339,12 @@ impl<'a> Binder<'a> {
     pub(super) fn consume(&mut self, input: Relation) -> Result<Relation> {
         let plan = LogicalPlanBuilder::from(input.plan.clone()).limit(0, Some(0))?.build()?;
         Ok(input.over(plan))
+    }
+
+    /// Adds the fields of a clause's window functions. Where they numbered the rows, the rows are ordered by that.
+    fn with_windows(&mut self, input: Relation, windows: Windows) -> Result<Relation> {
+        let order = windows.row_order();
+        self.windowed(Relation { order, ..input }, windows.steps.into_inner())
     }
 
     /// Adds the fields that window functions compute, one after the other.

@@ -3,6 +3,7 @@
 
 mod activity;
 mod funnels;
+mod intersections;
 mod nearby;
 mod networks;
 mod places;
@@ -41,6 +42,31 @@ const MAX_COLUMNS: usize = 500;
 /// The most distinct bags or values that are read to find the columns.
 const MAX_VALUES: usize = 1_000_000;
 
+/// The plugins that Kusto calls without a table before them.
+const ALONE: &[&str] = &[
+    "ai_chat_completion",
+    "ai_chat_completion_prompt",
+    "ai_embed_text",
+    "ai_embeddings",
+    "azure_digital_twins_query_request",
+    "cosmosdb_sql_request",
+    "csharp",
+    "dax_request",
+    "execute_query",
+    "execute_show_command",
+    "external_datatable",
+    "http_request",
+    "http_request_post",
+    "infer_storage_schema",
+    "infer_storage_schema_with_suggestions",
+    "mysql_request",
+    "postgresql_request",
+    "python",
+    "r",
+    "schema_merge",
+    "sql_request",
+];
+
 const KNOWN: &str = include_str!("../bind/known_plugins.txt");
 
 impl<'a> Binder<'a> {
@@ -63,6 +89,7 @@ impl<'a> Binder<'a> {
             "rows_near" => self.rows_near(input, call, environment)?,
             "schema_merge" => self.schema_merge(input, call)?,
             "sequence_detect" => self.sequence_detect(input, call, environment)?,
+            "dcount_intersect" => self.dcount_intersect(input, call)?,
             "funnel_sequence_completion" => self.funnel_completion(input, call, environment)?,
             "identity" if call.arguments.is_empty() => input,
             name if segments::is_one(name) => self.segments(input, call, environment)?,
@@ -77,6 +104,17 @@ impl<'a> Binder<'a> {
         match schema {
             Some(schema) => self.as_declared(result, schema, &given),
             None => Ok(result),
+        }
+    }
+
+    /// Refuses a plugin that stands where a query starts; those that Kusto calls so are not here.
+    pub(super) fn evaluate_alone(&mut self, plugin: &'a Expr, span: Span) -> Result<Relation> {
+        match &plugin.kind {
+            ExprKind::Call(call) if ALONE.contains(&call.function.text.as_str()) => {
+                let plugin = &call.function.text;
+                not_supported(call.function.span, format_args!("the plugin `{plugin}` without a table before it"))
+            }
+            _ => invalid(span, "this plugin needs a table before it"),
         }
     }
 
@@ -276,14 +314,7 @@ impl<'a> Binder<'a> {
 
     /// `narrow`: a row for each value, with its row's number, its column's name and the value as a string.
     fn narrow(&mut self, input: Relation, span: Span) -> Result<Relation> {
-        use datafusion::functions_window::row_number::row_number_udwf;
-        use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
-        let field = self.field("row");
-        let number = datafusion::logical_expr::Expr::from(WindowFunction::new(
-            WindowFunctionDefinition::WindowUDF(row_number_udwf()),
-            Vec::new(),
-        ));
-        let numbered = self.windowed(input, vec![number.alias(field.clone())])?;
+        let (numbered, field) = self.with_row_numbers(input)?;
         let columns: Vec<Column> = ["Row", "Column", "Value"]
             .iter()
             .zip([KqlType::Long, KqlType::String, KqlType::String])

@@ -5,9 +5,7 @@
 mod elements;
 
 use datafusion::common::{Column as PlanColumn, UnnestOptions};
-use datafusion::functions_window::row_number::row_number_udwf;
-use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr};
 use datafusion::scalar::ScalarValue;
 
 use super::relation::Groups;
@@ -31,12 +29,20 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        self.expanded(input, &expand.columns, expand.limit.as_ref(), operator, environment)
+        if input.order.is_empty() && !input.is_serialized {
+            return self.expanded(input, None, &expand.columns, expand.limit.as_ref(), operator, environment);
+        }
+        let (numbered, _) = self.with_row_numbers(input)?;
+        let rows = Some(numbered.order.clone());
+        self.expanded(numbered, rows, &expand.columns, expand.limit.as_ref(), operator, environment)
     }
 
+    /// Returns a row for each element. Where the order of the rows that it makes counts, `before` is what it starts
+    /// with; within that, elements are ordered as in their value.
     fn expanded(
         &mut self,
         input: Relation,
+        before: Option<Vec<SortExpr>>,
         columns: &'a [Expansion],
         limit: Option<&'a Expr>,
         operator: &'a Operator,
@@ -71,7 +77,7 @@ impl<'a> Binder<'a> {
             plan_input = with_list;
             lists.push(field);
         }
-        if index_name.is_some() {
+        if index_name.is_some() || before.is_some() {
             let all: Vec<PlanExpr> = values.iter().map(|value| value.expr.clone()).collect();
             let (with_list, field) =
                 self.with_field(plan_input, "index", elements(Elements { indexes: true, ..make }).call(all))?;
@@ -83,7 +89,11 @@ impl<'a> Binder<'a> {
         let plan = LogicalPlanBuilder::from(plan_input.plan.clone())
             .unnest_columns_with_options(unnested, options)?
             .build()?;
-        let unnested = plan_input.over(plan);
+        let mut unnested = plan_input.over(plan);
+        if let Some((mut order, field)) = before.zip(lists.last()) {
+            order.push(field_column(field).sort(true, false));
+            unnested.order = order;
+        }
 
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(unnested.columns.len() + lists.len());
         outputs.extend(unnested.columns.iter().map(Column::output));
@@ -156,17 +166,17 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let outer = input.groups.clone();
         let outer_columns = input.columns.clone();
-        let field = self.field("row");
-        let number =
-            PlanExpr::from(WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), Vec::new()));
-        let numbered = self.windowed(input, vec![number.alias(field.clone())])?;
+        let is_serialized = input.is_serialized;
+        let (numbered, field) = self.with_row_numbers(input)?;
+        let rows = numbered.order.clone();
         let mut keys = outer.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
         keys.push(field_column(&field));
         let mut carried = outer.as_ref().map(|groups| groups.carried.clone()).unwrap_or_default();
         carried.extend(outer_columns.iter().map(|column| column.field.clone()));
         let grouped =
             Relation { groups: Some(Groups { keys, carried }), order: Vec::new(), is_serialized: true, ..numbered };
-        let expanded = self.expanded(grouped, &apply.columns, apply.limit.as_ref(), operator, environment)?;
+        let limit = apply.limit.as_ref();
+        let expanded = self.expanded(grouped, Some(Vec::new()), &apply.columns, limit, operator, environment)?;
         let mut body = expanded;
         for operator in &apply.body.operators {
             body = self.operator(body, operator, environment)?;
@@ -192,7 +202,9 @@ impl<'a> Binder<'a> {
                 outputs.push(column.output());
             }
         }
-        let ungrouped = Relation { groups: outer, order: Vec::new(), is_serialized: false, ..body };
+        let keeps_order = is_serialized && body.groups.is_some();
+        let order = if keeps_order { rows.into_iter().chain(body.order.clone()).collect() } else { Vec::new() };
+        let ungrouped = Relation { groups: outer, order, is_serialized: keeps_order, ..body };
         self.projected(ungrouped, outputs)
     }
 }

@@ -13,12 +13,8 @@ impl Binder<'_> {
         if relation.graph.is_some() {
             return invalid(Span::default(), "a graph is no result; a graph operator makes a table of it");
         }
-        let mut builder = LogicalPlanBuilder::from(relation.plan.clone());
-        if !relation.order.is_empty() {
-            builder = builder.sort(relation.order.clone())?;
-        }
         let exprs: Vec<_> = relation.columns.iter().map(|column| column.expr().alias(column.name.clone())).collect();
-        let plan = builder.project(exprs)?.build()?;
+        let plan = LogicalPlanBuilder::from(relation.plan_in_order()?).project(exprs)?.build()?;
         let columns =
             relation.columns.iter().map(|column| Column { field: column.name.clone(), ..column.clone() }).collect();
         Ok(Relation { columns, order: Vec::new(), ..relation }.over(plan))

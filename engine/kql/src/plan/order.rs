@@ -56,8 +56,29 @@ impl<'a> Binder<'a> {
         if input.groups.is_some() {
             return self.first_of_groups(input, rows);
         }
-        let plan = LogicalPlanBuilder::from(input.plan.clone()).limit(0, Some(rows))?.build()?;
+        let plan = LogicalPlanBuilder::from(input.plan_in_order()?).limit(0, Some(rows))?.build()?;
         Ok(input.over(plan))
+    }
+
+    /// Adds a field with the number of each row in the relation's order, by which the rows are ordered from then on: no
+    /// two of them are equal in it. Returns the field's name.
+    pub(super) fn with_row_numbers(&mut self, input: Relation) -> Result<(Relation, String)> {
+        let field = self.field("row");
+        let number = PlanExpr::from(WindowFunction {
+            fun: WindowFunctionDefinition::WindowUDF(row_number_udwf()),
+            params: WindowFunctionParams {
+                args: Vec::new(),
+                partition_by: Vec::new(),
+                order_by: input.order.clone(),
+                window_frame: WindowFrame::new(None),
+                filter: None,
+                null_treatment: None,
+                distinct: false,
+            },
+        });
+        let numbered = self.windowed(input, vec![number.alias(field.clone())])?;
+        let order = vec![field_column(&field).sort(true, false)];
+        Ok((Relation { order, ..numbered }, field))
     }
 
     pub(super) fn sample(

@@ -92,9 +92,18 @@ impl Relation {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Returns a plan of one column only.
+    /// Returns the plan with its rows in the relation's order, which operators between a `sort` and here need not keep.
+    pub(crate) fn plan_in_order(&self) -> Result<LogicalPlan> {
+        let is_sorted = matches!(&self.plan, LogicalPlan::Sort(sort) if sort.expr == self.order);
+        if self.order.is_empty() || is_sorted {
+            return Ok(self.plan.clone());
+        }
+        Ok(LogicalPlanBuilder::from(self.plan.clone()).sort(self.order.clone())?.build()?)
+    }
+
+    /// Returns a plan of the first value of one column.
     pub(crate) fn only(&self, column: &Column) -> Result<LogicalPlan> {
-        let plan = LogicalPlanBuilder::from(self.plan.clone()).project(vec![column.expr()])?.limit(0, Some(1))?;
+        let plan = LogicalPlanBuilder::from(self.plan_in_order()?).project(vec![column.expr()])?.limit(0, Some(1))?;
         Ok(plan.build()?)
     }
 

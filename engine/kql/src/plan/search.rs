@@ -135,8 +135,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Returns whether a term, which may have `*` at its ends, is in any of the columns.
+    /// Returns whether a term, which may have `*` in it, is in any of the columns.
     fn term_in(&mut self, columns: &[Column], term: &str, case_sensitive: bool, span: Span) -> Result<PlanExpr> {
+        if term.trim_matches('*').contains('*') {
+            let pattern = Typed::text(term_pattern(term, case_sensitive));
+            return self.found_in(columns, BinaryOperator::MatchesRegex, &pattern, span);
+        }
         let kind = match (term.strip_prefix('*').is_some(), term.strip_suffix('*').is_some()) {
             (false, false) => TextMatchKind::Has,
             (false, true) => TextMatchKind::HasPrefix,
@@ -148,16 +152,60 @@ impl<'a> Binder<'a> {
             return Ok(lit(true));
         }
         let operator = BinaryOperator::Text(TextMatch { kind, negated: false, case_sensitive });
+        self.found_in(columns, operator, &Typed::text(bare), span)
+    }
+
+    /// Returns whether an operator holds between any of the columns, as a text, and what is wanted.
+    fn found_in(
+        &mut self,
+        columns: &[Column],
+        operator: BinaryOperator,
+        wanted: &Typed,
+        span: Span,
+    ) -> Result<PlanExpr> {
         let mut any: Option<PlanExpr> = None;
         for column in columns {
             let text = self.convert(column.typed(), KqlType::String, span)?;
-            let term = Typed::text(bare);
-            let found = self.apply_operator(ScalarOperator::Binary(operator), vec![text, term], span)?.expr;
+            let found = self.apply_operator(ScalarOperator::Binary(operator), vec![text, wanted.clone()], span)?.expr;
             any = Some(match any {
                 Some(before) => before.or(found),
                 None => found,
             });
         }
         Ok(any.unwrap_or_else(|| lit(false)))
+    }
+}
+
+/// Returns the regular expression of a term with `*` between its letters: each stands for any text. Where the term has
+/// none at an end, it begins or ends there as terms of `has` do, which letters and digits make.
+fn term_pattern(term: &str, case_sensitive: bool) -> String {
+    let parts: Vec<String> = term.trim_matches('*').split('*').map(regex::escape).collect();
+    let flags = if case_sensitive { "(?s)" } else { "(?si)" };
+    let begins = term.starts_with(char::is_alphanumeric);
+    let ends = term.ends_with(char::is_alphanumeric);
+    let before = if begins { r"(?:^|[^\p{Alphabetic}\p{N}])" } else { "" };
+    let behind = if ends { r"(?:$|[^\p{Alphabetic}\p{N}])" } else { "" };
+    format!("{flags}{before}{}{behind}", parts.join(".*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_within_a_term_is_any_text() {
+        let matches = |term, text| regex::Regex::new(&term_pattern(term, false)).unwrap().is_match(text);
+        for (term, text, is_there) in [
+            ("Lab*PC", "the lab1 pc", true),
+            ("Lab*PC", "a_Lab\nPC_b", true),
+            ("Lab*PC", "labs1 pcs", false),
+            ("Lab*PC", "collab pc", false),
+            ("*Lab*PC*", "collab pcs", true),
+            ("a.b**c", "a.b c", true),
+            ("a.b**c", "axb c", false),
+        ] {
+            assert_eq!(matches(term, text), is_there, "{term} in {text}");
+        }
+        assert!(term_pattern("a*b", true).starts_with("(?s)"));
     }
 }

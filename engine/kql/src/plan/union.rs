@@ -22,7 +22,7 @@ impl<'a> Binder<'a> {
         parameters: &'a [OperatorParameter],
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let is_fuzzy = parameters.iter().any(|parameter| parameter.name.text == "isfuzzy" && is_true(&parameter.value));
+        let is_fuzzy = self.is_fuzzy(parameters);
         let mut inputs = Vec::with_capacity(tables.len());
         self.add_operands(&mut inputs, tables, is_fuzzy, environment)?;
         self.united(inputs, parameters)
@@ -36,10 +36,16 @@ impl<'a> Binder<'a> {
         parameters: &'a [OperatorParameter],
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let is_fuzzy = parameters.iter().any(|parameter| parameter.name.text == "isfuzzy" && is_true(&parameter.value));
+        let is_fuzzy = self.is_fuzzy(parameters);
         let mut inputs = vec![input];
         self.add_operands(&mut inputs, tables, is_fuzzy, environment)?;
         self.united(inputs, parameters)
+    }
+
+    /// Whether a table that is not there is left out.
+    fn is_fuzzy(&self, parameters: &[OperatorParameter]) -> bool {
+        let is_asked = |parameter: &OperatorParameter| parameter.name.text == "isfuzzy" && is_true(&parameter.value);
+        self.is_best_effort() || parameters.iter().any(is_asked)
     }
 
     /// Adds the tables of a union's operands. What was made of a table has its name no more, unless `as` gives it one.
@@ -73,14 +79,22 @@ impl<'a> Binder<'a> {
     ) -> Result<()> {
         match &table.kind {
             ExprKind::Wildcard { base, pattern } => {
-                let database = match base {
-                    Some(base) => Some(self.database_of(base, environment)?),
-                    None => None,
-                };
                 let before = inputs.len();
-                self.add_matching(inputs, database, pattern, table.span, environment)?;
+                match base {
+                    Some(base) => self.add_of_databases(inputs, base, pattern, table.span, environment)?,
+                    None => self.add_matching(inputs, None, pattern, table.span, environment)?,
+                }
                 if inputs.len() == before && !is_fuzzy {
                     let message = format!("no table's name fits `{pattern}`");
+                    return fail(BindErrorCode::UnknownTable, table.span, message);
+                }
+                Ok(())
+            }
+            ExprKind::Member { base, name } if self.names_databases(base, environment)? => {
+                let before = inputs.len();
+                self.add_of_databases(inputs, base, &name.text, table.span, environment)?;
+                if inputs.len() == before && !is_fuzzy {
+                    let message = format!("none of these databases has a table `{}`", name.text);
                     return fail(BindErrorCode::UnknownTable, table.span, message);
                 }
                 Ok(())
@@ -95,6 +109,33 @@ impl<'a> Binder<'a> {
                 }
             },
         }
+    }
+
+    /// Whether an expression is `database('d*')`, which stands for several.
+    fn names_databases(&mut self, base: &'a Expr, environment: &Environment<'a>) -> Result<bool> {
+        let is_call = matches!(&base.kind, ExprKind::Call(call) if call.function.text == "database");
+        Ok(is_call && self.database_of(base, environment)?.contains('*'))
+    }
+
+    /// Adds the tables whose names match a pattern, of the database that `base` names or of all that fit its wildcard.
+    fn add_of_databases(
+        &mut self,
+        inputs: &mut Vec<Relation>,
+        base: &'a Expr,
+        pattern: &str,
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<()> {
+        let wanted = self.database_of(base, environment)?;
+        if !wanted.contains('*') {
+            return self.add_matching(inputs, Some(wanted), pattern, span, environment);
+        }
+        let Some(databases) = &self.answers.databases else { return Err(BindStop::Needs(Need::Databases)) };
+        let wanted = wanted.to_lowercase();
+        for database in databases.iter().filter(|name| matches_wildcard(&wanted, &name.to_lowercase())) {
+            self.add_matching(inputs, Some(database.clone()), pattern, span, environment)?;
+        }
+        Ok(())
     }
 
     /// Adds the tables whose names match a pattern.
@@ -118,7 +159,9 @@ impl<'a> Binder<'a> {
             Some(names) => names,
             None => return Err(BindStop::Needs(Need::Tables(key))),
         };
-        for name in names.iter().filter(|name| matches_wildcard(pattern, name)) {
+        // Names of tables match without regard to case, as where they are written out.
+        let pattern = pattern.to_lowercase();
+        for name in names.iter().filter(|name| matches_wildcard(&pattern, &name.to_lowercase())) {
             inputs.push(self.stored_table(database.clone(), name, span)?);
         }
         Ok(())

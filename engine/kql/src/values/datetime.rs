@@ -1,7 +1,7 @@
 //! Datetimes as text: `2020-01-02T03:04:05.6000000Z`. Kusto reads many notations: ISO 8601 with parts left out, month
 //! first with `-` or `/`, names of months (RFC 822 and 850), and an offset or the abbreviation of a zone at the end.
 
-use chrono::{Datelike, NaiveDate};
+use chrono::{Datelike, NaiveDate, Utc};
 
 use super::ticks::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, date_of, date_ticks,
@@ -26,13 +26,24 @@ pub(crate) fn format_datetime(ticks: i64) -> String {
 /// Returns the ticks of a text in any of these notations.
 pub(crate) fn parse_datetime(text: &str) -> Option<i64> {
     let text = text.trim();
-    let (date, rest) = parse_date(text)?;
+    // A time alone is one of today.
+    let (date, rest) = match text.split_once(':') {
+        Some((hour, _)) if is_hour(hour) => (Utc::now().date_naive(), text),
+        _ => parse_date(text)?,
+    };
     let (time, offset) = parse_time(rest)?;
     let ticks = date_ticks(date)?.checked_add(time)?.checked_sub(offset)?;
     (0..=MAX_DATETIME_TICKS).contains(&ticks).then_some(ticks)
 }
 
+fn is_hour(text: &str) -> bool {
+    matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn parse_date(text: &str) -> Option<(NaiveDate, &str)> {
+    if let Some((month, rest)) = month_name(text) {
+        return month_name_first(month, rest);
+    }
     let text = without_weekday(text);
     let (first, digits, rest) = number(text)?;
     let date = match digits {
@@ -65,6 +76,14 @@ fn day_or_month_first(first: u32, rest: &str) -> Option<(NaiveDate, &str)> {
     let (day, _, rest) = number(rest)?;
     let (year, digits, rest) = number(separated(rest)?)?;
     Some((NaiveDate::from_ymd_opt(whole_year(year, digits)?, first, day)?, rest))
+}
+
+/// Reads `Jan 1 2020`, `January 1, 2020` or `Jan-01-20`, behind the month.
+fn month_name_first(month: u32, rest: &str) -> Option<(NaiveDate, &str)> {
+    let (day, _, rest) = number(rest.strip_prefix([' ', '-', '/'])?)?;
+    let rest = rest.strip_prefix(',').map(str::trim_start).or_else(|| rest.strip_prefix([' ', '-', '/']))?;
+    let (year, digits, rest) = number(rest)?;
+    Some((NaiveDate::from_ymd_opt(whole_year(year, digits)?, month, day)?, rest))
 }
 
 /// Returns the year of two or four digits. Two digits are from 1950 to 2049.
@@ -201,6 +220,8 @@ mod tests {
             ("2014-05-25T08:20:03.12345678+02:00", "2014-05-25T06:20:03.1234567Z"),
             ("Sat, 8 Nov 14 15:05:02 GMT", "2014-11-08T15:05:02.0000000Z"),
             ("Saturday, 08-Nov-14 15:05:02 UTC", "2014-11-08T15:05:02.0000000Z"),
+            ("Jan 1 2020", "2020-01-01T00:00:00.0000000Z"),
+            ("March 31, 2021 4:05 pm", "2021-03-31T16:05:00.0000000Z"),
             ("8 Nov 2014", "2014-11-08T00:00:00.0000000Z"),
             ("12-02-2022", "2022-12-02T00:00:00.0000000Z"),
             ("12/31/2020 1:02:03 PM", "2020-12-31T13:02:03.0000000Z"),
@@ -213,8 +234,26 @@ mod tests {
     }
 
     #[test]
+    fn a_time_alone_is_of_today() {
+        let midnight = |text: &str| parse_datetime(text).map(|ticks| ticks % TICKS_PER_DAY);
+        assert_eq!(midnight("8:00"), Some(8 * TICKS_PER_HOUR));
+        assert_eq!(midnight("08:30:15"), Some(8 * TICKS_PER_HOUR + 30 * TICKS_PER_MINUTE + 15 * TICKS_PER_SECOND));
+    }
+
+    #[test]
     fn an_invalid_datetime_is_none() {
-        for text in ["", "not a date", "2020-13-01", "2020-02-30", "2020-01-01T25:00", "2020-01-01 x", "é"] {
+        for text in [
+            "",
+            "Jan 32 2020",
+            "May",
+            "25:00",
+            "not a date",
+            "2020-13-01",
+            "2020-02-30",
+            "2020-01-01T25:00",
+            "2020-01-01 x",
+            "é",
+        ] {
             assert_eq!(parse_datetime(text), None, "{text}");
         }
     }

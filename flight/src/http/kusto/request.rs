@@ -16,6 +16,16 @@ use crate::http::request::QueryBytes;
 use crate::query_limits::LEAST_WALL_CLOCK;
 use crate::state::AppState;
 
+/// The options of a request that say what a query means, rather than how it is run or answered.
+const OPTIONS_OF_QUERY: &[&str] = &[
+    "best_effort",
+    "query_datetimescope_column",
+    "query_datetimescope_from",
+    "query_datetimescope_to",
+    "query_now",
+    "query_results_apply_getschema",
+];
+
 /// A request that has been checked.
 #[derive(Debug)]
 pub(in crate::http) struct KustoRequest {
@@ -62,7 +72,7 @@ impl KustoRequest {
             let message = format!("query_language {language} is not served here");
             return Err(ApiError::new(ErrorCode::Unsupported, message).with_hint("POST /v1/query takes SQL"));
         }
-        let failing = options.number("truncationmaxrecords")?;
+        let failing = querent_engine::kql::asked_limits(&text).rows.or(options.number("truncationmaxrecords")?);
         let taken = options.number("query_take_max_records")?;
         // The smaller limit is reached first.
         let is_truncation_failure = failing.is_some_and(|failing| taken.is_none_or(|taken| failing < taken));
@@ -82,7 +92,8 @@ impl KustoRequest {
             on_lines: options.is_set("results_v2_newlines_between_frames"),
             placement,
         };
-        let parameters = properties.parameters.into_iter().map(|(name, value)| (name, parameter_text(value))).collect();
+        let given = properties.parameters.into_iter().map(|(name, value)| (name, parameter_text(value)));
+        let parameters = given.chain(options.of_query()).collect();
         // Clients without a database send a name that every cluster has.
         let database = request.db.filter(|name| !name.is_empty() && name != "NetDefaultDB");
         Ok(Self { text, database, parameters, limits, is_truncation_failure, frames })
@@ -126,6 +137,14 @@ impl RequestOptions {
             Some(Value::Number(number)) => number.as_i64().is_some_and(|number| number != 0),
             _ => false,
         }
+    }
+
+    /// The options that the planner reads, as it takes them beside a query.
+    fn of_query(&self) -> impl Iterator<Item = (String, String)> {
+        OPTIONS_OF_QUERY.iter().filter_map(|name| {
+            let value = self.get(name).filter(|value| !value.is_null())?.clone();
+            Some((format!("set {name}"), parameter_text(value)))
+        })
     }
 
     fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {

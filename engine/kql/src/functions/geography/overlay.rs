@@ -10,6 +10,9 @@ use super::sphere::{Vector, angle_to_edge, cross, crossing, orientation};
 /// The most pairs of sides that are compared.
 const MAX_PAIRS: usize = 20_000_000;
 
+/// How far along a side, as a part of it, is looked where it goes from its corner.
+const ALONG: f64 = 1e-3;
+
 /// What two polygons are combined to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overlay {
@@ -166,16 +169,41 @@ pub(super) fn shape_of(polygons: &PolygonShapes) -> Value {
     }
 }
 
-/// Returns what two polygons share: polygons, or else the points where they touch.
+/// Returns what two polygons share: polygons, and the points where they only touch.
 pub(super) fn intersection_of_polygons(one: &PolygonShapes, other: &PolygonShapes) -> Option<Value> {
     let shared = overlay(one, other, Overlay::Intersection)?;
-    if shared.rings().next().is_some() {
-        return Some(shape_of(&shared));
+    let has_area = shared.rings().next().is_some();
+    let points = collected(touching_points(one, other, &shared), Vec::new());
+    Some(match (has_area, points["coordinates"].is_array()) {
+        (false, _) => points,
+        (true, false) => shape_of(&shared),
+        (true, true) => json!({"type": "GeometryCollection", "geometries": [points, shape_of(&shared)]}),
+    })
+}
+
+/// Returns the corners of one that lie on the other's bounds, each once, but for those of what both share. Where they
+/// share an area, a corner from which a side runs along the other's is no point where they only touch.
+fn touching_points(one: &PolygonShapes, other: &PolygonShapes, shared: &PolygonShapes) -> Vec<Vector> {
+    let (ours, theirs): (Vec<ShapeEdge>, Vec<ShapeEdge>) = (one.edges().collect(), other.edges().collect());
+    let shared: Vec<Vector> = shared.edges().map(|[from, _]| from).collect();
+    let is_on = |point: Vector, edges: &[ShapeEdge]| edges.iter().any(|edge| angle_to_edge(point, *edge) < TOUCHING);
+    let mut points: Vec<Vector> = Vec::new();
+    for (sides, others) in [(&ours, &theirs), (&theirs, &ours)] {
+        for corner in sides.iter().map(|[from, _]| *from) {
+            let is_one = |known: &Vector| known.angle(corner) < TOUCHING;
+            if !is_on(corner, others) || points.iter().chain(&shared).any(is_one) {
+                continue;
+            }
+            let runs_along = |[from, to]: &ShapeEdge| {
+                (is_one(from) && is_on(from.between(*to, ALONG), others))
+                    || (is_one(to) && is_on(to.between(*from, ALONG), others))
+            };
+            if shared.is_empty() || !sides.iter().any(runs_along) {
+                points.push(corner);
+            }
+        }
     }
-    let theirs: Vec<Vector> = other.edges().map(|[from, _]| from).collect();
-    let touching =
-        one.edges().map(|[from, _]| from).filter(|corner| theirs.iter().any(|it| it.angle(*corner) < TOUCHING));
-    Some(collected(touching.collect(), Vec::new()))
+    points
 }
 
 /// Returns all polygons as one shape.

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit};
 use datafusion::optimizer::optimizer::ApplyOrder;
@@ -67,7 +67,7 @@ fn converts(condition: &Expr) -> bool {
         }
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => conversion(left).or(conversion(right)).is_some(),
         Expr::InList(InList { expr, .. }) => conversion(expr).is_some(),
-        Expr::ScalarFunction(call) => or_false(call).is_some_and(converts),
+        Expr::Case(case) => or_false(case).is_some_and(converts),
         _ => false,
     }
 }
@@ -113,7 +113,7 @@ fn condition(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
             _ => None,
         },
         Expr::InList(list) => in_list(list, schema)?,
-        Expr::ScalarFunction(call) => match or_false(call) {
+        Expr::Case(case) => match or_false(case) {
             Some(inner) => condition(inner, schema)?.or_else(|| Some(inner.clone())),
             None => None,
         },
@@ -121,10 +121,15 @@ fn condition(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     })
 }
 
-/// The condition inside `coalesce(condition, false)`.
-fn or_false(call: &ScalarFunction) -> Option<&Expr> {
-    match call.args.as_slice() {
-        [inner, Expr::Literal(ScalarValue::Boolean(Some(false)), _)] if call.name() == "coalesce" => Some(inner),
+/// The condition inside `CASE WHEN x IS NOT NULL THEN condition ELSE false END`, which is null only where `x` is.
+fn or_false(case: &Case) -> Option<&Expr> {
+    let (None, [(when, then)], Some(Expr::Literal(ScalarValue::Boolean(Some(false)), _))) =
+        (&case.expr, case.when_then_expr.as_slice(), case.else_expr.as_deref())
+    else {
+        return None;
+    };
+    match (when.as_ref(), then.as_ref()) {
+        (Expr::IsNotNull(value), Expr::InList(InList { expr, .. })) if value == expr => Some(then),
         _ => None,
     }
 }
