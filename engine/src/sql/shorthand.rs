@@ -20,7 +20,7 @@ use super::function_forms;
 use super::marks;
 use super::operator_forms::operators;
 use super::predicate_subqueries::write_out_predicates;
-use super::syntax::{has_relation, try_visit_statement};
+use super::syntax::{any_expr, has_relation, try_visit_statement};
 use super::unary_minus::bind_minus;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
@@ -129,7 +129,8 @@ impl VisitorMut for ShorthandWriter {
                     let is_taken = |other: &Option<String>| other.is_none() || Some(other) == planned.get(place);
                     others.map(|(_, other)| other).any(is_taken).then_some(name)
                 }
-                _ => Some(name),
+                // The aggregates of a PIVOT stand in a list without tables.
+                _ => (!from.is_empty() || is_again || has_literal(expr) || expr.to_string() != name).then_some(name),
             };
             if let Some(name) = name {
                 let alias = if is_again { format!("{name}_{}", seen.len()) } else { name };
@@ -155,6 +156,13 @@ fn flow(result: Result<()>) -> ControlFlow<EngineError> {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
+}
+
+fn has_literal(expr: &Expr) -> bool {
+    any_expr(expr, |part| match part {
+        Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
+        other => matches!(other, Expr::TypedString(_) | Expr::Interval(_)),
+    })
 }
 
 /// Returns the name that the planner gives a column of a select list, as far as it can be told; `None` stands for many.
