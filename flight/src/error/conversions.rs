@@ -59,7 +59,7 @@ impl From<&EngineError> for ErrorCode {
             EngineError::ReaderIdle { .. } => ErrorCode::ReaderIdle,
             EngineError::Cancelled => ErrorCode::Cancelled,
             EngineError::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
-            EngineError::MemoryExceeded { .. } => ErrorCode::MemoryExceeded,
+            EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => ErrorCode::MemoryExceeded,
             EngineError::BadData { .. } => ErrorCode::BadData,
             EngineError::NoFiles { .. } => ErrorCode::NoFiles,
             EngineError::LocationNotAllowed { .. } => ErrorCode::LocationNotAllowed,
