@@ -24,6 +24,7 @@ impl From<&CatalogError> for ErrorCode {
             CatalogError::Corrupt { .. } => ErrorCode::CatalogCorrupt,
             CatalogError::Busy { .. } => ErrorCode::CatalogBusy,
             CatalogError::RunNotFound { .. } => ErrorCode::RunNotFound,
+            CatalogError::RunWithheld { .. } => ErrorCode::RunWithheld,
             CatalogError::ConversationNotFound { .. } => ErrorCode::ConversationNotFound,
             CatalogError::ItemNotFound { .. } => ErrorCode::ItemNotFound,
             CatalogError::ItemExists { .. } => ErrorCode::ItemExists,
