@@ -200,6 +200,7 @@ impl Agent {
             previous_run_id: request.previous_run_id,
             invocation_id: request.invocation_id.clone(),
             retained: request.retained,
+            reach: Some(self.catalog().policies().reach(principal)),
             ..RunRecord::new(run_id, principal.subject(), &question, model.provider.model_id(), Utc::now())
         };
         let started_event = RunStarted {

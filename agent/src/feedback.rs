@@ -2,7 +2,7 @@
 //! it, or with the SQL that a person gives in its place. The SQL runs for the sender before it is proposed; a person who
 //! may write accepts or rejects it.
 
-use querent_catalog::{DEFAULT_DATABASE, NewFeedback, NewVerifiedQuery, RunFeedback, RunRecord, RunStatus, RunVerdict};
+use querent_catalog::{NewFeedback, NewVerifiedQuery, RunFeedback, RunRecord, RunStatus, RunVerdict};
 use querent_engine::Session;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -86,7 +86,8 @@ pub async fn give_feedback(session: &Session, run_id: Uuid, request: FeedbackReq
 struct AnsweredQuestion {
     question: String,
     sql: String,
-    database: String,
+    /// Where bare names resolve; `None` where they resolve for everybody who names none.
+    database: Option<String>,
 }
 
 /// Returns what a run's feedback proposes. Errors: why it proposes nothing.
@@ -104,11 +105,11 @@ fn query_to_propose(run: &RunRecord, request: &FeedbackRequest) -> std::result::
         None if run.previous_run_id.is_some() => return Err(FOLLOW_UP),
         None => run.question.clone(),
     };
-    Ok(AnsweredQuestion { question, sql, database: database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned()) })
+    Ok(AnsweredQuestion { question, sql, database })
 }
 
 async fn proposal_of(session: &Session, query: AnsweredQuestion) -> Result<NewVerifiedQuery> {
-    let session = session.clone().in_database(Some(&query.database)).await?;
+    let session = session.clone().in_database(query.database.as_deref()).await?;
     Ok(session.query_to_propose(&query.question, &query.sql).await?)
 }
 

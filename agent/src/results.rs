@@ -18,6 +18,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use parking_lot::Mutex;
 use querent_catalog::Principal;
+use querent_catalog::policy::ReadReach;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -62,6 +63,8 @@ struct Shelf {
 
 struct Remembered {
     owner: Principal,
+    /// What its owner could read.
+    reach: ReadReach,
     expires: Instant,
     rows: KeptRows,
 }
@@ -162,13 +165,18 @@ impl ResultStore {
         ticket_text(ticket).is_some()
     }
 
-    /// Returns the rows of a ticket of `caller`'s.
-    pub fn fetch(&self, ticket: &[u8], caller: &Principal) -> Result<Arc<StoredResult>, TicketRefusal> {
+    /// Returns the rows of a ticket of `caller`'s, who can read so far by now.
+    pub fn fetch(
+        &self,
+        ticket: &[u8],
+        caller: &Principal,
+        reach: &ReadReach,
+    ) -> Result<Arc<StoredResult>, TicketRefusal> {
         let id = ticket_text(ticket).and_then(|text| Uuid::try_parse(text.get(TICKET_PREFIX.len()..)?).ok());
         self.drop_expired();
         let shelf = self.shelf.lock();
         let found = id.and_then(|id| shelf.results.get(&id)).ok_or(TicketRefusal::Unknown)?;
-        if !may_read(caller, &found.owner) {
+        if !may_read(caller, &found.owner) || !reach.covers(&found.reach) {
             return Err(TicketRefusal::OtherCaller);
         }
         match &found.rows {
@@ -206,11 +214,11 @@ impl ResultStore {
         true
     }
 
-    fn keep(self: &Arc<Self>, owner: Principal, result: StoredResult) -> Uuid {
+    fn keep(self: &Arc<Self>, owner: Principal, reach: ReadReach, result: StoredResult) -> Uuid {
         self.drop_expired();
         let id = Uuid::new_v4();
         let rows = KeptRows::Here(Arc::new(result));
-        let remembered = Remembered { owner, expires: Instant::now() + self.lifetime, rows };
+        let remembered = Remembered { owner, reach, expires: Instant::now() + self.lifetime, rows };
         let forgotten = self.shelf.lock().insert(id, remembered);
         drop(forgotten);
         self.sweeper.get_or_init(|| {
@@ -322,12 +330,12 @@ impl ResultRecorder {
         }
     }
 
-    /// Stores the rows for `owner`; `is_whole` where the query has no others.
-    pub(crate) fn finish(self, owner: &Principal, is_whole: bool) -> ResultTicket {
+    /// Stores the rows for `owner`, who can read so far; `is_whole` where the query has no others.
+    pub(crate) fn finish(self, owner: &Principal, reach: ReadReach, is_whole: bool) -> ResultTicket {
         let Self { store, schema, batches, charge, is_full, .. } = self;
         let is_truncated = is_full || !is_whole;
         let result = StoredResult { schema, batches, is_truncated, _charge: charge };
-        let id = store.keep(owner.clone(), result);
+        let id = store.keep(owner.clone(), reach, result);
         ResultTicket { text: format!("{TICKET_PREFIX}{}", id.simple()), truncated: is_truncated }
     }
 
@@ -420,7 +428,7 @@ mod tests {
         for batch in batches {
             recorder.push(batch);
         }
-        recorder.finish(&anna(), true)
+        recorder.finish(&anna(), ReadReach::default(), true)
     }
 
     fn rows_of(result: &StoredResult) -> usize {
@@ -433,23 +441,29 @@ mod tests {
         let batch = numbers(1_000);
         let ticket = kept(&store, std::slice::from_ref(&batch));
         assert!(!ticket.truncated);
-        let result = store.fetch(ticket.text.as_bytes(), &anna()).unwrap();
+        let result = store.fetch(ticket.text.as_bytes(), &anna(), &ReadReach::default()).unwrap();
         assert_eq!(result.batches(), std::slice::from_ref(&batch));
         let address = |batch: &RecordBatch| batch.column(0).to_data().buffers()[0].as_ptr();
         assert_eq!(address(&result.batches()[0]), address(&batch));
 
         let decoded = BASE64_STANDARD.decode(&ticket.text).unwrap();
-        assert!(store.fetch(&decoded, &anna()).is_ok());
+        assert!(store.fetch(&decoded, &anna(), &ReadReach::default()).is_ok());
         assert!(ResultStore::is_ticket(&decoded) && !ResultStore::is_ticket(b"\x0a\x50type.googleapis.com"));
 
         let promoted = Principal::new("anna", Role::Admin);
-        assert!(store.fetch(ticket.text.as_bytes(), &promoted).is_ok());
+        assert!(store.fetch(ticket.text.as_bytes(), &promoted, &ReadReach::default()).is_ok());
         for other in [Principal::new("bob", Role::Admin), anna().with_databases(["sales"])] {
-            assert_eq!(store.fetch(ticket.text.as_bytes(), &other).err(), Some(TicketRefusal::OtherCaller));
+            assert_eq!(
+                store.fetch(ticket.text.as_bytes(), &other, &ReadReach::default()).err(),
+                Some(TicketRefusal::OtherCaller)
+            );
         }
         let forged = ticket.text.replace(|c: char| c.is_ascii_digit(), "0");
-        assert_eq!(store.fetch(forged.as_bytes(), &anna()).err(), Some(TicketRefusal::Unknown));
-        assert_eq!(store.fetch(TICKET_PREFIX.as_bytes(), &anna()).err(), Some(TicketRefusal::Unknown));
+        assert_eq!(store.fetch(forged.as_bytes(), &anna(), &ReadReach::default()).err(), Some(TicketRefusal::Unknown));
+        assert_eq!(
+            store.fetch(TICKET_PREFIX.as_bytes(), &anna(), &ReadReach::default()).err(),
+            Some(TicketRefusal::Unknown)
+        );
     }
 
     #[tokio::test]
@@ -457,7 +471,7 @@ mod tests {
         let store = Arc::new(ResultStore::new(1 << 20, MINUTE));
         let tickets: Vec<ResultTicket> = (0..100).map(|_| kept(&store, &[numbers(10_000)])).collect();
         assert!(store.bytes() <= 1 << 20 && store.bytes() > 900_000, "{}", store.bytes());
-        let fetch = |ticket: &ResultTicket| store.fetch(ticket.text.as_bytes(), &anna());
+        let fetch = |ticket: &ResultTicket| store.fetch(ticket.text.as_bytes(), &anna(), &ReadReach::default());
         assert_eq!(fetch(&tickets[0]).err(), Some(TicketRefusal::Displaced));
         let read: Vec<_> = tickets.iter().filter_map(|ticket| fetch(ticket).ok()).collect();
         assert_eq!(rows_of(&read[0]), 10_000);
@@ -473,7 +487,7 @@ mod tests {
         let store = Arc::new(ResultStore::new(1 << 20, MINUTE));
         let ticket = kept(&store, &[numbers(20_000), numbers(20_000), numbers(20_000)]);
         assert!(ticket.truncated);
-        let result = store.fetch(ticket.text.as_bytes(), &anna()).unwrap();
+        let result = store.fetch(ticket.text.as_bytes(), &anna(), &ReadReach::default()).unwrap();
         assert!((20_000..32_768).contains(&rows_of(&result)), "{}", rows_of(&result));
         assert!(store.bytes() <= 1 << 18);
     }
@@ -485,7 +499,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("s", texts)]).unwrap();
         let ticket = kept(&store, &[batch.slice(50_000, 3)]);
         assert!(!ticket.truncated && store.bytes() < 8_192, "{}", store.bytes());
-        let result = store.fetch(ticket.text.as_bytes(), &anna()).unwrap();
+        let result = store.fetch(ticket.text.as_bytes(), &anna(), &ReadReach::default()).unwrap();
         assert_eq!(result.batches(), [batch.slice(50_000, 3)]);
     }
 
@@ -506,9 +520,10 @@ mod tests {
         while store.bytes() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let refusal = store.fetch(ticket.text.as_bytes(), &anna()).err();
+        let refusal = store.fetch(ticket.text.as_bytes(), &anna(), &ReadReach::default()).err();
         assert_eq!(refusal, Some(TicketRefusal::Expired { lifetime: Duration::from_millis(20) }));
-        let other = store.fetch(ticket.text.as_bytes(), &Principal::new("bob", Role::Read)).err();
+        let other =
+            store.fetch(ticket.text.as_bytes(), &Principal::new("bob", Role::Read), &ReadReach::default()).err();
         assert_eq!(other, Some(TicketRefusal::OtherCaller));
     }
 
@@ -519,7 +534,10 @@ mod tests {
         for _ in 0..MAX_REMEMBERED {
             kept(&store, &[numbers(1)]);
         }
-        assert_eq!(store.fetch(first.text.as_bytes(), &anna()).err(), Some(TicketRefusal::Unknown));
+        assert_eq!(
+            store.fetch(first.text.as_bytes(), &anna(), &ReadReach::default()).err(),
+            Some(TicketRefusal::Unknown)
+        );
         let shelf = store.shelf.lock();
         assert_eq!((shelf.results.len(), shelf.kept.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
     }

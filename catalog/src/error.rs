@@ -127,6 +127,12 @@ pub enum CatalogError {
         /// The id asked for.
         run_id: String,
     },
+    /// A run that was made with rights which its reader has no more.
+    #[error("run `{run_id}` is not shown: it may have read more than you may read now; ask its question again")]
+    RunWithheld {
+        /// The run.
+        run_id: String,
+    },
     /// No conversation of that id that the caller may see.
     #[error("unknown conversation `{id}`")]
     ConversationNotFound {
@@ -222,6 +228,7 @@ impl CatalogError {
             CatalogError::Corrupt { .. } => "catalog_corrupt",
             CatalogError::Busy { .. } => "catalog_busy",
             CatalogError::RunNotFound { .. } => "run_not_found",
+            CatalogError::RunWithheld { .. } => "run_withheld",
             CatalogError::ConversationNotFound { .. } => "conversation_not_found",
             CatalogError::ItemNotFound { .. } => "item_not_found",
             CatalogError::ItemExists { .. } => "item_exists",

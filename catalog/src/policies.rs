@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 
 use crate::error::Result;
-use crate::policy::{PolicyDocument, PolicyEdit, PolicySet};
+use crate::policy::{PolicyDocument, PolicyEdit, PolicySet, ReadReach, Rights};
 use crate::principal::Principal;
 use crate::store::{PolicyVersion, Store, policies};
 
@@ -19,6 +19,11 @@ impl CatalogPolicies<'_> {
     /// The policy that holds.
     pub fn current(self) -> Arc<PolicySet> {
         self.store.policies()
+    }
+
+    /// Returns what a caller can read now, to be kept with what it is given.
+    pub fn reach(self, who: &Principal) -> ReadReach {
+        Rights::new(who, &self.store.policies()).reach()
     }
 
     /// Applies a change, which holds for every statement that begins afterwards. `statement` is kept with it. The caller has

@@ -7,6 +7,7 @@
 //!
 //! Names of databases, tables and columns are compared without regard to case, those of roles, groups and subjects with it.
 
+mod reach;
 mod rights;
 
 use std::collections::BTreeSet;
@@ -16,7 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{CatalogError, Result};
 use crate::model::TableName;
+pub use reach::ReadReach;
 pub use rights::Rights;
+pub(crate) use rights::is_system_database;
 
 /// The most grants, row policies and masks of a catalog, each.
 const MAX_ENTRIES: usize = 10_000;
@@ -226,6 +229,7 @@ impl PolicyDocument {
         self.governs_all || self.governed.contains(&database.to_lowercase())
     }
 
+<<<<<<< HEAD
     /// Puts the new names of a table and of its columns in the places of the old ones. Conditions and expressions stay as they
     /// are written: one that names a column which is gone hides the table.
     pub(crate) fn follow(&mut self, known: &TableName, table: &TableName, columns: &[(String, String)]) {
@@ -250,6 +254,15 @@ impl PolicyDocument {
                 mask.column = renamed(&mask.column);
             }
         }
+=======
+    /// Whether something is said of a subject by its name.
+    pub fn names_subject(&self, subject: &str) -> bool {
+        let is_meant = |grantee: &Grantee| matches!(grantee, Grantee::Subject(name) if name == subject);
+        let of_rows = self.row_policies.iter().flat_map(|policy| policy.to.iter().chain(&policy.except));
+        let of_masks = self.masks.iter().flat_map(|mask| mask.to.iter().chain(&mask.except));
+        let mut named = self.grants.iter().map(|grant| &grant.to).chain(of_rows).chain(of_masks);
+        named.any(is_meant)
+>>>>>>> safefix
     }
 
     /// Applies a change. Errors: `invalid_object`, `already_exists`, `object_not_found`.

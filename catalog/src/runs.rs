@@ -1,5 +1,6 @@
 //! Stored agent runs: who asked what, how the run went, and the logs needed to show and to continue it. Runs are
-//! visible to their owner and to administrators. Listings never read the logs.
+//! visible to their owner and to administrators of all databases. Listings never read the logs. Logs hold rows that the run
+//! read: a reader who may not read as much as its caller could is not given them (`store/ownership.rs`).
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -8,9 +9,12 @@ use uuid::Uuid;
 
 use crate::error::Result;
 use crate::model::{ConversationKey, Page, PageRequest, PageToken};
+use crate::policy::{ReadReach, Rights};
 use crate::principal::Principal;
 use crate::store::Store;
-use crate::store::ownership::{delete_run_parts, owner_filter, run_not_found, touch_conversation};
+use crate::store::ownership::{
+    delete_run_parts, keep_reach, may_read_run, owner_filter, require_readable_run, run_not_found, touch_conversation,
+};
 use crate::store::rows::{
     MAX_PAGE, as_limit, parse_token, read_conversation_key, read_time, read_uuid, time_from_micros, unreadable,
 };
@@ -89,6 +93,8 @@ pub struct RunRecord {
     pub events_json: String,
     /// The model's messages at the end of the run: `[...]`.
     pub messages_json: String,
+    /// What its caller could read, when it is stored; `None` where nobody said, and when it is read.
+    pub reach: Option<ReadReach>,
 }
 
 impl RunRecord {
@@ -117,6 +123,14 @@ impl RunRecord {
             trace_json: "[]".into(),
             events_json: "[]".into(),
             messages_json: "[]".into(),
+            reach: None,
+        }
+    }
+
+    /// Takes the logs away from a reader who may not read what the run read.
+    fn withhold(&mut self) {
+        for log in [&mut self.trace_json, &mut self.events_json, &mut self.messages_json] {
+            "[]".clone_into(log);
         }
     }
 }
@@ -142,16 +156,21 @@ impl CatalogRuns<'_> {
         self.store.write_rows(move |connection| update(connection, &run)).await
     }
 
-    /// Returns a run with its logs. Errors: `run_not_found`, also for callers other than its owner and administrators.
+    /// Returns a run with its logs. Errors: `run_not_found`, also for callers other than its owner and administrators;
+    /// `run_withheld` for its owner who may not read any more what the run may have read.
     pub async fn get(self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
-        let who = who.clone();
-        self.store.read(move |connection| get(connection, &who, run_id)).await
+        let reader = self.reader(who);
+        self.store.read(move |connection| get(connection, &reader, run_id)).await
     }
 
-    /// Returns only the trace of a run; `None` where [`CatalogRuns::get`] finds no run.
+    /// Returns only the trace of a run; `None` where [`CatalogRuns::get`] returns no run.
     pub async fn trace(self, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
-        let who = who.clone();
-        self.store.read(move |connection| trace(connection, &who, run_id)).await
+        let reader = self.reader(who);
+        self.store.read(move |connection| trace(connection, &reader, run_id)).await
+    }
+
+    fn reader(self, who: &Principal) -> RunReader {
+        RunReader { who: who.clone(), reach: Rights::new(who, &self.store.policies()).reach() }
     }
 
     /// Lists runs, newest first, with trace, events and messages left empty.
@@ -160,10 +179,10 @@ impl CatalogRuns<'_> {
         self.store.read(move |connection| list(connection, &who, &page)).await
     }
 
-    /// The newest `limit` runs of a conversation with their logs, oldest first.
+    /// The newest `limit` runs of a conversation with their logs, oldest first; those that are withheld have empty logs.
     pub async fn of_conversation(self, who: &Principal, key: &ConversationKey, limit: usize) -> Result<Vec<RunRecord>> {
-        let (who, key) = (who.clone(), key.clone());
-        self.store.read(move |connection| of_conversation(connection, &who, &key, limit)).await
+        let (reader, key) = (self.reader(who), key.clone());
+        self.store.read(move |connection| of_conversation(connection, &reader, &key, limit)).await
     }
 
     /// The newest run of a conversation with its logs, whatever its status.
@@ -171,10 +190,10 @@ impl CatalogRuns<'_> {
         Ok(self.of_conversation(who, key, 1).await?.pop())
     }
 
-    /// The newest run of an invocation with its logs.
+    /// The newest run of an invocation with its logs. Errors: `run_withheld`.
     pub async fn of_invocation(self, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
-        let (who, invocation_id) = (who.clone(), invocation_id.to_string());
-        self.store.read(move |connection| of_invocation(connection, &who, &invocation_id)).await
+        let (reader, invocation_id) = (self.reader(who), invocation_id.to_string());
+        self.store.read(move |connection| of_invocation(connection, &reader, &invocation_id)).await
     }
 
     /// The newest run of an invocation in a conversation, without its logs.
@@ -189,7 +208,7 @@ impl CatalogRuns<'_> {
     }
 
     /// The newest runs of a conversation with their events but without traces and messages, oldest first: `limit` of
-    /// them at most, and no more than the newest one beyond `max_bytes` of events.
+    /// them at most, and no more than the newest one beyond `max_bytes` of events; those that are withheld have none.
     pub async fn logs_of_conversation(
         self,
         who: &Principal,
@@ -197,8 +216,8 @@ impl CatalogRuns<'_> {
         limit: usize,
         max_bytes: usize,
     ) -> Result<Vec<RunRecord>> {
-        let (who, key) = (who.clone(), key.clone());
-        self.store.read(move |connection| logs_of_conversation(connection, &who, &key, limit, max_bytes)).await
+        let (reader, key) = (self.reader(who), key.clone());
+        self.store.read(move |connection| logs_of_conversation(connection, &reader, &key, limit, max_bytes)).await
     }
 
     /// Deletes a run with its items and pending calls, running or not. Returns whether there was one.
@@ -211,6 +230,26 @@ impl CatalogRuns<'_> {
     /// the folder and is to end those of an earlier one.
     pub async fn running(self, limit: usize) -> Result<Vec<RunRecord>> {
         self.store.read(move |connection| running(connection, limit)).await
+    }
+}
+
+/// Who reads runs, and what it can read under the policy that holds.
+struct RunReader {
+    who: Principal,
+    reach: ReadReach,
+}
+
+impl RunReader {
+    /// Errors: `run_withheld`.
+    fn require(&self, connection: &Connection, run: RunRecord) -> Result<RunRecord> {
+        require_readable_run(connection, &self.reach, run.run_id).map(|()| run)
+    }
+
+    fn without_withheld_logs(&self, connection: &Connection, mut run: RunRecord) -> Result<RunRecord> {
+        if !may_read_run(connection, &self.reach, run.run_id)? {
+            run.withhold();
+        }
+        Ok(run)
     }
 }
 
@@ -241,6 +280,9 @@ fn insert(connection: &Connection, run: &RunRecord) -> Result<()> {
             run.events_json,
             run.messages_json,
         ])?;
+    if let Some(reach) = &run.reach {
+        keep_reach(connection, run.run_id, reach)?;
+    }
     Ok(())
 }
 
@@ -265,19 +307,20 @@ fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
     }
 }
 
-fn get(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
+fn get(connection: &Connection, reader: &RunReader, run_id: Uuid) -> Result<RunRecord> {
     let run = connection
         .prepare_cached(&format!("SELECT {WHOLE} FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)"))?
-        .query_row(params![run_id.to_string(), owner_filter(who)], read)
+        .query_row(params![run_id.to_string(), owner_filter(&reader.who)], read)
         .optional()?;
-    run.ok_or_else(|| run_not_found(run_id))
+    reader.require(connection, run.ok_or_else(|| run_not_found(run_id))?)
 }
 
-fn trace(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
-    Ok(connection
+fn trace(connection: &Connection, reader: &RunReader, run_id: Uuid) -> Result<Option<String>> {
+    let trace = connection
         .prepare_cached("SELECT trace_json FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .query_row(params![run_id.to_string(), owner_filter(who)], |row| row.get(0))
-        .optional()?)
+        .query_row(params![run_id.to_string(), owner_filter(&reader.who)], |row| row.get(0))
+        .optional()?;
+    Ok(if may_read_run(connection, &reader.reach, run_id)? { trace } else { None })
 }
 
 fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<Page<RunRecord>> {
@@ -299,7 +342,7 @@ fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<
 
 fn of_conversation(
     connection: &Connection,
-    who: &Principal,
+    reader: &RunReader,
     key: &ConversationKey,
     limit: usize,
 ) -> Result<Vec<RunRecord>> {
@@ -307,21 +350,23 @@ fn of_conversation(
         "SELECT {WHOLE} FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR subject = ?3)
          ORDER BY started_at DESC, run_id DESC LIMIT ?4"
     ))?;
-    let rows =
-        statement.query_map(params![key.space, key.id, owner_filter(who), as_limit(limit.min(MAX_PAGE))], read)?;
-    let mut runs: Vec<RunRecord> = rows.collect::<rusqlite::Result<_>>()?;
+    let owner = owner_filter(&reader.who);
+    let rows = statement.query_map(params![key.space, key.id, owner, as_limit(limit.min(MAX_PAGE))], read)?;
+    let runs = rows.map(|run| reader.without_withheld_logs(connection, run?));
+    let mut runs: Vec<RunRecord> = runs.collect::<Result<_>>()?;
     runs.reverse();
     Ok(runs)
 }
 
-fn of_invocation(connection: &Connection, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
-    Ok(connection
+fn of_invocation(connection: &Connection, reader: &RunReader, invocation_id: &str) -> Result<Option<RunRecord>> {
+    let run = connection
         .prepare_cached(&format!(
             "SELECT {WHOLE} FROM querent_run WHERE invocation_id = ?1 AND (?2 IS NULL OR subject = ?2)
              ORDER BY started_at DESC LIMIT 1"
         ))?
-        .query_row(params![invocation_id, owner_filter(who)], read)
-        .optional()?)
+        .query_row(params![invocation_id, owner_filter(&reader.who)], read)
+        .optional()?;
+    run.map(|run| reader.require(connection, run)).transpose()
 }
 
 fn in_conversation(
@@ -342,7 +387,7 @@ fn in_conversation(
 
 fn logs_of_conversation(
     connection: &Connection,
-    who: &Principal,
+    reader: &RunReader,
     key: &ConversationKey,
     limit: usize,
     max_bytes: usize,
@@ -351,11 +396,12 @@ fn logs_of_conversation(
         "SELECT {WITH_EVENTS} FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR subject = ?3)
          ORDER BY started_at DESC, run_id DESC LIMIT ?4"
     ))?;
-    let rows = statement.query_map(params![key.space, key.id, owner_filter(who), as_limit(limit)], read)?;
+    let owner = owner_filter(&reader.who);
+    let rows = statement.query_map(params![key.space, key.id, owner, as_limit(limit)], read)?;
     let mut runs: Vec<RunRecord> = Vec::new();
     let mut bytes = 0;
     for run in rows {
-        let run = run?;
+        let run = reader.without_withheld_logs(connection, run?)?;
         bytes += run.events_json.len();
         if bytes > max_bytes && !runs.is_empty() {
             break;
@@ -416,6 +462,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         trace_json: row.get(14)?,
         events_json: row.get(15)?,
         messages_json: row.get(16)?,
+        reach: None,
     })
 }
 

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::error::{CatalogError, Result};
 use crate::model::{Page, PageRequest, PageToken};
+use crate::policy::PolicySet;
 use crate::principal::{DatabaseScope, Identity, Principal, Role};
 use crate::store::Store;
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json};
@@ -130,13 +131,18 @@ pub struct CatalogTokens<'a> {
 
 impl CatalogTokens<'_> {
     /// Creates a token, and returns what is listed of it and itself, which nobody can read again. A caller that sees some
-    /// databases only makes tokens for those. Errors: `invalid_object`.
+    /// databases only makes tokens for those, and for nobody whom it has not named first: a token is its subject's, whose runs
+    /// and policies it shares. Errors: `invalid_object`.
     pub async fn create(self, who: &Principal, new: NewToken, now: DateTime<Utc>) -> Result<(TokenInfo, String)> {
         let role = checked(who, &new, now)?;
         let secret = format!("{PREFIX}{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let digest = digest_of(&secret);
-        let created_by = who.subject().to_owned();
-        let info = self.store.write_rows(move |connection| insert(connection, digest, &new, &created_by, now)).await?;
+        let (maker, policies) = (who.clone(), self.store.policies());
+        let store = move |connection: &Connection| {
+            require_own_subject(connection, &maker, &policies, new.subject.as_ref().unwrap_or(&new.name))?;
+            insert(connection, digest, &new, maker.subject(), now)
+        };
+        let info = self.store.write_rows(store).await?;
         let valid = ValidToken { id: info.id, principal: principal_of(&info, role), expires_at: info.expires_at };
         let mut known = self.registry.known.write();
         known.valid.insert(digest, valid);
@@ -250,6 +256,25 @@ fn within(who: &Principal, databases: Option<&[String]>) -> bool {
         (DatabaseScope::Only(_), None) => false,
         (DatabaseScope::Only(_), Some(names)) => names.iter().all(|name| who.may_see(name)),
     }
+}
+
+/// Fails where an administrator of some databases would make a token for somebody else.
+fn require_own_subject(connection: &Connection, who: &Principal, policies: &PolicySet, subject: &str) -> Result<()> {
+    if *who.scope() == DatabaseScope::All || subject == who.subject() {
+        return Ok(());
+    }
+    let is_known: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM querent_token WHERE subject = ?1 AND created_by <> ?2)
+                 OR (NOT EXISTS (SELECT 1 FROM querent_token WHERE subject = ?1)
+                     AND (EXISTS (SELECT 1 FROM querent_run WHERE subject = ?1)
+                         OR EXISTS (SELECT 1 FROM querent_conversation WHERE subject = ?1)))",
+        )?
+        .query_row(params![subject, who.subject()], |row| row.get(0))?;
+    if is_known || policies.document.names_subject(subject) {
+        return Err(invalid(&format!("`{subject}` is somebody else; give the token another subject, or your own")));
+    }
+    Ok(())
 }
 
 fn insert(

@@ -117,6 +117,12 @@ pub enum EngineError {
         /// Which consumer needed how much.
         detail: String,
     },
+    /// The server has no memory left, for whichever query.
+    #[error("the server has no memory left: {detail}")]
+    ServerMemory {
+        /// How much it has.
+        detail: String,
+    },
     /// A file that cannot be read in its format. For CSV and NDJSON the row and the column are named.
     #[error("{location}: {detail}")]
     BadData {
@@ -181,7 +187,7 @@ impl EngineError {
             EngineError::ReaderIdle { .. } => "reader_idle",
             EngineError::Cancelled => "cancelled",
             EngineError::ValueTooLarge { .. } => "value_too_large",
-            EngineError::MemoryExceeded { .. } => "memory_exceeded",
+            EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => "memory_exceeded",
             EngineError::BadData { .. } => "bad_data",
             EngineError::NoFiles { .. } => "no_files",
             EngineError::LocationNotAllowed { .. } => "location_not_allowed",
@@ -224,6 +230,9 @@ impl EngineError {
             }
             EngineError::MemoryExceeded { .. } => {
                 "aggregate or filter before joining and sorting, or read fewer columns"
+            }
+            EngineError::ServerMemory { .. } => {
+                "run the query again in a while, when those that hold the memory have ended"
             }
             EngineError::NotAllowed { .. } => {
                 "only queries (SELECT, WITH, VALUES, EXPLAIN, SHOW, DESCRIBE) are always allowed"

@@ -9,6 +9,7 @@ mod concat;
 mod function;
 mod rules;
 mod text;
+mod window;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use querent_kql::is_stored_conversion;
 use concat::GovernedConcat;
 use function::GovernedFunction;
 use text::{BoundedText, holds_decimals, holds_text};
+use window::governed_window;
 
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
 
@@ -65,6 +67,7 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Some(governed) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func: governed, args })),
             None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
+        Expr::WindowFunction(call) => governed_window(call).update_data(Expr::WindowFunction),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
             let concat = GovernedConcat::new_udf();
             Transformed::yes(concat.call(vec![*left, *right]))

@@ -13,20 +13,22 @@ mod scan_budget;
 mod unnest_pace;
 mod usage;
 mod wide_rows;
+mod window_memory;
 
 use std::time::Duration;
 
 pub(crate) use clock::QueryClock;
-pub(crate) use growth::{CallGrowth, compared_pairs};
+pub(crate) use growth::{CallGrowth, compared_pairs, scalar_bytes};
 pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use plan_size::check_plan_size;
 pub(crate) use pool::{EnginePool, PlanningMemory, QueryPool};
 pub(crate) use resident::{Announced, ResidentLimit, running_queries};
-pub(crate) use row_pace::{BATCH_BYTES, array_bytes, batch_bytes, batch_rows, pace_projections};
+pub(crate) use row_pace::{BATCH_BYTES, array_bytes, batch_bytes, batch_rows, has_fixed_width, pace_projections};
 pub(crate) use scan_budget::ScanBudget;
 pub use scan_budget::{ScanLimit, ScanLimits};
 pub(crate) use unnest_pace::pace_unnests;
-pub(crate) use usage::{QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks};
+pub(crate) use usage::{InterruptWatch, QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks};
+pub(crate) use window_memory::{KeptFrameRows, WindowMemory, charge_windows, keeps_rows};
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

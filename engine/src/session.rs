@@ -41,7 +41,7 @@ use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::limits::{
     Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, ScanBudget, TouchedTables, batch_rows,
-    check_plan_size, pace_projections, pace_unnests,
+    charge_windows, check_plan_size, pace_projections, pace_unnests,
 };
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::runtime::PlanningState;
@@ -522,7 +522,8 @@ impl Session {
                 }
             }
         };
-        let paced = pace_unnests(pace_projections(physical, state.config().batch_size())?)?;
+        let paced = pace_projections(physical, state.config().batch_size())?;
+        let paced = pace_unnests(charge_windows(paced)?)?;
         Ok(interrupt.instrument(paced)?)
     }
 

@@ -136,6 +136,11 @@ impl Authenticator {
         found.or_else(|| self.catalog.as_ref()?.tokens().principal_named(subject, Utc::now()))
     }
 
+    /// Whether a token of the settings has that subject.
+    pub(crate) fn is_of_settings(&self, subject: &str) -> bool {
+        self.tokens.iter().any(|known| known.principal.subject() == subject)
+    }
+
     /// Returns the token that a client sends after its handshake: the one that it sent now, once it is known to be valid. A
     /// server without tokens returns whatever it was sent, since it ignores it later. Errors: as [`Self::authenticate`].
     pub async fn handshake(&self, headers: &HeaderMap) -> Result<String, ApiError> {

@@ -1,7 +1,7 @@
 //! HTTP: one file a surface, every route in one table ([`routes`]).
 //!
-//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`] and [`continued`] know no route; [`route`] says what a
-//! route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
+//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`], [`continued`] and [`idempotency`] know no route;
+//! [`route`] says what a route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
 mod a2a;
@@ -56,12 +56,7 @@ pub(crate) use middleware::wrap_routes;
 
 /// All HTTP routes.
 pub(crate) fn router(state: &AppState) -> Router {
-    let once = axum::middleware::from_fn_with_state(state.clone(), idempotency::once);
-    routes::router(state)
-        .layer(once)
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .with_state(state.clone())
+    routes::router(state).fallback(not_found).method_not_allowed_fallback(method_not_allowed).with_state(state.clone())
 }
 
 async fn not_found(request: Request) -> Response {

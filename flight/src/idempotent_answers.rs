@@ -1,9 +1,14 @@
 //! Answers to requests that may be sent again: kept in memory, within a bound and for a while, and followed as they come.
+//!
+//! An answer is its caller's own, and holds what the caller could read when it was made: whoever asks for it again must reach as
+//! much. Where there are too many, the caller whose answers take most loses its oldest one.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -11,15 +16,19 @@ use axum::response::Response;
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
+use querent_catalog::policy::ReadReach;
 use tokio::sync::watch;
 
 /// On an answer that was made for an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// How long an answer is kept.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// Answers that are kept at most, the oldest going first, and the bytes of one beyond which it is not kept.
+/// Answers that are kept at most, their bytes together, and the bytes of one beyond which it is not kept.
 const MAX_ANSWERS: usize = 1_000;
+const MAX_BYTES: usize = 64 << 20;
 const MAX_ANSWER_BYTES: usize = 4 << 20;
+/// What an answer takes beside its bytes.
+const ANSWER_BYTES: usize = 1 << 10;
 
 /// The answers to requests with a key. Cheap to clone.
 #[derive(Clone, Default)]
@@ -30,7 +39,12 @@ pub(crate) struct IdempotentAnswers {
 /// An answer, as far as it is.
 pub(crate) struct KeptAnswer {
     pub(crate) body_digest: [u8; 32],
+    /// Whose it is.
+    subject: String,
+    /// What its caller could read.
+    reach: ReadReach,
     made_at: Instant,
+    bytes: AtomicUsize,
     head: Mutex<Option<(StatusCode, HeaderMap)>>,
     chunks: Mutex<Vec<Bytes>>,
     progress: watch::Sender<AnswerProgress>,
@@ -87,6 +101,7 @@ async fn read_whole(answer: &KeptAnswer, answers: &IdempotentAnswers, name: &[u8
         let Ok(chunk) = chunk else { break };
         bytes += chunk.len();
         answer.chunks.lock().push(chunk);
+        answer.bytes.store(bytes, Ordering::Relaxed);
         count += 1;
         if bytes > MAX_ANSWER_BYTES {
             // Those who read it now have it whole; nobody finds it later.
@@ -95,30 +110,56 @@ async fn read_whole(answer: &KeptAnswer, answers: &IdempotentAnswers, name: &[u8
         answer.progress.send_replace(AnswerProgress::Begun(count));
     }
     answer.progress.send_replace(AnswerProgress::Whole(count));
+    answers.make_room(name);
 }
 
 impl IdempotentAnswers {
-    /// Returns the answer of a request, and whether this is the first that asks for it.
-    pub(crate) fn find_or_make(&self, name: [u8; 32], body_digest: [u8; 32]) -> (Arc<KeptAnswer>, bool) {
+    /// Returns the answer of a request of `subject`, and whether this is the first that asks for it.
+    pub(crate) fn find_or_make(
+        &self,
+        name: [u8; 32],
+        body_digest: [u8; 32],
+        subject: &str,
+        reach: ReadReach,
+    ) -> (Arc<KeptAnswer>, bool) {
         let mut answers = self.answers.lock();
         answers.retain(|_, answer| answer.made_at.elapsed() < LIFETIME);
         if let Some(answer) = answers.get(&name) {
             return (Arc::clone(answer), false);
         }
-        if answers.len() >= MAX_ANSWERS
-            && let Some(oldest) = answers.iter().min_by_key(|(_, answer)| answer.made_at).map(|(name, _)| *name)
-        {
-            answers.remove(&oldest);
-        }
         let answer = Arc::new(KeptAnswer {
             body_digest,
+            subject: subject.to_owned(),
+            reach,
             made_at: Instant::now(),
+            bytes: AtomicUsize::new(0),
             head: Mutex::default(),
             chunks: Mutex::default(),
             progress: watch::Sender::new(AnswerProgress::Asked),
         });
         answers.insert(name, Arc::clone(&answer));
+        drop(answers);
+        self.make_room(&name);
         (answer, true)
+    }
+
+    /// Forgets answers until those that are left fit; not the one that it is made for.
+    fn make_room(&self, kept: &[u8; 32]) {
+        let mut answers = self.answers.lock();
+        loop {
+            let mut taken: HashMap<&str, usize> = HashMap::new();
+            for answer in answers.values() {
+                *taken.entry(&answer.subject).or_default() += answer.taken_bytes();
+            }
+            if answers.len() <= MAX_ANSWERS && taken.values().sum::<usize>() <= MAX_BYTES {
+                return;
+            }
+            let share = |answer: &KeptAnswer| taken.get(answer.subject.as_str()).copied().unwrap_or(0);
+            let others = answers.iter().filter(|(name, _)| *name != kept);
+            let given_up = others.max_by_key(|(_, answer)| (share(answer), Reverse(answer.made_at)));
+            let Some(given_up) = given_up.map(|(name, _)| *name) else { return };
+            answers.remove(&given_up);
+        }
     }
 
     /// Returns what forgets an answer unless there is one.
@@ -132,6 +173,15 @@ impl IdempotentAnswers {
 }
 
 impl KeptAnswer {
+    /// Whether somebody who reaches so far may have it.
+    pub(crate) fn is_within(&self, reach: &ReadReach) -> bool {
+        reach.covers(&self.reach)
+    }
+
+    fn taken_bytes(&self) -> usize {
+        ANSWER_BYTES + self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Returns the answer from its beginning, followed to its end; `None` where there is none to be had.
     pub(crate) async fn replay(self: Arc<Self>, is_again: bool) -> Option<Response> {
         let mut progress = self.progress.subscribe();
@@ -170,5 +220,28 @@ impl KeptAnswer {
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         Some(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_keeps_most_gives_way() {
+        let answers = IdempotentAnswers::default();
+        let name = |number: usize| {
+            let mut name = [0; 32];
+            name[..8].copy_from_slice(&number.to_le_bytes());
+            name
+        };
+        let make = |number, subject| answers.find_or_make(name(number), [0; 32], subject, ReadReach::default());
+        assert!(make(0, "ann").1);
+        for number in 1..2 * MAX_ANSWERS {
+            assert!(make(number, "ben").1);
+        }
+        assert!(!make(0, "ann").1, "the one answer of somebody else stays");
+        assert!(!make(2 * MAX_ANSWERS - 1, "ben").1, "the newest one stays");
+        assert_eq!(answers.answers.lock().len(), MAX_ANSWERS);
     }
 }

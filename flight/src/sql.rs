@@ -244,7 +244,7 @@ impl FlightService for FlightSql {
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
         let caller = self.caller(&request)?;
         let ticket = &request.get_ref().ticket;
-        if let Some(rows) = result_stream(self.state.agent.results(), &caller.principal, ticket) {
+        if let Some(rows) = result_stream(&self.state, &caller.principal, ticket) {
             return Ok(rows?.into_response());
         }
         if let Some(statement) = flights::json_ticket(ticket, caller.database()?.as_deref(), caller.language()?) {

@@ -1,7 +1,8 @@
 //! Rows of any size: batches are bounded by their bytes, and what no batch can hold is an error.
 
 use futures::StreamExt;
-use querent_engine::{ResultTypes, Session};
+use querent_catalog::Principal;
+use querent_engine::{Limits, ResultTypes, Session};
 
 use crate::sql::{admin, engine};
 
@@ -36,6 +37,15 @@ async fn large_rows_come_in_small_batches() {
         ),
         ("SELECT sum(length(repeat('x', 100000 - value))) AS s FROM generate_series(1, 4000) AS t(value)", 1),
         ("SELECT length(repeat('x', 1000000 - value)) AS s FROM generate_series(1, 500) AS t(value)", 500),
+        (
+            "SELECT string_agg(repeat('x', 20000), ',') OVER (ORDER BY value) AS s FROM generate_series(1, 200) AS t(value)",
+            200,
+        ),
+        (
+            "SELECT first_value(s) OVER (ORDER BY value) AS s FROM (SELECT value, \
+             CASE WHEN value = 1 THEN repeat('x', 1000000) END AS s FROM generate_series(1, 500) AS t(value))",
+            500,
+        ),
     ];
     for (sql, expected) in queries {
         let mut stream = session.sql(sql).await.unwrap();
@@ -49,6 +59,36 @@ async fn large_rows_come_in_small_batches() {
         }
         assert_eq!(rows, expected, "{sql}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_make_no_more_than_the_query_may_have() {
+    let (_folder, engine) = engine().await;
+    let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+    let session = engine.session(Principal::local_admin(), limits);
+    // A value for each row of the whole partition, of which a filter may keep a part.
+    let over = "FROM generate_series(1, 2000) AS t(value)";
+    for sql in [
+        format!("SELECT max(length(s)) FROM (SELECT string_agg(repeat('x', 1000), ',') OVER () s {over})"),
+        format!("SELECT max(length(s)) FROM (SELECT json_group_array(repeat('x', 1000)) OVER () s {over})"),
+        format!(
+            "SELECT count(s) FROM (SELECT array_agg(repeat('x', 1000)) FILTER (WHERE value < 500) OVER () s {over})"
+        ),
+    ] {
+        let mut stream = session.sql(&sql).await.unwrap();
+        let error = loop {
+            match stream.next().await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => break error,
+                None => panic!("{sql} fits"),
+            }
+        };
+        assert_eq!(error.code(), "memory_exceeded", "{sql}: {error}");
+    }
+    let running = format!(
+        "SELECT max(length(s)) AS n FROM (SELECT string_agg(repeat('x', 1000), ',') OVER (ORDER BY value) s {over})"
+    );
+    assert_eq!(crate::sql::rows(&session, &running).await.unwrap(), [["2001999"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

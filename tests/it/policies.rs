@@ -3,7 +3,11 @@
 
 mod doors;
 mod property;
+<<<<<<< HEAD
 mod renames;
+=======
+mod stored_runs;
+>>>>>>> safefix
 mod table_functions;
 
 use querent_catalog::{Identity, Principal, Role};
@@ -61,6 +65,7 @@ async fn without_grants_everything_is_as_it_was() {
     assert_eq!(engine.catalog().policies().current().version, 0);
     assert_eq!(code(&anna, "GRANT SELECT ON sales.orders TO PUBLIC").await, "not_allowed");
     assert_eq!(code(&anna, "SHOW GRANTS").await, code(&anna, "SELECT * FROM system.nothing").await);
+    assert_eq!(code(&anna, "SELECT * FROM system.policies").await, "table_not_found");
     assert!(rows(&root, "SHOW GRANTS").await.unwrap().is_empty());
 }
 
@@ -189,6 +194,30 @@ async fn rows_and_values_are_those_of_the_policies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn errors_over_a_part_of_a_table_say_what_helps() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(&root, &SETUP).await;
+    run(
+        &root,
+        &[
+            "CREATE ROW POLICY eu ON sales.orders USING (region = 'EU') TO PUBLIC",
+            "CREATE MASK hush ON hr.people(ssn) USING ('hidden words') TO PUBLIC",
+            "CREATE OR REPLACE TABLE hr.people AS SELECT 1 AS id, 'Ann' AS name, 123 AS ssn",
+        ],
+    )
+    .await;
+    let anna = caller(&engine, "anna", &[], None);
+    let unknown = rows(&anna, "SELECT zzz FROM sales.orders").await.unwrap_err().to_string();
+    assert_eq!(unknown.matches("region").count(), 1, "{unknown}");
+    // The column has another type since: the mask is named, and not what it says.
+    let unfit = rows(&anna, "SELECT ssn FROM hr.people").await.unwrap_err();
+    let text = unfit.to_string();
+    assert_eq!(unfit.code(), "not_allowed", "{text}");
+    assert!(text.contains("`hush`") && text.contains("administrator") && !text.contains("hidden words"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn writing_needs_what_is_granted() {
     let (_folder, engine) = engine().await;
     let root = admin(&engine);
@@ -229,6 +258,8 @@ async fn writing_needs_what_is_granted() {
     for statement in ["DROP TABLE sales.orders", "CREATE OR REPLACE TABLE sales.orders AS SELECT 1 AS a"] {
         assert_eq!(code(&owner, statement).await, "not_allowed", "{statement}");
     }
+    // Nor with the database that it is in.
+    assert_eq!(code(&owner, "DROP DATABASE sales CASCADE").await, "not_allowed");
     assert_eq!(rows(&root, "SELECT count(*) FROM sales.orders").await.unwrap(), [["4"]]);
     // Elsewhere a writer writes.
     run(&nobody, &["CREATE TABLE mine AS SELECT 1 AS a"]).await;

@@ -102,7 +102,7 @@ impl ToolRows {
         let mut recorder = recorder(&stream, context);
         let (mut result, _) = Self::first(&mut stream, max_rows, &mut recorder).await?;
         let is_whole = result.cut.is_none();
-        result.ticket = recorder.map(|recorder| recorder.finish(context.session.principal(), is_whole));
+        result.ticket = recorder.map(|recorder| ticket_of_rows(recorder, context, is_whole));
         Ok(result)
     }
 
@@ -121,7 +121,7 @@ impl ToolRows {
             result.total = Some(Total { rows: result.rows.len(), is_lower_bound: true });
         }
         let is_whole = result.total.is_none_or(|total| !total.is_lower_bound);
-        result.ticket = recorder.map(|recorder| recorder.finish(context.session.principal(), is_whole));
+        result.ticket = recorder.map(|recorder| ticket_of_rows(recorder, context, is_whole));
         Ok(result)
     }
 
@@ -303,6 +303,13 @@ impl ToolRows {
 /// Begins to keep the rows of a query, where they can be kept.
 fn recorder(stream: &QueryStream, context: &ToolContext) -> Option<ResultRecorder> {
     context.results.as_ref()?.recorder(stream.schema())
+}
+
+/// Keeps the rows, with what their reader could read.
+fn ticket_of_rows(recorder: ResultRecorder, context: &ToolContext, is_whole: bool) -> ResultTicket {
+    let who = context.session.principal();
+    let reach = context.session.engine().catalog().policies().reach(who);
+    recorder.finish(who, reach, is_whole)
 }
 
 /// Counts the rows beyond the first `rows`, and keeps them, within limits.

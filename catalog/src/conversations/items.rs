@@ -9,9 +9,10 @@ use uuid::Uuid;
 use super::{Listed, rows};
 use crate::error::{CatalogError, Result};
 use crate::model::ConversationKey;
+use crate::policy::{ReadReach, Rights};
 use crate::principal::Principal;
 use crate::store::Store;
-use crate::store::ownership::{owner_filter, require_run, touch_conversation};
+use crate::store::ownership::{may_read_run, owner_filter, require_readable_run, require_run, touch_conversation};
 use crate::store::rows::{MAX_PAGE, as_limit, read_conversation_key, read_time, read_uuid, unreadable};
 
 const COLUMNS: &str = "item_id, subject, space, conversation_id, run_id, role, created_at, item_json";
@@ -88,14 +89,21 @@ impl CatalogItems<'_> {
 
     /// The items of these ids, in order: `None` where there is none that the caller may see.
     pub async fn get(self, who: &Principal, item_ids: &[String]) -> Result<Vec<Option<ItemRecord>>> {
-        let (who, item_ids) = (who.clone(), item_ids.to_vec());
+        let (who, item_ids, reach) = (who.clone(), item_ids.to_vec(), self.reach(who));
         self.store
-            .read(move |connection| item_ids.iter().map(|item_id| find(connection, &who, item_id)).collect())
+            .read(move |connection| {
+                let readable = |found: Option<ItemRecord>| -> Result<Option<ItemRecord>> {
+                    let Some(item) = found else { return Ok(None) };
+                    Ok(is_readable(connection, &reach, &item)?.then_some(item))
+                };
+                item_ids.iter().map(|item_id| readable(find(connection, &who, item_id)?)).collect()
+            })
             .await
     }
 
     /// Up to `limit` items that come after the item `after`, in the order of storing or backwards. Errors:
-    /// `conversation_not_found`, `run_not_found`, and `item_not_found` for `after`.
+    /// `conversation_not_found`, `run_not_found`, `run_withheld`, and `item_not_found` for `after`. Of a conversation what
+    /// runs put out that are withheld is left out.
     pub async fn list(
         self,
         who: &Principal,
@@ -105,7 +113,28 @@ impl CatalogItems<'_> {
         ascending: bool,
     ) -> Result<Listed<ItemRecord>> {
         let (who, scope, after) = (who.clone(), scope.clone(), after.map(str::to_string));
-        self.store.read(move |connection| list(connection, &who, &scope, after.as_deref(), limit, ascending)).await
+        let reach = self.reach(&who);
+        self.store
+            .read(move |connection| {
+                if let ItemScope::RunOutput(run_id) = &scope {
+                    require_run(connection, owner_filter(&who), *run_id)?;
+                    require_readable_run(connection, &reach, *run_id)?;
+                }
+                let mut listed = list(connection, &who, &scope, after.as_deref(), limit, ascending)?;
+                let mut items = Vec::with_capacity(listed.items.len());
+                for item in listed.items {
+                    if is_readable(connection, &reach, &item)? {
+                        items.push(item);
+                    }
+                }
+                listed.items = items;
+                Ok(listed)
+            })
+            .await
+    }
+
+    fn reach(self, who: &Principal) -> ReadReach {
+        Rights::new(who, &self.store.policies()).reach()
     }
 
     /// Deletes an item. Returns whether there was one.
@@ -158,6 +187,12 @@ fn check(connection: &Connection, item: &ItemRecord) -> Result<()> {
         require_run(connection, Some(&item.subject), run_id)?;
     }
     Ok(())
+}
+
+/// Whether a caller may read an item: what a run put out only where it may read what the run read.
+fn is_readable(connection: &Connection, reader: &ReadReach, item: &ItemRecord) -> Result<bool> {
+    let Some(run_id) = item.run_id.filter(|_| item.role == ItemRole::Output) else { return Ok(true) };
+    may_read_run(connection, reader, run_id)
 }
 
 fn find(connection: &Connection, who: &Principal, item_id: &str) -> Result<Option<ItemRecord>> {

@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::{Grant, GrantTarget, Grantee, PolicySet, Privilege};
+use super::reach::ReadReach;
+use super::{Grant, GrantTarget, Grantee, PolicyDocument, PolicySet, Privilege};
 use crate::model::{KeyConstraint, ReferredKey, Restriction, RowRestriction, TableInfo, TableName};
 use crate::principal::{Principal, Role};
 
 /// The databases of system tables, which show each caller its own.
 const SYSTEM_DATABASES: [&str; 2] = ["system", "information_schema"];
+
+/// Whether a database has the system tables.
+pub(crate) fn is_system_database(name: &str) -> bool {
+    SYSTEM_DATABASES.iter().any(|own| own.eq_ignore_ascii_case(name))
+}
 
 /// The rights of a caller.
 #[derive(Clone, Copy)]
@@ -25,6 +31,15 @@ impl<'a> Rights<'a> {
     /// The caller.
     pub fn principal(&self) -> &'a Principal {
         self.who
+    }
+
+    /// What the caller can read, to be compared with what it can read later.
+    pub fn reach(&self) -> ReadReach {
+        ReadReach::of_caller(*self)
+    }
+
+    pub(super) fn document(&self) -> &'a PolicyDocument {
+        &self.policies.document
     }
 
     /// Whether no policy binds the caller.
@@ -83,6 +98,26 @@ impl<'a> Rights<'a> {
     pub fn sees_key(&self, key: &KeyConstraint) -> bool {
         let sees = |referred: &ReferredKey| self.sees_columns(&referred.table, &referred.columns);
         self.sees_columns(&key.table, &key.columns) && key.referred.as_ref().is_none_or(sees)
+    }
+
+    /// A table of a database of which the caller sees a part only; `None` where it sees all that there is of each.
+    pub fn partly_seen(&self, database: &str) -> Option<&'a TableName> {
+        if self.is_unbound() {
+            return None;
+        }
+        let database = database.to_lowercase();
+        let document = &self.policies.document;
+        let restricted = document.row_policies.iter().map(|policy| &policy.table);
+        let restricted = restricted.chain(document.masks.iter().map(|mask| &mask.table));
+        let of_columns = self.grants_in(&database).filter(|grant| grant.columns.is_some());
+        let of_columns = of_columns.filter_map(|grant| match &grant.on {
+            GrantTarget::Table(name) => Some(name),
+            GrantTarget::AllDatabases | GrantTarget::Database(_) => None,
+        });
+        let mut tables = restricted.chain(of_columns).filter(|table| table.database == database);
+        tables.find(|table| {
+            self.columns(table).is_some() || self.rows(table) != RowRestriction::All || !self.masks(table).is_empty()
+        })
     }
 
     /// The rows of a table that exist for the caller.
@@ -184,9 +219,7 @@ impl<'a> Rights<'a> {
     /// Whether a database is bound by no grant, or the caller by none.
     fn is_open(&self, database: &str) -> bool {
         let document = &self.policies.document;
-        self.is_unbound()
-            || SYSTEM_DATABASES.iter().any(|own| own.eq_ignore_ascii_case(database))
-            || !document.governs(database)
+        self.is_unbound() || is_system_database(database) || !document.governs(database)
     }
 
     /// The grants to the caller that are about a database, all databases, or a table in it.
@@ -204,7 +237,7 @@ impl<'a> Rights<'a> {
         })
     }
 
-    fn is_for(&self, to: &BTreeSet<Grantee>, except: &BTreeSet<Grantee>) -> bool {
+    pub(super) fn is_for(&self, to: &BTreeSet<Grantee>, except: &BTreeSet<Grantee>) -> bool {
         to.iter().any(|grantee| self.is_of_caller(grantee)) && !except.iter().any(|grantee| self.is_of_caller(grantee))
     }
 

@@ -247,6 +247,10 @@ CREATE TABLE querent_graph_model (model_id VARCHAR NOT NULL PRIMARY KEY, databas
 CREATE TABLE querent_graph_snapshot (id INTEGER PRIMARY KEY AUTOINCREMENT, model_id VARCHAR NOT NULL, name_key VARCHAR NOT NULL, name VARCHAR NOT NULL, definition VARCHAR NOT NULL, tables VARCHAR NOT NULL, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, UNIQUE (model_id, name_key));
 ";
 
+/// What the caller of a run could read while it ran.
+pub(super) const RUN_REACH_DDL: &str =
+    "CREATE TABLE querent_run_reach (run_id VARCHAR PRIMARY KEY, reach_json VARCHAR NOT NULL) WITHOUT ROWID;";
+
 /// What people say of runs, and the verified queries that this proposes.
 pub(super) const FEEDBACK_DDL: &str = "
 CREATE TABLE querent_run_feedback (run_id VARCHAR NOT NULL, subject VARCHAR NOT NULL, verdict VARCHAR NOT NULL, comment VARCHAR, corrected_sql VARCHAR, corrected_text VARCHAR, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (run_id, subject)) WITHOUT ROWID;

@@ -1,17 +1,56 @@
 //! Rows that belong to a subject: who may see a run or a conversation, and what is deleted with it. Runs and
 //! conversations name each other in the store only here.
+//!
+//! A run shows what its caller could read when it ran. It is judged again whenever it is read: by a caller who reaches less by
+//! now, by another token of the same name, it is not.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use crate::error::{CatalogError, Result};
 use crate::model::ConversationKey;
-use crate::principal::{Principal, Role};
+use crate::policy::ReadReach;
+use crate::principal::{DatabaseScope, Principal, Role};
 
-/// The only subject whose runs, conversations, items and files `who` may see; `None` for an administrator.
+/// The only subject whose runs, conversations, items and files `who` may see; `None` for an administrator of all databases.
 pub(crate) fn owner_filter(who: &Principal) -> Option<&str> {
-    (who.role() < Role::Admin).then(|| who.subject())
+    let sees_all = who.role() == Role::Admin && *who.scope() == DatabaseScope::All;
+    (!sees_all).then(|| who.subject())
+}
+
+/// Whether a reader may read what a run read. Of a run whose reach was not kept that is known only where nothing limits the
+/// reader.
+pub(crate) fn may_read_run(connection: &Connection, reader: &ReadReach, run_id: Uuid) -> Result<bool> {
+    if reader.is_everything() {
+        return Ok(true);
+    }
+    Ok(reach_of_run(connection, run_id)?.is_some_and(|reach| reader.covers(&reach)))
+}
+
+/// Returns an error unless a reader may read what a run read. Errors: `run_withheld`.
+pub(crate) fn require_readable_run(connection: &Connection, reader: &ReadReach, run_id: Uuid) -> Result<()> {
+    may_read_run(connection, reader, run_id)?.then_some(()).ok_or_else(|| run_withheld(run_id))
+}
+
+/// Keeps what the caller of a run could read.
+pub(crate) fn keep_reach(connection: &Connection, run_id: Uuid, reach: &ReadReach) -> Result<()> {
+    let text =
+        serde_json::to_string(reach).map_err(|error| CatalogError::Internal(format!("rights as JSON: {error}")))?;
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO querent_run_reach (run_id, reach_json) VALUES (?, ?)")?
+        .execute(params![run_id.to_string(), text])?;
+    Ok(())
+}
+
+/// Returns what the caller of a run could read; `None` where that was not kept.
+fn reach_of_run(connection: &Connection, run_id: Uuid) -> Result<Option<ReadReach>> {
+    let text: Option<String> = connection
+        .prepare_cached("SELECT reach_json FROM querent_run_reach WHERE run_id = ?")?
+        .query_row([run_id.to_string()], |row| row.get(0))
+        .optional()?;
+    // What cannot be read says nothing, and nothing is shown for it.
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 /// Checks that a run exists and, where `owner` is given, is that subject's. Errors: `run_not_found`.
@@ -45,6 +84,7 @@ pub(crate) fn touch_conversation(
 pub(crate) fn delete_run_parts(connection: &Connection, run_id: &str) -> Result<()> {
     connection.prepare_cached("DELETE FROM querent_item WHERE run_id = ?")?.execute([run_id])?;
     connection.prepare_cached("DELETE FROM querent_pending_call WHERE run_id = ?")?.execute([run_id])?;
+    connection.prepare_cached("DELETE FROM querent_run_reach WHERE run_id = ?")?.execute([run_id])?;
     connection.prepare_cached("DELETE FROM querent_run_feedback WHERE run_id = ?")?.execute([run_id])?;
     connection.prepare_cached("DELETE FROM querent_query_proposal WHERE run_id = ?")?.execute([run_id])?;
     Ok(())
@@ -53,6 +93,11 @@ pub(crate) fn delete_run_parts(connection: &Connection, run_id: &str) -> Result<
 /// The `run_not_found` error.
 pub(crate) fn run_not_found(run_id: Uuid) -> CatalogError {
     CatalogError::RunNotFound { run_id: run_id.to_string() }
+}
+
+/// The `run_withheld` error.
+fn run_withheld(run_id: Uuid) -> CatalogError {
+    CatalogError::RunWithheld { run_id: run_id.to_string() }
 }
 
 /// The `conversation_not_found` error.

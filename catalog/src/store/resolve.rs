@@ -9,6 +9,7 @@ use super::visible::VisibleObjects;
 use super::{SnapshotView, databases, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::{ResolvedTable, TableInfo, TableName};
+use crate::policy::is_system_database;
 use crate::principal::Principal;
 
 /// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
@@ -42,6 +43,11 @@ pub(crate) fn resolve(
 
 /// The error for a name that did not resolve.
 pub(crate) fn not_found(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> Result<CatalogError> {
+    let is_of_system = is_system_database(&name.database) && !name.table.is_empty();
+    if is_of_system {
+        let TableName { database, table } = name.clone();
+        return Ok(CatalogError::TableNotFound { database, table, nearest: None });
+    }
     if databases::find(view, who, &name.database)?.is_none() {
         let nearest = nearest_database(view, who, &name.database)?;
         return Ok(CatalogError::DatabaseNotFound { database: name.database.clone(), nearest });

@@ -32,6 +32,7 @@
 //! | `bind`, `plan` | names to columns, expressions to typed ones, operators to plans |
 //! | `functions`, `aggregates`, `sketches`, `values` | what the functions compute |
 //! | `graph` | the walk behind `graph-traverse` |
+//! | `interrupt` | whether a query is to end, for loops over many elements |
 //! | `planner`, `host`, `materialized` | the questions that planning asks, and who answers them |
 //! | `bind_error`, `query_error` | errors in the meaning of a query, and of a whole query |
 //! | `asked_limits` | the limits that a query asks for |
@@ -60,6 +61,8 @@ mod functions;
 pub mod graph;
 #[cfg(feature = "plan")]
 mod host;
+#[cfg(feature = "plan")]
+mod interrupt;
 mod keywords;
 mod lexer;
 #[cfg(feature = "plan")]
@@ -95,6 +98,7 @@ pub use {
     asked_limits::{AskedLimits, asked_limits},
     bind_error::{BindError, BindErrorCode},
     host::{ExternalLayout, ExternalLocation, GraphKey, GraphVersion, KqlHost, TableKey, TableLookup},
+    interrupt::check_interrupts_with,
     materialized::Materialized,
     origin::{is_kql_aggregate, is_kql_function, is_kql_window_function, is_stored_conversion},
     plan::{Rendering, StoredComparisons},

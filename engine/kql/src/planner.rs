@@ -23,6 +23,8 @@ use crate::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
 
 /// How often binding may ask.
 const MAX_QUESTIONS: usize = 1_000;
+/// A value that is read for planning stands in the rows, in the plan, in what its optimiser makes of it, and in what runs.
+const COPIES: usize = 4;
 /// A value that is read becomes an expression of the plan, of its optimised copy, and of what runs.
 const BYTES_PER_LITERAL: usize = 3 * size_of::<PlanExpr>();
 
@@ -172,7 +174,8 @@ async fn rows<H: KqlHost>(host: &H, plan: LogicalPlan, limit: usize) -> Result<V
     let mut batches = Vec::new();
     while let Some(batch) = stream.next().await {
         let batch = batch?;
-        host.reserve(batch.get_array_memory_size() + batch.num_rows() * BYTES_PER_LITERAL)?;
+        let bytes = batch.get_array_memory_size().saturating_mul(COPIES);
+        host.reserve(bytes.saturating_add(batch.num_rows() * BYTES_PER_LITERAL))?;
         batches.push(batch);
     }
     Ok(batches)

@@ -4,6 +4,8 @@
 //! Providers and streams of this crate pass their own errors through DataFusion as `DataFusionError::External`;
 //! they come out here with their code unchanged.
 
+use std::collections::HashSet;
+
 use arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
@@ -136,6 +138,7 @@ fn from_shared(error: &DataFusionError) -> EngineError {
             other => from_cause(other),
         },
         DataFusionError::External(inner) => copy_boxed(inner.as_ref()),
+        DataFusionError::NotImplemented(message) => from_not_implemented(message),
         DataFusionError::Execution(message) => offset_overflow(message)
             .unwrap_or_else(|| EngineError::InvalidValue { message: plain_words(&tidy(message)) }),
         other => from_cause(other),
@@ -169,6 +172,12 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         }
         Some(EngineError::InvalidValue { message }) => EngineError::InvalidValue { message: message.clone() },
         Some(EngineError::MemoryExceeded { detail }) => EngineError::MemoryExceeded { detail: detail.clone() },
+        Some(EngineError::ServerMemory { detail }) => EngineError::ServerMemory { detail: detail.clone() },
+        Some(EngineError::Cancelled) => EngineError::Cancelled,
+        Some(EngineError::NotAllowed { what, why }) => EngineError::NotAllowed { what: what.clone(), why: why.clone() },
+        Some(EngineError::Unsupported { what, hint }) => {
+            EngineError::Unsupported { what: what.clone(), hint: hint.clone() }
+        }
         Some(EngineError::WallClockExceeded { limit }) => EngineError::WallClockExceeded { limit: *limit },
         Some(EngineError::ValueTooLarge { detail }) => EngineError::ValueTooLarge { detail: detail.clone() },
         Some(EngineError::NoFiles { location, format }) => {
@@ -237,6 +246,8 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
         None => valid.iter().collect(),
     };
     let candidates = if in_relation.is_empty() { valid.iter().collect() } else { in_relation };
+    let mut known = HashSet::new();
+    let candidates: Vec<&Column> = candidates.into_iter().filter(|column| known.insert(&column.name)).collect();
     let names = candidates.iter().map(|column| column.name.as_str());
     if let Some(near) = nearest_name(&field.name, names) {
         return format!("; did you mean `{near}`?");
@@ -466,7 +477,8 @@ mod tests {
 
     #[test]
     fn a_missing_column_lists_what_there_is_when_nothing_is_near() {
-        let valid = [Column::new(Some("t"), "carrier"), Column::new(Some("t"), "distance")];
+        let names = [("t", "carrier"), ("t", "distance"), ("whole", "carrier"), ("whole", "distance")];
+        let valid = names.map(|(table, name)| Column::new(Some(table), name));
         let hint = nearest_column(&Column::new_unqualified("zzz"), &valid);
         assert_eq!(hint, "; the columns are carrier, distance");
         assert_eq!(nearest_column(&Column::new_unqualified("carier"), &valid), "; did you mean `carrier`?");

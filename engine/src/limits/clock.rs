@@ -122,7 +122,7 @@ impl QueryClock {
     /// Returns the error of a query whose time is over.
     pub(crate) fn exceeded(&self) -> EngineError {
         match &self.state.lock().end {
-            Some(QueryEnd::NoMemory(detail)) => EngineError::MemoryExceeded { detail: detail.clone() },
+            Some(QueryEnd::NoMemory(detail)) => EngineError::ServerMemory { detail: detail.clone() },
             Some(QueryEnd::Cancelled) => EngineError::Cancelled,
             None => EngineError::WallClockExceeded { limit: self.limit },
         }

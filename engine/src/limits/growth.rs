@@ -155,13 +155,17 @@ fn longest_view(views: &[u128]) -> usize {
     views.iter().map(|view| arrow::array::ByteView::from(*view).length as usize).max().unwrap_or(0)
 }
 
-fn scalar_bytes(value: &ScalarValue) -> usize {
+/// Returns the bytes of a value alone, whatever else its buffers hold.
+pub(crate) fn scalar_bytes(value: &ScalarValue) -> usize {
     match value {
         ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
             text.len()
         }
         ScalarValue::List(list) => array_bytes(list.as_ref()),
         ScalarValue::LargeList(list) => array_bytes(list.as_ref()),
+        ScalarValue::FixedSizeList(list) => array_bytes(list.as_ref()),
+        ScalarValue::Struct(fields) => array_bytes(fields.as_ref()),
+        ScalarValue::Map(entries) => array_bytes(entries.as_ref()),
         other => other.size(),
     }
 }

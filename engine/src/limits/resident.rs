@@ -2,6 +2,7 @@
 //! functions take more, and what they take is only seen from outside. A thread looks at it while queries run, and beyond the
 //! limit it ends the query that holds most, until what is left fits.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
+use chrono::{TimeDelta, Utc};
 use parking_lot::{Condvar, Mutex};
-use querent_catalog::{Principal, Role};
+use querent_catalog::{DatabaseScope, Principal, Role};
 
 use super::usage::QueryUsage;
 use crate::column_cache::ColumnCache;
@@ -24,6 +26,11 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const SMALL_BYTES: usize = 4 << 20;
 /// The share of the limit at which queries are ended, in percent: what they take until they notice fits into the rest.
 const EVICTION_PERCENT: usize = 92;
+/// While a query that was ended has yet to give its memory back, those that hold less of the limit than one part in so many
+/// are left alone: what they hold is not what is missing.
+const SMALL_SHARE: usize = 64;
+/// For how long they are: what a query takes may be what nobody counts.
+const UNCOUNTED: TimeDelta = TimeDelta::seconds(2);
 /// The share of the limit that the column cache gives back at once where it is reached, in percent.
 const GIVEN_BACK_PERCENT: usize = 10;
 /// The share that is left to what no call announces, in percent.
@@ -79,8 +86,8 @@ impl ResidentLimit {
         let taken = RESIDENT.load(Ordering::Relaxed).saturating_add(ANNOUNCED.load(Ordering::Relaxed));
         let excess = taken.saturating_add(bytes).saturating_sub(self.bytes / 100 * ADMISSION_PERCENT);
         if excess > 0 && self.columns.give_way(excess) < excess {
-            return Err(EngineError::MemoryExceeded {
-                detail: format!("a value or batch of up to {} MiB, where {}", bytes >> 20, self.state()),
+            return Err(EngineError::ServerMemory {
+                detail: format!("a value or batch of up to {} MiB was refused, where {}", bytes >> 20, self.state()),
             });
         }
         Ok(())
@@ -92,7 +99,7 @@ impl ResidentLimit {
     }
 
     pub(super) fn exceeded_detail(&self) -> String {
-        format!("it held most where {}", self.state())
+        format!("{}, of which this query held most", self.state())
     }
 
     fn state(&self) -> String {
@@ -104,11 +111,13 @@ impl ResidentLimit {
     }
 }
 
-/// Returns the queries of the engine on a data folder that `who` may see: an administrator all of them, others their own.
+/// Returns the queries of the engine on a data folder that `who` may see: an administrator of all databases all of them, others
+/// their own.
 pub(crate) fn running_queries(data_dir: &Path, who: &Principal) -> Vec<Arc<QueryUsage>> {
     let queries: Vec<_> = WATCH.queries.lock().iter().filter_map(Weak::upgrade).collect();
+    let sees_all = who.role() == Role::Admin && *who.scope() == DatabaseScope::All;
     let may_see = |query: &Arc<QueryUsage>| {
-        query.limit().data_dir == data_dir && (who.role() == Role::Admin || query.label().subject == who.subject())
+        query.limit().data_dir == data_dir && (sees_all || query.label().subject == who.subject())
     };
     queries.into_iter().filter(may_see).collect()
 }
@@ -144,12 +153,7 @@ impl Watch {
                 evicted_at = Some(Instant::now());
             }
             let is_patient = evicted_at.is_some_and(|at| at.elapsed() < PATIENCE);
-            if !is_patient
-                && let Some(largest) = queries
-                    .iter()
-                    .filter(|query| query.limit().is_reached() && !query.is_evicted())
-                    .max_by_key(|query| query.held_bytes())
-            {
+            if !is_patient && let Some(largest) = query_to_end(&queries) {
                 tracing::warn!(
                     resident_bytes = RESIDENT.load(Ordering::Relaxed),
                     held_bytes = largest.held_bytes(),
@@ -175,6 +179,17 @@ impl Watch {
             self.arrived.wait(&mut queries);
         }
     }
+}
+
+/// Returns the query that holds most of those beyond their limit, of equal ones the oldest.
+fn query_to_end(queries: &[Arc<QueryUsage>]) -> Option<&Arc<QueryUsage>> {
+    let is_awaited = queries.iter().any(|query| query.is_evicted());
+    let may_be_ended = |query: &Arc<QueryUsage>| {
+        let is_large = query.held_bytes() >= query.limit().bytes / SMALL_SHARE;
+        is_large || !is_awaited || Utc::now() - query.started_at() >= UNCOUNTED
+    };
+    let candidates = queries.iter().filter(|query| query.limit().is_reached() && !query.is_evicted());
+    candidates.filter(|query| may_be_ended(query)).max_by_key(|query| (query.held_bytes(), Reverse(query.started_at())))
 }
 
 /// Returns the resident bytes of this process; `None` where the system does not say.

@@ -33,6 +33,7 @@ use super::charged::charged_input;
 use super::growth::grows;
 use super::usage::measure_with;
 use super::wide_rows::checked_width;
+use super::window_memory::{grows_window_values, makes_window_values};
 
 /// The bytes of a batch, where one row alone is not larger.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
@@ -58,7 +59,7 @@ const GROUPED_ROWS: usize = 65_536;
 /// The bytes of a row of a type whose slices cannot be measured.
 const GUESSED_BYTES: usize = 16;
 /// Operators that hand batches on as they come.
-const PASSING_OPERATORS: [&str; 8] = [
+const PASSING_OPERATORS: [&str; 9] = [
     "CoalescePartitionsExec",
     "ChargedExec",
     "CooperativeExec",
@@ -67,6 +68,7 @@ const PASSING_OPERATORS: [&str; 8] = [
     "PacedExec",
     "ProjectionExec",
     "UnionExec",
+    "WindowChargeExec",
 ];
 /// Functions whose results can be any size.
 const GROWING_FUNCTIONS: [&str; 8] =
@@ -76,6 +78,7 @@ const GROWING_FUNCTIONS: [&str; 8] =
 /// plan, where those are fewer than the `usual` ones.
 pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let rows = batch_rows(&plan, usual);
+    let may_have_large_rows = rows <= LARGE_ROWS || plan.exists(|node| Ok(makes_window_values(node.as_ref())))?;
     plan.transform_up(|node| {
         if let Some(sets) = node.downcast_ref::<AggregateExec>().map(|aggregate| aggregate.group_expr().groups().len())
             && sets > FEW_GROUPING_SETS
@@ -84,7 +87,7 @@ pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Re
             let inputs = node.children().into_iter().map(|input| sliced_to(input, rows)).collect();
             return node.with_new_children(inputs).map(Transformed::yes);
         }
-        let makes_rows = rows <= LARGE_ROWS && gathers_rows(node.as_ref());
+        let makes_rows = may_have_large_rows && gathers_rows(node.as_ref());
         let node = if makes_rows {
             let inputs = node.children().into_iter().map(checked_width).collect();
             node.with_new_children(inputs)?
@@ -111,13 +114,19 @@ pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Re
         if !may_be_large {
             return Ok(Transformed::no(node));
         }
-        let input = Arc::clone(projection.input());
-        let paces = Pace::of_partitions(&input);
-        let sliced = Arc::new(PacedExec { input, paces: Arc::clone(&paces), side: PaceSide::Below });
-        let projected = node.with_new_children(vec![sliced])?;
-        Ok(Transformed::yes(Arc::new(PacedExec { input: projected, paces, side: PaceSide::Above }) as _))
+        paced(node).map(Transformed::yes)
     })
     .data()
+}
+
+/// Returns an operator of one input that gets it in slices, by the bytes that it delivers.
+pub(super) fn paced(node: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let [input] = node.children()[..] else { return Ok(node) };
+    let input = Arc::clone(input);
+    let paces = Pace::of_partitions(&input);
+    let sliced = Arc::new(PacedExec { input, paces: Arc::clone(&paces), side: PaceSide::Below });
+    let node = node.with_new_children(vec![sliced])?;
+    Ok(Arc::new(PacedExec { input: node, paces, side: PaceSide::Above }))
 }
 
 /// Whether an operator copies rows of several batches into one.
@@ -165,10 +174,10 @@ pub(crate) fn batch_rows(plan: &Arc<dyn ExecutionPlan>, most: usize) -> usize {
 
 /// Returns whether a projection below an operator that gathers rows can make them large.
 fn gathers_large_rows(plan: &Arc<dyn ExecutionPlan>, is_gathered: bool) -> bool {
-    if is_gathered
-        && let Some(projection) = plan.downcast_ref::<ProjectionExec>()
-        && projection.expr().iter().any(|projected| can_grow(projected.expr.as_ref()))
-    {
+    let grows = plan
+        .downcast_ref::<ProjectionExec>()
+        .is_some_and(|projection| projection.expr().iter().any(|projected| can_grow(projected.expr.as_ref())));
+    if is_gathered && (grows || grows_window_values(plan.as_ref())) {
         return true;
     }
     let is_gathered = is_gathered || !PASSING_OPERATORS.contains(&plan.name());
@@ -225,7 +234,8 @@ fn may_be_large(expr: &dyn PhysicalExpr, data_type: &DataType) -> bool {
     makes_values(expr) || !has_fixed_width(data_type)
 }
 
-fn has_fixed_width(data_type: &DataType) -> bool {
+/// Whether all values of a type take the same bytes.
+pub(crate) fn has_fixed_width(data_type: &DataType) -> bool {
     data_type.is_primitive() || matches!(data_type, DataType::Null | DataType::Boolean)
 }
 

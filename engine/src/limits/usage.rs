@@ -177,6 +177,32 @@ impl QueryUsage {
     }
 }
 
+/// Looks whether a query has to end, from a loop over its rows.
+#[derive(Debug)]
+pub(crate) struct InterruptWatch {
+    query: Option<Arc<QueryUsage>>,
+    calls: usize,
+}
+
+impl InterruptWatch {
+    /// How many calls are made between two looks at the clock.
+    const CALLS: usize = 64;
+
+    /// Watches the query that this thread works for.
+    pub(crate) fn of_current_query() -> Self {
+        Self { query: QueryUsage::current(), calls: 0 }
+    }
+
+    /// Returns an error once the query has to end, as [`QueryUsage::check`].
+    pub(crate) fn check(&mut self) -> Result<()> {
+        self.calls += 1;
+        match &self.query {
+            Some(query) if self.calls.is_multiple_of(Self::CALLS) => query.check(),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Debug for QueryUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QueryUsage").field("held_bytes", &self.held_bytes()).finish_non_exhaustive()
@@ -219,10 +245,11 @@ impl Drop for Entered {
     }
 }
 
-/// Hands the query on to the tasks that DataFusion spawns.
+/// Hands the query on to the tasks that DataFusion spawns, and lets KQL's functions ask whether it is to end.
 pub(crate) fn follow_spawned_tasks() {
     // Another engine of this process has done it before; it is the same.
     let _ = set_join_set_tracer(&SpawnedTasks);
+    querent_kql::check_interrupts_with(|| QueryUsage::current().map_or(Ok(()), |usage| usage.check()));
 }
 
 struct SpawnedTasks;

@@ -82,8 +82,17 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 require_privilege(what, Privilege::Modify, name, None, rights)
             }
         },
-        WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => {
-            require_database(what, name, rights)
+        WriteStatement::CreateDatabase { name, .. } => require_database(what, name, rights),
+        WriteStatement::DropDatabase { name, cascade, .. } => {
+            require_database(what, name, rights)?;
+            match rights.partly_seen(name).filter(|_| *cascade) {
+                // What could not be dropped by itself does not go with its database.
+                Some(part) => Err(EngineError::NotAllowed {
+                    what: format!("{what} with CASCADE"),
+                    why: format!(": this caller sees a part of `{part}` only"),
+                }),
+                None => Ok(()),
+            }
         }
         WriteStatement::ChangeGraph { database, .. } => require_database(what, database, rights),
         // Tables of the session, and the caller's own queries. What they read is resolved for the caller.

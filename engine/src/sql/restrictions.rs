@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use arrow::compute::can_cast_types;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::Column;
@@ -39,17 +40,43 @@ pub(super) fn restricted_table(
     whole: Arc<dyn TableProvider>,
 ) -> Result<Arc<dyn TableProvider>> {
     let schema = whole.schema();
-    let part = restricted_plan(state, who, seen, restriction, whole).map_err(|error| {
+    let not_applied = |error: EngineError| {
         tracing::warn!(table = %seen.name, %error, "a policy cannot be applied");
         EngineError::NotAllowed {
             what: format!("reading `{}`", seen.name),
             why: ": one of its policies cannot be applied; an administrator finds it in the server's log".to_owned(),
         }
-    })?;
+    };
+    let part = restricted_plan(state, who, seen, restriction, whole).map_err(not_applied)?;
+    if let Some((column, mask)) = unfit_mask(&schema, &part, restriction) {
+        tracing::warn!(table = %seen.name, column, mask, "a mask does not fit the type of its column");
+        return Err(EngineError::NotAllowed {
+            what: format!("reading `{}`", seen.name),
+            why: format!(
+                ": its mask `{mask}` does not fit the type that column `{column}` has now; an administrator has to change \
+                 the mask"
+            ),
+        });
+    }
+    let part = in_types_of(&schema, part).map_err(not_applied)?;
     let masked: BTreeSet<&str> = restriction.masks.iter().map(|(column, ..)| column.as_str()).collect();
     let names = seen.columns.iter().map(|column| column.name.clone());
     let plain = names.filter(|name| !masked.contains(name.to_lowercase().as_str())).collect();
-    Ok(Arc::new(RestrictedTable::new(in_types_of(&schema, part)?, plain)))
+    Ok(Arc::new(RestrictedTable::new(part, plain)))
+}
+
+/// Returns the first mask that is a value which its column's type cannot have, with the column: the table was changed since.
+fn unfit_mask(schema: &SchemaRef, part: &LogicalPlan, restriction: &Restriction) -> Option<(String, String)> {
+    let LogicalPlan::Projection(projection) = part else { return None };
+    projection.expr.iter().zip(projection.schema.fields()).find_map(|(expr, field)| {
+        let (column, mask, _) = restriction.masks.iter().find(|(masked, ..)| *masked == field.name().to_lowercase())?;
+        let wanted = schema.field_with_name(field.name()).ok()?.data_type();
+        let is_unfit = match expr.clone().unalias_nested().data {
+            Expr::Literal(value, _) => value.cast_to(wanted).is_err(),
+            _ => !can_cast_types(field.data_type(), wanted),
+        };
+        is_unfit.then(|| (column.clone(), mask.clone()))
+    })
 }
 
 /// As [`restricted_table`], as a plan that is not yet converted to the table's types; the error says what is wrong.

@@ -516,14 +516,14 @@ impl SystemTableScan {
         if self.with_traces {
             let mut with_traces = Vec::with_capacity(page.items.len());
             for run in page.items {
-                // None: deleted since it was listed.
-                if let Some(stored) = self.catalog.runs().trace(&self.who, run.run_id).await? {
-                    let trace_json = match &self.traces {
-                        Some(traces) => traces.decode(stored),
-                        None => stored,
-                    };
-                    with_traces.push(RunRecord { trace_json, ..run });
-                }
+                // None: deleted since it was listed, or withheld from this caller.
+                let stored = self.catalog.runs().trace(&self.who, run.run_id).await?;
+                let trace_json = match (stored, &self.traces) {
+                    (Some(stored), Some(traces)) => traces.decode(stored),
+                    (Some(stored), None) => stored,
+                    (None, _) => "[]".to_owned(),
+                };
+                with_traces.push(RunRecord { trace_json, ..run });
             }
             page.items = with_traces;
         }

@@ -53,6 +53,7 @@ error_codes! {
     IndexError "index_error",
     EmbedderError "embedder_error",
     RunNotFound "run_not_found",
+    RunWithheld "run_withheld",
     ConversationNotFound "conversation_not_found",
     ItemNotFound "item_not_found",
     ItemExists "item_exists",
@@ -243,6 +244,7 @@ impl ErrorCode {
             | ErrorCode::StoreAccessDenied
             | ErrorCode::ApprovalUnavailable
             | ErrorCode::Denied
+            | ErrorCode::RunWithheld
             | ErrorCode::Forbidden => StatusCode::FORBIDDEN,
             ErrorCode::DatabaseNotFound
             | ErrorCode::RunNotFound
@@ -420,6 +422,7 @@ impl ErrorCode {
             | ErrorCode::StoreAccessDenied
             | ErrorCode::ApprovalUnavailable
             | ErrorCode::Denied
+            | ErrorCode::RunWithheld
             | ErrorCode::Forbidden => Code::PermissionDenied,
             ErrorCode::MemoryExceeded
             | ErrorCode::ScanTooLarge
@@ -473,6 +476,7 @@ impl ErrorCode {
             | ErrorCode::IndexError
             | ErrorCode::EmbedderError
             | ErrorCode::RunNotFound
+            | ErrorCode::RunWithheld
             | ErrorCode::ConversationNotFound
             | ErrorCode::ItemNotFound
             | ErrorCode::ItemExists

@@ -20,7 +20,12 @@ use crate::guard::check;
 use crate::state::AppState;
 use surface::CubeSurface;
 
-/// Gives the routes what they share. The handlers find out who calls, since the body says that too.
+/// Lets requests pass whose key or token is known.
+pub(super) fn add_keys(router: Router<AppState>, state: &AppState) -> Router<AppState> {
+    router.route_layer(from_fn_with_state(state.clone(), caller::authorize))
+}
+
+/// Gives the routes what they share. The handlers find out for whom a caller asks, since the body says that.
 pub(super) fn add_layers(router: Router<AppState>, state: &AppState) -> Router<AppState> {
     router
         .route_layer(from_fn_with_state(state.clone(), guard))

@@ -1,6 +1,9 @@
 //! `Idempotency-Key`: a request that starts a run and is sent again, with the same key by the same caller, runs once. Both
 //! get the same answer, from its first byte; one that is still being made is followed as it comes.
 //!
+//! It is inside of what asks who calls: nothing is read or kept of a request whose caller is not known, and an answer is given
+//! again to a caller whose token holds now and who can read what the answer's run could read.
+//!
 //! The answer is read by a task of its own, so that a run with a key goes on when its client has gone, within its budget: the
 //! client will ask again. Answers are kept in memory, within a bound and for a while; what is refused is not kept.
 
@@ -8,7 +11,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, Method};
+use querent_catalog::Principal;
 use sha2::{Digest, Sha256};
 
 use crate::error::{ApiError, ErrorCode};
@@ -18,8 +22,6 @@ use crate::state::AppState;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const MAX_KEY_BYTES: usize = 255;
-/// Headers that say who calls: a key is its caller's own.
-const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-holmes-api-key"];
 const ASK: &str = "/v1/agent/ask";
 /// Routes that start runs, by the end of their path.
 const ROUTES: [&str; 11] = [
@@ -42,7 +44,9 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
     // A client that has a part of the answer asks for the rest of it, which the run's own log has. An id that names no place
     // of a run takes nothing from the key.
     let has_part = request.uri().path().ends_with(ASK) && matches!(EventId::of_request(request.headers()), Ok(Some(_)));
-    let Some(key) = request.headers().get(KEY).cloned().filter(|_| is_run && !has_part) else {
+    let caller = request.extensions().get::<Principal>().cloned();
+    let key = request.headers().get(KEY).cloned().filter(|_| is_run && !has_part);
+    let (Some(key), Some(caller)) = (key, caller) else {
         return next.run(request).await;
     };
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
@@ -55,13 +59,16 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
         Ok(body) => body,
         Err(error) => return error.into_response(),
     };
-    let name = digest(
-        [parts.uri.path().as_bytes(), key.as_bytes()]
-            .into_iter()
-            .chain(CREDENTIALS.iter().map(|name| parts.headers.get(*name).map_or(&b""[..], HeaderValue::as_bytes))),
-    );
+    let subject = caller.subject();
+    let name = digest([parts.uri.path().as_bytes(), key.as_bytes(), subject.as_bytes()]);
     let body_digest = digest([&body[..]]);
-    let (answer, is_first) = state.idempotent_answers.find_or_make(name, body_digest);
+    let reach = state.engine.catalog().policies().reach(&caller);
+    let (answer, is_first) = state.idempotent_answers.find_or_make(name, body_digest, subject, reach.clone());
+    if !is_first && !answer.is_within(&reach) {
+        let message = "the answer of this Idempotency-Key may hold what you may not read now";
+        let hint = "ask again with a new key: the question is then answered with the rights that you have";
+        return ApiError::new(ErrorCode::RunWithheld, message).with_hint(hint).into_response();
+    }
     if answer.body_digest != body_digest {
         let message = "this Idempotency-Key was sent with another body; take a new key for a new request";
         return ApiError::new(ErrorCode::IdempotencyConflict, message).into_response();

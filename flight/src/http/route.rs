@@ -13,6 +13,7 @@ use querent_catalog::Role;
 
 use crate::auth::require_role;
 use crate::guard::caller;
+use crate::http::idempotency;
 use crate::state::AppState;
 
 /// One method of one path.
@@ -57,7 +58,7 @@ pub(super) type Layers = fn(Router<AppState>, &AppState) -> Router<AppState>;
 pub(super) enum Callers {
     /// By the server's tokens.
     Tokens,
-    /// By keys of its own: the layers that check them, unless its handlers do.
+    /// By keys of its own: the layers that check them, which leave the `Principal` in the request's extensions.
     OwnKeys(Layers),
 }
 
@@ -160,12 +161,15 @@ impl Surface {
                 continue;
             }
             let group = routes.fold(Router::new(), |group, route| group.route(route.path, (route.handler)(route.verb)));
+            // Inside of what asks who calls.
+            let once =
+                |group: Router<AppState>| group.route_layer(from_fn_with_state(state.clone(), idempotency::once));
             router = router.merge(match (role, self.callers) {
                 (None, _) => group,
                 (Some(role), Callers::Tokens) => {
-                    group.route_layer(from_fn_with_state((state.clone(), role), authorize))
+                    once(group).route_layer(from_fn_with_state((state.clone(), role), authorize))
                 }
-                (Some(_), Callers::OwnKeys(layers)) => layers(group, state),
+                (Some(_), Callers::OwnKeys(layers)) => layers(once(group), state),
             });
         }
         (self.layers)(router, state)

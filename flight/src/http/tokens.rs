@@ -4,7 +4,7 @@
 use axum::response::Response;
 use chrono::Utc;
 use http::{HeaderValue, StatusCode, header};
-use querent_catalog::NewToken;
+use querent_catalog::{DatabaseScope, NewToken};
 use serde_json::json;
 
 use crate::error::{ApiError, ErrorCode};
@@ -31,6 +31,12 @@ pub(super) async fn create(
         let message = "the first token of a server must have role admin: with it the server stops letting everybody in";
         return Err(ApiError::new(ErrorCode::BadRequestBody, message)
             .with_hint("make an administrator's token first, then others with it"));
+    }
+    let subject = new.subject.as_ref().unwrap_or(&new.name);
+    let is_limited = *principal.scope() != DatabaseScope::All;
+    if is_limited && subject != principal.subject() && state.auth.is_of_settings(subject) {
+        return Err(ApiError::new(ErrorCode::InvalidObject, format!("token: `{subject}` is somebody else"))
+            .with_hint("give the token another subject, or your own"));
     }
     let (info, token) = state.engine.catalog().tokens().create(&principal, new, Utc::now()).await?;
     tracing::info!(id = info.id, name = info.name, subject = info.subject, by = info.created_by, "token created");

@@ -14,6 +14,7 @@ use tonic::Status;
 
 use super::encode::{self, FlightStream};
 use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
 
 /// The key of the stream's schema that says `true` where the rows are not all that the query has.
 pub(crate) const TRUNCATED_KEY: &str = "querent.truncated";
@@ -21,14 +22,16 @@ pub(crate) const TRUNCATED_KEY: &str = "querent.truncated";
 /// Returns the messages of the result that `ticket` names; `None` for a ticket of another kind.
 /// Errors: `invalid_ticket`, `forbidden`, `ticket_expired`.
 pub(super) fn result_stream(
-    store: &ResultStore,
+    state: &AppState,
     caller: &Principal,
     ticket: &[u8],
 ) -> Option<Result<FlightStream, ApiError>> {
     if !ResultStore::is_ticket(ticket) {
         return None;
     }
-    Some(store.fetch(ticket, caller).map(messages).map_err(refusal))
+    // A policy that came since holds for rows that were read before it.
+    let reach = state.engine.catalog().policies().reach(caller);
+    Some(state.agent.results().fetch(ticket, caller, &reach).map(messages).map_err(refusal))
 }
 
 fn messages(result: Arc<StoredResult>) -> FlightStream {

@@ -99,7 +99,23 @@ fn aborts() -> Vec<Attack> {
 
 /// What took all memory.
 fn memory() -> Vec<Attack> {
+    let window = |aggregate: &str, over: &str| {
+        format!("SELECT max(length(s)) FROM (SELECT {aggregate} OVER ({over}) s FROM generate_series(1, 20000))")
+    };
     vec![
+        sql("growing texts as a window", window("string_agg(repeat('x', 1000), ',')", "ORDER BY value")),
+        sql("growing JSON as a window", window("json_group_array(repeat('x', 1000))", "ORDER BY value")),
+        sql("a text for each row of a window", window("string_agg(repeat('x', 1000), ',')", "")),
+        sql(
+            "a long text for each row",
+            window("first_value(CASE WHEN value = 1 THEN repeat('x', 10000000) END)", "ORDER BY value"),
+        ),
+        sql("a long default", window("lag('a', 10000, repeat('x', 10000000))", "ORDER BY value")),
+        sql(
+            "lists of a window below a filter",
+            "SELECT count(*) FROM (SELECT array_agg(value) OVER (ORDER BY value) s FROM generate_series(1, 100000)) \
+             WHERE array_length(s) > 5",
+        ),
         sql(
             "nested concat",
             format!("SELECT length(x) FROM ({})", doubled(25, "SELECT repeat('a', 1000) AS x", "concat(x, x)")),
@@ -285,6 +301,19 @@ fn planning() -> Vec<Attack> {
 /// KQL's.
 fn of_kql() -> Vec<Attack> {
     vec![
+        kql(
+            "KQL periods of a long series",
+            "print s = range(1, 1000000) | extend p = series_periods_detect(s, 0.0, 500000.0, 100)",
+        ),
+        kql(
+            "KQL sets of long arrays",
+            "print s = range(1, 1000000) | extend p = set_intersect(s, s), q = set_union(s, s), d = set_difference(s, s)",
+        ),
+        kql(
+            "KQL toscalar of long lists",
+            "let a = toscalar(range i from 1 to 1000000 step 1 | summarize make_list(strrep('x', 1000))); \
+             range j from 1 to 10 step 1 | extend b = a",
+        ),
         kql(
             "KQL mv-expand twice",
             "print a = range(1, 3000) | mv-expand a | extend b = range(1, 3000) | mv-expand b \

@@ -55,7 +55,7 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "engine/kql/src",
         floors: &[
-            &["keywords", "materialized", "nearest", "span"],
+            &["interrupt", "keywords", "materialized", "nearest", "span"],
             &["ast", "error"],
             &["bind_error", "lexer", "types"],
             &["parse", "query_error", "sketches", "values"],

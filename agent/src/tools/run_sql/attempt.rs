@@ -131,6 +131,7 @@ pub(super) fn is_of_the_text(error: &EngineError) -> bool {
         | EngineError::ScanTooLarge { .. }
         | EngineError::ValueTooLarge { .. }
         | EngineError::MemoryExceeded { .. }
+        | EngineError::ServerMemory { .. }
         | EngineError::BadData { .. }
         | EngineError::NoFiles { .. }
         | EngineError::LocationNotAllowed { .. }

@@ -177,8 +177,18 @@ impl Accumulator for CollectAccumulator {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let joined = self.values.join(",");
-        let text = if self.collection == Collection::Bag { format!("{{{joined}}}") } else { format!("[{joined}]") };
+        let (open, close) = if self.collection == Collection::Bag { ('{', '}') } else { ('[', ']') };
+        // Once, at its length: the text may be as long as memory allows.
+        let length = self.values.iter().map(|value| value.len() + 1).sum::<usize>();
+        let mut text = String::with_capacity(length + 2);
+        text.push(open);
+        for (index, value) in self.values.iter().enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            text.push_str(value);
+        }
+        text.push(close);
         Ok(ScalarValue::Utf8(Some(text)))
     }
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::conversion;
 use crate::ExecutionError;
+use crate::interrupt::LoopTurns;
 use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 use crate::values;
 
@@ -230,7 +231,9 @@ impl<'a> FunctionArguments<'a> {
     ) -> Result<ArrayRef> {
         let mut builder = StringBuilder::new();
         let (mut text, mut bytes) = (String::new(), 0);
+        let mut turns = LoopTurns::default();
         for index in 0..self.rows {
+            turns.count()?;
             text.clear();
             let is_some = row(index, &mut text)?;
             bytes += text.len();

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, BooleanArray, Float64Array};
 use datafusion::error::Result;
 use serde_json::Value;
 
@@ -11,6 +12,7 @@ use super::arguments::{DynamicColumn, FunctionArguments};
 use super::comparison::{order, same};
 use super::conversion::json_real;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
@@ -264,45 +266,53 @@ fn identity(value: &Value) -> String {
     value.to_string()
 }
 
-fn distinct(elements: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let mut seen = HashSet::new();
-    elements.into_iter().filter(|element| seen.insert(identity(element))).collect()
+/// Returns the elements that a set keeps, each once.
+fn distinct(elements: impl IntoIterator<Item = Value>, is_kept: impl Fn(&str) -> bool) -> Result<Vec<Value>> {
+    let (mut seen, mut kept, mut turns) = (HashSet::new(), Vec::new(), LoopTurns::default());
+    for element in elements {
+        turns.count()?;
+        let identity = identity(&element);
+        if is_kept(&identity) && seen.insert(identity) {
+            kept.push(element);
+        }
+    }
+    Ok(kept)
 }
 
-fn identities(elements: &[Value]) -> HashSet<String> {
-    elements.iter().map(identity).collect()
+fn identities(elements: &[Value]) -> Result<HashSet<String>> {
+    let mut turns = LoopTurns::default();
+    elements.iter().map(|element| turns.count().map(|()| identity(element))).collect()
 }
 
 /// Applies a set operation; null if an argument is not an array.
 fn sets(
     arguments: &FunctionArguments,
-    combine: impl Fn(Vec<Value>, Vec<Vec<Value>>) -> Vec<Value>,
+    combine: impl Fn(Vec<Value>, Vec<Vec<Value>>) -> Result<Vec<Value>>,
 ) -> Result<ArrayRef> {
     let arrays = arguments.all_dynamics(0)?;
     arguments.make_dynamics(|row| {
         let arrays: Option<Vec<Vec<Value>>> = arrays.iter().map(|array| array.elements(row)).collect();
         let Some(mut arrays) = arrays else { return Ok(Value::Null) };
         let first = arrays.remove(0);
-        Ok(combine(first, arrays).into())
+        Ok(combine(first, arrays)?.into())
     })
 }
 
 fn set_union(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    sets(arguments, |first, others| distinct(first.into_iter().chain(others.into_iter().flatten())))
+    sets(arguments, |first, others| distinct(first.into_iter().chain(others.into_iter().flatten()), |_| true))
 }
 
 fn set_intersect(arguments: &FunctionArguments) -> Result<ArrayRef> {
     sets(arguments, |first, others| {
-        let others: Vec<HashSet<String>> = others.iter().map(|other| identities(other)).collect();
-        let in_all = |element: &Value| others.iter().all(|other| other.contains(&identity(element)));
-        distinct(first.into_iter().filter(in_all))
+        let others = others.iter().map(|other| identities(other)).collect::<Result<Vec<_>>>()?;
+        distinct(first, |identity| others.iter().all(|other| other.contains(identity)))
     })
 }
 
 fn set_difference(arguments: &FunctionArguments) -> Result<ArrayRef> {
     sets(arguments, |first, others| {
-        let others: HashSet<String> = others.iter().flat_map(|other| identities(other)).collect();
-        distinct(first.into_iter().filter(|element| !others.contains(&identity(element))))
+        let others = others.iter().map(|other| identities(other)).collect::<Result<Vec<_>>>()?;
+        distinct(first, |identity| !others.iter().any(|other| other.contains(identity)))
     })
 }
 
@@ -316,13 +326,19 @@ fn set_has_element(arguments: &FunctionArguments) -> Result<ArrayRef> {
 
 fn set_equals(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
-    arguments.make_bools(|row| Some(identities(&left.elements(row)?) == identities(&right.elements(row)?)))
+    let of_rows = (0..arguments.rows).map(|row| {
+        let (Some(left), Some(right)) = (left.elements(row), right.elements(row)) else { return Ok(None) };
+        Ok(Some(identities(&left)? == identities(&right)?))
+    });
+    Ok(Arc::new(of_rows.collect::<Result<BooleanArray>>()?))
 }
 
 fn jaccard_index(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
-    arguments.make_reals(|row| {
-        let (left, right) = (identities(&left.elements(row)?), identities(&right.elements(row)?));
-        Some(left.intersection(&right).count() as f64 / left.union(&right).count() as f64)
-    })
+    let of_rows = (0..arguments.rows).map(|row| {
+        let (Some(left), Some(right)) = (left.elements(row), right.elements(row)) else { return Ok(None) };
+        let (left, right) = (identities(&left)?, identities(&right)?);
+        Ok(Some(left.intersection(&right).count() as f64 / left.union(&right).count() as f64))
+    });
+    Ok(Arc::new(of_rows.collect::<Result<Float64Array>>()?))
 }

@@ -17,6 +17,7 @@ use super::arguments::FunctionArguments;
 use super::signature::check_arguments;
 use super::{FunctionContext, FunctionError};
 use crate::ExecutionError;
+use crate::interrupt::check_interrupt;
 use crate::types::KqlType;
 
 /// A function that returns several columns.
@@ -129,6 +130,7 @@ impl OutputColumns {
         mut row: impl FnMut(usize) -> Result<Option<Vec<OutputValue>>>,
     ) -> Result<()> {
         for index in 0..arguments.rows {
+            check_interrupt()?;
             let mut parts = row(index)?.unwrap_or_default().into_iter();
             for column in &mut self.columns {
                 match (column, parts.next()) {

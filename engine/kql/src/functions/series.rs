@@ -19,6 +19,7 @@ use super::arguments::{DynamicColumn, FunctionArguments};
 use super::comparison::same;
 use super::multi_column::MultiColumnFunction;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::check_interrupt;
 use crate::types::KqlType;
 
 const REAL: Returns = Returns::Is(KqlType::Real);
@@ -26,7 +27,7 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 /// The most multiplications of one filter.
 const MAX_STEPS: usize = 100_000_000;
-/// The most multiplications of a batch of rows, during which a query cannot be cancelled.
+/// The most multiplications of a batch of rows.
 const MAX_BATCH_STEPS: usize = 2_000_000_000;
 
 /// The families of the files below.
@@ -217,7 +218,7 @@ impl Steps {
         if steps > MAX_STEPS || self.0 > MAX_BATCH_STEPS {
             return Err(arguments.error("the series and its filter are too long"));
         }
-        Ok(())
+        check_interrupt()
     }
 }
 

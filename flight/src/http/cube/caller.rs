@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use http::request::Parts;
 use http::{HeaderMap, header};
@@ -225,6 +227,23 @@ impl FromRequest<AppState> for ThreadCall {
 fn shared(parts: &Parts) -> Result<Arc<CubeSurface>, ApiError> {
     let surface = parts.extensions.get::<Arc<CubeSurface>>();
     surface.cloned().ok_or_else(|| ApiError::internal("a route of Cube's lacks what its routes share"))
+}
+
+/// Lets a request pass whose caller is known, before its body is read. For whom an application asks is in the body, and
+/// policies may be about that user: so what is kept for the application is kept for the policy that holds.
+pub(super) async fn authorize(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let caller = match caller_of(&parts, &state).await {
+        Ok(CubeCaller::User(principal)) => principal,
+        Ok(CubeCaller::Application(application)) => {
+            let version = state.engine.catalog().policies().current().version;
+            let name = format!("{} under policy {version}", application.principal.subject());
+            application.principal.narrowed(name, Role::Read)
+        }
+        Err(error) => return error.into_response(),
+    };
+    parts.extensions.insert(caller);
+    next.run(Request::from_parts(parts, body)).await
 }
 
 async fn caller_of(parts: &Parts, state: &AppState) -> Result<CubeCaller, ApiError> {

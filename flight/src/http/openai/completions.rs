@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use querent_agent::protocols::chat::{StoredCompletion, completion_id, run_of_completion, stored_completion};
 use querent_agent::{Protocol, events_of};
-use querent_catalog::{PageRequest, Principal, RunRecord, RunStatus};
+use querent_catalog::{CatalogError, PageRequest, Principal, RunRecord, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -69,7 +69,11 @@ pub(in crate::http) async fn list(
         if found.len() > limit {
             break;
         }
-        let run = state.agent.catalog().runs().get(&principal, run_id).await?;
+        let run = match state.agent.catalog().runs().get(&principal, run_id).await {
+            // What its caller may not read any more is not listed.
+            Err(CatalogError::RunWithheld { .. }) => continue,
+            found => found?,
+        };
         let completion = stored_completion(&events_of(&run)?).map(|stored| stored.completion);
         found.extend(completion.filter(|completion| filter.accepts(completion)));
     }

@@ -1,7 +1,7 @@
 //! Cube's routes.
 
 use crate::http::cube::{self, chat, embed};
-use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, Media, Route, Surface, no_layers};
+use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, Media, Route, Surface};
 
 const SETTINGS: Field = Field::new(
     "sessionSettings",
@@ -40,7 +40,7 @@ pub(super) const CUBE: Surface = Surface {
     about: "The chat API of Cube's clients. `Authorization: Api-Key KEY`, or `Bearer TOKEN` for an application's user.",
     page: "docs/protocols-cube.md",
     errors: ErrorSchema::Flat,
-    callers: Callers::OwnKeys(no_layers),
+    callers: Callers::OwnKeys(cube::add_keys),
     layers: cube::add_layers,
     routes: &[
         Route::post(

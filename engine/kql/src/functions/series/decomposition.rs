@@ -117,10 +117,11 @@ struct Decomposition {
 }
 
 impl Decomposition {
-    fn new(series: &[Option<f64>], settings: &DecompositionSettings) -> Self {
+    /// Errors: that of a query that is to end.
+    fn new(series: &[Option<f64>], settings: &DecompositionSettings) -> Result<Self> {
         let learned = series.len().saturating_sub(usize::try_from(settings.tests).unwrap_or(0));
         let known = series.get(..learned).unwrap_or_default();
-        let seasonal = seasonal(known, series.len(), settings.period, settings.threshold);
+        let seasonal = seasonal(known, series.len(), settings.period, settings.threshold)?;
         let rest: Vec<Option<f64>> =
             known.iter().zip(&seasonal).map(|(value, seasonal)| Some((*value)? - seasonal)).collect();
         let line = match settings.trend {
@@ -131,7 +132,7 @@ impl Decomposition {
         let trend: Vec<f64> = (0..series.len()).map(|index| line.map_or(0.0, |line| line.value_at(index))).collect();
         let baseline: Vec<f64> = seasonal.iter().zip(&trend).map(|(seasonal, trend)| seasonal + trend).collect();
         let residual = series.iter().zip(&baseline).map(|(value, baseline)| Some((*value)? - baseline)).collect();
-        Self { learned, seasonal, trend, baseline, residual }
+        Ok(Self { learned, seasonal, trend, baseline, residual })
     }
 
     fn residual(&self) -> Value {
@@ -146,16 +147,18 @@ fn average(values: &[Option<f64>]) -> Option<f64> {
 }
 
 /// Returns the seasonal component over `length` positions; zeros if there is no period.
-fn seasonal(known: &[Option<f64>], length: usize, period: i64, threshold: f64) -> Vec<f64> {
+///
+/// Errors: that of a query that is to end.
+fn seasonal(known: &[Option<f64>], length: usize, period: i64, threshold: f64) -> Result<Vec<f64>> {
     let period = match period {
-        DETECT => best_period(known, threshold),
+        DETECT => best_period(known, threshold)?,
         period => usize::try_from(period).ok().filter(|period| *period > 0),
     };
-    let Some(period) = period else { return vec![0.0; length] };
+    let Some(period) = period else { return Ok(vec![0.0; length]) };
     let pattern: Vec<f64> = (0..period.min(known.len()))
         .map(|phase| median(known.iter().skip(phase).step_by(period).copied().flatten().collect()))
         .collect();
-    (0..length).map(|position| pattern.get(position % period).copied().unwrap_or(0.0)).collect()
+    Ok((0..length).map(|position| pattern.get(position % period).copied().unwrap_or(0.0)).collect())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -205,7 +208,7 @@ fn decompose_row(
     settings: impl Fn(usize) -> Result<DecompositionSettings>,
 ) -> Result<Option<Decomposition>> {
     let settings = settings(row)?;
-    Ok(numbers_at(series, row).map(|values| Decomposition::new(&values, &settings)))
+    numbers_at(series, row).map(|values| Decomposition::new(&values, &settings)).transpose()
 }
 
 fn anomalies(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
@@ -250,7 +253,7 @@ fn seasonal_only(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let tests = tests.as_ref().and_then(|tests| tests.get(row)).unwrap_or(0);
         let learned = values.len().saturating_sub(usize::try_from(tests).unwrap_or(0));
         let known = values.get(..learned).unwrap_or_default();
-        Ok(array_of(&seasonal(known, values.len(), period, SEASONAL_THRESHOLD)))
+        Ok(array_of(&seasonal(known, values.len(), period, SEASONAL_THRESHOLD)?))
     })
 }
 
@@ -262,12 +265,12 @@ mod tests {
     fn the_pattern_has_medians_and_the_trend_the_rest() {
         let series = [1.0, 5.0, 3.0, 7.0, 5.0, 90.0, 7.0, 11.0].map(Some);
         let settings = DecompositionSettings { period: 2, trend: Trend::Average, tests: 2, threshold: 0.6 };
-        let parts = Decomposition::new(&series, &settings);
+        let parts = Decomposition::new(&series, &settings).unwrap();
         assert_eq!(parts.seasonal, [3.0, 7.0, 3.0, 7.0, 3.0, 7.0, 3.0, 7.0]);
         assert_eq!(parts.trend, [81.0 / 6.0; 8]);
         assert_eq!(parts.residual[0], Some(1.0 - 3.0 - 13.5));
         let line = DecompositionSettings { period: 0, trend: Trend::Line, tests: 5, threshold: 0.6 };
-        let parts = Decomposition::new(&series, &line);
+        let parts = Decomposition::new(&series, &line).unwrap();
         assert_eq!((parts.seasonal[0], parts.learned), (0.0, 3));
         assert!((parts.trend[7] - 9.0).abs() < 1e-9);
     }
@@ -275,8 +278,8 @@ mod tests {
     #[test]
     fn a_series_without_values_to_learn_from_is_zeros() {
         let settings = DecompositionSettings { period: DETECT, trend: Trend::Line, tests: 99, threshold: 0.6 };
-        assert_eq!(Decomposition::new(&[Some(1.0), None], &settings).baseline, [0.0, 0.0]);
-        assert_eq!(seasonal(&[], 3, 7, 0.6), [0.0; 3]);
-        assert_eq!(seasonal(&[None, Some(2.0)], 5, 2, 0.6), [0.0, 2.0, 0.0, 2.0, 0.0]);
+        assert_eq!(Decomposition::new(&[Some(1.0), None], &settings).unwrap().baseline, [0.0, 0.0]);
+        assert_eq!(seasonal(&[], 3, 7, 0.6).unwrap(), [0.0; 3]);
+        assert_eq!(seasonal(&[None, Some(2.0)], 5, 2, 0.6).unwrap(), [0.0, 2.0, 0.0, 2.0, 0.0]);
     }
 }

@@ -4,6 +4,13 @@
 use std::f64::consts::PI;
 use std::ops::{Add, Mul, Sub};
 
+use datafusion::error::Result;
+
+use crate::interrupt::check_interrupt;
+
+/// Parts that are longer look whether the query is to end.
+const LONG: usize = 4_096;
+
 /// A complex number.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Complex {
@@ -19,8 +26,8 @@ pub(super) enum FftDirection {
     Inverse,
 }
 
-/// Returns the transform of a series.
-pub(super) fn transform(values: Vec<Complex>, direction: FftDirection) -> Vec<Complex> {
+/// Returns the transform of a series. Errors: that of a query that is to end.
+pub(super) fn transform(values: Vec<Complex>, direction: FftDirection) -> Result<Vec<Complex>> {
     let length = values.len();
     if length.is_power_of_two() || length == 0 {
         return transform_power_of_two(values, direction);
@@ -38,15 +45,15 @@ pub(super) fn transform(values: Vec<Complex>, direction: FftDirection) -> Vec<Co
     let mut kernel: Vec<Complex> = chirps.iter().map(|chirp| chirp.conjugate()).collect();
     kernel.resize(padded - length + 1, Complex::default());
     kernel.extend(chirps.iter().skip(1).rev().map(|chirp| chirp.conjugate()));
-    let turned = transform_power_of_two(turned, FftDirection::Forward);
-    let kernel = transform_power_of_two(kernel, FftDirection::Forward);
+    let turned = transform_power_of_two(turned, FftDirection::Forward)?;
+    let kernel = transform_power_of_two(kernel, FftDirection::Forward)?;
     let product = turned.into_iter().zip(kernel).map(|(turned, kernel)| turned * kernel).collect();
-    let convolved = transform_power_of_two(product, FftDirection::Inverse);
+    let convolved = transform_power_of_two(product, FftDirection::Inverse)?;
     let scale = 1.0 / padded as f64;
-    convolved.into_iter().zip(chirps).map(|(value, chirp)| (value * chirp).times(scale)).collect()
+    Ok(convolved.into_iter().zip(chirps).map(|(value, chirp)| (value * chirp).times(scale)).collect())
 }
 
-fn transform_power_of_two(values: Vec<Complex>, direction: FftDirection) -> Vec<Complex> {
+fn transform_power_of_two(values: Vec<Complex>, direction: FftDirection) -> Result<Vec<Complex>> {
     let turn = if direction == FftDirection::Forward { -2.0 * PI } else { 2.0 * PI };
     let length = values.len();
     let roots: Vec<Complex> = (0..length / 2).map(|index| Complex::unit(turn * index as f64 / length as f64)).collect();
@@ -54,16 +61,19 @@ fn transform_power_of_two(values: Vec<Complex>, direction: FftDirection) -> Vec<
 }
 
 /// Combines the transforms of the even and the odd values. Every `stride`-th root of the whole is a root of this part.
-fn halved(values: Vec<Complex>, roots: &[Complex], stride: usize) -> Vec<Complex> {
+fn halved(values: Vec<Complex>, roots: &[Complex], stride: usize) -> Result<Vec<Complex>> {
     if values.len() <= 1 {
-        return values;
+        return Ok(values);
     }
-    let even = halved(values.iter().copied().step_by(2).collect(), roots, stride * 2);
-    let odd = halved(values.into_iter().skip(1).step_by(2).collect(), roots, stride * 2);
+    if values.len() >= LONG {
+        check_interrupt()?;
+    }
+    let even = halved(values.iter().copied().step_by(2).collect(), roots, stride * 2)?;
+    let odd = halved(values.into_iter().skip(1).step_by(2).collect(), roots, stride * 2)?;
     let odd: Vec<Complex> = odd.into_iter().zip(roots.iter().step_by(stride)).map(|(odd, root)| odd * *root).collect();
     let front = even.iter().zip(&odd).map(|(even, odd)| *even + *odd);
     let back = even.iter().zip(&odd).map(|(even, odd)| *even - *odd);
-    front.chain(back).collect()
+    Ok(front.chain(back).collect())
 }
 
 impl Complex {
@@ -122,7 +132,7 @@ mod tests {
         for length in [1_usize, 2, 3, 5, 8, 12, 15, 31, 64, 97] {
             let value = |index: usize| Complex::new((index * index % 7) as f64, (index % 3) as f64);
             let values: Vec<Complex> = (0..length).map(value).collect();
-            let found = transform(values.clone(), FftDirection::Forward);
+            let found = transform(values.clone(), FftDirection::Forward).unwrap();
             for (k, found) in found.iter().enumerate() {
                 let term = |(n, value): (usize, &Complex)| {
                     *value * Complex::unit(-2.0 * PI * (k * n % length) as f64 / length as f64)
@@ -130,11 +140,11 @@ mod tests {
                 let expected = values.iter().enumerate().map(term).fold(Complex::default(), Add::add);
                 assert!((*found - expected).norm_squared() < 1e-18, "{length}, {k}");
             }
-            let back = transform(found, FftDirection::Inverse);
+            let back = transform(found, FftDirection::Inverse).unwrap();
             for (value, back) in values.iter().zip(back) {
                 assert!((*value - back.times(1.0 / length as f64)).norm_squared() < 1e-20, "{length}");
             }
         }
-        assert_eq!(transform(Vec::new(), FftDirection::Forward), []);
+        assert_eq!(transform(Vec::new(), FftDirection::Forward).unwrap(), []);
     }
 }

@@ -34,7 +34,7 @@ fn transformed(arguments: &FunctionArguments, output: &mut OutputColumns, direct
         let values: Vec<Complex> =
             pairs.map(|(real, imaginary)| Complex::new(real.unwrap_or(0.0), imaginary.unwrap_or(0.0))).collect();
         let scale = if direction == FftDirection::Inverse { 1.0 / values.len() as f64 } else { 1.0 };
-        let values = transform(values, direction);
+        let values = transform(values, direction)?;
         let column = |part: fn(&Complex) -> f64| {
             OutputValue::Dynamic(array_of(&values.iter().map(|value| part(value) * scale).collect::<Vec<_>>()))
         };
@@ -44,18 +44,20 @@ fn transformed(arguments: &FunctionArguments, output: &mut OutputColumns, direct
 
 /// Returns how similar a series is to itself rotated by 0, 1, 2, ... positions (its circular autocorrelation): 1 where it
 /// is the same, 0 where it is least similar. A missing value counts as the average. All are 0 for a constant series.
-pub(super) fn autocorrelation(series: &[Option<f64>]) -> Vec<f64> {
+///
+/// Errors: that of a query that is to end.
+pub(super) fn autocorrelation(series: &[Option<f64>]) -> Result<Vec<f64>> {
     let known: Vec<f64> = series.iter().copied().flatten().collect();
     if known.is_empty() {
-        return vec![0.0; series.len()];
+        return Ok(vec![0.0; series.len()]);
     }
     let average = known.iter().sum::<f64>() / known.len() as f64;
     let centered = series.iter().map(|value| Complex::new(value.map_or(0.0, |value| value - average), 0.0)).collect();
-    let spectrum = transform(centered, FftDirection::Forward);
+    let spectrum = transform(centered, FftDirection::Forward)?;
     let power = spectrum.into_iter().map(|value| Complex::new(value.norm_squared(), 0.0)).collect();
-    let values = transform(power, FftDirection::Inverse);
+    let values = transform(power, FftDirection::Inverse)?;
     let least = values.iter().map(|value| value.re).fold(f64::INFINITY, f64::min);
     let range = values.first().map_or(0.0, |whole| whole.re) - least;
     let similarity = |value: &Complex| if range > 0.0 { (value.re - least) / range } else { 0.0 };
-    values.iter().map(similarity).collect()
+    Ok(values.iter().map(similarity).collect())
 }
