@@ -468,8 +468,9 @@ async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: 
 /// Gives each item of a request an id that names its run.
 fn with_ids(mut items: Value, run_id: Uuid) -> Value {
     for (index, item) in items.as_array_mut().into_iter().flatten().enumerate() {
+        let id = format!("{}_{}f{index:03x}", responses::id_prefix(item), run_id.simple());
         if let Some(item) = item.as_object_mut() {
-            item.insert("id".to_owned(), json!(format!("msg_{}f{index:03x}", run_id.simple())));
+            item.insert("id".to_owned(), json!(id));
         }
     }
     items

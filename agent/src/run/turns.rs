@@ -187,6 +187,10 @@ impl<'a> Turns<'a> {
     pub(super) async fn run(mut self) -> Result<End, FailureCause> {
         self.resume().await?;
         self.conversation.extend(std::mem::take(&mut self.later));
+        if !self.task.request.resume.is_empty() {
+            // A run that continues this one, should it fail, begins with the results.
+            self.keep_messages();
+        }
         if let Some(end) = self.answer_from_verified().await? {
             return Ok(end);
         }

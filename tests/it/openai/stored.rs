@@ -167,3 +167,53 @@ async fn items_that_were_added_are_known_in_every_protocol() {
         assert!(told.contains("Nordland"), "{path}: {told}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_is_deleted_is_not_seen_any_more() {
+    let server = serve().await;
+    let items = json!([{ "role": "user", "content": "My region is Nordland." }]);
+    let created = server.post("/v1/conversations", &json!({ "items": items }), ANN).await.json();
+    let id = created["id"].as_str().unwrap();
+    let path = format!("/v1/conversations/{id}/items");
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": id }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        json!(server.model.requests().pop().unwrap().messages).to_string()
+    };
+    assert!(ask("how many pilots?").await.contains("Nordland"));
+    let listed = async || server.get(&path, ANN).await.json()["data"].as_array().unwrap().clone();
+    let all = listed().await;
+    for (at, item) in all.iter().enumerate() {
+        let one = format!("{path}/{}", item["id"].as_str().unwrap());
+        let deleted = server.send(server.http.delete(server.url(&one)), ANN).await;
+        assert_eq!((deleted.status, deleted.json()["id"].as_str()), (200, Some(id)), "{item}: {}", deleted.text);
+        assert_eq!(server.get(&one, ANN).await.status, 404, "{item}");
+        assert_eq!(listed().await.len(), all.len() - at - 1);
+    }
+    let told = ask("how many crews?").await;
+    assert!(!told.contains("Nordland") && !told.contains("pilots"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_listed_with_their_ids_and_what_typed_clients_require() {
+    let server = serve().await;
+    let items = json!([
+        { "type": "function_call", "call_id": "c9", "name": "f", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "c9", "output": "r" },
+        { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "zz" }] },
+        { "type": "reasoning", "summary": [], "id": "rs_9" },
+        { "role": "user", "content": "x", "id": "odd id" },
+    ]);
+    for kept in [true, false] {
+        let created = server.post("/v1/conversations", &json!({ "items": items }), ANN).await.json();
+        let path = format!("/v1/conversations/{}/items?order=asc", created["id"].as_str().unwrap());
+        let listed = server.get(&path, ANN).await.json()["data"].clone();
+        for (at, prefix) in ["fc_", "fco_", "msg_", "rs_", "msg_"].into_iter().enumerate() {
+            let id = listed[at]["id"].as_str().unwrap();
+            assert!(id.starts_with(prefix) && id != "odd id", "{listed}");
+            assert_eq!(listed[at]["status"] == "completed", prefix != "rs_", "{listed}");
+        }
+        assert_eq!(listed[3]["id"] == "rs_9", kept, "an id that is taken is not given again");
+        assert_eq!(listed[2]["content"][0]["annotations"], json!([]));
+    }
+}
