@@ -167,14 +167,12 @@ impl Agent {
     pub async fn start(&self, principal: &Principal, request: RunRequest) -> Result<AgentRun> {
         let started = Instant::now();
         let question = request.question();
-        if question.is_empty() && request.resume.is_empty() && request.history.is_empty() {
+        let has_picture = request.input.iter().any(|message| !message.images.is_empty());
+        if question.is_empty() && !has_picture && request.resume.is_empty() && request.history.is_empty() {
             return Err(AgentError::EmptyQuestion);
         }
         if question.len() > MAX_QUESTION_BYTES {
-            let bytes = question.len();
-            let message =
-                format!("the question has {bytes} bytes; at most {MAX_QUESTION_BYTES} are read: send it as a file");
-            return Err(AgentError::InvalidRequest { message });
+            return Err(AgentError::QuestionTooLong { bytes: question.len(), limit: MAX_QUESTION_BYTES });
         }
         if let Some(schema) = &request.answer_schema {
             StructuredAnswer::new(schema)?;

@@ -20,7 +20,7 @@ pub use object::{input_items, output_items, response_id, run_of_item, run_of_res
 pub use render::{ResponsesDialect, ResponsesRenderer};
 pub use request::{ResponsesRequest, metadata_of, parse_request, parse_value};
 pub(crate) use request::{answer_schema, flag, positive, text};
-pub(crate) use tools::{allowed_tools, tool_choice, tools_of};
+pub(crate) use tools::{allowed_tools, check_distinct, check_tool_name, tool_choice, tools_of};
 
 use super::fields::WrongField;
 

@@ -133,6 +133,7 @@ error_codes! {
     MutuallyExclusiveParameters "mutually_exclusive_parameters",
     InvalidJson "invalid_json",
     UnknownCall "unknown_call",
+    ThreadUnsupported "thread_unsupported_request",
     ResponseNotFound "response_not_found",
     PreviousResponseNotFound "previous_response_not_found",
     ResponseInProgress "response_in_progress",
@@ -227,6 +228,7 @@ impl ErrorCode {
             | ErrorCode::MutuallyExclusiveParameters
             | ErrorCode::InvalidJson
             | ErrorCode::UnknownCall
+            | ErrorCode::ThreadUnsupported
             | ErrorCode::PreviousResponseNotFound
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
@@ -391,6 +393,7 @@ impl ErrorCode {
             | ErrorCode::MutuallyExclusiveParameters
             | ErrorCode::InvalidJson
             | ErrorCode::UnknownCall
+            | ErrorCode::ThreadUnsupported
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
             | ErrorCode::NotAcceptable
@@ -539,6 +542,7 @@ impl ErrorCode {
             | ErrorCode::MutuallyExclusiveParameters
             | ErrorCode::InvalidJson
             | ErrorCode::UnknownCall
+            | ErrorCode::ThreadUnsupported
             | ErrorCode::ResponseNotFound
             | ErrorCode::PreviousResponseNotFound
             | ErrorCode::ResponseInProgress

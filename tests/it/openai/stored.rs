@@ -53,8 +53,15 @@ async fn stored_completions_are_listed_changed_and_deleted() {
     let path = format!("{CHAT}/{one}");
     let got = server.get(&path, ANN).await.json();
     assert_eq!((&got["choices"], &got["metadata"]), (&first["choices"], &json!({ "topic": "a" })), "{got}");
-    let asked = server.get(&format!("{path}/messages"), ANN).await.json();
-    assert_eq!(asked["data"][0]["content"], "one", "{asked}");
+    let told = server.get(&format!("{path}/messages"), ANN).await.json();
+    assert_eq!(told["data"][0]["content"], "one", "{told}");
+    let parts = json!([{ "type": "text", "text": "four" }]);
+    let fourth = json!({ "messages": [{ "role": "user", "content": parts }], "store": true });
+    let fourth = server.post(CHAT, &fourth, ANN).await.json();
+    let fourth = format!("{CHAT}/{}", fourth["id"].as_str().unwrap());
+    let told = server.get(&format!("{fourth}/messages"), ANN).await.json();
+    assert_eq!((&told["data"][0]["content"], &told["data"][0]["content_parts"]), (&json!("four"), &parts), "{told}");
+    assert_eq!(server.send(server.http.delete(server.url(&fourth)), ANN).await.status, 200);
     let changed = server.post(&path, &json!({ "metadata": { "topic": "c" } }), ANN).await.json();
     assert_eq!(changed["metadata"], json!({ "topic": "c" }), "{changed}");
     assert_eq!(ids("?metadata[topic]=c").await, [one.as_str()]);
@@ -215,5 +222,23 @@ async fn items_are_listed_with_their_ids_and_what_typed_clients_require() {
         }
         assert_eq!(listed[3]["id"] == "rs_9", kept, "an id that is taken is not given again");
         assert_eq!(listed[2]["content"][0]["annotations"], json!([]));
+    }
+}
+
+/// Most clients of Chat Completions send the whole conversation each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_takes_what_is_new_of_a_whole_conversation() {
+    let server = serve().await;
+    let mut messages = Vec::new();
+    for question in ["how many pilots?", "how many crews?", "how many planes?"] {
+        messages.push(json!({ "role": "user", "content": question }));
+        let body = json!({ "messages": messages, "session_id": "s-1" });
+        let reply = server.post(CHAT, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        messages.push(reply.json()["choices"][0]["message"].clone());
+    }
+    let told = json!(server.model.requests().pop().unwrap().messages).to_string();
+    for question in ["how many pilots?", "how many crews?", "how many planes?"] {
+        assert_eq!(told.matches(question).count(), 1, "{question}: {told}");
     }
 }

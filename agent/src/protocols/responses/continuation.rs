@@ -22,7 +22,7 @@ use crate::attachments;
 use crate::conversation::{continue_conversation, events_of, messages_of};
 use crate::error::{AgentError, Result};
 use crate::models::{ChatImage, ChatMessage, ChatRole, ModelToolCall};
-use crate::request::{ResumedCall, RunRequest};
+use crate::request::{Protocol, ResumedCall, RunRequest};
 
 /// Items of a conversation that are read at most: those that the client itself added or took out.
 const MAX_ADDED_ITEMS: usize = 1_000;
@@ -100,12 +100,13 @@ impl Continuation<'_> {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
         };
-        let decided = self.decided_calls(&items).await?;
+        let decided = self.decided_calls(&items, conversation.is_some()).await?;
         let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
             Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
             Decided::Resume(resumed) => resumed,
         };
-        let names_base = conversation.is_some() || previous.is_some();
+        let names_conversation = conversation.is_some();
+        let names_base = names_conversation || previous.is_some();
         let last_decided = resumed.iter().map(|decided| decided.at).max();
         let (question_items, earlier) = match last_decided {
             // The history before a decision comes from the store; its instructions come from the client.
@@ -152,9 +153,12 @@ impl Continuation<'_> {
             let given = request.instructions.take().into_iter().chain(instructions);
             request.instructions = Some(given.collect::<Vec<_>>().join("\n\n"));
         }
+        let mut said = said;
+        if request.protocol == Protocol::Chat && names_conversation {
+            leave_out_repeated(&request.history, &mut said);
+        }
         // New is what follows the last message that is not the asker's.
         let new_from = said.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |last| last + 1);
-        let mut said = said;
         request.input = said.split_off(new_from);
         if names_base && said_before > 0 && repeats_question(&request) {
             request.input.remove(0);
@@ -430,6 +434,20 @@ fn add_missing_calls(history: &mut Vec<ChatMessage>, resume: &[ResumedCall]) {
         resume.iter().map(ResumedCall::model_call).filter(|call| !is_known(call)).collect();
     if !missing.is_empty() {
         history.push(ChatMessage::assistant("", missing));
+    }
+}
+
+/// Leaves out what a client says again that sends the whole conversation each time: all up to the last message that is
+/// not the asker's, if the asker's messages in it are the latest of the history.
+fn leave_out_repeated(history: &[ChatMessage], said: &mut Vec<ChatMessage>) {
+    let asked = |messages: &[ChatMessage]| -> Vec<String> {
+        let asked = messages.iter().filter(|message| message.role == ChatRole::User);
+        asked.map(|message| message.content.trim().to_owned()).collect()
+    };
+    let new_from = said.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |last| last + 1);
+    let repeated = asked(said.get(..new_from).unwrap_or_default());
+    if !repeated.is_empty() && asked(history).ends_with(&repeated) {
+        said.drain(..new_from);
     }
 }
 

@@ -1,9 +1,9 @@
-//! Decisions on calls that a run left to a person or to the client: which of them begin a run, and which were made before.
+//! Decisions on calls that a run left to a person or to the client: which begin a run, and which were made before.
 //!
-//! An approval is executed once: a request that repeats it is answered with the run that the first one began, as long as
-//! that run did not fail. An output of the client's own tool costs nothing to take again, so it begins a run of its own
-//! each time, which branches off where the call was made. A conversation has one line of runs only: there an output that
-//! was sent before is answered with what came of it.
+//! An approval is executed once: a request that repeats it is answered with the run that the first one began, as long
+//! as that run did not fail. An output of the client's own tool costs nothing to take again, so it begins a run of its
+//! own each time, which branches off where the call was made. A conversation has one line of runs only: there an output
+//! that was sent before is answered with what came of it.
 
 use querent_catalog::{CatalogError, ConversationKey, PendingCall, PendingKind, PendingState, RunRecord, RunStatus};
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(super) enum Decided {
 }
 
 /// What a decision that was made before means now.
-enum Repeated {
+enum RepeatedDecision {
     /// It begins a run, as if it were new.
     Again(DecidedCall),
     /// It is answered with this run.
@@ -47,22 +47,30 @@ enum Repeated {
 }
 
 impl Continuation<'_> {
-    /// Finds the decisions among the items, and the calls they decide. Errors: `unknown_call`.
+    /// Finds the decisions among the items, and the calls they decide. Within a conversation an output also decides a
+    /// call that waits where the call is sent along. Errors: `unknown_call`.
     pub(super) async fn decided_calls(
         &self,
         items: &[InputItem],
+        in_conversation: bool,
     ) -> std::result::Result<Vec<DecidedCall>, ContinueError> {
         let mut decided = Vec::new();
         for (at, item) in items.iter().enumerate() {
-            let Some((id, decision)) = decision_of(item, items) else { continue };
-            let call = self.catalog.pending_calls().get(self.who, id).await.map_err(|error| match error {
-                CatalogError::PendingCallNotFound { .. } => ContinueError::from(BadRequest::new(
-                    "unknown_call",
-                    "input",
-                    format!("no call waits for a decision on `{id}`"),
-                )),
-                other => other.into(),
-            })?;
+            let Some((id, decision)) = decision_of(item) else { continue };
+            let is_sent_along = is_sent_along(item, items);
+            if is_sent_along && !in_conversation {
+                continue;
+            }
+            let call = match self.catalog.pending_calls().get(self.who, id).await {
+                Ok(call) if is_sent_along && call.state != PendingState::Waiting => continue,
+                Ok(call) => call,
+                Err(CatalogError::PendingCallNotFound { .. }) if is_sent_along => continue,
+                Err(CatalogError::PendingCallNotFound { .. }) => {
+                    let message = format!("no call waits for a decision on `{id}`");
+                    return Err(BadRequest::new("unknown_call", "input", message).into());
+                }
+                Err(error) => return Err(error.into()),
+            };
             decided.push(DecidedCall { at, call, decision });
         }
         Ok(decided)
@@ -89,9 +97,9 @@ impl Continuation<'_> {
                 PendingKind::ClientTool => self.answered_again(decided, later, previous, conversation).await?,
             };
             match repeated {
-                Repeated::Again(decided) => resumed.push(decided),
-                Repeated::Answered(run_id) => replay = Some(run_id),
-                Repeated::Past => {}
+                RepeatedDecision::Again(decided) => resumed.push(decided),
+                RepeatedDecision::Answered(run_id) => replay = Some(run_id),
+                RepeatedDecision::Past => {}
             }
         }
         Ok(match replay.filter(|_| resumed.is_empty()) {
@@ -101,9 +109,9 @@ impl Continuation<'_> {
     }
 
     /// An approval or a denial that came before.
-    async fn approved_again(&self, decided: DecidedCall, later: &[InputItem]) -> Result<Repeated> {
+    async fn approved_again(&self, decided: DecidedCall, later: &[InputItem]) -> Result<RepeatedDecision> {
         if later.iter().any(is_new) {
-            return Ok(Repeated::Past);
+            return Ok(RepeatedDecision::Past);
         }
         let is_same = match &decided.decision {
             CallDecision::Approved { .. } => decided.call.state == PendingState::Approved,
@@ -114,10 +122,10 @@ impl Continuation<'_> {
             return Err(already_resumed(&decided.call));
         }
         if let Some(run) = self.standing_answer(&decided.call).await? {
-            return Ok(Repeated::Answered(run.run_id));
+            return Ok(RepeatedDecision::Answered(run.run_id));
         }
         let decision = self.earlier_outcome(&decided.call).await?;
-        Ok(Repeated::Again(DecidedCall { decision, ..decided }))
+        Ok(RepeatedDecision::Again(DecidedCall { decision, ..decided }))
     }
 
     /// An output of a client's tool, sent again or after the conversation went on without it.
@@ -127,7 +135,7 @@ impl Continuation<'_> {
         later: &[InputItem],
         previous: Option<&RunRecord>,
         conversation: Option<&ConversationKey>,
-    ) -> Result<Repeated> {
+    ) -> Result<RepeatedDecision> {
         let is_followed = later.iter().any(is_new);
         let is_history = match (previous, conversation) {
             (Some(previous), _) => previous.run_id != decided.call.run_id,
@@ -138,17 +146,17 @@ impl Continuation<'_> {
             }
         };
         if !is_history {
-            return Ok(Repeated::Again(decided));
+            return Ok(RepeatedDecision::Again(decided));
         }
         if is_followed {
-            return Ok(Repeated::Past);
+            return Ok(RepeatedDecision::Past);
         }
         let answer = match conversation {
             Some(_) => self.standing_answer(&decided.call).await?,
             None => None,
         };
         match answer {
-            Some(run) if has_output(&events_of(&run)?, &decided) => Ok(Repeated::Answered(run.run_id)),
+            Some(run) if has_output(&events_of(&run)?, &decided) => Ok(RepeatedDecision::Answered(run.run_id)),
             Some(_) | None => Err(already_resumed(&decided.call)),
         }
     }
@@ -238,9 +246,14 @@ impl Continuation<'_> {
     }
 }
 
-/// Returns the id of the call that an item decides, and the decision. The output of a call that is sent along is part of
-/// the history.
-fn decision_of<'a>(item: &'a InputItem, items: &[InputItem]) -> Option<(&'a str, CallDecision)> {
+/// Whether an item is the output of a call that is sent along: then it is part of the history.
+fn is_sent_along(item: &InputItem, items: &[InputItem]) -> bool {
+    let InputItem::FunctionCallOutput { call_id, .. } = item else { return false };
+    items.iter().any(|item| matches!(item, InputItem::FunctionCall { call_id: called, .. } if called == call_id))
+}
+
+/// Returns the id of the call that an item decides, and the decision.
+fn decision_of(item: &InputItem) -> Option<(&str, CallDecision)> {
     match item {
         InputItem::ApprovalResponse { request_id, approve: true, reason } => {
             Some((request_id, CallDecision::Approved { reason: reason.clone() }))
@@ -248,12 +261,7 @@ fn decision_of<'a>(item: &'a InputItem, items: &[InputItem]) -> Option<(&'a str,
         InputItem::ApprovalResponse { request_id, approve: false, reason } => {
             Some((request_id, CallDecision::Denied { reason: reason.clone() }))
         }
-        InputItem::FunctionCallOutput { call_id, output } => {
-            let is_sent_along = items
-                .iter()
-                .any(|item| matches!(item, InputItem::FunctionCall { call_id: called, .. } if called == call_id));
-            (!is_sent_along).then(|| (call_id.as_str(), CallDecision::Output(output.clone())))
-        }
+        InputItem::FunctionCallOutput { call_id, output } => Some((call_id, CallDecision::Output(output.clone()))),
         _ => None,
     }
 }

@@ -8,7 +8,8 @@ pub(super) fn take_out(history: &mut Vec<ChatMessage>, removed: &[ChatMessage]) 
         for call in &message.tool_calls {
             take_out_call(history, call);
         }
-        if message.role != ChatRole::Tool && message.tool_calls.is_empty() {
+        let has_words = !message.content.trim().is_empty() || !message.images.is_empty();
+        if message.role != ChatRole::Tool && has_words {
             take_out_words(history, message);
         }
     }
@@ -70,5 +71,9 @@ mod tests {
         let result = ChatMessage::tool_result("run_sql", Some("mcp_1".to_owned()), "{}");
         take_out(&mut history, &[said("again "), called("mcp_1", "run_sql"), result, said("never said")]);
         assert_eq!(history, [said("again"), ChatMessage::assistant("one", Vec::new())]);
+        let mut both = called("mcp_2", "run_sql");
+        both.content = "one".to_owned();
+        take_out(&mut history, &[both]);
+        assert_eq!(history, [said("again")]);
     }
 }

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::fields::{new_metadata, object_fields};
+use super::fields::{OpenAiParams, new_metadata, object_fields};
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
-use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
+use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
@@ -106,7 +106,7 @@ pub(in crate::http) async fn add_items(
 pub(in crate::http) async fn list_items(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
-    Params(params): Params<ItemListParams>,
+    OpenAiParams(params): OpenAiParams<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &params.listing(items)?))
