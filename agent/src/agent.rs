@@ -167,14 +167,12 @@ impl Agent {
     pub async fn start(&self, principal: &Principal, request: RunRequest) -> Result<AgentRun> {
         let started = Instant::now();
         let question = request.question();
-        if question.is_empty() && request.resume.is_empty() && request.history.is_empty() {
+        let has_picture = request.input.iter().any(|message| !message.images.is_empty());
+        if question.is_empty() && !has_picture && request.resume.is_empty() && request.history.is_empty() {
             return Err(AgentError::EmptyQuestion);
         }
         if question.len() > MAX_QUESTION_BYTES {
-            let bytes = question.len();
-            let message =
-                format!("the question has {bytes} bytes; at most {MAX_QUESTION_BYTES} are read: send it as a file");
-            return Err(AgentError::InvalidRequest { message });
+            return Err(AgentError::QuestionTooLong { bytes: question.len(), limit: MAX_QUESTION_BYTES });
         }
         if let Some(schema) = &request.answer_schema {
             StructuredAnswer::new(schema)?;
@@ -469,8 +467,9 @@ async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: 
 /// Gives each item of a request an id that names its run.
 fn with_ids(mut items: Value, run_id: Uuid) -> Value {
     for (index, item) in items.as_array_mut().into_iter().flatten().enumerate() {
+        let id = format!("{}_{}f{index:03x}", responses::id_prefix(item), run_id.simple());
         if let Some(item) = item.as_object_mut() {
-            item.insert("id".to_owned(), json!(format!("msg_{}f{index:03x}", run_id.simple())));
+            item.insert("id".to_owned(), json!(id));
         }
     }
     items

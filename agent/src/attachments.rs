@@ -14,10 +14,13 @@ const FILE_TOKENS: usize = 2_000;
 /// Rows shown of a Parquet file.
 const PARQUET_ROWS: usize = 20;
 const PARQUET_MAGIC: &[u8] = b"PAR1";
+const PDF_MAGIC: &[u8] = b"%PDF-";
 
 /// Returns the file as part of a message. Errors: `invalid_request` for a kind of file that cannot be read.
 pub(crate) fn as_text(filename: &str, media_type: Option<&str>, data: &[u8]) -> Result<String> {
-    let text = if data.starts_with(PARQUET_MAGIC) {
+    let text = if data.starts_with(PDF_MAGIC) || media_type == Some("application/pdf") {
+        return Err(unreadable(filename, "it is a PDF"));
+    } else if data.starts_with(PARQUET_MAGIC) {
         parquet_text(data).map_err(|error| unreadable(filename, &error))?
     } else {
         match std::str::from_utf8(data) {
@@ -65,6 +68,12 @@ mod tests {
         assert_eq!(text, "[File a.csv]\na,b\n1,2\n\n[End of a.csv]");
         let long = as_text("b.txt", None, "word ".repeat(50_000).as_bytes()).unwrap();
         assert!(long.len() < 20_000 && long.contains("[cut here: "), "{}", long.len());
-        assert_eq!(as_text("c.bin", None, &[0, 159, 146]).unwrap_err().code(), "invalid_request");
+        for (name, kind, data) in [
+            ("c.bin", None, &[0, 159, 146][..]),
+            ("d.pdf", None, b"%PDF-1.7 text"),
+            ("e", Some("application/pdf"), b"text"),
+        ] {
+            assert_eq!(as_text(name, kind, data).unwrap_err().code(), "invalid_request");
+        }
     }
 }

@@ -57,6 +57,11 @@ impl ToolBudget {
         self.calls
     }
 
+    /// Returns the most calls that may be made.
+    pub(crate) fn max_calls(&self) -> u32 {
+        self.max_calls
+    }
+
     /// Whether a call may still be made.
     pub(crate) fn allows_calls(&self) -> bool {
         self.calls < self.max_calls

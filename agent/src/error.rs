@@ -16,6 +16,14 @@ pub enum AgentError {
     /// The question is empty.
     #[error("question must be non-empty")]
     EmptyQuestion,
+    /// The question is longer than any question.
+    #[error("the question has {bytes} bytes; at most {limit} are read: send it as a file")]
+    QuestionTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The protocol does not allow the request.
     #[error("{message}")]
     InvalidRequest {
@@ -130,7 +138,7 @@ impl AgentError {
             AgentError::Catalog(error) => error.code(),
             AgentError::Engine(error) => error.code(),
             AgentError::EmptyQuestion => "empty_question",
-            AgentError::InvalidRequest { .. } => "invalid_request",
+            AgentError::InvalidRequest { .. } | AgentError::QuestionTooLong { .. } => "invalid_request",
             AgentError::ShuttingDown => "shutting_down",
             AgentError::ConversationLocked { .. } => "conversation_locked",
             AgentError::AlreadyResumed { .. } => "already_resumed",

@@ -425,6 +425,9 @@ pub enum EventKind {
         structured: bool,
         /// Whether the reply was cut at the model's limit.
         cut: bool,
+        /// Whether a filter of the model's server ended it, or the model refused.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        filtered: bool,
         /// The last `run_kql`.
         kql_used: Option<String>,
         /// The last `run_sql`.

@@ -265,6 +265,8 @@ pub enum DoneReason {
     Stop,
     /// Cut at the context or output limit.
     Length,
+    /// Stopped by the filter of the model's server, or refused by the model.
+    Filtered,
 }
 
 /// How tools are described to a model and how its calls come back.

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use querent_catalog::{ConversationKey, PendingCall};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::history::calls_cost;
 use crate::models::{ChatMessage, ChatRole, ModelToolCall, Sampling, ToolChoice, ToolSpec};
 use crate::prompt::PromptSections;
+use crate::tokens::estimate_tokens;
 
 /// One question of the ask protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +81,9 @@ impl Protocol {
 
 /// A question longer than this is a document. Every protocol has this limit.
 pub const MAX_QUESTION_BYTES: usize = 256 * 1024;
+
+/// Tokens that a picture of usual size takes.
+const PICTURE_TOKENS: usize = 765;
 
 /// What happens to a run whose client goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,6 +254,20 @@ impl RunRequest {
             echo: Value::Null,
             input_items: Value::Null,
         }
+    }
+
+    /// Returns the estimated tokens of what the request says and continues, without the server's own prompt.
+    pub fn tokens(&self) -> usize {
+        let messages = self.history.iter().chain(&self.input);
+        let pictures = messages.clone().map(|message| message.images.len()).sum::<usize>();
+        let words = messages.map(|message| estimate_tokens(&message.content) + calls_cost(message)).sum::<usize>();
+        let instructions = self.instructions.as_deref().map_or(0, estimate_tokens);
+        let tools = self.client_tools.iter().map(|tool| estimate_tokens(&json!(tool).to_string())).sum::<usize>();
+        let outputs = self.resume.iter().map(|resumed| match &resumed.decision {
+            CallDecision::Output(output) => estimate_tokens(output),
+            CallDecision::Approved { .. } | CallDecision::Denied { .. } | CallDecision::Abandoned => 0,
+        });
+        words + instructions + tools + outputs.sum::<usize>() + pictures * PICTURE_TOKENS
     }
 
     /// Returns the question: the last message of the asker in the input, or in the history where the input has none.

@@ -15,8 +15,10 @@ use crate::repair::TablesAtHand;
 use crate::results::ResultStore;
 use crate::tools::{self, FailedQueries, ToolContext, ToolError, ToolOutput};
 
-static SPECS: LazyLock<Vec<ToolSpec>> =
-    LazyLock::new(|| tools::specs(false, false, AgentConfig::DEFAULT.default_tool_rows));
+static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| tools::strict_specs(AgentConfig::DEFAULT.default_tool_rows));
+
+/// What stands for the argument with a query, whatever its language.
+const QUERY: &str = "query";
 
 /// How long a reply may be. The tools' descriptions name the default rows of [`AgentConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,9 @@ pub async fn call(
     name: &str,
     arguments: Map<String, Value>,
 ) -> ToolReply {
+    if let Some(error) = find(name).and_then(|spec| misfit(spec, &arguments)) {
+        return failure(name, &error);
+    }
     let limit = session.limits().wall_clock;
     let context = ToolContext {
         session: session.read_only(),
@@ -81,6 +86,34 @@ pub async fn call(
         }
         Err(error) => failure(name, &error),
     }
+}
+
+/// Returns what of the arguments the tool's schema does not have; null is as good as absent.
+fn misfit(spec: &ToolSpec, arguments: &Map<String, Value>) -> Option<ToolError> {
+    let properties = spec.parameters["properties"].as_object()?;
+    let mut problems = Vec::new();
+    for (name, value) in arguments.iter().filter(|(_, value)| !value.is_null()) {
+        let Some(schema) = properties.get(name) else {
+            // The word for either language's query, which many models use.
+            if name != QUERY || !["sql", "kql"].iter().any(|language| properties.contains_key(*language)) {
+                problems.push(format!("there is no argument `{name}`"));
+            }
+            continue;
+        };
+        if schema["type"] == "object" && !value.is_object() {
+            problems.push(format!("`{name}` must be an object"));
+        }
+        let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.trim().parse().ok()));
+        if let (Some(least), Some(most), Some(number)) =
+            (schema["minimum"].as_f64(), schema["maximum"].as_f64(), number)
+            && !(least..=most).contains(&number)
+        {
+            problems.push(format!("`{name}` must be between {least} and {most}"));
+        }
+    }
+    let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+    let error = || ToolError::new("invalid_arguments", problems.join("; "));
+    (!problems.is_empty()).then(|| error().with_hint(format!("{} takes {}", spec.name, names.join(", "))))
 }
 
 /// Returns the reply to a call whose database does not exist or may not be seen, worded as the tool itself words it.

@@ -56,6 +56,10 @@ const CHART: &str = "chart";
 pub(crate) trait Tool: Send + Sync {
     /// Returns its name, as in its spec.
     fn name(&self) -> &'static str;
+    /// Returns its arguments that are numbers, with the most of each; the least is 1.
+    fn counts(&self) -> &'static [(&'static str, usize)] {
+        &[]
+    }
     /// Describes it to a model; `default_rows` as in [`ToolContext::default_rows`].
     fn spec(&self, default_rows: usize) -> ToolSpec;
     /// Executes a call.
@@ -217,6 +221,20 @@ pub(crate) fn specs(small: bool, with_writers: bool, default_rows: usize) -> Vec
     if !small {
         for spec in specs.iter_mut().filter(|spec| [RUN_SQL, RUN_KQL].contains(&spec.name.as_str())) {
             spec.parameters["properties"][CHART] = chart_argument();
+        }
+    }
+    specs
+}
+
+/// Describes the tools that read to a client that holds calls to their schemas: with the bounds of numbers, and without
+/// other arguments.
+pub(crate) fn strict_specs(default_rows: usize) -> Vec<ToolSpec> {
+    let mut specs = specs(false, false, default_rows);
+    for (spec, tool) in specs.iter_mut().zip(TOOLS) {
+        spec.parameters["additionalProperties"] = json!(false);
+        for (name, most) in tool.counts() {
+            spec.parameters["properties"][*name]["minimum"] = json!(1);
+            spec.parameters["properties"][*name]["maximum"] = json!(most);
         }
     }
     specs

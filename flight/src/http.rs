@@ -50,6 +50,7 @@ use axum::response::{IntoResponse, Response};
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 use openai::error::OpenAiError;
+use request::RequestId;
 
 pub(crate) use import::sweep_spool;
 pub(crate) use middleware::wrap_routes;
@@ -62,20 +63,22 @@ pub(crate) fn router(state: &AppState) -> Router {
 async fn not_found(request: Request) -> Response {
     let path = request.uri().path();
     let error = ApiError::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
-    in_shape_of(path, error.with_hint("GET / lists what there is"))
+    in_shape_of(&request, error.with_hint("GET / lists what there is"))
 }
 
 async fn method_not_allowed(request: Request) -> Response {
     let path = request.uri().path();
     let message = format!("{path} does not take {}", request.method());
-    in_shape_of(path, ApiError::new(ErrorCode::MethodNotAllowed, message))
+    in_shape_of(&request, ApiError::new(ErrorCode::MethodNotAllowed, message))
 }
 
-/// Writes an error as the clients of a path read it: below `/v1`, where ours are not, those are OpenAI's.
-fn in_shape_of(path: &str, error: ApiError) -> Response {
+/// Writes an error as the clients of a path read it: below `/v1`, where ours are not, those are OpenAI's or Anthropic's.
+fn in_shape_of(request: &Request, error: ApiError) -> Response {
     const OURS: [&str; 6] = ["agent", "catalog", "import", "mgmt", "query", "rest"];
-    let first = path.strip_prefix("/v1/").map(|rest| rest.split('/').next().unwrap_or_default());
+    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.as_str()).unwrap_or_default();
+    let first = request.uri().path().strip_prefix("/v1/").map(|rest| rest.split('/').next().unwrap_or_default());
     match first {
+        Some("messages") => messages::error_response(error, request_id),
         Some(first) if !OURS.contains(&first) => OpenAiError::from(error).into_response(),
         Some(_) | None => error.into_response(),
     }

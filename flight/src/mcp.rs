@@ -24,8 +24,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
     CustomRequest, CustomResult, ErrorCode as RpcErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -162,9 +162,10 @@ impl ServerHandler for McpServer {
 
     async fn list_tools(
         &self,
-        _page: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        only_page(page)?;
         Ok(ListToolsResult::with_all_items(self.specs().map(tool).collect()))
     }
 
@@ -237,9 +238,10 @@ impl ServerHandler for McpServer {
 
     async fn list_resource_templates(
         &self,
-        _page: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        only_page(page)?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -264,6 +266,22 @@ impl ServerHandler for McpServer {
             .map_err(|error| rpc_error(&error))
     }
 
+    async fn subscribe(
+        &self,
+        _request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(not_done("resources/subscribe", "read the resource again when it matters"))
+    }
+
+    async fn unsubscribe(
+        &self,
+        _request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(not_done("resources/unsubscribe", "there are no subscriptions"))
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -276,6 +294,23 @@ impl ServerHandler for McpServer {
         }
         let message = format!("there is no method {}", cut(&method));
         Err(ErrorData::new(RpcErrorCode::METHOD_NOT_FOUND, message, Some(json!({ "code": ErrorCode::NotFound }))))
+    }
+}
+
+/// Returns the refusal of a method of the protocol that this server does not have.
+fn not_done(method: &str, hint: &str) -> ErrorData {
+    let data = json!({ "code": ErrorCode::NotFound, "hint": hint });
+    ErrorData::new(RpcErrorCode::METHOD_NOT_FOUND, format!("{method} is not supported here: {hint}"), Some(data))
+}
+
+/// Refuses a cursor for a list that has one page.
+fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match page.and_then(|page| page.cursor) {
+        None => Ok(()),
+        Some(_) => Err(rpc_error(
+            &ApiError::new(ErrorCode::BadParameter, "the cursor is not one of this list, which has one page")
+                .with_hint("leave the cursor out"),
+        )),
     }
 }
 

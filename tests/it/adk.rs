@@ -58,12 +58,13 @@ async fn an_approval_pauses_and_is_resumed_by_a_function_response() {
     insta::assert_snapshot!("approval_resumed", transcript(&resumed));
     server.execute("SELECT * FROM kept").await;
 
-    // Again, and with the opposite decision: the first decision is reported, and nothing is executed.
+    // Again: what came of it is reported, and nothing is executed. The opposite decision comes too late.
     server.execute("DROP TABLE kept").await;
-    for wrapped in [json!({"confirmed": true}), json!({"response": "{\"confirmed\": false}"})] {
-        let again = server.post("/run_sse", &answered(id, "adk_request_confirmation", wrapped), None).await;
-        assert_eq!(again.text, resumed.text);
-    }
+    let decide = |wrapped: Value| answered(id, "adk_request_confirmation", wrapped);
+    let again = server.post("/run_sse", &decide(json!({"response": "{\"confirmed\": true}"})), None).await;
+    assert_eq!(again.text, resumed.text);
+    let opposite = server.post("/run_sse", &decide(json!({"confirmed": false})), None).await;
+    assert_eq!(opposite.status, 409, "{}", opposite.text);
     // The session tells all of it.
     let session = server.get(SESSION, None).await.json();
     let authors: Vec<&str> =

@@ -7,7 +7,10 @@ use futures::StreamExt;
 use querent_agent::models::scripted::{ScriptedModel, from_value};
 use querent_agent::protocols::responses::{ResponsesDialect, ResponsesRenderer, parse_items, response_id};
 use querent_agent::protocols::{Frame, Renderer};
-use querent_agent::{Agent, AgentConfig, AskRequest, Continued, EventKind, Protocol, RunEvent, RunRequest, events_of};
+use querent_agent::{
+    Agent, AgentConfig, AgentError, AskRequest, ContinueError, Continued, EventKind, Protocol, RunEvent, RunRequest,
+    events_of,
+};
 use querent_catalog::{Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
 use querent_tests::script::tool_call;
@@ -32,13 +35,13 @@ async fn an_approved_call_is_executed_once_and_the_answer_follows() {
     assert_eq!((&call["status"], &call["approval_request_id"]), (&json!("completed"), &request["id"]));
     assert_eq!(response["output_text"], "It is made.");
 
-    // Again, and the other way round: the stored outcome, and nothing is executed.
+    // Again: the stored outcome, and nothing is executed. The other way round it comes too late.
     fixture.execute("DROP TABLE busy").await;
-    for approve in [true, false] {
-        let again =
-            json!([{"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve}]);
-        assert_eq!(fixture.respond(&again, None).await, (resumed.clone(), response.clone()));
-    }
+    assert_eq!(fixture.respond(&approval, None).await, (resumed.clone(), response.clone()));
+    let denial = json!([{"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": false}]);
+    let (run, items) = (RunRequest::new(Protocol::Responses, Vec::new()), parse_items(&denial).unwrap());
+    let refused = fixture.agent.continue_with(&fixture.who, run, items, None, None).await;
+    assert!(matches!(refused, Err(ContinueError::Agent(AgentError::AlreadyResumed { .. }))));
     assert!(!fixture.exists("busy").await);
 
     // A client that sends the whole history continues from there.

@@ -113,6 +113,7 @@ fn every_event_has_its_frame() {
             text: "ü.".to_owned(),
             structured: false,
             cut: false,
+            filtered: false,
             kql_used: None,
             sql_used: Some("SELECT 1".to_owned()),
             ticket: Some(ResultTicket { text: "querentresultset02".to_owned(), truncated: false }),

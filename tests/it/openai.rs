@@ -153,6 +153,18 @@ fn script() -> Value {
             {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
             say("It is sunny."),
         ]},
+        {"when": "broken reply", "turns": [
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
+            {"events": [{"error": "out of memory"}]},
+        ]},
+        {"when": "half an answer", "turns": [
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": "{\"city\": \"Par"}}]},
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
+        ]},
+        {"when": "lost table", "turns": [
+            {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "lost", "sql": "SELECT 1 AS n"}}}]},
+            {"events": [{"error": "out of memory"}]},
+        ]},
         {"when": "fail", "turns": [{"events": [{"text": "The answer "}, {"error": "out of memory"}]}]},
         {"when": "later", "turns": [say("Nothing more.")]},
         {"when": "night", "turns": [say("The nights were quiet.")]},

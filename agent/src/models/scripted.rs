@@ -28,7 +28,7 @@
 //! - The number of the assistant's replies after that message determines the chat's turn, so that one script serves any
 //!   number of runs at once. Past the last turn the model fails, unless the run says `"repeat_last": true`.
 //! - Events: `thinking`, `text`, `tool_call`, `delay_ms`, `error` (the turn ends with `model_failed`) and `"hang"`
-//!   (nothing more comes). A turn without `error` or `hang` ends with `done`, `"stop"` unless `"done": "length"`.
+//!   (nothing more comes). A turn without `error` or `hang` ends with `done`, `"stop"` unless `"done": "length"` or `"filtered"`.
 //! - `"unavailable": "unreachable"` or `"not_found"` makes the model's check fail with that error.
 
 use std::path::Path;

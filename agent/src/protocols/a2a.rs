@@ -3,6 +3,7 @@
 //! <https://a2a-protocol.org/latest/specification/>.
 
 mod card;
+mod listing;
 mod render;
 
 use serde_json::{Map, Value, json};
@@ -14,6 +15,7 @@ use crate::models::ChatRole;
 use crate::request::{Protocol, RunRequest};
 
 pub use card::agent_card;
+pub use listing::{TaskFilter, task_list};
 pub use render::{A2aRenderer, task_of};
 
 /// JSON-RPC's codes, and the protocol's own.
@@ -34,6 +36,10 @@ pub const TASK_NOT_CANCELABLE: i64 = -32_002;
 pub const PUSH_NOT_SUPPORTED: i64 = -32_003;
 /// Known, and not done here.
 pub const UNSUPPORTED_OPERATION: i64 = -32_004;
+/// The client speaks another version.
+pub const VERSION_NOT_SUPPORTED: i64 = -32_009;
+/// The versions that are spoken, as their header names them.
+const VERSIONS: [&str; 2] = ["0.3", "1.0"];
 
 const TEXT: FieldValues = FieldValues::Text;
 const SEND: &[(&str, FieldValues)] = &[
@@ -89,6 +95,8 @@ pub enum A2aCall {
     Cancel(Uuid),
     /// Follows a task.
     Subscribe(Uuid),
+    /// Lists tasks.
+    List(Box<TaskFilter>),
 }
 
 /// A message that begins a task.
@@ -155,15 +163,16 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
     let params = request["params"].as_object().unwrap_or(&nothing);
     let wrong = |error: BadRequest| fault(&id, INVALID_PARAMS, error.message);
     let call = match method {
-        "message/send" | "SendMessage" => sent(params, false).map_err(wrong)?,
-        "message/stream" | "SendStreamingMessage" => sent(params, true).map_err(wrong)?,
+        "message/send" | "SendMessage" => sent(params, version, false).map_err(wrong)?,
+        "message/stream" | "SendStreamingMessage" => sent(params, version, true).map_err(wrong)?,
+        "ListTasks" => A2aCall::List(Box::new(TaskFilter::parse(params).map_err(wrong)?)),
         "tasks/get" | "GetTask" => A2aCall::Get(task_id(params, &id)?),
         "tasks/cancel" | "CancelTask" => A2aCall::Cancel(task_id(params, &id)?),
         "tasks/resubscribe" | "SubscribeToTask" => A2aCall::Subscribe(task_id(params, &id)?),
         other if other.contains("ushNotificationConfig") => {
             return Err(fault(&id, PUSH_NOT_SUPPORTED, "this server calls no webhooks; follow the task".to_owned()));
         }
-        "ListTasks" | "agent/getAuthenticatedExtendedCard" | "GetExtendedAgentCard" => {
+        "agent/getAuthenticatedExtendedCard" | "GetExtendedAgentCard" => {
             return Err(fault(&id, UNSUPPORTED_OPERATION, format!("{method} is not done here")));
         }
         other => {
@@ -185,11 +194,41 @@ fn task_id(params: &Map<String, Value>, id: &Value) -> Result<Uuid, A2aFault> {
     Uuid::try_parse(task).map_err(|_| fault(TASK_NOT_FOUND, "there is no such task".to_owned()))
 }
 
-fn sent(params: &Map<String, Value>, stream: bool) -> Result<A2aCall, BadRequest> {
+/// Refuses the version that the header `A2A-Version` names, unless it is one that is spoken; its patch does not count.
+pub fn check_version(body: &[u8], version: &str) -> Result<(), A2aFault> {
+    let version = version.trim();
+    let is_spoken = |known: &&str| {
+        let rest = version.strip_prefix(*known);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('.').is_some_and(is_number))
+    };
+    if version.is_empty() || VERSIONS.iter().any(is_spoken) {
+        return Ok(());
+    }
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    let id = request.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
+    let version: String = version.chars().take(20).collect();
+    let message = format!("version {version} is not spoken here; there are {}", VERSIONS.join(" and "));
+    Err(A2aFault { id, code: VERSION_NOT_SUPPORTED, message })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Result<A2aCall, BadRequest> {
     check_members(params, "params", SEND)?;
     let missing = |name: &str| BadRequest::new("missing_required_parameter", name, format!("`{name}` is missing"));
     let Some(Value::Object(message)) = params.get("message") else { return Err(missing("params.message")) };
     check_members(message, "params.message", MESSAGE)?;
+    let needed: &[&str] = match version {
+        A2aVersion::V0_3 => &["messageId", "role", "kind"],
+        A2aVersion::V1_0 => &["messageId", "role"],
+    };
+    for name in needed {
+        if message.get(*name).and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(missing(&format!("params.message.{name}")));
+        }
+    }
     if message.get("taskId").and_then(Value::as_str).is_some_and(|task| !task.is_empty()) {
         let text = "`params.message.taskId`: tasks of this agent do not wait for messages; send it in the `contextId`";
         return Err(BadRequest::invalid("params.message.taskId", text));
@@ -198,7 +237,11 @@ fn sent(params: &Map<String, Value>, stream: bool) -> Result<A2aCall, BadRequest
     let parts = parts.ok_or_else(|| missing("params.message.parts"))?;
     let mut content = Vec::new();
     for (index, part) in parts.iter().enumerate() {
-        content.push(part_of(part, &format!("params.message.parts[{index}]"))?);
+        let at = format!("params.message.parts[{index}]");
+        if version == A2aVersion::V0_3 && part.get("data").is_some_and(|data| !data.is_null() && !data.is_object()) {
+            return Err(BadRequest::invalid(&at, format!("`{at}.data` must be an object")));
+        }
+        content.push(part_of(part, &at)?);
     }
     let configuration = params.get("configuration").unwrap_or(&Value::Null);
     let context_id = message.get("contextId").and_then(Value::as_str).map(str::to_owned);
@@ -272,5 +315,29 @@ mod tests {
         assert_eq!(code(call("message/send", json!({ "zzz": 1 }))), INVALID_PARAMS);
         assert_eq!(code(call("message/send", json!({ "message": { "role": "user", "parts": [{}] } }))), INVALID_PARAMS);
         assert_eq!(code(call("CreateTaskPushNotificationConfig", json!({}))), PUSH_NOT_SUPPORTED);
+        let whole = json!({ "messageId": "m", "role": "user", "kind": "message", "parts": [{ "text": "hi" }] });
+        for (name, value) in [
+            ("messageId", json!("")),
+            ("messageId", Value::Null),
+            ("role", Value::Null),
+            ("kind", Value::Null),
+            ("parts", json!([{ "kind": "data", "data": 7 }])),
+        ] {
+            let mut message = whole.clone();
+            message[name] = value;
+            assert_eq!(code(call("message/send", json!({ "message": message }))), INVALID_PARAMS, "{name}");
+        }
+        assert_eq!(code(call("ListTasks", json!({ "pageSize": 101 }))), INVALID_PARAMS);
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        for version in ["", "0.3", "1.0", "1.0.0", " 1.0 "] {
+            assert!(check_version(b"", version).is_ok(), "{version}");
+        }
+        for version in ["0.2", "2.0", "x", "1.0.x", "1.01"] {
+            let fault = check_version(br#"{"id": 7}"#, version).unwrap_err();
+            assert_eq!((fault.code, fault.id), (VERSION_NOT_SUPPORTED, json!(7)), "{version}");
+        }
     }
 }

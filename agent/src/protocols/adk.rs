@@ -364,9 +364,13 @@ impl AdkRenderer {
             EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => {
                 Some(self.waiting(event, call))
             }
-            EventKind::AnswerFinal { text, cut, ticket, .. } => {
+            EventKind::AnswerFinal { text, cut, filtered, ticket, .. } => {
                 let mut answer = self.whole(event, json!({ "text": text }));
-                answer["finishReason"] = json!(if *cut { "MAX_TOKENS" } else { "STOP" });
+                answer["finishReason"] = json!(match (cut, filtered) {
+                    (true, _) => "MAX_TOKENS",
+                    (false, true) => "SAFETY",
+                    (false, false) => "STOP",
+                });
                 let mut metadata = json!({});
                 add_ticket(&mut metadata, ticket.as_ref());
                 set_metadata(&mut answer, metadata);

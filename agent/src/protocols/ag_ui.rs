@@ -24,7 +24,7 @@ const FIELDS: &[(&str, FieldValues)] = &[
     ("messages", FieldValues::List),
     ("tools", FieldValues::List),
     ("context", FieldValues::List),
-    ("forwardedProps", FieldValues::Parsed),
+    ("forwardedProps", FieldValues::Object),
     ("resume", FieldValues::List),
 ];
 const TOOL: &[(&str, FieldValues)] =
@@ -81,7 +81,7 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, BadRequest> {
         }
     }
     for name in ["threadId", "runId", "messages"] {
-        if fields.get(name).is_none_or(Value::is_null) {
+        if fields.get(name).is_none_or(|value| value.is_null() || value.as_str().is_some_and(str::is_empty)) {
             return Err(BadRequest::new("missing_required_parameter", name, format!("`{name}` is missing")));
         }
     }
@@ -95,12 +95,15 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, BadRequest> {
     if items.is_empty() {
         return Err(BadRequest::invalid("messages", "`messages` is empty; say something"));
     }
-    let forwarded = fields.get("forwardedProps").unwrap_or(&Value::Null);
+    let thinking = fields.get("forwardedProps").and_then(|forwarded| forwarded.get("thinking"));
+    if let Some(thinking) = thinking.filter(|thinking| !thinking.is_null()) {
+        check_value("forwardedProps.thinking", FieldValues::Flag, "leave it out", thinking)?;
+    }
     Ok(AgUiRequest {
         items,
         instructions: instructions(fields)?,
         tools: tools(fields)?,
-        include_thinking: forwarded["thinking"] == json!(true),
+        include_thinking: thinking == Some(&json!(true)),
         ids: json!({ "threadId": fields["threadId"], "runId": fields["runId"] }),
     })
 }

@@ -272,10 +272,11 @@ impl ChatRenderer {
     }
 
     fn finish_reason(&self) -> &'static str {
-        match (self.calls.is_empty(), self.end.cut) {
-            (false, _) => "tool_calls",
-            (true, true) => "length",
-            (true, false) => "stop",
+        match (self.calls.is_empty(), self.end.cut, self.end.filtered) {
+            (false, _, _) => "tool_calls",
+            (true, true, _) => "length",
+            (true, false, true) => "content_filter",
+            (true, false, false) => "stop",
         }
     }
 
@@ -389,6 +390,12 @@ pub fn stored_completion(log: &[RunEvent]) -> Option<StoredCompletion> {
     let messages = messages.iter().enumerate().map(|(index, message)| {
         let mut message = message.clone();
         message["id"] = json!(format!("{id}-{index}"));
+        let parts = message["content"].as_array().cloned();
+        if let Some(parts) = &parts {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            message["content"] = if texts.is_empty() { Value::Null } else { json!(texts.join("\n")) };
+        }
+        message["content_parts"] = json!(parts);
         message
     });
     let mut completion = renderer.completion();

@@ -57,7 +57,11 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
         ),
         FieldValues::Integer(least, most) => (
             value.as_i64().is_some_and(|number| (least..=most).contains(&number)),
-            format!("a whole number{}", if least == 0 { " of 0 or more" } else { "" }),
+            match (least, most) {
+                (0, i64::MAX) => "a whole number of 0 or more".to_owned(),
+                (i64::MIN, i64::MAX) => "a whole number of 64 bits".to_owned(),
+                _ => format!("a whole number between {least} and {most}"),
+            },
         ),
         FieldValues::Texts(most) => {
             let fits = match value {

@@ -5,7 +5,10 @@ mod render;
 
 use serde_json::{Map, Value, json};
 
-use super::responses::{BadRequest, InputContent, InputItem, answer_schema, flag, parse_content, positive, text};
+use super::responses::{
+    BadRequest, InputContent, InputItem, answer_schema, check_distinct, check_tool_name, flag, parse_content, positive,
+    text,
+};
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_value, unknown_field};
 use crate::protocols::kind_of;
@@ -171,6 +174,10 @@ fn check_fields(fields: &Map<String, Value>) -> Result<(), BadRequest> {
             Value::Object(fields) => fields.is_empty(),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         };
+        if name == "thread" {
+            let message = "`thread` is not supported: nothing is kept here; send all messages";
+            return Err(BadRequest::new("thread_unsupported_request", "thread", message));
+        }
         if REFUSED.contains(&name.as_str()) {
             if !is_empty {
                 return Err(BadRequest::invalid(name, format!("`{name}` is not supported; leave it away")));
@@ -188,14 +195,7 @@ fn check_fields(fields: &Map<String, Value>) -> Result<(), BadRequest> {
 fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
     let system = fields.get("system").unwrap_or(&Value::Null);
     let parts = parse_content(system, "system").map_err(|error| BadRequest::invalid("system", error.message))?;
-    let texts: Vec<String> = parts
-        .into_iter()
-        .filter_map(|part| match part {
-            InputContent::Text(text) => Some(text),
-            _ => None,
-        })
-        .collect();
-    Ok(Some(texts.join("\n\n")).filter(|text| !text.trim().is_empty()))
+    Ok(Some(texts_of(parts).join("\n\n")).filter(|text| !text.trim().is_empty()))
 }
 
 fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
@@ -235,12 +235,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                     return Err(BadRequest::invalid(&param, format!("a result of `{param}` has no tool_use_id")));
                 };
                 flush(role, &mut content, items);
-                let parts = parse_content(&block["content"], at)?;
-                let texts = parts.into_iter().filter_map(|part| match part {
-                    InputContent::Text(text) => Some(text),
-                    _ => None,
-                });
-                let mut output = texts.collect::<Vec<_>>().join("\n");
+                let mut output = result_text(&block["content"], at)?;
                 if block["is_error"] == json!(true) {
                     output.insert_str(0, "Error: ");
                 }
@@ -249,7 +244,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             // What the model thought is not shown to it again.
             Some("thinking" | "redacted_thinking") => {}
             Some("image") => content.extend(parse_content(&json!([image_of(block, at)?]), at)?),
-            Some("document") => content.extend(parse_content(&json!([document_of(block, at)?]), at)?),
+            Some("document") => content.extend(parse_content(&document_of(block, at)?, at)?),
             _ => content.extend(parse_content(&json!([block]), at)?),
         }
     }
@@ -281,11 +276,47 @@ fn image_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
     Ok(json!({ "type": "input_image", "image_url": url }))
 }
 
-/// Returns a document in the form of OpenAI's protocol.
+/// Returns a tool's result as text. Models take text as a tool's result; other blocks are only mentioned.
+fn result_text(content: &Value, at: &str) -> Result<String, BadRequest> {
+    let Value::Array(blocks) = content else { return Ok(texts_of(parse_content(content, at)?).join("\n")) };
+    let mut lines = Vec::new();
+    for block in blocks {
+        match block["type"].as_str() {
+            Some("image") => lines.push("[an image, which is not shown]".to_owned()),
+            Some("document") => lines.push("[a document, which is not shown]".to_owned()),
+            _ => lines.extend(texts_of(parse_content(&json!([block]), at)?)),
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+fn texts_of(parts: Vec<InputContent>) -> Vec<String> {
+    let texts = parts.into_iter().filter_map(|part| match part {
+        InputContent::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Returns a document in the form of OpenAI's protocol: what is said about it, then the document.
 fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
+    let param = format!("{at}.content");
+    let citations = &block["citations"];
+    if !citations.is_null() && citations["enabled"] != json!(false) {
+        let message = format!("citations of a document of `{param}` are not supported; leave `citations` out");
+        return Err(BadRequest::invalid(&param, message));
+    }
     let source = &block["source"];
-    let name = block["title"].as_str().unwrap_or("document");
-    Ok(match source["type"].as_str() {
+    let title = block["title"].as_str().filter(|title| !title.trim().is_empty());
+    let name = title.unwrap_or("document");
+    let mut about = Vec::new();
+    if let Some(title) = title.filter(|_| source["type"] == "text") {
+        about.push(format!("Document: {title}"));
+    }
+    if let Some(context) = block["context"].as_str().filter(|context| !context.trim().is_empty()) {
+        about.push(format!("About this document: {context}"));
+    }
+    let document = match source["type"].as_str() {
         Some("text") => json!({ "type": "input_text", "text": source["data"] }),
         Some("base64") => json!({ "type": "input_file", "filename": name, "file_data": format!(
             "data:{};base64,{}",
@@ -294,10 +325,11 @@ fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
         ) }),
         Some("url") => json!({ "type": "input_file", "filename": name, "file_url": source["url"] }),
         _ => {
-            let param = format!("{at}.content");
             return Err(BadRequest::invalid(&param, format!("a document of `{param}` must be text, base64 or a url")));
         }
-    })
+    };
+    let parts = about.into_iter().map(|text| json!({ "type": "input_text", "text": text })).chain([document]);
+    Ok(parts.collect())
 }
 
 fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
@@ -318,16 +350,24 @@ fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
             return Err(BadRequest::invalid(&format!("tools[{index}].name"), format!("`tools[{index}]` has no name")));
         };
         check_members(entry.as_object().unwrap_or(&nothing), &format!("tools[{index}]"), TOOL)?;
+        check_tool_name(name, &format!("tools[{index}].name"))?;
+        let schema = &entry["input_schema"];
+        let param = format!("tools[{index}].input_schema");
+        if schema.is_null() {
+            return Err(BadRequest::new("missing_required_parameter", &param, format!("`{param}` is missing")));
+        }
+        if schema.get("type").is_some_and(|kind| kind != "object") {
+            return Err(BadRequest::invalid(&param, format!("`{param}.type` must be object")));
+        }
         Ok(ToolSpec {
             name: name.to_owned(),
             description: entry["description"].as_str().unwrap_or_default().to_owned(),
-            parameters: match &entry["input_schema"] {
-                Value::Null => json!({ "type": "object", "properties": {} }),
-                schema => schema.clone(),
-            },
+            parameters: schema.clone(),
         })
     });
-    tools.collect()
+    let tools = tools.collect::<Result<Vec<_>, _>>()?;
+    check_distinct(&tools)?;
+    Ok(tools)
 }
 
 fn choice_of(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, BadRequest> {
@@ -362,7 +402,9 @@ fn sampling_of(fields: &Map<String, Value>) -> Result<Sampling, BadRequest> {
         Some(Value::Array(texts)) => texts.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
         Some(_) => None,
     };
-    let wrong = || BadRequest::invalid("stop_sequences", "`stop_sequences` must be a list of strings");
+    let stop = stop.filter(|texts: &Vec<String>| texts.iter().all(|text| !text.trim().is_empty()));
+    let wrong =
+        || BadRequest::invalid("stop_sequences", "`stop_sequences` must be a list of strings that are not blank");
     Ok(Sampling {
         temperature: number("temperature")?,
         top_p: number("top_p")?,

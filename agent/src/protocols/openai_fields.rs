@@ -173,6 +173,11 @@ pub(crate) fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) 
     Ok(())
 }
 
+/// Whether a response may be asked to include this.
+pub fn is_includable(name: &str) -> bool {
+    INCLUDABLE.contains(&name)
+}
+
 /// Returns how tokens are to be chosen. The fields have been checked.
 pub(crate) fn sampling_of(fields: &Map<String, Value>, request: OpenAiRequest) -> Sampling {
     let number = |name: &str| fields.get(name).and_then(Value::as_f64);

@@ -10,6 +10,8 @@ use crate::models::TokenUsage;
 pub(crate) struct RunEnd {
     /// Whether the answer was cut at a limit of tokens.
     pub(crate) cut: bool,
+    /// Whether a filter of the model's server ended it.
+    pub(crate) filtered: bool,
     /// Why the run failed, if it did.
     pub(crate) failure: Option<(RunErrorCode, String)>,
     /// Its tokens.
@@ -22,13 +24,22 @@ impl RunEnd {
     /// Takes in what an event says of the end.
     pub(crate) fn note(&mut self, event: &EventKind) {
         match event {
-            EventKind::AnswerFinal { cut, .. } => self.cut = *cut,
+            EventKind::AnswerFinal { cut, filtered, .. } => (self.cut, self.filtered) = (*cut, *filtered),
             EventKind::RunError { code, message, .. } => self.failure = Some((*code, message.clone())),
             EventKind::RunFinished { usage, outcome, .. } => {
                 self.usage = usage.tokens;
                 self.outcome = Some(*outcome);
             }
             _ => {}
+        }
+    }
+
+    /// Returns why the answer is not whole, if it is not.
+    pub(crate) fn cut_reason(&self) -> Option<&'static str> {
+        match (self.cut, self.filtered) {
+            (true, _) => Some("max_output_tokens"),
+            (false, true) => Some("content_filter"),
+            (false, false) => None,
         }
     }
 

@@ -55,6 +55,8 @@ const NATIVE_TOOLS_TOKENS: usize = 120;
 const PIECES_AT_ONCE: usize = 64;
 /// Appended to an answer that the model could not finish.
 const ANSWER_CUT: &str = "\n\n[The answer was cut here: it reached the model's output limit.]";
+/// Appended to an answer that the filter of the model's server ended.
+const ANSWER_FILTERED: &str = "\n\n[The answer ends here: the model's content filter stopped it.]";
 /// Tokens that a nudge may add to a tool's text.
 const NUDGE_TOKENS: usize = 32;
 
@@ -187,6 +189,10 @@ impl<'a> Turns<'a> {
     pub(super) async fn run(mut self) -> Result<End, FailureCause> {
         self.resume().await?;
         self.conversation.extend(std::mem::take(&mut self.later));
+        if !self.task.request.resume.is_empty() {
+            // A run that continues this one, should it fail, begins with the results.
+            self.keep_messages();
+        }
         if let Some(end) = self.answer_from_verified().await? {
             return Ok(end);
         }
@@ -195,9 +201,7 @@ impl<'a> Turns<'a> {
             let began = Instant::now();
             let mut reply = self.turn().await?;
             self.turn_took = began.elapsed();
-            if self.task.request.one_call_a_turn {
-                reply.calls.truncate(1);
-            }
+            reply.calls.truncate(self.calls_of_turn());
             if reply.calls.is_empty() {
                 if self.finish(reply).await? {
                     return Ok(End::Answered);
@@ -258,8 +262,14 @@ impl<'a> Turns<'a> {
             speech.say(waited, &mut self.ids, |kind| heard.push(kind));
             let ended = end.map(|(usage, reason)| {
                 let cut = reason == DoneReason::Length;
-                if cut && !self.marks_cuts() && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
-                    speech.say_more(ANSWER_CUT.to_owned(), &mut self.ids, |kind| heard.push(kind));
+                let note = match reason {
+                    DoneReason::Stop => None,
+                    DoneReason::Length => Some(ANSWER_CUT),
+                    DoneReason::Filtered => Some(ANSWER_FILTERED),
+                };
+                let is_said = calls.is_empty() && (speech.has_spoken() || self.said.is_some());
+                if let Some(note) = note.filter(|_| is_said && !self.marks_cuts()) {
+                    speech.say_more(note.to_owned(), &mut self.ids, |kind| heard.push(kind));
                 }
                 let phase = if calls.is_empty() { TextPhase::FinalAnswer } else { TextPhase::Commentary };
                 let (item_id, text) = speech.finish(phase, |kind| heard.push(kind));
@@ -341,14 +351,16 @@ impl<'a> Turns<'a> {
 
     /// Returns whether the reply ends the run; otherwise the model is asked to correct it.
     async fn finish(&mut self, reply: ModelReply) -> Result<bool, FailureCause> {
-        let cut = reply.reason == DoneReason::Length;
         // Its client is told by a field, and gets what there is.
-        let is_cut_as_asked = cut && self.marks_cuts();
+        let is_cut_as_asked = reply.reason != DoneReason::Stop && self.marks_cuts();
         if !is_cut_as_asked && reply.item_id.is_none() && self.said.is_none() && reply.text.trim().is_empty() {
             let message = match reply.reason {
                 DoneReason::Stop => "the model gave no answer; ask again, or use another model",
                 DoneReason::Length => {
                     "the model's reply was cut at its limit before it said anything; ask something narrower"
+                }
+                DoneReason::Filtered => {
+                    "the model's content filter stopped the reply before it said anything; ask otherwise"
                 }
             };
             return Err(FailureCause::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
@@ -397,7 +409,8 @@ impl<'a> Turns<'a> {
             item_id,
             text,
             structured: self.structured.is_some(),
-            cut,
+            cut: reply.reason == DoneReason::Length,
+            filtered: reply.reason == DoneReason::Filtered,
             kql_used,
             sql_used,
             ticket,
@@ -526,7 +539,7 @@ impl<'a> Turns<'a> {
     fn tool_loop(&self, exhausted: Exhausted) -> FailureCause {
         let (message, detail_code) = match exhausted {
             Exhausted::TooManyCalls => (
-                format!("more than {} tool calls; ask something narrower", self.task.config.max_tool_calls),
+                format!("more than {} tool calls; ask something narrower", self.budget.max_calls()),
                 "too_many_tool_calls",
             ),
             Exhausted::RepeatedFailure => {

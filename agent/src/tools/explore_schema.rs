@@ -28,6 +28,10 @@ impl Tool for ExploreSchema {
         NAME
     }
 
+    fn counts(&self) -> &'static [(&'static str, usize)] {
+        &[("depth", MAX_DEPTH)]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -22,6 +22,10 @@ impl Tool for GraphTraverseTool {
         NAME
     }
 
+    fn counts(&self) -> &'static [(&'static str, usize)] {
+        &[("max_hops", MAX_HOPS)]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

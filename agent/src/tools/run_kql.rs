@@ -20,6 +20,10 @@ impl Tool for RunKql {
         NAME
     }
 
+    fn counts(&self) -> &'static [(&'static str, usize)] {
+        &[("max_rows", MAX_TOOL_ROWS)]
+    }
+
     fn spec(&self, default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

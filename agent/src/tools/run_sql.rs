@@ -34,6 +34,10 @@ impl Tool for RunSql {
         NAME
     }
 
+    fn counts(&self) -> &'static [(&'static str, usize)] {
+        &[("max_rows", MAX_TOOL_ROWS)]
+    }
+
     fn spec(&self, default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

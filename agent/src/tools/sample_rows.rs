@@ -20,6 +20,10 @@ impl Tool for SampleRows {
         NAME
     }
 
+    fn counts(&self) -> &'static [(&'static str, usize)] {
+        &[("n", MAX_TOOL_ROWS)]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -27,10 +27,12 @@ pub enum ItemRole {
     Output,
     /// Added to the conversation without a run.
     Added,
+    /// Taken out of the conversation: kept so that what its runs said is known to be gone.
+    Removed,
 }
 
 impl ItemRole {
-    const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Added];
+    const ALL: [Self; 4] = [Self::Input, Self::Output, Self::Added, Self::Removed];
 
     /// The role in the store.
     pub fn as_str(self) -> &'static str {
@@ -38,6 +40,7 @@ impl ItemRole {
             ItemRole::Input => "input",
             ItemRole::Output => "output",
             ItemRole::Added => "added",
+            ItemRole::Removed => "removed",
         }
     }
 }

@@ -134,6 +134,7 @@ error_codes! {
     MutuallyExclusiveParameters "mutually_exclusive_parameters",
     InvalidJson "invalid_json",
     UnknownCall "unknown_call",
+    ThreadUnsupported "thread_unsupported_request",
     ResponseNotFound "response_not_found",
     PreviousResponseNotFound "previous_response_not_found",
     ResponseInProgress "response_in_progress",
@@ -228,6 +229,7 @@ impl ErrorCode {
             | ErrorCode::MutuallyExclusiveParameters
             | ErrorCode::InvalidJson
             | ErrorCode::UnknownCall
+            | ErrorCode::ThreadUnsupported
             | ErrorCode::PreviousResponseNotFound
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
@@ -393,6 +395,7 @@ impl ErrorCode {
             | ErrorCode::MutuallyExclusiveParameters
             | ErrorCode::InvalidJson
             | ErrorCode::UnknownCall
+            | ErrorCode::ThreadUnsupported
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
             | ErrorCode::NotAcceptable
@@ -543,6 +546,7 @@ impl ErrorCode {
             | ErrorCode::MutuallyExclusiveParameters
             | ErrorCode::InvalidJson
             | ErrorCode::UnknownCall
+            | ErrorCode::ThreadUnsupported
             | ErrorCode::ResponseNotFound
             | ErrorCode::PreviousResponseNotFound
             | ErrorCode::ResponseInProgress

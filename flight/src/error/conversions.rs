@@ -122,6 +122,7 @@ impl From<&AgentError> for ErrorCode {
             AgentError::Catalog(error) => error.into(),
             AgentError::Engine(error) => error.into(),
             AgentError::EmptyQuestion => ErrorCode::EmptyQuestion,
+            AgentError::QuestionTooLong { .. } => ErrorCode::InvalidRequest,
             AgentError::InvalidRequest { .. } => ErrorCode::InvalidRequest,
             AgentError::ShuttingDown => ErrorCode::ShuttingDown,
             AgentError::ConversationLocked { .. } => ErrorCode::ConversationLocked,

@@ -7,10 +7,10 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::a2a::{
     A2aCall, A2aFault, A2aRenderer, A2aVersion, INTERNAL_ERROR, INVALID_PARAMS, SentMessage, TASK_NOT_CANCELABLE,
-    TASK_NOT_FOUND, UNSUPPORTED_OPERATION, agent_card, parse_request, task_of,
+    TASK_NOT_FOUND, TaskFilter, UNSUPPORTED_OPERATION, agent_card, check_version, parse_request, task_list, task_of,
 };
 use querent_agent::{OnDisconnect, Protocol, RunRequest, events_of};
-use querent_catalog::{ConversationKey, RunRecord, RunStatus};
+use querent_catalog::{ConversationKey, PageRequest, RunRecord, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -20,6 +20,12 @@ use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
+
+/// The header with the version that a client speaks.
+const VERSION: &str = "a2a-version";
+/// The newest runs among which a list looks for tasks, and how many are read at a time.
+const MAX_SCANNED: usize = 2_000;
+const RUNS_AT_ONCE: usize = 100;
 
 /// `GET /.well-known/agent-card.json`: what other agents read first. Its address is the one that they asked.
 pub(super) async fn card(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
@@ -36,8 +42,13 @@ pub(super) async fn card(State(state): State<AppState>, uri: Uri, headers: Heade
 }
 
 /// `POST /a2a`: one request of JSON-RPC.
-pub(super) async fn call(ApiCall { state, principal }: ApiCall, QueryBytes(body): QueryBytes) -> Response {
-    let request = match parse_request(&body) {
+pub(super) async fn call(
+    ApiCall { state, principal }: ApiCall,
+    headers: HeaderMap,
+    QueryBytes(body): QueryBytes,
+) -> Response {
+    let spoken = headers.get(VERSION).map_or(Ok(""), |version| version.to_str()).unwrap_or("unreadable");
+    let request = match check_version(&body, spoken).and_then(|()| parse_request(&body)) {
         Ok(request) => request,
         Err(fault) => return fault_response(&fault),
     };
@@ -48,6 +59,7 @@ pub(super) async fn call(ApiCall { state, principal }: ApiCall, QueryBytes(body)
         A2aCall::Get(task) => call.task(task).await,
         A2aCall::Cancel(task) => call.cancel(task).await,
         A2aCall::Subscribe(task) => call.subscribe(task).await,
+        A2aCall::List(filter) => call.list(&filter).await,
     };
     answered.unwrap_or_else(|error| match error {
         A2aError::Fault(code, message) => fault_response(&A2aFault { id, code, message }),
@@ -115,9 +127,43 @@ impl A2aCaller {
     }
 
     async fn subscribe(self, task: Uuid) -> Result<Response, A2aError> {
-        self.run_of(task).await?;
+        let run = self.run_of(task).await?;
+        if self.version == A2aVersion::V1_0 && run.status != RunStatus::Running {
+            return Err(A2aError::Fault(UNSUPPORTED_OPERATION, format!("task {task} has ended; get it with GetTask")));
+        }
         let events = self.api.state.agent.events(&self.api.principal, task, 0).await?;
         Ok(event_stream(events, A2aRenderer::new(self.version, self.id)))
+    }
+
+    async fn list(self, filter: &TaskFilter) -> Result<Response, A2aError> {
+        let ApiCall { state, principal } = &self.api;
+        let mut runs: Vec<RunRecord> = Vec::new();
+        let (mut scanned, mut page) = (0, PageRequest::first(RUNS_AT_ONCE));
+        while scanned < MAX_SCANNED {
+            let listed = state.agent.catalog().runs().list(principal, page).await?;
+            scanned += listed.items.len();
+            let is_task = |run: &RunRecord| run.protocol == Protocol::A2a.as_str() && filter.accepts(run);
+            runs.extend(listed.items.into_iter().filter(is_task));
+            let Some(after) = listed.next else { break };
+            page = PageRequest { limit: RUNS_AT_ONCE, after: Some(after) };
+        }
+        runs.sort_by_key(|run| std::cmp::Reverse((run.finished_at.unwrap_or(run.started_at), run.run_id)));
+        let total = runs.len();
+        if let Some(token) = &filter.page_token {
+            let Some(place) = runs.iter().position(|run| run.run_id.to_string() == *token) else {
+                let message = "`params.pageToken` is not one of this list; start without it";
+                return Err(A2aError::Fault(INVALID_PARAMS, message.to_owned()));
+            };
+            runs.drain(..=place);
+        }
+        let next = runs.get(filter.page_size - 1).filter(|_| runs.len() > filter.page_size);
+        let next = next.map(|run| run.run_id.to_string());
+        let mut tasks = Vec::new();
+        for run in runs.iter().take(filter.page_size) {
+            let run = state.agent.get_run(principal, run.run_id).await?;
+            tasks.push(filter.task(&events_of(&run)?));
+        }
+        Ok(json_response(StatusCode::OK, &task_list(&self.id, &tasks, total, next.as_deref())))
     }
 
     /// Returns the run of a task of the caller's.

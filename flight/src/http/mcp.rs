@@ -182,8 +182,11 @@ async fn readable(response: Response) -> Result<Response, ApiError> {
     let status = response.status();
     let is_json =
         response.headers().get(header::CONTENT_TYPE).is_some_and(|value| value.as_bytes() == b"application/json");
-    if status.is_success() || is_json {
+    if status.is_success() {
         return Ok(response);
+    }
+    if is_json {
+        return with_id(response).await;
     }
     let text = response.into_body().collect().await.map_err(ApiError::internal)?.to_bytes();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -193,6 +196,21 @@ async fn readable(response: Response) -> Result<Response, ApiError> {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::new(ErrorCode::InvalidRequest, "the body is no message of MCP"),
         _ => ApiError::new(ErrorCode::InvalidRequest, text),
     })
+}
+
+/// Gives an error of the protocol library the id that JSON-RPC wants, null where no request is known.
+async fn with_id(response: Response) -> Result<Response, ApiError> {
+    let (mut parts, body) = response.into_parts();
+    let bytes = body.collect().await.map_err(ApiError::internal)?.to_bytes();
+    let bytes = match serde_json::from_slice::<Value>(&bytes) {
+        Ok(mut message) if message["error"].is_object() && message.get("id").is_none() => {
+            parts.headers.remove(header::CONTENT_LENGTH);
+            message["id"] = Value::Null;
+            message.to_string().into()
+        }
+        _ => bytes,
+    };
+    Ok(Response::from_parts(parts, Body::from(bytes)))
 }
 
 /// What must be known about a message before it is served.
@@ -219,6 +237,9 @@ impl RpcMessage {
         }
         let method = message.get("method").and_then(Value::as_str);
         let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+        if id.is_none() && method.is_some() && message.get("id").is_some() {
+            return Err(ApiError::new(ErrorCode::InvalidRequest, "the `id` of a request is a string or a number"));
+        }
         let cancels = message
             .pointer("/params/requestId")
             .filter(|_| method == Some("notifications/cancelled"))

@@ -6,21 +6,21 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use querent_agent::EventKind;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::messages::{MessagesRenderer, parse_request};
-use querent_agent::protocols::responses::{InputContent, InputItem};
-use querent_agent::{EventKind, estimate_tokens};
 use serde_json::json;
 
 use super::openai::error::{OpenAiError, OpenAiErrorParts};
-use super::openai::run::{begin, wait_for_start};
-use crate::error::ApiError;
+use super::openai::run::{begin, tokens_of, wait_for_start};
+use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{ApiCall, QueryBytes, RequestId};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// `POST /v1/messages`.
@@ -52,29 +52,12 @@ pub(super) async fn create(
 
 /// `POST /v1/messages/count_tokens`: estimates the tokens of what a request says, without the server's own prompt.
 pub(super) async fn count_tokens(
-    ApiCall { .. }: ApiCall,
+    ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_request(&body, true)?;
-    let mut tokens = request.system.as_deref().map_or(0, estimate_tokens);
-    tokens += request.tools.iter().map(|tool| estimate_tokens(&json!(tool).to_string())).sum::<usize>();
-    tokens += request.items.iter().map(tokens_of).sum::<usize>();
+    let (run, items) = parse_request(&body, true)?.into_run();
+    let tokens = tokens_of(&state, &principal, run, items, None, None).await?;
     Ok(json_response(StatusCode::OK, &json!({ "input_tokens": tokens })))
-}
-
-fn tokens_of(item: &InputItem) -> usize {
-    match item {
-        InputItem::Message { content, .. } => content
-            .iter()
-            .map(|part| match part {
-                InputContent::Text(text) => estimate_tokens(text),
-                _ => 0,
-            })
-            .sum(),
-        InputItem::FunctionCall { name, arguments, .. } => estimate_tokens(name) + estimate_tokens(arguments),
-        InputItem::FunctionCallOutput { output, .. } => estimate_tokens(output),
-        _ => 0,
-    }
 }
 
 /// Takes the key of its clients as a token, and writes all errors as they read them.
@@ -82,7 +65,7 @@ pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<
     router.route_layer(from_fn(render_errors)).route_layer(from_fn(take_key))
 }
 
-async fn take_key(mut request: Request, next: Next) -> Response {
+pub(super) async fn take_key(mut request: Request, next: Next) -> Response {
     let headers = request.headers_mut();
     if !headers.contains_key(header::AUTHORIZATION)
         && let Some(key) = headers.get(API_KEY).and_then(|key| key.to_str().ok())
@@ -94,12 +77,30 @@ async fn take_key(mut request: Request, next: Next) -> Response {
 }
 
 async fn render_errors(request: Request, next: Next) -> Response {
-    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
-    let mut response = next.run(request).await;
+    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+    let response = in_own_shape(next.run(request).await, &request_id);
+    with_request_id(response, &request_id)
+}
+
+/// Names the request in the header that these clients read.
+fn with_request_id(mut response: Response, request_id: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(request_id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+/// Writes an error of a path that has no route.
+pub(super) fn error_response(error: ApiError, request_id: &str) -> Response {
+    with_request_id(in_own_shape(OpenAiError::from(error).into_response(), request_id), request_id)
+}
+
+/// Writes an error as these clients read it; returns any other response as it is.
+fn in_own_shape(mut response: Response, request_id: &str) -> Response {
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         response = OpenAiError::from(error).into_response();
     }
-    let Some(OpenAiErrorParts { message, .. }) = response.extensions_mut().remove::<OpenAiErrorParts>() else {
+    let Some(OpenAiErrorParts { message, code, .. }) = response.extensions_mut().remove::<OpenAiErrorParts>() else {
         return response;
     };
     let status = response.status();
@@ -114,7 +115,12 @@ async fn render_errors(request: Request, next: Next) -> Response {
         status if status.is_server_error() => "api_error",
         _ => "invalid_request_error",
     };
-    let body = json!({ "type": "error", "error": { "type": kind, "message": message }, "request_id": request_id });
+    let mut error = json!({ "type": kind, "message": message });
+    if code == ErrorCode::ThreadUnsupported {
+        // The client goes on without what is named here.
+        error["details"] = json!({ "error_code": code, "unsupported": ["thread"] });
+    }
+    let body = json!({ "type": "error", "error": error, "request_id": request_id });
     let mut rendered = json_response(status, &body);
     for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE, SHOULD_RETRY] {
         if let Some(value) = response.headers_mut().remove(&name) {

@@ -15,9 +15,10 @@ pub(super) mod run;
 use axum::Router;
 use axum::middleware::from_fn;
 
+use crate::http::messages::take_key;
 use crate::state::AppState;
 
-/// Writes all errors as OpenAI's clients read them.
+/// Writes all errors as OpenAI's clients read them. The key of Anthropic's is taken too: they list the models.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
-    router.route_layer(from_fn(error::render_errors))
+    router.route_layer(from_fn(error::render_errors)).route_layer(from_fn(take_key))
 }

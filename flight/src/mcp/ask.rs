@@ -26,6 +26,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
             "database": { "type": "string", "description": "Where bare table names are found." },
         },
         "required": ["question"],
+        "additionalProperties": false,
     }),
 });
 

@@ -13,6 +13,7 @@ use rmcp::model::{
     Resource, ResourceContents, ResourceTemplate,
 };
 
+use super::prompts::ASK;
 use super::uri::SchemaUri;
 use crate::error::{ApiError, ErrorCode};
 
@@ -217,12 +218,16 @@ pub(super) async fn complete(
 ) -> Result<CompleteResult, ApiError> {
     let template = match &request.r#ref {
         Reference::Resource(reference) => reference.uri.as_str(),
+        // Any question will do: there is nothing to propose.
+        Reference::Prompt(prompt) if prompt.name == ASK && request.argument.name == "question" => {
+            return Ok(CompleteResult::new(CompletionInfo::default()));
+        }
         _ => "",
     };
     if ![DATABASE_TEMPLATE, TABLE_TEMPLATE].contains(&template) {
         return Err(ApiError::new(
             ErrorCode::BadParameter,
-            "only the arguments of the resource templates can be completed",
+            "only the arguments of the resource templates, and of the prompt `ask`, can be completed",
         )
         .with_hint(format!("the templates are {DATABASE_TEMPLATE} and {TABLE_TEMPLATE}")));
     }

@@ -19,6 +19,11 @@ async fn every_rule_has_its_status() {
         (json!({ "ask": "  " }), 400, "`ask` is empty"),
         (json!({ "conversation_history": system_first }), 422, "Field required"),
         (json!({ "ask": "plain", "conversation_history": user_first }), 422, "must contain 'role': 'system'"),
+        (
+            json!({ "ask": "plain", "conversation_history": [{ "role": "system", "content": "s" }, { "role": "x" }] }),
+            422,
+            "'role' must be one of",
+        ),
         (json!({ "ask": "plain", "conversation_history": "x" }), 422, "valid list"),
         (json!({ "ask": "plain", "conversation_history": ["x"] }), 422, "valid dictionary"),
         (json!({ "ask": "plain", "model": 1 }), 422, "valid string"),

@@ -64,7 +64,42 @@ async fn schemas_are_plain_and_results_have_them() {
     for tool in listed["tools"].as_array().unwrap() {
         assert_eq!(tool["outputSchema"]["type"], "object", "{tool}");
         assert!(!tool.to_string().contains("\"type\":["), "{tool}");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
     }
+}
+
+#[tokio::test]
+async fn arguments_are_held_to_their_schemas() {
+    let server = serve().await;
+    let call = async |arguments: Value| {
+        called(&server, "tools/call", json!({ "name": "run_sql", "arguments": arguments })).await
+    };
+    for (name, value) in [("max_rows", json!(0)), ("max_rows", json!(-1)), ("bogus", json!(1)), ("chart", json!(7))] {
+        let refused = call(json!({ "sql": "SELECT 1 AS a", name: value })).await;
+        assert_eq!(refused["structuredContent"]["error"]["code"], "invalid_arguments", "{name}: {refused}");
+        assert!(refused.to_string().contains(&format!("`{name}`")), "{refused}");
+    }
+    assert_eq!(call(json!({ "query": "SELECT 1 AS a", "max_rows": 1 })).await["isError"], false);
+}
+
+#[tokio::test]
+async fn what_is_not_there_says_so() {
+    let server = serve().await;
+    let error = async |method: &str, params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        send(&server, &body, &[]).await.text
+    };
+    let cursor = error("tools/list", json!({ "cursor": "x" })).await;
+    assert!(cursor.contains("-32602"), "{cursor}");
+    let subscribed = error("resources/subscribe", json!({ "uri": "querent://schema/default" })).await;
+    assert!(subscribed.contains("is not supported here"), "{subscribed}");
+    let argument = json!({ "name": "question", "value": "x" });
+    let prompt = json!({ "ref": { "type": "ref/prompt", "name": "ask" }, "argument": argument });
+    let completed = called(&server, "completion/complete", prompt).await;
+    assert_eq!(completed["completion"]["values"], json!([]), "{completed}");
+    let unnamed = send(&server, r#"{"jsonrpc": "2.0", "id": null, "method": "ping"}"#, &[]).await;
+    assert_eq!((unnamed.status, &unnamed.json()["id"]), (400, &Value::Null), "{}", unnamed.text);
+    assert!(unnamed.text.contains("\"id\":null"), "{}", unnamed.text);
 }
 
 #[tokio::test]

@@ -93,6 +93,10 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("context", json!([{ "description": 7 }])), "context[0].description"),
         (with("resume", json!([{ "interruptId": "i", "status": "maybe" }])), "resume[0].status"),
         (with("resume", json!([{ "interruptId": "i", "status": "resolved" }])), "resume[0].payload"),
+        (with("threadId", json!("")), "threadId"),
+        (with("runId", json!("")), "runId"),
+        (with("forwardedProps", json!(7)), "forwardedProps"),
+        (with("forwardedProps", json!({ "thinking": "x" })), "forwardedProps.thinking"),
         (with("zzz", json!(1)), "zzz"),
     ] {
         let reply = server.post(AG_UI, &body, ANN).await;
@@ -123,7 +127,8 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (call("tasks/get"), Some("bob-tok"), -32_001),
         (call("tasks/cancel"), ANN, -32_002),
         (call("tasks/pushNotificationConfig/set"), ANN, -32_003),
-        (call("ListTasks"), ANN, -32_004),
+        (call("SubscribeToTask"), ANN, -32_004),
+        (call("ListTasks"), ANN, -32_602),
         (call("nothing"), ANN, -32_601),
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "message/send", "params": {} }), ANN, -32_602),
     ] {
@@ -143,7 +148,41 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
     let id = begun["result"]["task"]["id"].clone();
     let cancel = json!({ "jsonrpc": "2.0", "id": 3, "method": "CancelTask", "params": { "id": id } });
     let cancelled = server.post(A2A, &cancel, ANN).await.json();
-    assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{cancelled}");
+    let status = &cancelled["result"]["status"];
+    assert_eq!(status["state"], "TASK_STATE_CANCELED", "{cancelled}");
+    assert_eq!(status["message"]["parts"][1]["data"], json!({ "error": "cancelled" }), "{cancelled}");
+
+    let version = server.http.post(server.url(A2A)).header("A2A-Version", "0.2").json(&call("tasks/get"));
+    let refused = server.send(version, ANN).await.json();
+    assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32_009), &json!("q")), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_listed() {
+    let server = serve().await;
+    for (context, text) in [("c1", "thanks"), ("c1", "fail"), ("c2", "thanks")] {
+        let mut body = sent("SendMessage", text);
+        body["params"]["message"]["contextId"] = json!(context);
+        assert!(server.post(A2A, &body, ANN).await.json()["result"].is_object());
+    }
+    let list = async |params: Value, token: Option<&str>| -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": params });
+        server.post(A2A, &body, token).await.json()["result"].clone()
+    };
+    let all = list(json!({}), ANN).await;
+    assert_eq!((&all["totalSize"], &all["pageSize"], &all["nextPageToken"]), (&json!(3), &json!(3), &json!("")));
+    assert_eq!(all["tasks"][0]["contextId"], "c2", "the newest first: {all}");
+    assert!(all["tasks"][0]["artifacts"].is_null() && all["tasks"][0]["history"].is_array(), "{all}");
+    let some =
+        list(json!({ "contextId": "c1", "status": "TASK_STATE_COMPLETED", "includeArtifacts": true }), ANN).await;
+    assert_eq!((&some["totalSize"], &some["tasks"][0]["artifacts"][0]["name"]), (&json!(1), &json!("answer")));
+    let failed = list(json!({ "status": "TASK_STATE_FAILED", "includeArtifacts": true }), ANN).await;
+    assert_eq!(failed["tasks"][0]["artifacts"][0]["parts"][0]["text"], "The answer ", "{failed}");
+    let first = list(json!({ "pageSize": 2, "historyLength": 0 }), ANN).await;
+    assert!(first["tasks"][0]["history"].is_null(), "{first}");
+    let rest = list(json!({ "pageSize": 2, "pageToken": first["nextPageToken"] }), ANN).await;
+    assert_eq!((&rest["pageSize"], &rest["tasks"][0]["id"]), (&json!(1), &all["tasks"][2]["id"]), "{rest}");
+    assert_eq!(list(json!({}), Some("bob-tok")).await["totalSize"], 0);
 }
 
 fn asked(text: &str) -> Value {

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use querent_agent::protocols::openai_fields::{FieldUse, OpenAiRequest, REQUEST_FIELDS, fields_table};
 use querent_tests::script::{run_sql, tool_call};
-use querent_tests::{TestServer, TestSettings, package_folder};
+use querent_tests::{TestServer, TestSettings, collect_sse, package_folder};
 use serde_json::{Value, json};
 
 const RESPONSES: &str = "/v1/responses";
@@ -16,6 +16,8 @@ async fn serve() -> TestServer {
     let script = json!({ "runs": [
         { "when": "too long", "turns": [cut("It is a lo")] },
         { "when": "structured", "turns": [cut("{\"name\": \"U")] },
+        { "when": "odd words", "turns": [{ "events": [{ "text": "I may not" }], "done": "filtered" }] },
+        { "when": "cited", "turns": [{ "events": [run_sql("SELECT 1234 AS n")] }, say("It is 1234.")] },
         { "when": "silent", "turns": [json!({ "events": [], "done": "length" })] },
         { "when": "mine", "turns": [{ "events": [tool_call("run_sql", json!({ "city": "Oslo" }))] }] },
         { "when": "yours", "turns": [
@@ -264,6 +266,7 @@ async fn an_answer_that_is_cut_says_so_in_its_field_alone() {
     streamed["stream"] = json!(true);
     let stream = server.post(RESPONSES, &streamed, None).await.text;
     assert!(stream.contains("event: response.incomplete\n"), "{stream}");
+    ends_as_it_was_said(&stream);
 
     let completion = server.post(CHAT, &asked(CHAT, "too long"), None).await.json();
     let choice = &completion["choices"][0];
@@ -280,6 +283,45 @@ async fn an_answer_that_is_cut_says_so_in_its_field_alone() {
     // Ask has no such field: the note stays.
     let told = server.post("/v1/agent/ask", &json!({ "question": "too long" }), None).await.text;
     assert!(told.contains("[The answer was cut here"), "{told}");
+}
+
+#[tokio::test]
+async fn an_answer_that_a_filter_ends_says_so() {
+    let server = serve().await;
+    let response = server.post(RESPONSES, &asked(RESPONSES, "odd words"), None).await.json();
+    assert_eq!((&response["status"], &response["output_text"]), (&json!("incomplete"), &json!("I may not")));
+    assert_eq!(response["incomplete_details"], json!({ "reason": "content_filter" }));
+    let completion = server.post(CHAT, &asked(CHAT, "odd words"), None).await.json();
+    assert_eq!(completion["choices"][0]["finish_reason"], "content_filter", "{completion}");
+    let mut body = asked(CHAT, "odd words");
+    body["max_tokens"] = json!(100);
+    body["model"] = json!("m");
+    let message = server.post("/v1/messages", &body, None).await.json();
+    assert_eq!(message["stop_reason"], "refusal", "{message}");
+    let told = server.post("/v1/agent/ask", &json!({ "question": "odd words" }), None).await.text;
+    assert!(told.contains("content filter stopped it"), "{told}");
+}
+
+#[tokio::test]
+async fn citations_are_streamed_before_their_text_is_done() {
+    let server = serve().await;
+    let mut body = asked(RESPONSES, "cited");
+    body["stream"] = json!(true);
+    let stream = server.post(RESPONSES, &body, None).await.text;
+    let frames = collect_sse(&stream);
+    let names: Vec<&str> = frames.iter().map(|frame| frame.event.as_str()).collect();
+    let added = names.iter().position(|name| *name == "response.output_text.annotation.added").expect(&stream);
+    assert!(names[added + 1..].contains(&"response.output_text.done"), "{names:?}");
+    assert_eq!(frames[added].data["annotation"]["type"], "url_citation");
+    ends_as_it_was_said(&stream);
+}
+
+/// Expects the items of the last event to be those that ended before.
+fn ends_as_it_was_said(stream: &str) {
+    let frames = collect_sse(stream);
+    let done = frames.iter().filter(|frame| frame.event == "response.output_item.done");
+    let done: Vec<&Value> = done.map(|frame| &frame.data["item"]).collect();
+    assert_eq!(json!(done), frames.last().unwrap().data["response"]["output"]);
 }
 
 #[tokio::test]
@@ -310,6 +352,10 @@ async fn calls_are_as_many_as_the_request_allows() {
     let response = server.post(RESPONSES, &body, None).await.json();
     let calls = response["output"].as_array().unwrap().iter().filter(|item| item["type"] == "mcp_call").count();
     assert_eq!((calls, &response["output_text"]), (1, &json!("Once.")), "{response}");
+    body["parallel_tool_calls"] = json!(true);
+    body["max_tool_calls"] = json!(1);
+    let response = server.post(RESPONSES, &body, None).await.json();
+    assert_eq!(response["output_text"], "Once.", "{response}");
     let mut body = asked(RESPONSES, "hello");
     body["max_tool_calls"] = json!(0);
     let response = server.post(RESPONSES, &body, None).await.json();
@@ -346,7 +392,23 @@ async fn routes_beside_the_agents() {
     let counted =
         server.post("/v1/responses/input_tokens", &json!({ "input": "how many flights?" }), None).await.json();
     assert_eq!(counted["object"], "response.input_tokens");
-    assert!((3..20).contains(&counted["input_tokens"].as_u64().unwrap()), "{counted}");
+    let alone = counted["input_tokens"].as_u64().unwrap();
+    assert!((3..20).contains(&alone), "{counted}");
+    let first =
+        server.post(RESPONSES, &json!({ "input": "hello, hello", "conversation": "counted" }), None).await.json();
+    let picture =
+        json!([{ "role": "user", "content": [{ "type": "input_image", "image_url": "data:image/png;base64,aGk=" }] }]);
+    for (body, at_least) in [
+        (json!({ "input": "how many flights?", "previous_response_id": first["id"] }), alone + 3),
+        (json!({ "input": "how many flights?", "conversation": "counted" }), alone + 3),
+        (json!({ "input": picture }), 100),
+    ] {
+        let counted = server.post("/v1/responses/input_tokens", &body, None).await.json();
+        assert!(counted["input_tokens"].as_u64() >= Some(at_least), "{body}: {counted}");
+    }
+    let unknown = json!({ "input": "x", "previous_response_id": "resp_none" });
+    let unknown = server.post("/v1/responses/input_tokens", &unknown, None).await;
+    assert_eq!(unknown.json()["error"]["code"], "previous_response_not_found", "{}", unknown.text);
 
     for (path, status) in [("/v1/images/generations", 404), ("/v1/assistants", 404), ("/v1/embeddings", 405)] {
         let reply = server.get(path, None).await;

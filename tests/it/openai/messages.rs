@@ -40,6 +40,9 @@ async fn messages_are_refused_in_anthropics_words() {
         body[name] = value;
         body
     };
+    let said = |block: Value| json!([{ "role": "user", "content": [block] }]);
+    let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": "dGV4dA==" });
+    let (text, cited) = (json!({ "type": "text", "data": "x" }), json!({ "enabled": true }));
     for (body, said) in [
         (json!({}), "messages"),
         (json!({ "messages": [{ "role": "user", "content": "x" }], "model": "m" }), "max_tokens"),
@@ -53,6 +56,13 @@ async fn messages_are_refused_in_anthropics_words() {
         (with("service_tier", json!("zzz")), "service_tier"),
         (with("output_config", json!({ "effort": "zzz" })), "output_config.effort"),
         (with("tools", json!([{ "name": "f", "input_schema": {}, "zzz": 1 }])), "tools[0].zzz"),
+        (with("tools", json!([{ "name": "f g", "input_schema": {} }])), "tools[0].name"),
+        (with("tools", json!([{ "name": "f" }])), "tools[0].input_schema"),
+        (with("tools", json!([{ "name": "f", "input_schema": { "type": "string" } }])), "tools[0].input_schema"),
+        (with("tools", json!([{ "name": "f", "input_schema": {} }, { "name": "f", "input_schema": {} }])), "`f`"),
+        (with("messages", said(json!({ "type": "document", "source": pdf }))), "PDF"),
+        (with("messages", said(json!({ "type": "document", "source": text, "citations": cited }))), "citations"),
+        (with("stop_sequences", json!([""])), "stop_sequences"),
         (with("stop_sequences", json!("END")), "stop_sequences"),
         (with("tools", json!([{ "type": "web_search_20250305", "name": "web_search" }])), "web_search_20250305"),
         (with("tool_choice", json!({ "type": "tool", "name": "nothing" })), "nothing"),
@@ -65,11 +75,103 @@ async fn messages_are_refused_in_anthropics_words() {
         assert_eq!((reply.status, &error["type"]), (400, &json!("error")), "{shown}");
         assert_eq!(error["error"]["type"], "invalid_request_error", "{shown}");
         assert!(error["error"]["message"].as_str().unwrap().contains(said), "{shown}");
-        assert!(error["request_id"].is_string(), "{shown}");
+        assert_eq!(error["request_id"], reply.header("request-id"), "{shown}");
     }
     let unknown = server.post(PATH, &asked("hello"), Some("no-such-token")).await;
     assert_eq!((unknown.status, &unknown.json()["error"]["type"]), (401, &json!("authentication_error")));
     let failed = server.post(PATH, &asked("fail"), Some("ann-tok")).await;
     assert_eq!((failed.status, &failed.json()["error"]["type"]), (502, &json!("api_error")), "{}", failed.text);
     assert_eq!(failed.header("x-should-retry"), "false");
+}
+
+/// The library goes on without a thread where the refusal names it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_refused_as_the_library_reads_it() {
+    let server = serve().await;
+    let mut body = asked("thanks");
+    body["thread"] = json!({ "type": "create" });
+    let refused = server.post(PATH, &body, Some("ann-tok")).await;
+    let details = json!({ "error_code": "thread_unsupported_request", "unsupported": ["thread"] });
+    assert_eq!((refused.status, &refused.json()["error"]["details"]), (400, &details), "{}", refused.text);
+    let nowhere = server.post("/v1/messages/batches", &json!({}), Some("ann-tok")).await;
+    assert_eq!((nowhere.status, &nowhere.json()["type"]), (404, &json!("error")), "{}", nowhere.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_models_are_listed_as_the_library_reads_them() {
+    let server = serve().await;
+    let ask = |path: &str| server.http.get(server.url(path)).header("x-api-key", "ann-tok");
+    let plain = ask("/v1/models").send().await.unwrap();
+    assert_eq!(plain.status(), 200);
+    assert_eq!(plain.json::<Value>().await.unwrap()["object"], "list");
+    let listed: Value =
+        ask("/v1/models").header("anthropic-version", "2023-06-01").send().await.unwrap().json().await.unwrap();
+    assert_eq!((&listed["has_more"], &listed["first_id"]), (&json!(false), &json!("querent")), "{listed}");
+    let one: Value =
+        ask("/v1/models/querent").header("anthropic-version", "2023-06-01").send().await.unwrap().json().await.unwrap();
+    assert_eq!(one, listed["data"][0]);
+    assert_eq!((&one["type"], &one["display_name"]), (&json!("model"), &json!("querent")), "{one}");
+    assert!(one["created_at"].as_str().unwrap().ends_with('Z'), "{one}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_document_and_a_result_say_reaches_the_model() {
+    let server = serve().await;
+    let text = json!({ "type": "text", "media_type": "text/plain", "data": "Nordland" });
+    let png = json!({ "type": "base64", "media_type": "image/png", "data": "aGk=" });
+    let mut body = asked("thanks");
+    body["messages"] = json!([
+        { "role": "user", "content": [
+            { "type": "document", "source": text, "title": "Regions", "context": "of 2013", "citations": { "enabled": false } },
+        ] },
+        { "role": "assistant", "content": [{ "type": "tool_use", "id": "toolu_1", "name": "draw", "input": {} }] },
+        { "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "toolu_1", "content": [{ "type": "image", "source": png }] },
+            { "type": "text", "text": "thanks" },
+        ] },
+    ]);
+    let reply = server.post(PATH, &body, Some("ann-tok")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let told = json!(server.model.requests().pop().unwrap().messages).to_string();
+    for words in ["Document: Regions", "About this document: of 2013", "Nordland", "[an image, which is not shown]"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+/// Arguments that are no JSON go back to the model.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_broken_arguments_is_made_again() {
+    let server = serve().await;
+    for (path, tools) in [
+        (PATH, json!([{ "name": "get_weather", "input_schema": { "type": "object" } }])),
+        ("/v1/responses", json!([{ "type": "function", "name": "get_weather" }])),
+    ] {
+        let mut body = if path == PATH { asked("half an answer") } else { json!({ "input": "half an answer" }) };
+        body["tools"] = tools;
+        let reply = server.post(path, &body, Some("ann-tok")).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        let called = &reply.json()[if path == PATH { "content" } else { "output" }];
+        let called = called.as_array().unwrap().last().unwrap();
+        let arguments = if path == PATH { &called["input"] } else { &called["arguments"] };
+        assert!(arguments.to_string().contains("Paris"), "{called}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_alone_is_a_question() {
+    let server = serve().await;
+    let url = "data:image/png;base64,aGk=";
+    let picture = json!([{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": url } }] }]);
+    let block = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "aGk=" } });
+    let mut anthropic = asked("x");
+    anthropic["messages"] = json!([{ "role": "user", "content": [block] }]);
+    for (path, body) in [
+        ("/v1/responses", json!({ "input": picture })),
+        ("/v1/chat/completions", json!({ "messages": picture })),
+        (PATH, anthropic),
+    ] {
+        let reply = server.post(path, &body, Some("ann-tok")).await;
+        // Taken as a question; the model of this test takes no pictures.
+        assert!(reply.text.contains("takes no pictures"), "{path}: {}", reply.text);
+    }
 }

@@ -32,6 +32,13 @@ async fn responses_are_refused_in_openais_words() {
         (json!({"input": "x", "stream": "yes"}), 400, "invalid_request", "stream"),
         (json!({"input": "x", "conversation": 7}), 400, "invalid_request", "conversation"),
         (json!({"input": "x", "conversation": {}}), 400, "invalid_request", "conversation.id"),
+        (json!({"input": "x", "conversation": ""}), 400, "invalid_request", "conversation"),
+        (json!({"input": "x", "conversation": {"id": ""}}), 400, "invalid_request", "conversation.id"),
+        (json!({"input": "x".repeat(300_000)}), 400, "invalid_request", "input"),
+        (json!({"input": "x", "tools": [{"type": "function", "name": "f g"}]}), 400, "invalid_request", "tools[0].name"),
+        (json!({"input": "x", "tools": [{"type": "function", "name": "f".repeat(65)}]}), 400, "invalid_request", "tools[0].name"),
+        (json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "function", "name": "f"}]}), 400, "invalid_request", "tools"),
+        (json!({"input": "x", "text": {"format": {"type": "json_schema", "schema": {}}}}), 400, "invalid_request", "text.format.name"),
         (json!({"input": "x", "conversation": "c".repeat(300)}), 400, "invalid_request", "conversation"),
         (json!({"input": "x", "conversation": "a", "session_id": "b"}), 400, "invalid_request", "session_id"),
         (json!({"input": "x", "conversation": "a", "previous_response_id": "resp_1"}), 400, "mutually_exclusive_parameters", "previous_response_id"),
@@ -76,6 +83,24 @@ async fn chat_completions_are_refused_in_openais_words() {
             (with("stream", json!(7)), 400, "invalid_request", "stream"),
             (with("response_format", json!({"type": "xml"})), 400, "invalid_request", "response_format"),
             (with("tools", json!([{"type": "function"}])), 400, "invalid_request", "tools[0].name"),
+            (
+                with("tools", json!([{"type": "function", "function": {"name": "f g"}}])),
+                400,
+                "invalid_request",
+                "tools[0].function.name",
+            ),
+            (
+                with("response_format", json!({"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}})),
+                400,
+                "invalid_request",
+                "response_format.json_schema.name",
+            ),
+            (
+                with("response_format", json!({"type": "json_schema", "json_schema": {"schema": {}}})),
+                400,
+                "invalid_request",
+                "response_format.json_schema.name",
+            ),
         ],
     )
     .await;
@@ -126,6 +151,25 @@ async fn ids_that_are_not_there_are_404_and_wrong_parameters_400() {
 
     let order = server.get(&format!("/v1/responses/{id}/input_items?order=sideways"), ANN).await;
     assert_eq!(order.status, 400, "{}", order.text);
+    let items = format!("/v1/responses/{id}/input_items");
+    for (path, param) in [
+        (format!("{items}?limit=x"), "limit"),
+        (format!("{items}?limit=0"), "limit"),
+        (format!("{items}?limit=101"), "limit"),
+        (format!("{items}?after=msg_none"), "after"),
+        (format!("{items}?include[]=zz"), "include"),
+        (format!("/v1/responses/{id}?stream=maybe"), "stream"),
+        (format!("/v1/responses/{id}?stream=true&starting_after=-1"), "starting_after"),
+        ("/v1/chat/completions?limit=0".to_owned(), "limit"),
+        ("/v1/files?order=zz".to_owned(), "order"),
+        ("/v1/files?limit=0".to_owned(), "limit"),
+    ] {
+        let reply = server.get(&path, ANN).await;
+        assert_eq!(reply.json()["error"]["param"], param, "{path}: {}", reply.text);
+        assert!([400, 404].contains(&reply.status) && !reply.text.contains("deserialize"), "{path}: {}", reply.text);
+    }
+    let over = server.post(&format!("/v1/responses/{id}/cancel"), &json!({}), ANN).await;
+    assert_eq!(over.status, 400, "{}", over.text);
     let many = json!({"items": vec![json!({"role": "user", "content": "x"}); 21]});
     for (path, body) in [
         (format!("/v1/conversations/{conversation}/items"), many),
@@ -142,8 +186,9 @@ async fn ids_that_are_not_there_are_404_and_wrong_parameters_400() {
 async fn files_are_taken_up_to_the_limit() {
     let server = serve().await;
     let upload = |bytes: usize| {
+        let purpose = "--cut\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n";
         let head = "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n";
-        let form = format!("{head}{}\r\n--cut--\r\n", "x".repeat(bytes));
+        let form = format!("{purpose}{head}{}\r\n--cut--\r\n", "x".repeat(bytes));
         server.http.post(server.url("/v1/files")).header("content-type", "multipart/form-data; boundary=cut").body(form)
     };
     let taken = server.send(upload(3 << 20), ANN).await;
@@ -153,6 +198,16 @@ async fn files_are_taken_up_to_the_limit() {
     let empty = server.http.post(server.url("/v1/files")).header("content-type", "multipart/form-data; boundary=cut");
     let empty = server.send(empty.body("--cut--\r\n"), ANN).await;
     assert_eq!((empty.status, &empty.json()["error"]["param"]), (400, &json!("file")), "{}", empty.text);
+    for purpose in ["", "name=\"purpose\"\r\n\r\nbogus\r\n--cut\r\nContent-Disposition: form-data; "] {
+        let form = format!("--cut\r\nContent-Disposition: form-data; {purpose}name=\"file\"\r\n\r\nx\r\n--cut--\r\n");
+        let form = server.http.post(server.url("/v1/files")).body(form);
+        let refused = server.send(form.header("content-type", "multipart/form-data; boundary=cut"), ANN).await;
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("purpose")), "{}", refused.text);
+    }
+    for (query, listed) in [("", 1), ("?purpose=user_data&order=asc", 1), ("?purpose=vision", 0)] {
+        let files = server.get(&format!("/v1/files{query}"), ANN).await.json();
+        assert_eq!(files["data"].as_array().unwrap().len(), listed, "{query}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -210,9 +265,9 @@ async fn a_decision_counts_once_and_only_its_owners() {
         "{done:#}"
     );
     assert_eq!(done["conversation"]["id"], "c-1", "the pause's conversation goes on");
-    for approve in [true, false] {
-        assert_eq!(server.post("/v1/responses", &decide(approve), ANN).await.json(), done);
-    }
+    assert_eq!(server.post("/v1/responses", &decide(true), ANN).await.json(), done);
+    let opposite = server.post("/v1/responses", &decide(false), ANN).await;
+    assert_eq!((opposite.status, &opposite.json()["error"]["code"]), (409, &json!("already_resumed")));
     // The stored events are the live ones, and the later ones of them where a client was cut off.
     let id = done["id"].as_str().unwrap();
     let again = |query: &str| format!("/v1/responses/{id}?stream=true{query}");

@@ -151,6 +151,107 @@ async fn what_is_repeated_has_all_keys() {
     assert!(listed["data"].as_array().unwrap().iter().all(|item| item["status"] == "completed"), "{listed}");
 }
 
+/// A run that failed is not the answer to what began it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_is_taken_again_after_a_failure() {
+    let server = serve().await;
+    let thanks = json!({"role": "user", "content": "thanks"});
+    for conversation in [None, Some("conv_broken")] {
+        let question = json!({"input": "broken reply", "tools": [weather()], "conversation": conversation});
+        let paused = respond(&server, question).await;
+        let output = output_of(&paused, 0, "A");
+        let body = |input: Value| match conversation {
+            Some(_) => json!({"input": input, "conversation": conversation}),
+            None => json!({"input": input, "previous_response_id": paused["id"]}),
+        };
+        for _ in 0..2 {
+            let asked = server.model.requests().len();
+            let failed = server.post("/v1/responses", &body(json!([output])), ANN).await;
+            assert_eq!((failed.status, server.model.requests().len()), (502, asked + 1), "{}", failed.text);
+            assert_eq!((roles(&told(&server)), told(&server)[3].content.as_str()), (CALLED.to_vec(), "A"));
+        }
+        let answer = respond(&server, body(json!([output, thanks]))).await;
+        assert_eq!(answer["output_text"], "You are welcome.");
+        let told = told(&server);
+        assert_eq!(roles(&told), [&CALLED[..], &[ChatRole::User]].concat(), "{told:?}");
+        assert_eq!(told[3].content, "A");
+    }
+    // What a failed run was told is not forgotten.
+    let paused = respond(&server, json!({"input": "broken reply", "tools": [weather()], "conversation": "c-3"})).await;
+    let body = json!({"input": [output_of(&paused, 0, "A")], "conversation": "c-3"});
+    assert_eq!(server.post("/v1/responses", &body, ANN).await.status, 502);
+    respond(&server, json!({"input": "thanks", "conversation": "c-3"})).await;
+    assert_eq!(told(&server)[3].content, "A");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_output_begins_another_response() {
+    let server = serve().await;
+    let paused = respond(&server, json!({"input": "weather?", "tools": [weather()]})).await;
+    let body = |said: &str| json!({"input": [output_of(&paused, 0, said)], "previous_response_id": paused["id"]});
+    let first = respond(&server, body("sunny")).await;
+    let second = respond(&server, body("rain")).await;
+    assert_ne!(first["id"], second["id"]);
+    assert_eq!((roles(&told(&server)), told(&server)[3].content.as_str()), (CALLED.to_vec(), "rain"));
+    let path = server.url(&format!("/v1/responses/{}", second["id"].as_str().unwrap()));
+    let deleted = server.http.delete(path).bearer_auth("ann-tok").send().await.unwrap();
+    assert_eq!(deleted.status(), 200);
+    respond(&server, body("rain")).await;
+
+    // A conversation has one line of runs.
+    let paused = respond(&server, json!({"input": "weather?", "tools": [weather()], "conversation": "c-4"})).await;
+    let body = |said: &str| json!({"input": [output_of(&paused, 0, said)], "conversation": "c-4"});
+    let first = respond(&server, body("sunny")).await;
+    assert_eq!(respond(&server, body("sunny")).await, first);
+    let other = server.post("/v1/responses", &body("rain"), ANN).await;
+    assert_eq!((other.status, &other.json()["error"]["code"]), (409, &json!("already_resumed")), "{}", other.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outputs_of_all_calls_come_together() {
+    let server = serve().await;
+    let paused = respond(&server, json!({"input": "cities", "tools": [weather()]})).await;
+    let one = json!({"input": [output_of(&paused, 0, "rain")], "previous_response_id": paused["id"]});
+    let refused = server.post("/v1/responses", &one, ANN).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    let error = &refused.json()["error"];
+    assert!(error["message"].as_str().unwrap().starts_with("No tool output found for function call"), "{error}");
+    let both = json!([output_of(&paused, 0, "rain"), output_of(&paused, 1, "sun")]);
+    respond(&server, json!({"input": both, "previous_response_id": paused["id"]})).await;
+    let number = json!({"type": "function_call_output", "call_id": paused["output"][0]["call_id"], "output": 7});
+    let refused = server.post("/v1/responses", &json!({"input": [number]}), ANN).await;
+    assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("input[0].output")));
+}
+
+/// The call is not executed again, and the model learns what came of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_answered_after_a_failure() {
+    let server = serve().await;
+    let paused = respond(&server, json!({"input": "lost table"})).await;
+    let request = paused["output"].as_array().unwrap().last().unwrap();
+    let decide = |approve: bool| {
+        json!({"input": [
+            {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve},
+        ]})
+    };
+    for _ in 0..2 {
+        let asked = server.model.requests().len();
+        let failed = server.post("/v1/responses", &decide(true), ANN).await;
+        assert_eq!((failed.status, server.model.requests().len()), (502, asked + 1), "{}", failed.text);
+        let told = told(&server);
+        assert_eq!(roles(&told), CALLED, "{told:?}");
+        assert!(told[3].content.contains("created"), "{told:?}");
+    }
+    let denied = server.post("/v1/responses", &decide(false), ANN).await;
+    assert_eq!((denied.status, &denied.json()["error"]["code"]), (409, &json!("already_resumed")), "{}", denied.text);
+}
+
+const ANN: Option<&str> = Some("ann-tok");
+
+fn output_of(response: &Value, at: usize, output: &str) -> Value {
+    json!({"type": "function_call_output", "call_id": response["output"][at]["call_id"], "output": output})
+}
+
 fn weather() -> Value {
     json!({"type": "function", "name": "get_weather", "parameters": {"type": "object"}})
 }

@@ -53,8 +53,15 @@ async fn stored_completions_are_listed_changed_and_deleted() {
     let path = format!("{CHAT}/{one}");
     let got = server.get(&path, ANN).await.json();
     assert_eq!((&got["choices"], &got["metadata"]), (&first["choices"], &json!({ "topic": "a" })), "{got}");
-    let asked = server.get(&format!("{path}/messages"), ANN).await.json();
-    assert_eq!(asked["data"][0]["content"], "one", "{asked}");
+    let told = server.get(&format!("{path}/messages"), ANN).await.json();
+    assert_eq!(told["data"][0]["content"], "one", "{told}");
+    let parts = json!([{ "type": "text", "text": "four" }]);
+    let fourth = json!({ "messages": [{ "role": "user", "content": parts }], "store": true });
+    let fourth = server.post(CHAT, &fourth, ANN).await.json();
+    let fourth = format!("{CHAT}/{}", fourth["id"].as_str().unwrap());
+    let told = server.get(&format!("{fourth}/messages"), ANN).await.json();
+    assert_eq!((&told["data"][0]["content"], &told["data"][0]["content_parts"]), (&json!("four"), &parts), "{told}");
+    assert_eq!(server.send(server.http.delete(server.url(&fourth)), ANN).await.status, 200);
     let changed = server.post(&path, &json!({ "metadata": { "topic": "c" } }), ANN).await.json();
     assert_eq!(changed["metadata"], json!({ "topic": "c" }), "{changed}");
     assert_eq!(ids("?metadata[topic]=c").await, [one.as_str()]);
@@ -165,5 +172,73 @@ async fn items_that_were_added_are_known_in_every_protocol() {
         assert_eq!(server.post(path, &body, ANN).await.status, 200, "{path}");
         let told = json!(server.model.requests().pop().unwrap().messages).to_string();
         assert!(told.contains("Nordland"), "{path}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_is_deleted_is_not_seen_any_more() {
+    let server = serve().await;
+    let items = json!([{ "role": "user", "content": "My region is Nordland." }]);
+    let created = server.post("/v1/conversations", &json!({ "items": items }), ANN).await.json();
+    let id = created["id"].as_str().unwrap();
+    let path = format!("/v1/conversations/{id}/items");
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": id }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        json!(server.model.requests().pop().unwrap().messages).to_string()
+    };
+    assert!(ask("how many pilots?").await.contains("Nordland"));
+    let listed = async || server.get(&path, ANN).await.json()["data"].as_array().unwrap().clone();
+    let all = listed().await;
+    for (at, item) in all.iter().enumerate() {
+        let one = format!("{path}/{}", item["id"].as_str().unwrap());
+        let deleted = server.send(server.http.delete(server.url(&one)), ANN).await;
+        assert_eq!((deleted.status, deleted.json()["id"].as_str()), (200, Some(id)), "{item}: {}", deleted.text);
+        assert_eq!(server.get(&one, ANN).await.status, 404, "{item}");
+        assert_eq!(listed().await.len(), all.len() - at - 1);
+    }
+    let told = ask("how many crews?").await;
+    assert!(!told.contains("Nordland") && !told.contains("pilots"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_listed_with_their_ids_and_what_typed_clients_require() {
+    let server = serve().await;
+    let items = json!([
+        { "type": "function_call", "call_id": "c9", "name": "f", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "c9", "output": "r" },
+        { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "zz" }] },
+        { "type": "reasoning", "summary": [], "id": "rs_9" },
+        { "role": "user", "content": "x", "id": "odd id" },
+    ]);
+    for kept in [true, false] {
+        let created = server.post("/v1/conversations", &json!({ "items": items }), ANN).await.json();
+        let path = format!("/v1/conversations/{}/items?order=asc", created["id"].as_str().unwrap());
+        let listed = server.get(&path, ANN).await.json()["data"].clone();
+        for (at, prefix) in ["fc_", "fco_", "msg_", "rs_", "msg_"].into_iter().enumerate() {
+            let id = listed[at]["id"].as_str().unwrap();
+            assert!(id.starts_with(prefix) && id != "odd id", "{listed}");
+            assert_eq!(listed[at]["status"] == "completed", prefix != "rs_", "{listed}");
+        }
+        assert_eq!(listed[3]["id"] == "rs_9", kept, "an id that is taken is not given again");
+        assert_eq!(listed[2]["content"][0]["annotations"], json!([]));
+    }
+}
+
+/// Most clients of Chat Completions send the whole conversation each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_takes_what_is_new_of_a_whole_conversation() {
+    let server = serve().await;
+    let mut messages = Vec::new();
+    for question in ["how many pilots?", "how many crews?", "how many planes?"] {
+        messages.push(json!({ "role": "user", "content": question }));
+        let body = json!({ "messages": messages, "session_id": "s-1" });
+        let reply = server.post(CHAT, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        messages.push(reply.json()["choices"][0]["message"].clone());
+    }
+    let told = json!(server.model.requests().pop().unwrap().messages).to_string();
+    for question in ["how many pilots?", "how many crews?", "how many planes?"] {
+        assert_eq!(told.matches(question).count(), 1, "{question}: {told}");
     }
 }

@@ -183,10 +183,29 @@ async fn half_a_call_is_no_call_and_wrong_arguments_reach_the_tool() {
 }
 
 #[tokio::test]
-async fn a_filtered_answer_is_an_error_that_says_so() {
+async fn a_filtered_answer_says_so() {
     let blocked = json!({"candidates": [{"finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 3}});
-    let server = Provider::start(vec![CannedAnswer::data(&[blocked])]).await;
-    let error = collect_turn(server.model(RemoteKind::Gemini, "m").chat(question("hi")).await).await.unwrap_err();
-    assert_eq!(error.code(), "model_failed");
-    assert!(error.to_string().contains("SAFETY"), "{error}");
+    let said = json!({"choices": [{"index": 0, "delta": {"content": "I may "}}]});
+    let filtered = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]});
+    for (kind, answer) in [
+        (RemoteKind::Gemini, CannedAnswer::data(&[blocked])),
+        (RemoteKind::OpenAi, CannedAnswer::chat(&[said, filtered])),
+    ] {
+        let server = Provider::start(vec![answer]).await;
+        let events = collect_turn(server.model(kind, "m").chat(question("hi")).await).await.unwrap();
+        let end = events.last().unwrap();
+        assert!(matches!(end, ModelEvent::Done { reason: DoneReason::Filtered, .. }), "{events:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_seed_is_sent_as_it_is() {
+    for seed in [-1, 7, i64::MIN] {
+        let end = json!({"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]});
+        let server = Provider::start(vec![CannedAnswer::chat(&[end])]).await;
+        let mut request = question("hi");
+        request.sampling.seed = Some(seed);
+        collect_turn(server.model(RemoteKind::OpenAi, "m").chat(request).await).await.unwrap();
+        assert_eq!(server.requests().remove(0).body["seed"], seed);
+    }
 }

@@ -137,7 +137,7 @@ impl ContentReader for ForcedCallParser {
         match (self.call(), reason) {
             (Some(call), _) => Ok(vec![ModelEvent::ToolCall(call)]),
             // Half a call is no call.
-            (None, DoneReason::Length) => Ok(Vec::new()),
+            (None, DoneReason::Length | DoneReason::Filtered) => Ok(Vec::new()),
             // It called a tool in its server's own way.
             (None, DoneReason::Stop) if self.content.trim().is_empty() => Ok(Vec::new()),
             (None, DoneReason::Stop) => Err(not_an_action(&self.content)),

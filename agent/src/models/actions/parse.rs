@@ -136,7 +136,7 @@ impl ContentReader for ActionParser {
         if !complete {
             // Cut at a limit: the answer so far has been passed on, and half a call is no call.
             return match reason {
-                DoneReason::Length => Ok(Vec::new()),
+                DoneReason::Length | DoneReason::Filtered => Ok(Vec::new()),
                 DoneReason::Stop => Err(not_an_action(&self.content)),
             };
         }

@@ -48,7 +48,7 @@ impl ContentReader for TextFormParser {
         match read_calls(&held, &self.tools) {
             Some(calls) => Ok(calls.into_iter().map(ModelEvent::ToolCall).collect()),
             // Held content that was cut is neither a call nor an answer.
-            None if reason == DoneReason::Length => Ok(Vec::new()),
+            None if reason != DoneReason::Stop => Ok(Vec::new()),
             None if held.is_empty() => Ok(Vec::new()),
             None => Ok(vec![ModelEvent::Text(held)]),
         }

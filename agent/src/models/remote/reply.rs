@@ -105,7 +105,8 @@ impl ReplyReader {
             let StreamEnd { captured_usage, captured_stop_reason, captured_content, .. } = end;
             let reason = match captured_stop_reason {
                 Some(StopReason::MaxTokens(_)) => DoneReason::Length,
-                Some(StopReason::ContentFilter(why) | StopReason::Other(why)) if !has_said && calls.is_empty() => {
+                Some(StopReason::ContentFilter(_)) => DoneReason::Filtered,
+                Some(StopReason::Other(why)) if !has_said && calls.is_empty() => {
                     Err(translator.failed(format!("it ended without an answer ({why})")))?
                 }
                 // Gemini says why in its last piece; genai makes up an end where that did not come.
@@ -117,8 +118,8 @@ impl ReplyReader {
                 RemoteKind::OpenAi | RemoteKind::Gemini => Vec::new(),
             };
             for collected in calls.finish() {
-                // Cut at the output limit: half a call is no call.
-                if reason == DoneReason::Length && !collected.is_whole {
+                // Cut at the output limit, or by a filter: half a call is no call.
+                if reason != DoneReason::Stop && !collected.is_whole {
                     continue;
                 }
                 if let Some(id) = &collected.call.id {

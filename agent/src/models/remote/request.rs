@@ -45,6 +45,10 @@ impl GenaiRequest {
         options.temperature = sampling.temperature;
         options.top_p = sampling.top_p;
         options.seed = sampling.seed.and_then(|seed| u64::try_from(seed).ok());
+        if let Some(seed) = sampling.seed.filter(|seed| *seed < 0 && settings.kind == RemoteKind::OpenAi) {
+            // genai has no field for it.
+            options.extra_body = Some(json!({ "seed": seed }));
+        }
         options.stop_sequences = sampling.stop;
         options.tool_choice = if tools.is_empty() { None } else { choice(tool_choice) };
         options.response_format = format.map(|schema| JsonSpec::new(SCHEMA_NAME, schema).into());

@@ -9,6 +9,8 @@ use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
 
 /// The artifact that has the answer.
 const ANSWER: &str = "answer";
+/// What the status of a task that was stopped says.
+const CANCELLED: &str = "cancelled";
 
 /// Renders one task as the answers to one request.
 #[derive(Debug)]
@@ -63,8 +65,8 @@ impl A2aRenderer {
                 "outcome": outcome,
                 "usage": { "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens },
             });
-            if self.end.cut {
-                task["metadata"]["cut"] = json!("max_output_tokens");
+            if let Some(reason) = self.end.cut_reason() {
+                task["metadata"]["cut"] = json!(reason);
             }
         }
         self.kind("task", task)
@@ -104,7 +106,8 @@ impl A2aRenderer {
         };
         let mut status = json!({ "state": state, "timestamp": self.at });
         if let Some((code, message)) = self.end.failure() {
-            let parts = vec![self.text(message), self.data(json!({ "error": code.as_str() }))];
+            let code = if self.end.outcome == Some(RunOutcome::Cancelled) { CANCELLED } else { code.as_str() };
+            let parts = vec![self.text(message), self.data(json!({ "error": code }))];
             status["message"] = self.agent_message("end", parts);
         }
         status
@@ -198,6 +201,20 @@ impl A2aRenderer {
         }
     }
 
+    /// Ends the task. An answer that was not said to its end stays as far as it is.
+    fn finished(&mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let said = std::mem::take(&mut self.said);
+        if self.has_begun && !said.is_empty() {
+            let artifact = |text: &str| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text(text)] });
+            let (whole, end) = (artifact(&said), artifact(""));
+            self.artifacts.push(whole);
+            frames.push(self.artifact_update(end, true, true));
+        }
+        frames.push(self.status_update(self.status()));
+        frames
+    }
+
     fn called(&self, tool: &str, call_id: &str, args: &Value) -> Vec<Frame> {
         let mut status = self.status();
         let call = self.data(json!({ "tool_call": { "id": call_id, "name": tool, "arguments": args } }));
@@ -232,7 +249,7 @@ impl Renderer for A2aRenderer {
             EventKind::TextDone { text, phase, .. } => self.text_done(text, *phase),
             EventKind::ToolCallStarted(call) => self.called(&call.tool, &call.call_id, &call.args),
             EventKind::ToolResult(result) => self.returned(result),
-            EventKind::RunFinished { .. } => vec![self.status_update(self.status())],
+            EventKind::RunFinished { .. } => self.finished(),
             EventKind::AnswerFinal { .. }
             | EventKind::RunError { .. }
             | EventKind::CompactionStarted { .. }

@@ -141,8 +141,8 @@ impl AgUiRenderer {
         let mut data = self.ids.clone();
         data["outcome"] = outcome;
         data["usage"] = usage;
-        if self.end.cut {
-            data["metadata"] = json!({ "cut": "max_output_tokens" });
+        if let Some(reason) = self.end.cut_reason() {
+            data["metadata"] = json!({ "cut": reason });
         }
         frames.push(frame("RUN_FINISHED", data));
         frames

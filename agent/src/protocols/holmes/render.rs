@@ -129,7 +129,7 @@ impl HolmesRenderer {
             })
             .collect();
         let paused = json!({
-            "analysis": "",
+            "analysis": null,
             "content": null,
             "conversation_history": self.conversation,
             "follow_up_actions": self.follow_ups,

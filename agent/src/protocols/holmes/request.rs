@@ -312,10 +312,20 @@ fn object<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHo
     }
 }
 
+/// Who speaks in a history.
+const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
+
 fn check_conversation(conversation: &[Value], faults: &mut Vec<BadHolmesRequest>) {
     let at = json!("conversation_history");
     for (index, message) in conversation.iter().enumerate().filter(|(_, message)| !message.is_object()) {
         faults.push(BadHolmesRequest::wrong_type(&[at.clone(), json!(index)], "dict", message));
+    }
+    for (index, message) in conversation.iter().enumerate().filter(|(_, message)| message.is_object()) {
+        if !message["role"].as_str().is_some_and(|role| ROLES.contains(&role)) {
+            let text = format!("Value error, 'role' must be one of {}", ROLES.join(", "));
+            let place = [at.clone(), json!(index), json!("role")];
+            faults.push(BadHolmesRequest::field("value_error", &place, &text, message));
+        }
     }
     if conversation.first().is_some_and(|first| first.is_object() && first["role"] != "system") {
         let message = "Value error, The first item in conversation_history must contain 'role': 'system'";

@@ -60,10 +60,11 @@ impl MessagesRenderer {
     }
 
     fn stop_reason(&self) -> &'static str {
-        match (self.calls, self.end.cut) {
-            (true, _) => "tool_use",
-            (false, true) => "max_tokens",
-            (false, false) => "end_turn",
+        match (self.calls, self.end.cut, self.end.filtered) {
+            (true, _, _) => "tool_use",
+            (false, true, _) => "max_tokens",
+            (false, false, true) => "refusal",
+            (false, false, false) => "end_turn",
         }
     }
 

@@ -2,20 +2,19 @@
 //! calls that wait for a decision into one request.
 //!
 //! A decision is looked up by its own id, since clients resume in three ways: in a conversation, after a response, or
-//! with the whole history sent again. A decision is executed once: a request that repeats it is answered with the run
-//! that the first one started.
+//! with the whole history sent again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use querent_catalog::{
-    Catalog, CatalogError, ConversationKey, ItemRole, ItemScope, PendingCall, PendingState, Principal, RunRecord,
-    RunStatus,
-};
+use chrono::{DateTime, Utc};
+use querent_catalog::{Catalog, CatalogError, ConversationKey, ItemRole, ItemScope, Principal, RunRecord, RunStatus};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::decisions::{Decided, DecidedCall};
+use super::removal::take_out;
 use super::{
     BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
 };
@@ -23,16 +22,16 @@ use crate::attachments;
 use crate::conversation::{continue_conversation, events_of, messages_of};
 use crate::error::{AgentError, Result};
 use crate::models::{ChatImage, ChatMessage, ChatRole, ModelToolCall};
-use crate::request::{CallDecision, ResumedCall, RunRequest};
+use crate::request::{Protocol, ResumedCall, RunRequest};
 
-/// Items of a conversation that are read at most: those that the client itself added.
+/// Items of a conversation that are read at most: those that the client itself added or took out.
 const MAX_ADDED_ITEMS: usize = 1_000;
 
 /// The run that a request leads to.
 pub enum Continued {
     /// A new one.
     Start(Box<RunRequest>),
-    /// The one that the same decision started before.
+    /// The one that the same decision began before.
     Replay(Uuid),
 }
 
@@ -57,14 +56,6 @@ impl<E: Into<AgentError>> From<E> for ContinueError {
     }
 }
 
-/// A decision in the input, and the call it decides.
-struct DecidedCall {
-    /// The item's index.
-    at: usize,
-    call: PendingCall,
-    decision: CallDecision,
-}
-
 /// Completes `request`, which has everything but its messages, with `items` and with what they continue.
 pub(crate) async fn continue_run(
     catalog: &Catalog,
@@ -84,16 +75,16 @@ pub(crate) async fn join_conversation(
     request: &mut RunRequest,
     key: ConversationKey,
 ) -> Result<()> {
-    Continuation { catalog, who }.join(request, key).await.map_err(|error| match error {
+    Continuation { catalog, who }.join(request, key, None).await.map_err(|error| match error {
         ContinueError::Agent(error) => error,
         ContinueError::Request(error) => AgentError::InvalidRequest { message: error.message },
     })
 }
 
 /// Reads the store as the caller.
-struct Continuation<'a> {
-    catalog: &'a Catalog,
-    who: &'a Principal,
+pub(super) struct Continuation<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) who: &'a Principal,
 }
 
 impl Continuation<'_> {
@@ -104,44 +95,42 @@ impl Continuation<'_> {
         conversation: Option<ConversationKey>,
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
-        let who = self.who;
         let items = self.resolve_references(items).await?;
-        let decided = self.decided_calls(&items).await?;
-        let (live, past): (Vec<DecidedCall>, Vec<DecidedCall>) =
-            decided.into_iter().partition(|decided| decided.call.state == PendingState::Waiting);
-        let names_base = conversation.is_some() || previous_response_id.is_some();
-        if live.is_empty()
-            && let Some(last) = past.iter().max_by_key(|decided| decided.at)
-            && !items.iter().skip(last.at).any(is_new)
-            && let Some(run_id) = run_started_by(&last.call)
-        {
-            return Ok(Continued::Replay(run_id));
-        }
-        let last_live = live.iter().map(|decided| decided.at).max();
-        let (question_items, earlier) = match last_live {
+        let previous = match previous_response_id {
+            Some(response_id) => Some(self.run_of_previous(response_id).await?),
+            None => None,
+        };
+        let decided = self.decided_calls(&items, conversation.is_some()).await?;
+        let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
+            Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
+            Decided::Resume(resumed) => resumed,
+        };
+        let names_conversation = conversation.is_some();
+        let names_base = names_conversation || previous.is_some();
+        let last_decided = resumed.iter().map(|decided| decided.at).max();
+        let (question_items, earlier) = match last_decided {
             // The history before a decision comes from the store; its instructions come from the client.
             Some(last) if !names_base => {
                 let (earlier, new) = items.split_at((last + 1).min(items.len()));
                 let instructions = earlier.iter().filter(|item| is_instruction(item));
-                (instructions.chain(new).cloned().collect(), without_decisions(earlier, &live))
+                (instructions.chain(new).cloned().collect(), without_decisions(earlier, &resumed))
             }
             _ => (items, Vec::new()),
         };
-        let base = match (live.first(), previous_response_id) {
-            (Some(first), _) => {
+        let base = match resumed.first() {
+            Some(first) => {
                 let run_id = first.call.run_id;
-                if live.iter().any(|decided| decided.call.run_id != run_id) {
+                if resumed.iter().any(|decided| decided.call.run_id != run_id) {
                     let message = "these decisions are on calls of different responses; send them apart";
                     return Err(BadRequest::invalid("input", message).into());
                 }
-                Some(self.catalog.runs().get(who, run_id).await?)
+                Some(self.catalog.runs().get(self.who, run_id).await?)
             }
-            (None, Some(response_id)) => Some(self.run_of_previous(response_id).await?),
-            (None, None) => None,
+            None => previous,
         };
         match (&base, conversation) {
-            (_, Some(key)) => {
-                self.join(&mut request, key).await?;
+            (base, Some(key)) => {
+                self.join(&mut request, key, base.as_ref()).await?;
             }
             (Some(base), None) => {
                 request.history = messages_of(base);
@@ -154,19 +143,22 @@ impl Continuation<'_> {
             }
             (None, None) => {}
         }
-        request.resume = self.resumed_calls(request.previous_run_id, live).await?;
+        request.resume = self.resumed_calls(request.previous_run_id, resumed).await?;
         add_missing_calls(&mut request.history, &request.resume);
         let said_before =
-            question_items.iter().take(last_live.unwrap_or_default()).filter(|item| is_question(item)).count();
+            question_items.iter().take(last_decided.unwrap_or_default()).filter(|item| is_question(item)).count();
         let files = self.stored_files(&question_items).await?;
         let Messages { said, instructions } = messages(&question_items, &files)?;
         if !instructions.is_empty() {
             let given = request.instructions.take().into_iter().chain(instructions);
             request.instructions = Some(given.collect::<Vec<_>>().join("\n\n"));
         }
+        let mut said = said;
+        if request.protocol == Protocol::Chat && names_conversation {
+            leave_out_repeated(&request.history, &mut said);
+        }
         // New is what follows the last message that is not the asker's.
         let new_from = said.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |last| last + 1);
-        let mut said = said;
         request.input = said.split_off(new_from);
         if names_base && said_before > 0 && repeats_question(&request) {
             request.input.remove(0);
@@ -176,9 +168,24 @@ impl Continuation<'_> {
     }
 
     /// Lets the run continue a conversation, with what the client itself has added to it.
-    async fn join(&self, request: &mut RunRequest, key: ConversationKey) -> std::result::Result<(), ContinueError> {
+    /// It goes on from `base`, where that is a run of the conversation, else from its last one.
+    async fn join(
+        &self,
+        request: &mut RunRequest,
+        key: ConversationKey,
+        base: Option<&RunRecord>,
+    ) -> std::result::Result<(), ContinueError> {
         continue_conversation(self.catalog, self.who, request, key.clone()).await?;
-        let added = self.added_items(&key, request.previous_run_id).await?;
+        if let Some(base) = base.filter(|base| base.conversation.as_ref() == Some(&key)) {
+            request.history = messages_of(base);
+            request.previous_run_id = Some(base.run_id);
+        }
+        let since = match request.previous_run_id {
+            Some(run_id) => Some(self.catalog.runs().get(self.who, run_id).await?.started_at),
+            None => None,
+        };
+        let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
+        take_out(&mut request.history, &messages(&removed, &self.stored_files(&removed).await?)?.said);
         request.history.extend(messages(&added, &self.stored_files(&added).await?)?.said);
         Ok(())
     }
@@ -252,72 +259,22 @@ impl Continuation<'_> {
         Ok(resolved)
     }
 
-    /// Finds the decisions among the items, and the calls they decide. Errors: `unknown_call`.
-    async fn decided_calls(&self, items: &[InputItem]) -> std::result::Result<Vec<DecidedCall>, ContinueError> {
-        let mut decided = Vec::new();
-        for (at, item) in items.iter().enumerate() {
-            let (id, decision) = match item {
-                InputItem::ApprovalResponse { request_id, approve: true, reason } => {
-                    (request_id, CallDecision::Approved { reason: reason.clone() })
-                }
-                InputItem::ApprovalResponse { request_id, approve: false, reason } => {
-                    (request_id, CallDecision::Denied { reason: reason.clone() })
-                }
-                InputItem::FunctionCallOutput { call_id, output } => {
-                    let sent_along = items.iter().any(
-                        |item| matches!(item, InputItem::FunctionCall { call_id: called, .. } if called == call_id),
-                    );
-                    if sent_along {
-                        continue;
-                    }
-                    (call_id, CallDecision::Output(output.clone()))
-                }
-                _ => continue,
-            };
-            let call = self.catalog.pending_calls().get(self.who, id).await.map_err(|error| match error {
-                CatalogError::PendingCallNotFound { .. } => ContinueError::from(BadRequest::new(
-                    "unknown_call",
-                    "input",
-                    format!("no call waits for a decision on `{id}`"),
-                )),
-                other => other.into(),
-            })?;
-            decided.push(DecidedCall { at, call, decision });
-        }
-        Ok(decided)
-    }
-
-    /// Returns the decided calls, and as abandoned the other calls that the continued run waits for.
-    async fn resumed_calls(&self, base: Option<Uuid>, live: Vec<DecidedCall>) -> Result<Vec<ResumedCall>> {
-        let mut resumed: Vec<ResumedCall> = live
-            .into_iter()
-            .map(|DecidedCall { call, decision, .. }| ResumedCall { call, decision, stored: true })
-            .collect();
-        let Some(run_id) = base else { return Ok(resumed) };
-        for call in self.catalog.pending_calls().of_run(self.who, run_id).await? {
-            let is_decided = resumed.iter().any(|resumed| resumed.call.call_id == call.call_id);
-            if call.state == PendingState::Waiting && !is_decided {
-                resumed.push(ResumedCall { call, decision: CallDecision::Abandoned, stored: true });
-            }
-        }
-        Ok(resumed)
-    }
-
-    /// Returns the items that the client itself added to a conversation since its last run.
-    async fn added_items(&self, key: &ConversationKey, last_run: Option<Uuid>) -> Result<Vec<InputItem>> {
+    /// Returns the items that the client itself added to a conversation, and took out of it, since its last run.
+    async fn changed_items(&self, key: &ConversationKey, since: Option<DateTime<Utc>>) -> Result<ChangedItems> {
         let scope = ItemScope::Conversation(key.clone());
         let items = self.catalog.items().list(self.who, &scope, None, MAX_ADDED_ITEMS, true).await?;
-        let since = match last_run {
-            Some(run_id) => Some(self.catalog.runs().get(self.who, run_id).await?.started_at),
-            None => None,
-        };
-        let added = items
-            .items
-            .into_iter()
-            .filter(|item| item.role == ItemRole::Added && since.is_none_or(|since| item.created_at > since));
-        let values = added.filter_map(|item| serde_json::from_str::<Value>(&item.item_json).ok());
-        // One of a type that is not read is no reason to read none.
-        Ok(values.filter_map(|value| parse_items(&Value::Array(vec![value])).ok()).flatten().collect())
+        let mut changed = ChangedItems::default();
+        for item in items.items.into_iter().filter(|item| since.is_none_or(|since| item.created_at > since)) {
+            let of_role = match item.role {
+                ItemRole::Added => &mut changed.added,
+                ItemRole::Removed => &mut changed.removed,
+                ItemRole::Input | ItemRole::Output => continue,
+            };
+            let value: Value = serde_json::from_str(&item.item_json).unwrap_or_default();
+            // One of a type that is not read is no reason to read none.
+            of_role.extend(parse_items(&Value::Array(vec![value])).into_iter().flatten());
+        }
+        Ok(changed)
     }
 
     /// Reads the stored files that the items name. Errors: `file_not_found`.
@@ -342,6 +299,13 @@ impl Continuation<'_> {
         }
         Ok(files)
     }
+}
+
+/// What a client itself changed in a conversation.
+#[derive(Default)]
+struct ChangedItems {
+    added: Vec<InputItem>,
+    removed: Vec<InputItem>,
 }
 
 /// A file that the catalog stores.
@@ -473,6 +437,20 @@ fn add_missing_calls(history: &mut Vec<ChatMessage>, resume: &[ResumedCall]) {
     }
 }
 
+/// Leaves out what a client says again that sends the whole conversation each time: all up to the last message that is
+/// not the asker's, if the asker's messages in it are the latest of the history.
+fn leave_out_repeated(history: &[ChatMessage], said: &mut Vec<ChatMessage>) {
+    let asked = |messages: &[ChatMessage]| -> Vec<String> {
+        let asked = messages.iter().filter(|message| message.role == ChatRole::User);
+        asked.map(|message| message.content.trim().to_owned()).collect()
+    };
+    let new_from = said.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |last| last + 1);
+    let repeated = asked(said.get(..new_from).unwrap_or_default());
+    if !repeated.is_empty() && asked(history).ends_with(&repeated) {
+        said.drain(..new_from);
+    }
+}
+
 /// Whether the input begins with the last question. Some clients send the question again beside the decision on a call
 /// that it led to; it is not asked twice.
 fn repeats_question(request: &RunRequest) -> bool {
@@ -490,12 +468,6 @@ fn is_instruction(item: &InputItem) -> bool {
 }
 
 /// Whether an item says something new after a decision.
-fn is_new(item: &InputItem) -> bool {
+pub(super) fn is_new(item: &InputItem) -> bool {
     is_question(item) || matches!(item, InputItem::McpCall { .. })
-}
-
-/// Returns the run that a decision started.
-fn run_started_by(call: &PendingCall) -> Option<Uuid> {
-    let decision: Value = serde_json::from_str(call.decision_json.as_deref()?).ok()?;
-    Uuid::try_parse(decision["run_id"].as_str()?).ok()
 }

@@ -10,6 +10,9 @@ use super::compaction::summary_of;
 use crate::models::{ChatImage, ChatRole};
 use crate::protocols::kind_of;
 
+/// Types of items that say how far they are.
+const HAVE_STATUS: [&str; 4] = ["message", "function_call", "function_call_output", "mcp_call"];
+
 /// One item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InputItem {
@@ -152,7 +155,15 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             arguments: raw_text(&item["arguments"]),
         },
         "function_call_output" => {
-            InputItem::FunctionCallOutput { call_id: text("call_id")?, output: output_text(&item["output"]) }
+            let output = match &item["output"] {
+                output @ (Value::String(_) | Value::Array(_)) => output_text(output),
+                other => {
+                    let kind = kind_of(other);
+                    let message = format!("`{at}.output` must be a string or a list of parts, not {kind}");
+                    return Err(BadRequest::invalid(&format!("{at}.output"), message));
+                }
+            };
+            InputItem::FunctionCallOutput { call_id: text("call_id")?, output }
         }
         "mcp_call" => InputItem::McpCall {
             id: text("id")?,
@@ -364,26 +375,40 @@ fn output_text(output: &Value) -> String {
     }
 }
 
-/// Returns the item as it is stored and listed: with a type.
+/// Returns the item as it is stored and listed: with a type, and with what typed clients require of it.
 pub fn listed_item(item: &Value) -> Value {
     let mut listed = match item {
-        Value::String(text) => json!({ "role": "user", "content": [{ "type": "input_text", "text": text }] }),
+        Value::String(text) => json!({ "role": "user", "content": text }),
         other => other.clone(),
     };
-    let is_message = listed.get("type").is_none();
-    if let Value::Object(fields) = &mut listed {
-        if is_message {
-            fields.insert("type".to_owned(), json!("message"));
-            fields.entry("status").or_insert_with(|| json!("completed"));
-        }
-        if let Some(Value::String(text)) = fields.get("content") {
-            let kind = if fields.get("role") == Some(&json!("assistant")) { "output_text" } else { "input_text" };
-            let mut block = json!([{ "type": kind, "text": text }]);
-            if kind == "output_text" {
-                block[0]["annotations"] = json!([]);
-            }
-            fields.insert("content".to_owned(), block);
-        }
+    let Value::Object(fields) = &mut listed else { return listed };
+    fields.entry("type").or_insert_with(|| json!("message"));
+    if HAVE_STATUS.iter().any(|kind| fields["type"] == *kind) && fields.get("status").is_none_or(Value::is_null) {
+        fields.insert("status".to_owned(), json!("completed"));
+    }
+    if let Some(Value::String(text)) = fields.get("content") {
+        let kind = if fields.get("role") == Some(&json!("assistant")) { "output_text" } else { "input_text" };
+        let block = json!([{ "type": kind, "text": text }]);
+        fields.insert("content".to_owned(), block);
+    }
+    let parts = fields.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
+    for part in parts.filter_map(Value::as_object_mut).filter(|part| part.get("type") == Some(&json!("output_text"))) {
+        part.entry("annotations").or_insert_with(|| json!([]));
     }
     listed
+}
+
+/// Returns what the id of an item begins with.
+pub fn id_prefix(item: &Value) -> &'static str {
+    match item["type"].as_str().unwrap_or_default() {
+        "function_call" => "fc",
+        "function_call_output" => "fco",
+        "reasoning" => "rs",
+        "mcp_call" => "mcp",
+        "mcp_approval_request" => "mcpr",
+        "mcp_approval_response" => "mcpa",
+        "mcp_list_tools" => "mcpl",
+        "compaction" => "cmp",
+        _ => "msg",
+    }
 }

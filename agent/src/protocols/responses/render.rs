@@ -8,11 +8,12 @@ use url::form_urlencoded;
 use super::compaction::compaction_item;
 use super::object::{new_response, usage_json};
 use crate::event::{
-    EventKind, RunErrorCode, RunEvent, RunOutcome, SERVER_LABEL, ToolCallStarted, ToolResult, ToolStatus, Usage,
-    WaitingCall,
+    EventKind, RunErrorCode, RunEvent, RunOutcome, SERVER_LABEL, TextPhase, ToolCallStarted, ToolResult, ToolStatus,
+    Usage, WaitingCall,
 };
 use crate::models::TokenUsage;
 use crate::proof::{ProofLink, ProofOrigin};
+use crate::protocols::run_end::RunEnd;
 use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
 
 /// The clients that read the stream.
@@ -31,14 +32,21 @@ pub struct ResponsesRenderer {
     response: Map<String, Value>,
     output: Vec<Value>,
     sequence: u64,
-    failure: Option<(RunErrorCode, String)>,
-    /// Whether the answer reached the output limit.
-    cut: bool,
+    end: RunEnd,
+    /// The text of an answer that is said and not yet done: its citations follow.
+    said: Option<SaidText>,
     /// The client's label for this server's tools.
     server_label: String,
     run_id: String,
     /// Whether the client asked for summaries, and so for the items that they are.
     shows_summaries: bool,
+}
+
+/// A text, and its item.
+#[derive(Debug)]
+struct SaidText {
+    item_id: String,
+    text: String,
 }
 
 /// `response.output_text.delta`.
@@ -61,8 +69,8 @@ impl ResponsesRenderer {
             response: Map::new(),
             output: Vec::new(),
             sequence: 0,
-            failure: None,
-            cut: false,
+            end: RunEnd::default(),
+            said: None,
             server_label: SERVER_LABEL.to_owned(),
             run_id: String::new(),
             shows_summaries: false,
@@ -83,7 +91,7 @@ impl ResponsesRenderer {
 
     /// Returns why the run failed, if it did: its code, and what to do.
     pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
-        self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
+        self.end.failure()
     }
 
     fn event(&mut self, name: &'static str, fields: Value) -> Frame {
@@ -157,25 +165,58 @@ impl ResponsesRenderer {
         )]
     }
 
-    fn text_done(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
+    /// Ends a text, with what proves parts of it.
+    fn text_done(&mut self, said: &SaidText, proof: &[ProofLink]) -> Vec<Frame> {
+        let SaidText { item_id, text } = said;
         let Some(index) = self.index_of(item_id) else { return Vec::new() };
-        let done =
-            json!({ "item_id": item_id, "output_index": index, "content_index": 0, "text": text, "logprobs": [] });
-        let part = json!({ "item_id": item_id, "output_index": index, "content_index": 0, "part": text_part(text) });
-        vec![
-            self.event("response.output_text.done", done),
-            self.event("response.content_part.done", part),
-            self.done(index, message_item(item_id, "completed", Some(text))),
-        ]
-    }
-
-    /// Cites the cells that prove parts of the answer: known when it is complete, and in the response from then on.
-    fn annotate(&mut self, item_id: &str, proof: &[ProofLink]) {
         let response_id = self.response.get("id").and_then(Value::as_str).unwrap_or_default();
         let citations: Vec<Value> = proof.iter().filter_map(|link| citation(response_id, link)).collect();
-        let Some(index) = self.index_of(item_id).filter(|_| !citations.is_empty()) else { return };
-        if let Some(part) = self.output.get_mut(index).and_then(|item| item["content"].get_mut(0)) {
-            part["annotations"] = json!(citations);
+        let mut frames = Vec::with_capacity(citations.len() + 3);
+        for (number, citation) in citations.iter().enumerate() {
+            let added = json!({
+                "item_id": item_id,
+                "output_index": index,
+                "content_index": 0,
+                "annotation_index": number,
+                "annotation": citation,
+            });
+            frames.push(self.event("response.output_text.annotation.added", added));
+        }
+        let status = if self.end.cut_reason().is_some() { "incomplete" } else { "completed" };
+        let mut part = text_part(text);
+        part["annotations"] = json!(citations);
+        let item = message_item(item_id, status, Some(part.clone()));
+        let done =
+            json!({ "item_id": item_id, "output_index": index, "content_index": 0, "text": text, "logprobs": [] });
+        let part = json!({ "item_id": item_id, "output_index": index, "content_index": 0, "part": part });
+        frames.push(self.event("response.output_text.done", done));
+        frames.push(self.event("response.content_part.done", part));
+        frames.push(self.done(index, item));
+        frames
+    }
+
+    /// Ends the text that was said last, if it is still open: nothing proves it.
+    fn end_text(&mut self) -> Vec<Frame> {
+        match self.said.take() {
+            Some(said) => self.text_done(&said, &[]),
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes in the end of a text. That of an answer waits for its citations.
+    fn text_said(&mut self, item_id: &str, text: &str, phase: TextPhase) -> Vec<Frame> {
+        self.said = Some(SaidText { item_id: item_id.to_owned(), text: text.to_owned() });
+        match phase {
+            TextPhase::FinalAnswer => Vec::new(),
+            TextPhase::Commentary => self.end_text(),
+        }
+    }
+
+    fn answered(&mut self, item_id: &str, proof: &[ProofLink]) -> Vec<Frame> {
+        match self.said.take() {
+            Some(said) if said.item_id == item_id => self.text_done(&said, proof),
+            Some(said) => self.text_done(&said, &[]),
+            None => Vec::new(),
         }
     }
 
@@ -335,11 +376,8 @@ impl ResponsesRenderer {
                 self.set("incomplete_details", json!({ "reason": "approval_required" }));
                 ("response.incomplete", "incomplete")
             }
-            RunOutcome::Success if self.cut => {
-                self.set("incomplete_details", json!({ "reason": "max_output_tokens" }));
-                if let Some(message) = self.output.iter_mut().rfind(|item| item["type"] == "message") {
-                    message["status"] = json!("incomplete");
-                }
+            RunOutcome::Success if self.end.cut_reason().is_some() => {
+                self.set("incomplete_details", json!({ "reason": self.end.cut_reason() }));
                 match self.dialect {
                     ResponsesDialect::OpenAi => ("response.incomplete", "incomplete"),
                     // Its clients take an incomplete response for one that waits for approval.
@@ -349,7 +387,7 @@ impl ResponsesRenderer {
             RunOutcome::Success | RunOutcome::Paused => ("response.completed", "completed"),
             RunOutcome::Cancelled => ("response.incomplete", "cancelled"),
             RunOutcome::Error | RunOutcome::BudgetExceeded => {
-                let message = self.failure.as_ref().map(|(_, message)| message.as_str()).unwrap_or_default();
+                let message = self.end.failure().map(|(_, message)| message).unwrap_or_default().to_owned();
                 // The protocol's list of codes has none for a timeout; the message says which limit it was.
                 self.set("error", json!({ "code": "server_error", "message": message }));
                 ("response.failed", "failed")
@@ -380,6 +418,20 @@ impl ResponsesRenderer {
 
 impl Renderer for ResponsesRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        self.end.note(&event.kind);
+        let mut frames = match &event.kind {
+            // What they say of the answer belongs before its end.
+            EventKind::AnswerFinal { item_id, proof, .. } => return self.answered(item_id, proof),
+            EventKind::LlmCallFinished { .. } | EventKind::Conversation { .. } => return Vec::new(),
+            _ => self.end_text(),
+        };
+        frames.extend(self.frames_of(event));
+        frames
+    }
+}
+
+impl ResponsesRenderer {
+    fn frames_of(&mut self, event: &RunEvent) -> Vec<Frame> {
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.response = new_response(started, event.at);
@@ -398,7 +450,7 @@ impl Renderer for ResponsesRenderer {
             EventKind::ThinkingDone { item_id, text } => self.thinking_done(item_id, text),
             EventKind::TextStarted { item_id } => self.text_started(item_id),
             EventKind::TextDelta { item_id, text } => self.text_delta(item_id, text),
-            EventKind::TextDone { item_id, text, .. } => self.text_done(item_id, text),
+            EventKind::TextDone { item_id, text, phase } => self.text_said(item_id, text, *phase),
             EventKind::ToolCallStarted(call) => self.tool_started(call),
             EventKind::ToolResult(result) => self.tool_returned(result),
             EventKind::ApprovalRequested(call) => self.approval_requested(call),
@@ -416,19 +468,12 @@ impl Renderer for ResponsesRenderer {
                 let fields = json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary });
                 self.compaction("response.compaction.completed", fields)
             }
-            EventKind::AnswerFinal { item_id, cut, proof, .. } => {
-                self.cut = *cut;
-                self.annotate(item_id, proof);
-                Vec::new()
-            }
-            EventKind::RunError { code, message, .. } => {
-                self.failure = Some((*code, message.clone()));
-                Vec::new()
-            }
             EventKind::RunFinished { outcome, usage, last_usage, .. } => {
                 self.finished(event.at, *outcome, usage, last_usage)
             }
-            EventKind::LlmCallStarted { .. }
+            EventKind::AnswerFinal { .. }
+            | EventKind::RunError { .. }
+            | EventKind::LlmCallStarted { .. }
             | EventKind::LlmCallFinished { .. }
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
@@ -438,8 +483,8 @@ impl Renderer for ResponsesRenderer {
     }
 }
 
-fn message_item(item_id: &str, status: &str, text: Option<&str>) -> Value {
-    let content: Vec<Value> = text.map(text_part).into_iter().collect();
+fn message_item(item_id: &str, status: &str, part: Option<Value>) -> Value {
+    let content: Vec<Value> = part.into_iter().collect();
     json!({ "id": item_id, "type": "message", "status": status, "role": "assistant", "content": content })
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::BadRequest;
 use super::compaction::compact_at;
 use super::items::{InputItem, listed_item, parse_items};
-use super::tools::{allowed_tools, server_tools, tool_choice, tool_servers, tools_of};
+use super::tools::{allowed_tools, check_tool_name, server_tools, tool_choice, tool_servers, tools_of};
 use crate::models::{Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members};
 use crate::protocols::kind_of;
@@ -221,8 +221,15 @@ fn wants_thinking(fields: &Map<String, Value>) -> bool {
 fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
     let conversation = match fields.get("conversation") {
         None | Some(Value::Null) => None,
+        Some(Value::String(id)) if id.trim().is_empty() => {
+            return Err(BadRequest::invalid("conversation", "`conversation` is empty; leave it out, or name one"));
+        }
         Some(Value::String(id)) => Some(id.clone()),
         Some(Value::Object(conversation)) => match conversation.get("id") {
+            Some(Value::String(id)) if id.trim().is_empty() => {
+                let message = "`conversation.id` is empty; leave `conversation` out, or name one";
+                return Err(BadRequest::invalid("conversation.id", message));
+            }
             Some(Value::String(id)) => Some(id.clone()),
             _ => return Err(BadRequest::invalid("conversation.id", "`conversation.id` must be a string")),
         },
@@ -282,6 +289,8 @@ const SCHEMA: [(&str, FieldValues); 4] = [
     ("schema", FieldValues::Object),
     ("strict", FieldValues::Flag),
 ];
+/// The fields whose schema must have a name.
+const NAMED_SCHEMAS: [&str; 2] = ["text.format", "response_format"];
 const FORMAT: [(&str, FieldValues); 6] = [
     ("type", FieldValues::Parsed),
     SCHEMA[0],
@@ -311,7 +320,12 @@ pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSch
                 let message = format!("`{at}` has no `schema` object");
                 return Err(BadRequest::invalid(&format!("{at}.schema"), message));
             }
-            let name = definition["name"].as_str().unwrap_or("answer").to_owned();
+            let name = definition["name"].as_str();
+            if NAMED_SCHEMAS.contains(&at) {
+                let inner = if std::ptr::eq(definition, format) { "" } else { ".json_schema" };
+                check_tool_name(name.unwrap_or_default(), &format!("{at}{inner}.name"))?;
+            }
+            let name = name.unwrap_or("answer").to_owned();
             Ok(Some(AnswerSchema { name, schema: schema.clone() }))
         }
         Some("json_object") => {

@@ -10,6 +10,8 @@ use crate::tools::{known_tool, tool_names};
 
 /// The type of a tool choice that allows several tools.
 const ALLOWED_TOOLS: &str = "allowed_tools";
+/// The longest name of a tool, or of a schema.
+const MAX_NAME_BYTES: usize = 64;
 /// The fields of a client's tool.
 const FUNCTION: &[(&str, FieldValues)] = &[
     ("type", FieldValues::Text),
@@ -80,6 +82,8 @@ pub(crate) fn tools_of(
         } else {
             check_members(members, &at, &[("type", FieldValues::Text), ("function", FieldValues::Members(FUNCTION))])?;
         }
+        let inner = if std::ptr::eq(definition, entry) { "" } else { ".function" };
+        check_tool_name(name, &format!("{at}{inner}.name"))?;
         let parameters = match &definition[parameters] {
             Value::Null => json!({ "type": "object", "properties": {} }),
             schema => schema.clone(),
@@ -87,7 +91,28 @@ pub(crate) fn tools_of(
         let description = definition["description"].as_str().unwrap_or_default().to_owned();
         tools.push(ToolSpec { name: name.to_owned(), description, parameters });
     }
+    check_distinct(&tools)?;
     Ok(tools)
+}
+
+/// Refuses a name that models' servers do not take.
+pub(crate) fn check_tool_name(name: &str, at: &str) -> Result<(), BadRequest> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if name.len() <= MAX_NAME_BYTES && !name.is_empty() && name.bytes().all(is_good) {
+        return Ok(());
+    }
+    let message = format!("`{at}` must be 1 to {MAX_NAME_BYTES} letters, digits, `_` and `-`");
+    Err(BadRequest::invalid(at, message))
+}
+
+/// Refuses two tools of one name.
+pub(crate) fn check_distinct(tools: &[ToolSpec]) -> Result<(), BadRequest> {
+    for (index, tool) in tools.iter().enumerate() {
+        if tools.iter().take(index).any(|earlier| earlier.name == tool.name) {
+            return Err(BadRequest::invalid("tools", format!("two tools are named `{}`", tool.name)));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the server's tools to which all entries of the type `mcp` restrict the model; `None` for all tools.

@@ -140,7 +140,13 @@ impl Turns<'_> {
         let may_use = is_clients || self.task.request.may_use(&call.name);
         let writes = may_use && !is_clients && tools::writes(&call.name) && self.task.writer.is_some();
         let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
-        if allowed.is_ok() && canned.is_none() && (is_clients || (writes && self.task.request.can_approve)) {
+        // The client is promised an object; the model may try again.
+        let is_broken = is_clients && canned.is_none() && !call.arguments.is_object();
+        if allowed.is_ok()
+            && canned.is_none()
+            && !is_broken
+            && (is_clients || (writes && self.task.request.can_approve))
+        {
             self.wait_for(call, !is_clients);
             return Ok(None);
         }
@@ -153,6 +159,9 @@ impl Turns<'_> {
         }
         let known = if let Some(canned) = canned {
             Some(Ok(ToolOutput::new(json!(canned), canned)))
+        } else if is_broken {
+            let refused = ToolError::refusal("invalid_arguments", "the arguments are not a JSON object");
+            Some(Err(refused.with_hint("call it again with one JSON object")))
         } else if !may_use {
             let refused = ToolError::refusal("tool_not_allowed", format!("this request does not allow {}", call.name));
             Some(Err(refused.with_hint("use the tools that it allows, or answer without them")))

@@ -11,6 +11,17 @@ use crate::tools;
 const CALLS_BEFORE_FORCED: u32 = 4;
 
 impl Turns<'_> {
+    /// Returns how many calls of a reply are made: of one that makes more than its request allows, the others are left
+    /// out.
+    pub(super) fn calls_of_turn(&self) -> usize {
+        let request = &self.task.request;
+        let left = match request.max_tool_calls {
+            Some(_) if self.budget.allows_calls() => self.budget.max_calls() - self.budget.calls(),
+            Some(_) | None => u32::MAX,
+        };
+        if request.one_call_a_turn { 1 } else { left as usize }
+    }
+
     pub(super) fn turn_request(&self, messages: Vec<ChatMessage>) -> TurnRequest {
         let offer = self.budget.offer();
         let request = &self.task.request;

@@ -241,7 +241,7 @@ pub(in crate::http) async fn upload(
     Extension(request_id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, OpenAiError> {
-    let file = files::store(&state, &principal, request).await?;
+    let file = files::store(&state, &principal, request, false).await?;
     let data = json!({
         "FileData": {
             "fileUri": file.file_id,

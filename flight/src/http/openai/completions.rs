@@ -11,34 +11,33 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::fields::new_metadata;
+use super::fields::{MAX_LISTED, OpenAiParams, checked_limit, new_metadata};
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
-use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
+use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
 /// The newest runs among which a listing looks for completions.
 const MAX_SCANNED: usize = 2_000;
 const PAGE: usize = 100;
-const MAX_LISTED: usize = 100;
 /// Before the name of a pair in a query, as in `metadata[topic]=orders`.
 const METADATA: &str = "metadata[";
 
 /// `GET /v1/chat/completions`.
 pub(in crate::http) async fn list(
     ApiCall { state, principal }: ApiCall,
-    Params(params): Params<HashMap<String, String>>,
+    OpenAiParams(params): OpenAiParams<HashMap<String, String>>,
 ) -> Result<Response, OpenAiError> {
     let invalid = |name: &str, message: String| OpenAiError::bad_request(ErrorCode::InvalidRequest, name, message);
     let mut filter = CompletionFilter::default();
-    let (mut after, mut limit, mut is_newest_first) = (None, 20, false);
+    let (mut after, mut limit, mut is_newest_first) = (None, None, false);
     for (name, value) in &params {
         match name.as_str() {
             "after" => after = Some(value.clone()),
             "limit" => {
                 let number = value.parse::<usize>();
-                limit = number.map_err(|_| invalid(name, format!("`limit` `{value}` is not a number")))?;
+                limit = Some(number.map_err(|_| invalid(name, format!("`limit` `{value}` is not a number")))?);
             }
             "model" => filter.model = Some(value.clone()),
             "order" if value == "asc" => is_newest_first = false,
@@ -50,20 +49,18 @@ pub(in crate::http) async fn list(
             },
         }
     }
+    let limit = checked_limit(limit, 20, MAX_LISTED)?;
     let mut runs = candidates(&state, &principal).await?;
     if !is_newest_first {
         runs.reverse();
     }
     if let Some(after) = after {
         let Some(place) = runs.iter().position(|run_id| completion_id(*run_id) == after) else {
-            return Err(OpenAiError::not_found(
-                ErrorCode::ItemNotFound,
-                format!("no completion `{after}` in this list"),
-            ));
+            let message = format!("no completion `{after}` in this list");
+            return Err(OpenAiError::not_found(ErrorCode::ItemNotFound, message).with_param("after"));
         };
         runs.drain(..=place);
     }
-    let limit = limit.clamp(1, MAX_LISTED);
     let mut found: Vec<Value> = Vec::new();
     for run_id in runs {
         if found.len() > limit {
@@ -95,7 +92,7 @@ pub(in crate::http) async fn retrieve(
 pub(in crate::http) async fn messages(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
-    Params(mut params): Params<ItemListParams>,
+    OpenAiParams(mut params): OpenAiParams<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let (_, stored) = find(&state, &principal, &id).await?;
     params.order.get_or_insert_with(|| "asc".to_owned());

@@ -1,23 +1,27 @@
 //! `/v1/conversations`: conversations and their items, from runs or added by the client.
 
+use std::collections::HashSet;
+
 use axum::extract::Path;
 use axum::response::Response;
 use chrono::Utc;
 use http::StatusCode;
 use querent_agent::events_of;
-use querent_agent::protocols::responses::{input_items, listed_item, metadata_of, output_items, parse_items};
+use querent_agent::protocols::responses::{
+    id_prefix, input_items, listed_item, metadata_of, output_items, parse_items, run_of_item,
+};
 use querent_catalog::{
-    ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole, ItemScope,
-    Principal,
+    CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole,
+    ItemScope, Principal,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::fields::{new_metadata, object_fields};
+use super::fields::{OpenAiParams, new_metadata, object_fields};
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
-use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
+use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
@@ -25,6 +29,8 @@ use crate::state::AppState;
 const MAX_READ: usize = 1_000;
 /// The most items that one request may add.
 const MAX_ADDED: usize = 20;
+/// The longest id that an item keeps.
+const MAX_ID_BYTES: usize = 64;
 
 /// `POST /v1/conversations`: `{metadata?, items?}`.
 pub(in crate::http) async fn create(
@@ -100,7 +106,7 @@ pub(in crate::http) async fn add_items(
 pub(in crate::http) async fn list_items(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
-    Params(params): Params<ItemListParams>,
+    OpenAiParams(params): OpenAiParams<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &params.listing(items)?))
@@ -116,19 +122,40 @@ pub(in crate::http) async fn get_item(
     Ok(json_response(StatusCode::OK, &item.ok_or_else(|| unknown_item(&item_id))?))
 }
 
-/// `DELETE /v1/conversations/{id}/items/{item}`: deletes an item that the client added.
+/// `DELETE /v1/conversations/{id}/items/{item}`: the model does not see it any more either, from the next run on.
 pub(in crate::http) async fn remove_item(
     ApiCall { state, principal }: ApiCall,
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let catalog = state.agent.catalog();
     let record = catalog.conversations().get(&principal, &ConversationKey::shared(&id)).await?;
-    let stored = catalog.items().get(&principal, std::slice::from_ref(&item_id)).await?;
-    let is_here = stored.into_iter().flatten().any(|item| item.conversation.as_ref() == Some(&record.key));
-    if !is_here || !catalog.items().delete(&principal, &item_id).await? {
+    let items = all_items(&state, &principal, &record.key).await?;
+    let Some(item) = items.into_iter().find(|item| item["id"] == item_id.as_str()) else {
         return Err(unknown_item(&item_id));
-    }
+    };
+    let removed = ItemRecord {
+        item_id: format!("removed_{}", Uuid::now_v7().simple()),
+        role: ItemRole::Removed,
+        item_json: item.to_string(),
+        ..added_record(&record.subject, &record.key)
+    };
+    catalog.items().insert(&[removed]).await?;
+    // One that the client added; those of runs are in their logs.
+    catalog.items().delete(&principal, &item_id).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
+}
+
+/// Creates the record of an item of a conversation.
+fn added_record(subject: &str, key: &ConversationKey) -> ItemRecord {
+    ItemRecord {
+        item_id: String::new(),
+        subject: subject.to_owned(),
+        conversation: Some(key.clone()),
+        run_id: None,
+        role: ItemRole::Added,
+        item_json: String::new(),
+        created_at: Utc::now(),
+    }
 }
 
 async fn add(
@@ -145,40 +172,62 @@ async fn add(
         return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "items", message));
     }
     parse_items(&Value::Array(items.clone()))?;
-    let records: Vec<ItemRecord> = items
-        .iter()
-        .map(|item| {
-            let item_id = format!("msg_{}", Uuid::now_v7());
-            let mut item = listed_item(item);
-            item["id"] = json!(item_id);
-            ItemRecord {
-                item_id,
-                subject: principal.subject().to_owned(),
-                conversation: Some(key.clone()),
-                run_id: None,
-                role: ItemRole::Added,
-                item_json: item.to_string(),
-                created_at: Utc::now(),
-            }
-        })
-        .collect();
-    state.agent.catalog().items().insert(&records).await?;
-    Ok(records.iter().filter_map(|record| serde_json::from_str(&record.item_json).ok()).collect())
+    let records = |keeps_ids: bool| -> Vec<ItemRecord> {
+        let listed = items.iter().map(|item| with_id(listed_item(item), keeps_ids));
+        let record = |(item_id, item): (String, Value)| ItemRecord {
+            item_id,
+            item_json: item.to_string(),
+            ..added_record(principal.subject(), key)
+        };
+        listed.map(record).collect()
+    };
+    let mut added = records(true);
+    match state.agent.catalog().items().insert(&added).await {
+        // An id that was given is taken already, which is nobody's fault.
+        Err(CatalogError::ItemExists { .. }) => {
+            added = records(false);
+            state.agent.catalog().items().insert(&added).await?;
+        }
+        inserted => inserted?,
+    }
+    Ok(added.iter().filter_map(|record| serde_json::from_str(&record.item_json).ok()).collect())
+}
+
+/// Returns an item with its id: the one that it came with, where that is one of its kind and not that of a run's item.
+fn with_id(mut item: Value, keeps_id: bool) -> (String, Value) {
+    let prefix = id_prefix(&item);
+    let is_good = |id: &&str| {
+        let rest = id.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default();
+        !rest.is_empty()
+            && id.len() <= MAX_ID_BYTES
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+            && run_of_item(id).is_none()
+    };
+    let given = item["id"].as_str().filter(|_| keeps_id).filter(is_good).map(str::to_owned);
+    let id = given.unwrap_or_else(|| format!("{prefix}_{}", Uuid::now_v7()));
+    item["id"] = json!(id);
+    (id, item)
 }
 
 /// Returns all items, from runs and from the client, in order.
 async fn all_items(state: &AppState, principal: &Principal, key: &ConversationKey) -> Result<Vec<Value>, OpenAiError> {
     let catalog = state.agent.catalog();
     let scope = ItemScope::Conversation(key.clone());
-    let added = catalog.items().list(principal, &scope, None, MAX_READ, true).await?;
-    let mut items: Vec<_> = added
-        .items
-        .into_iter()
-        .filter_map(|record| Some((record.created_at, serde_json::from_str::<Value>(&record.item_json).ok()?)))
-        .collect();
+    let stored = catalog.items().list(principal, &scope, None, MAX_READ, true).await?;
+    let mut items = Vec::new();
+    let mut removed = HashSet::new();
+    for record in stored.items {
+        let Ok(item) = serde_json::from_str::<Value>(&record.item_json) else { continue };
+        match record.role {
+            ItemRole::Removed => removed.extend(item["id"].as_str().map(str::to_owned)),
+            ItemRole::Input | ItemRole::Output | ItemRole::Added => items.push((record.created_at, item)),
+        }
+    }
+    let is_there = |item: &Value| item["id"].as_str().is_none_or(|id| !removed.contains(id));
     for run in catalog.runs().of_conversation(principal, key, MAX_READ).await? {
         let log = events_of(&run)?;
-        items.extend(input_items(&log).into_iter().chain(output_items(&log)).map(|item| (run.started_at, item)));
+        let of_run = input_items(&log).into_iter().chain(output_items(&log)).filter(&is_there);
+        items.extend(of_run.map(|item| (run.started_at, item)));
     }
     items.sort_by_key(|(at, _)| *at);
     Ok(items.into_iter().map(|(_, item)| item).collect())

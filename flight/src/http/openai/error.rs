@@ -57,6 +57,11 @@ impl OpenAiError {
         Self { status, message, param: None, code, is_final: false, headers: Box::default() }
     }
 
+    /// Names the faulty parameter.
+    pub(crate) fn with_param(self, param: &str) -> Self {
+        Self { param: Some(param.to_owned()), ..self }
+    }
+
     pub(crate) fn bad_request(code: ErrorCode, param: &str, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::BAD_REQUEST, message.into());
         Self { status, message, param: Some(param.to_owned()), code, is_final: false, headers: Box::default() }
@@ -100,7 +105,7 @@ impl From<AgentError> for OpenAiError {
     fn from(error: AgentError) -> Self {
         let (status, param) = match &error {
             AgentError::UnknownModel { .. } => (Some(StatusCode::NOT_FOUND), Some("model")),
-            AgentError::EmptyQuestion => (None, Some("input")),
+            AgentError::EmptyQuestion | AgentError::QuestionTooLong { .. } => (None, Some("input")),
             _ => (None, None),
         };
         let mut error = Self::from(ApiError::from(error));

@@ -6,33 +6,37 @@ use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use http::{StatusCode, header};
 use querent_catalog::{FileRecord, Principal};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::responses::ItemListParams;
+use super::fields::{OpenAiParams, checked_limit};
 use crate::error::ErrorCode;
-use crate::http::request::{ApiCall, Params, PathText, read_body};
+use crate::http::request::{ApiCall, PathText, read_body};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
 /// The most files in one listing.
-const MAX_LISTED: usize = 1_000;
+const MAX_LISTED: usize = 10_000;
+/// What files are for, as OpenAI's clients say it. None of it has an effect.
+const PURPOSES: [&str; 6] = ["assistants", "batch", "fine-tune", "vision", "user_data", "evals"];
 
 /// `POST /v1/files`: a form with `file` and `purpose`.
 pub(in crate::http) async fn upload(
     ApiCall { state, principal }: ApiCall,
     request: Request,
 ) -> Result<Response, OpenAiError> {
-    let file = store(&state, &principal, request).await?;
+    let file = store(&state, &principal, request, true).await?;
     Ok(json_response(StatusCode::OK, &file_json(&file)))
 }
 
-/// Stores the file of a form.
+/// Stores the file of a form, which has to say a purpose where `needs_purpose`.
 pub(in crate::http) async fn store(
     state: &AppState,
     principal: &Principal,
     request: Request,
+    needs_purpose: bool,
 ) -> Result<FileRecord, OpenAiError> {
     let (parts, body) = request.into_parts();
     let settings = &state.settings.http;
@@ -46,11 +50,11 @@ pub(in crate::http) async fn store(
     let bad = |error: &dyn std::fmt::Display| {
         OpenAiError::bad_request(ErrorCode::BadRequestBody, "file", format!("the form cannot be read: {error}"))
     };
-    let mut purpose = "user_data".to_owned();
+    let mut purpose = None;
     let mut uploaded: Option<(String, String, Vec<u8>)> = None;
     while let Some(field) = form.next_field().await.map_err(|error| bad(&error))? {
         match field.name() {
-            Some("purpose") => purpose = field.text().await.map_err(|error| bad(&error))?,
+            Some("purpose") => purpose = Some(field.text().await.map_err(|error| bad(&error))?),
             Some("file") => {
                 let filename = field.file_name().unwrap_or("file").to_owned();
                 let media_type = field.content_type().unwrap_or("application/octet-stream").to_owned();
@@ -75,6 +79,15 @@ pub(in crate::http) async fn store(
             "the form has no field `file`",
         ));
     };
+    let purpose = match purpose {
+        Some(purpose) if !needs_purpose || PURPOSES.contains(&purpose.as_str()) => purpose,
+        None if !needs_purpose => "user_data".to_owned(),
+        Some(_) | None => {
+            let code = if purpose.is_none() { ErrorCode::MissingRequiredParameter } else { ErrorCode::InvalidRequest };
+            let message = format!("`purpose` must be one of {}", PURPOSES.join(", "));
+            return Err(OpenAiError::bad_request(code, "purpose", message));
+        }
+    };
     let file = FileRecord {
         file_id: format!("file-{}", Uuid::now_v7().simple()),
         subject: principal.subject().to_owned(),
@@ -88,22 +101,62 @@ pub(in crate::http) async fn store(
     Ok(file)
 }
 
+#[derive(Debug, Deserialize)]
+pub(in crate::http) struct FileListParams {
+    after: Option<String>,
+    limit: Option<usize>,
+    order: Option<String>,
+    purpose: Option<String>,
+}
+
 /// `GET /v1/files`.
 pub(in crate::http) async fn list(
     ApiCall { state, principal }: ApiCall,
-    Params(params): Params<ItemListParams>,
+    OpenAiParams(params): OpenAiParams<FileListParams>,
 ) -> Result<Response, OpenAiError> {
-    let limit = params.limit.unwrap_or(MAX_LISTED).clamp(1, MAX_LISTED);
-    let listed = state.agent.catalog().files().list(&principal, params.after.as_deref(), limit).await?;
-    let files: Vec<Value> = listed.items.iter().map(file_json).collect();
+    let limit = checked_limit(params.limit, MAX_LISTED, MAX_LISTED)?;
+    let mut files = all_files(&state, &principal).await?;
+    match params.order.as_deref() {
+        None | Some("desc") => {}
+        Some("asc") => files.reverse(),
+        Some(other) => {
+            let message = format!("`order` `{other}` is neither asc nor desc");
+            return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "order", message));
+        }
+    }
+    if let Some(after) = &params.after {
+        let Some(place) = files.iter().position(|file| file.file_id == *after) else {
+            let message = format!("file with id `{after}` not found");
+            return Err(OpenAiError::not_found(ErrorCode::FileNotFound, message).with_param("after"));
+        };
+        files.drain(..=place);
+    }
+    files.retain(|file| params.purpose.as_ref().is_none_or(|purpose| file.purpose == *purpose));
+    let has_more = files.len() > limit;
+    let files: Vec<Value> = files.iter().take(limit).map(file_json).collect();
     let body = json!({
         "object": "list",
         "first_id": files.first().map(|file| file["id"].clone()),
         "last_id": files.last().map(|file| file["id"].clone()),
-        "has_more": listed.has_more,
+        "has_more": has_more,
         "data": files,
     });
     Ok(json_response(StatusCode::OK, &body))
+}
+
+/// Returns the caller's files, newest first; the newest [`MAX_LISTED`] of them.
+async fn all_files(state: &AppState, principal: &Principal) -> Result<Vec<FileRecord>, OpenAiError> {
+    let mut files: Vec<FileRecord> = Vec::new();
+    loop {
+        let after = files.last().map(|file| file.file_id.clone());
+        let left = MAX_LISTED - files.len();
+        let listed = state.agent.catalog().files().list(principal, after.as_deref(), left).await?;
+        let has_more = listed.has_more && !listed.items.is_empty();
+        files.extend(listed.items);
+        if !has_more || files.len() >= MAX_LISTED {
+            return Ok(files);
+        }
+    }
 }
 
 /// `GET /v1/files/{id}`.

@@ -7,16 +7,17 @@ use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
     ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
 };
-use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, estimate_tokens, events_of};
+use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use super::run::{begin, wait_for_start};
+use super::fields::{MAX_LISTED, OpenAiParams, checked_limit};
+use super::run::{begin, tokens_of, wait_for_start};
 use crate::error::ErrorCode;
-use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
+use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -25,7 +26,6 @@ use crate::state::AppState;
 const KSADK_EVENTS: &str = "x-ksadk-events";
 /// The prefix of headers that OpenAI's own libraries send.
 const STAINLESS: &str = "x-stainless-";
-const MAX_LISTED: usize = 100;
 
 /// `POST /v1/responses`.
 pub(in crate::http) async fn create(
@@ -39,31 +39,29 @@ pub(in crate::http) async fn create(
     answer(&state, &principal, request, Protocol::Responses, dialect).await
 }
 
-/// `POST /v1/responses/input_tokens`: estimates the tokens of what a request says, without the server's own prompt.
+/// `POST /v1/responses/input_tokens`: estimates the tokens of what a request says and continues, without the server's own
+/// prompt.
 pub(in crate::http) async fn input_tokens(
-    ApiCall { .. }: ApiCall,
+    ApiCall { state, principal }: ApiCall,
+    headers: HeaderMap,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_request(&body)?;
-    let mut tokens = request.instructions.as_deref().map_or(0, estimate_tokens);
-    tokens += request.raw_items.iter().map(|item| estimate_tokens(&said(item))).sum::<usize>();
-    tokens += request.tools.iter().map(|tool| estimate_tokens(&json!(tool).to_string())).sum::<usize>();
-    Ok(json_response(StatusCode::OK, &json!({ "object": "response.input_tokens", "input_tokens": tokens })))
-}
-
-/// Returns the texts of an item of a request.
-fn said(item: &Value) -> String {
-    match item {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(said).collect::<Vec<_>>().join("\n"),
-        Value::Object(fields) => ["content", "text", "arguments", "output", "name", "summary"]
-            .iter()
-            .filter_map(|name| fields.get(*name))
-            .map(said)
-            .collect::<Vec<_>>()
-            .join("\n"),
-        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    let mut request = parse_request(&body)?;
+    check_tool_servers(&request, &headers)?;
+    let mut conversation = request.conversation.take().map(ConversationKey::shared);
+    if let Some(key) = &conversation
+        && let Err(error) = state.agent.catalog().conversations().get(&principal, key).await
+    {
+        match ErrorCode::from(&error) {
+            // A response would begin it.
+            ErrorCode::ConversationNotFound => conversation = None,
+            _ => return Err(error.into()),
+        }
     }
+    let previous = request.previous_response_id.take();
+    let (run, items) = request.into_run(Protocol::Responses);
+    let tokens = tokens_of(&state, &principal, run, items, conversation, previous.as_deref()).await?;
+    Ok(json_response(StatusCode::OK, &json!({ "object": "response.input_tokens", "input_tokens": tokens })))
 }
 
 /// Refuses servers of tools other than this one, as its client names it.
@@ -169,7 +167,7 @@ pub(in crate::http) struct RetrieveParams {
 pub(in crate::http) async fn retrieve(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
-    Params(params): Params<RetrieveParams>,
+    OpenAiParams(params): OpenAiParams<RetrieveParams>,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     let events = state.agent.events(&principal, run.run_id, 0).await?;
@@ -205,12 +203,17 @@ impl Renderer for After {
     }
 }
 
-/// `POST /v1/responses/{id}/cancel`.
+/// `POST /v1/responses/{id}/cancel`. One that is over and was not made in the background cannot have been meant.
 pub(in crate::http) async fn cancel(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
+    let is_over = !matches!(run.status, RunStatus::Running | RunStatus::Cancelled);
+    if is_over && object_of(&run)?["background"] != json!(true) {
+        let message = format!("response `{id}` is over; only one in the background, or in progress, is cancelled");
+        return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "response_id", message));
+    }
     let run = state.agent.cancel_run(&principal, run.run_id).await?;
     Ok(json_response(StatusCode::OK, &object_of(&run)?))
 }
@@ -261,11 +264,12 @@ impl ItemListParams {
         }
         if let Some(after) = &self.after {
             let Some(place) = items.iter().position(|item| item["id"] == after.as_str()) else {
-                return Err(OpenAiError::not_found(ErrorCode::ItemNotFound, format!("no item `{after}` in this list")));
+                let message = format!("no item `{after}` in this list");
+                return Err(OpenAiError::not_found(ErrorCode::ItemNotFound, message).with_param("after"));
             };
             items.drain(..=place);
         }
-        let limit = self.limit.unwrap_or(20).clamp(1, MAX_LISTED);
+        let limit = checked_limit(self.limit, 20, MAX_LISTED)?;
         let has_more = items.len() > limit;
         items.truncate(limit);
         let id = |item: Option<&Value>| item.map_or(Value::Null, |item| item["id"].clone());
@@ -283,7 +287,7 @@ impl ItemListParams {
 pub(in crate::http) async fn list_input(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
-    Params(params): Params<ItemListParams>,
+    OpenAiParams(params): OpenAiParams<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     let items = if run.status == RunStatus::Running {

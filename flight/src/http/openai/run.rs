@@ -36,6 +36,23 @@ pub(in crate::http) async fn begin(
     }
 }
 
+/// Estimates the tokens of what a run would be told, without starting it.
+pub(in crate::http) async fn tokens_of(
+    state: &AppState,
+    principal: &Principal,
+    run: RunRequest,
+    items: Vec<InputItem>,
+    conversation: Option<ConversationKey>,
+    previous: Option<&str>,
+) -> Result<usize, OpenAiError> {
+    let counted = run.clone();
+    match state.agent.continue_with(principal, run, items, conversation, previous).await? {
+        Continued::Start(run) => Ok(run.tokens()),
+        // Nothing new would be said.
+        Continued::Replay(_) => Ok(counted.tokens()),
+    }
+}
+
 /// Returns a conversation's title: the first words of the newest message.
 pub(in crate::http) fn title_of_items(items: &[InputItem]) -> String {
     let words = items.iter().rev().find_map(|item| match item {

@@ -8,6 +8,7 @@ const LISTED: &[Field] = &[
     Field::new("limit", FieldKind::Integer, "items of a page"),
     Field::new("order", FieldKind::OneOf(&["asc", "desc"]), "desc, newest first, unless asked otherwise"),
 ];
+const LISTED_FILES: &[Field] = &[LISTED[0], LISTED[1], LISTED[2], Field::text("purpose", "of this purpose")];
 const LISTED_COMPLETIONS: &[Field] = &[
     LISTED[0],
     LISTED[1],
@@ -144,14 +145,14 @@ pub(super) const OPENAI: Surface = Surface {
         .with(r#"{"input": "late departures", "model": "all-MiniLM-L6-v2"}"#)]),
         Route::get("/v1/models", "The agent, then every configured model", |verb| verb.answered_by(models::list)),
         Route::get("/v1/models/{id}", "One model", |verb| verb.answered_by(models::get)),
-        Route::get("/v1/files", "Your files", |verb| verb.answered_by(files::list)).query(LISTED),
+        Route::get("/v1/files", "Your files", |verb| verb.answered_by(files::list)).query(LISTED_FILES),
         Route::post("/v1/files", "Uploads a file that messages name by its id", |verb| verb.answered_by(files::upload))
             .takes(&[Media {
                 content_type: "multipart/form-data",
                 about: "a form",
                 fields: &[
                     Field::new("file", FieldKind::File, "the file").required(),
-                    Field::text("purpose", "`user_data` unless said otherwise"),
+                    Field::text("purpose", "`user_data`, `assistants` and so on; it has no effect").required(),
                 ],
                 example: None,
             }]),

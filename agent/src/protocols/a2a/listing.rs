@@ -1,0 +1,119 @@
+//! The list of tasks, which the version 1.0 has.
+
+use chrono::{DateTime, Utc};
+use querent_catalog::{RunRecord, RunStatus};
+use serde_json::{Map, Value, json};
+
+use super::render::A2aRenderer;
+use super::{A2aVersion, BadRequest};
+use crate::event::RunEvent;
+use crate::protocols::Renderer;
+use crate::protocols::fields::{FieldValues, check_members};
+
+const DEFAULT_PAGE: usize = 50;
+const MAX_PAGE: i64 = 100;
+
+const STATES: &[&str] = &[
+    "TASK_STATE_UNSPECIFIED",
+    "TASK_STATE_SUBMITTED",
+    "TASK_STATE_WORKING",
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELED",
+    "TASK_STATE_INPUT_REQUIRED",
+    "TASK_STATE_REJECTED",
+    "TASK_STATE_AUTH_REQUIRED",
+];
+const LIST: &[(&str, FieldValues)] = &[
+    ("tenant", FieldValues::Text),
+    ("contextId", FieldValues::Text),
+    ("status", FieldValues::OneOf(STATES)),
+    ("pageSize", FieldValues::Integer(1, MAX_PAGE)),
+    ("pageToken", FieldValues::Text),
+    ("historyLength", FieldValues::Integer(0, i64::MAX)),
+    ("statusTimestampAfter", FieldValues::Text),
+    ("includeArtifacts", FieldValues::Flag),
+];
+
+/// Which tasks a list has, and what of them.
+#[derive(Debug, Clone)]
+pub struct TaskFilter {
+    /// The tasks of one context.
+    pub context_id: Option<String>,
+    /// The most tasks of a page.
+    pub page_size: usize,
+    /// The last task of the page before.
+    pub page_token: Option<String>,
+    state: Option<String>,
+    since: Option<DateTime<Utc>>,
+    has_history: bool,
+    has_artifacts: bool,
+}
+
+impl TaskFilter {
+    /// Parses the parameters of a request.
+    pub(super) fn parse(params: &Map<String, Value>) -> Result<Self, BadRequest> {
+        check_members(params, "params", LIST)?;
+        let text = |name: &str| params.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let since = match text("statusTimestampAfter") {
+            None => None,
+            Some(time) => Some(DateTime::parse_from_rfc3339(time).map_err(|_| {
+                let at = "params.statusTimestampAfter";
+                BadRequest::invalid(at, format!("`{at}` must be a time, as 2026-01-31T12:00:00Z"))
+            })?),
+        };
+        let page_size = params.get("pageSize").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
+        Ok(Self {
+            context_id: text("contextId").map(str::to_owned),
+            page_size: page_size.unwrap_or(DEFAULT_PAGE),
+            page_token: text("pageToken").map(str::to_owned),
+            state: text("status").filter(|state| *state != "TASK_STATE_UNSPECIFIED").map(str::to_owned),
+            since: since.map(|since| since.to_utc()),
+            has_history: params.get("historyLength").and_then(Value::as_u64) != Some(0),
+            has_artifacts: params.get("includeArtifacts") == Some(&json!(true)),
+        })
+    }
+
+    /// Whether a run of this protocol is a task of the list.
+    pub fn accepts(&self, run: &RunRecord) -> bool {
+        let state = match run.status {
+            RunStatus::Running => "TASK_STATE_WORKING",
+            RunStatus::Success | RunStatus::Paused => "TASK_STATE_COMPLETED",
+            RunStatus::Error | RunStatus::BudgetExceeded => "TASK_STATE_FAILED",
+            RunStatus::Cancelled => "TASK_STATE_CANCELED",
+        };
+        let context = run.conversation.as_ref().map(|key| key.id.as_str());
+        self.context_id.as_deref().is_none_or(|id| context == Some(id))
+            && self.state.as_deref().is_none_or(|wanted| wanted == state)
+            && self.since.is_none_or(|since| run.finished_at.unwrap_or(run.started_at) >= since)
+    }
+
+    /// Returns a task from its log, as the list shows it.
+    pub fn task(&self, log: &[RunEvent]) -> Value {
+        let mut renderer = A2aRenderer::new(A2aVersion::V1_0, Value::Null);
+        for event in log {
+            renderer.frame(event);
+        }
+        let mut task = renderer.task();
+        if let Value::Object(fields) = &mut task {
+            if !self.has_history {
+                fields.shift_remove("history");
+            }
+            if !self.has_artifacts {
+                fields.shift_remove("artifacts");
+            }
+        }
+        task
+    }
+}
+
+/// Returns the answer to a request for a list: a page of `total` tasks, and the token of the next one.
+pub fn task_list(id: &Value, tasks: &[Value], total: usize, next: Option<&str>) -> Value {
+    let list = json!({
+        "tasks": tasks,
+        "nextPageToken": next.unwrap_or_default(),
+        "pageSize": tasks.len(),
+        "totalSize": total,
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "result": list })
+}
