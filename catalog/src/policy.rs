@@ -229,7 +229,6 @@ impl PolicyDocument {
         self.governs_all || self.governed.contains(&database.to_lowercase())
     }
 
-<<<<<<< HEAD
     /// Puts the new names of a table and of its columns in the places of the old ones. Conditions and expressions stay as they
     /// are written: one that names a column which is gone hides the table.
     pub(crate) fn follow(&mut self, known: &TableName, table: &TableName, columns: &[(String, String)]) {
@@ -254,7 +253,8 @@ impl PolicyDocument {
                 mask.column = renamed(&mask.column);
             }
         }
-=======
+    }
+
     /// Whether something is said of a subject by its name.
     pub fn names_subject(&self, subject: &str) -> bool {
         let is_meant = |grantee: &Grantee| matches!(grantee, Grantee::Subject(name) if name == subject);
@@ -262,7 +262,6 @@ impl PolicyDocument {
         let of_masks = self.masks.iter().flat_map(|mask| mask.to.iter().chain(&mask.except));
         let mut named = self.grants.iter().map(|grant| &grant.to).chain(of_rows).chain(of_masks);
         named.any(is_meant)
->>>>>>> safefix
     }
 
     /// Applies a change. Errors: `invalid_object`, `already_exists`, `object_not_found`.

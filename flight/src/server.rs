@@ -177,7 +177,10 @@ impl Server {
         let shutdown = Shutdown::default();
         let oidc = OidcVerifier::new(&settings.auth.oidc, shutdown.clone());
         let oidc = oidc.map_err(|reason| ServerError::IdentityProvider { reason })?;
-        let auth = Authenticator::new(&settings.auth.tokens).with_catalog(Arc::clone(engine.catalog())).with_oidc(oidc).with_certificates(&settings.tls.clients);
+        let auth = Authenticator::new(&settings.auth.tokens)
+            .with_catalog(Arc::clone(engine.catalog()))
+            .with_oidc(oidc)
+            .with_certificates(&settings.tls.clients);
         if let Some(detail) = settings.open_to_others().filter(|_| auth.is_open()) {
             return Err(ServerError::OpenToOthers { detail });
         }

@@ -3,11 +3,8 @@
 
 mod doors;
 mod property;
-<<<<<<< HEAD
 mod renames;
-=======
 mod stored_runs;
->>>>>>> safefix
 mod table_functions;
 
 use querent_catalog::{Identity, Principal, Role};

@@ -7,10 +7,11 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Join,
-    JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart,
-    Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, TableAlias, TableFactor, TableFunctionArgs,
-    TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
+    self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident,
+    Join, JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectName,
+    ObjectNamePart, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, TableAlias, TableFactor,
+    TableFunctionArgs, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    WindowSpec, WindowType,
 };
 
 use super::accepted::has_limit;

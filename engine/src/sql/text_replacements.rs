@@ -20,7 +20,9 @@ pub(super) fn with_text_arguments(expr: Expr, schema: &DFSchema) -> Result<Trans
             && !matches!(value, Expr::ScalarFunction(inner) if inner.name() == WITHOUT_OFFSET)
     };
     let without = |value: Expr| match &value {
-        Expr::Literal(text, _) => Ok(text.try_as_str().flatten().map_or(value.clone(), |text| lit(without_offset(text)))),
+        Expr::Literal(text, _) => {
+            Ok(text.try_as_str().flatten().map_or(value.clone(), |text| lit(without_offset(text))))
+        }
         _ => own_call(WITHOUT_OFFSET, vec![value]),
     };
     let mut call = match expr {

@@ -236,10 +236,8 @@ impl Config {
         }
         // A folder that is there may have tokens of its own: the server looks, once it has opened it.
         let may_have_tokens = holds_catalog(&settings.data);
-        let knows_callers = !tokens.is_empty()
-            || settings.auth.oidc.is_on()
-            || !settings.tls.clients.is_empty()
-            || may_have_tokens;
+        let knows_callers =
+            !tokens.is_empty() || settings.auth.oidc.is_on() || !settings.tls.clients.is_empty() || may_have_tokens;
         if let Some(detail) = settings.open_to_others().filter(|_| !knows_callers) {
             return invalid("listen", detail);
         }
