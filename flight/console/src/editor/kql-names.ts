@@ -28,7 +28,7 @@ export const FUNCTIONS = `
   geo_s2cell_neighbors geo_s2cell_to_central_point geo_s2cell_to_polygon geo_union_lines_array
   geo_union_polygons_array getmonth gettype getyear gzip_compress_to_base64_string
   gzip_decompress_from_base64_string has_any_index has_any_ipv4 has_any_ipv4_prefix has_ipv4 has_ipv4_prefix hash
-  hash_md5 hash_sha1 hash_sha256 hash_xxhash64 hll hll_if hll_isvalid hll_merge hourofday iff iif indexof
+  hash_combine hash_many hash_md5 hash_sha1 hash_sha256 hash_xxhash64 hll hll_if hll_isvalid hll_merge hourofday iff iif indexof
   indexof_regex ingestion_time inner_nodes ipv4_compare ipv4_is_in_any_range ipv4_is_in_range ipv4_is_match
   ipv4_is_private ipv4_netmask_suffix ipv4_range_to_cidr_list ipv6_compare ipv6_is_in_any_range ipv6_is_in_range
   ipv6_is_match isascii iscolumnexists isempty isfinite isinf isnan isnotempty isnotnull isnull isutf8
