@@ -141,7 +141,11 @@ impl Turns<'_> {
         let writes = may_use && !is_clients && tools::writes(&call.name) && self.task.writer.is_some();
         let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
         // The client is promised an object; the model may try again.
-        let is_broken = is_clients && canned.is_none() && !call.arguments.is_object();
+        let read = (is_clients && canned.is_none()).then(|| tools::arguments_object(&call.arguments));
+        let is_broken = matches!(read, Some(Err(_)));
+        if let Some(Ok(object)) = read {
+            call.arguments = Value::Object(object);
+        }
         if allowed.is_ok()
             && canned.is_none()
             && !is_broken
