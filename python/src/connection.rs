@@ -100,8 +100,10 @@ impl Connection {
     fn rows_of_ticket(&self, py: Python<'_>, ticket: &str) -> PyResult<ResultRows> {
         let folder = self.folder()?;
         let stored = wait(py, async {
-            let results = folder.agent().await?.results();
-            let stored = results.fetch(ticket.as_bytes(), &Principal::local_admin());
+            let agent = folder.agent().await?;
+            let who = Principal::local_admin();
+            let reach = agent.catalog().policies().reach(&who);
+            let stored = agent.results().fetch(ticket.as_bytes(), &who, &reach);
             stored.map_err(|refusal| PythonFailure::new("ticket_not_found", format!("{refusal}; ask again")))
         })?;
         let (schema, batches) = (Arc::clone(stored.schema()), stored.batches().to_vec());

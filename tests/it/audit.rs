@@ -56,7 +56,7 @@ async fn each_statement_is_recorded_with_what_it_did() {
     // Administrators read it, others do not.
     let sql = json!({ "sql": "SELECT count(*) AS n FROM system.audit WHERE outcome = 'refused'" });
     assert_eq!(server.post("/v1/query", &sql, Some("boss-tok")).await.lines(), [json!({ "n": 1 })]);
-    assert_eq!(server.post("/v1/query", &sql, Some("ann-tok")).await.json()["error"]["code"], "database_not_found");
+    assert_eq!(server.post("/v1/query", &sql, Some("ann-tok")).await.json()["error"]["code"], "table_not_found");
     assert_eq!(server.get("/v1/audit", Some("ann-tok")).await.status, 403);
     let page = server.get("/v1/audit?after=1&limit=1", Some("boss-tok")).await.json();
     assert_eq!((page["records"][0]["seq"].as_i64(), page["records"].as_array().unwrap().len()), (Some(2), 1));

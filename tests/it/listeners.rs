@@ -234,7 +234,12 @@ async fn a_socket_in_the_file_system_serves_its_user() {
 #[tokio::test]
 async fn certificates_say_who_calls() {
     let authority = Authority::new();
-    let settings = authority.settings("root-secret:admin", true).change(|settings| {
+    let files = ["server.pem", "server.key", "ca.pem"].map(|name| authority.path(name));
+    let settings = TestSettings::default().tokens("root-secret:admin").change(move |settings| {
+        let [certificate, key, ca] = files;
+        settings.tls.certificate = Some(certificate);
+        settings.tls.key = Some(key);
+        settings.tls.client_ca = Some(ca);
         settings.tls.clients = vec![CertificateSettings {
             name: "reports.example".to_owned(),
             role: RoleName::Read,

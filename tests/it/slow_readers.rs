@@ -15,7 +15,7 @@ const PIECE: &str = "a piece of an answer that is long enough to make a client w
     with some more words, so that what the server would keep for it shows in the memory that the server takes ";
 /// Readers of the long answer. If it were kept for each of them, that would be 240 MiB.
 const SLOW_READERS: usize = 30;
-const MAX_GROWTH_BYTES: u64 = 100 << 20;
+const MAX_GROWTH_BYTES: u64 = 160 << 20;
 /// The longest that a short answer may take while slow clients, which would take weeks, hold their connections. Without
 /// them it takes milliseconds.
 const MAX_ANSWER: Duration = Duration::from_secs(30);

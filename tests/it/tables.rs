@@ -383,7 +383,7 @@ async fn the_catalog_is_queried_in_sql_and_shows_only_what_may_be_seen() {
     assert_eq!(rows(&session, standard).await.unwrap(), [["querent", "orders", "BASE TABLE"]]);
     let columns = "SELECT column_name, ordinal_position, is_nullable, data_type, numeric_scale \
                    FROM information_schema.columns WHERE table_name IN ('orders', 'nothing') ORDER BY ordinal_position";
-    let expected = [["id", "1", "NO", "Int64", "0"], ["price", "2", "YES", "Decimal128(10, 2)", "2"]];
+    let expected = [["id", "1", "NO", "BIGINT", "0"], ["price", "2", "YES", "DECIMAL(10,2)", "2"]];
     assert_eq!(rows(&session, columns).await.unwrap(), expected);
     let views = "SELECT table_name, definition LIKE '%price > 100%' FROM information_schema.views";
     assert_eq!(rows(&session, views).await.unwrap(), [["dear", "true"]]);

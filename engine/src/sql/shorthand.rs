@@ -28,12 +28,11 @@ use crate::identifiers::same_name;
 
 /// Writes out what a statement abbreviates. Errors: `sql_plan_error`, `unsupported`.
 pub(super) fn write_out(statement: &mut Statement) -> Result<()> {
-    insert_with(statement);
     try_visit_statement(statement, &mut ShorthandWriter::default())
 }
 
 /// `WITH c AS (...) INSERT INTO t SELECT ...` is an INSERT of a query with that WITH.
-fn insert_with(statement: &mut Statement) {
+pub(super) fn insert_with(statement: &mut Statement) {
     let Statement::Statement(inner) = statement else { return };
     let ast::Statement::Query(query) = inner.as_mut() else { return };
     let is_bare = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();

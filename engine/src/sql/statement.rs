@@ -27,7 +27,7 @@ use super::relation_folding::fold_relations;
 use super::resolved_names::{FileSources, OwnTables, PlanningScope, ResolvedNames, full_name};
 use super::session_functions::{SessionValues, write_out_session};
 use super::session_variables::SessionVariables;
-use super::shorthand::write_out_asof;
+use super::shorthand::{insert_with, write_out_asof};
 use super::show;
 use super::show_functions;
 use super::sql_types::check_column_types;
@@ -58,7 +58,8 @@ pub(crate) struct StatementPlanner<'a> {
 impl StatementPlanner<'_> {
     /// Plans one statement; its parameters stay open and the plan is not analysed.
     pub(crate) async fn plan(&self, parsed: ParsedStatement) -> Result<LogicalPlan> {
-        let ParsedStatement { statement, nesting, has_parameters, .. } = parsed;
+        let ParsedStatement { mut statement, nesting, has_parameters, .. } = parsed;
+        insert_with(&mut statement);
         nesting.with_room(|| check_accepted(&statement))?;
         match statement {
             Statement::Statement(statement)

@@ -3,11 +3,9 @@
 //! A code is a variant here and a line of `docs/errors.md`; a test compares the two. The matches have no wildcard arm, so
 //! that a new code does not compile before its status, its gRPC code and its retry are decided.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::{Serialize, Serializer};
 use tonic::Code;
 
 /// Declares the enum, its list and its names from one table.
@@ -582,18 +580,6 @@ impl ErrorCode {
             | ErrorCode::NothingToPlot
             | ErrorCode::ChartNotDrawn => None,
         }
-    }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for ErrorCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -1,9 +1,13 @@
-//! The codes of the lower crates' errors, variant by variant: a new variant does not compile before it has a code.
+//! The codes of the lower crates' errors, variant by variant: a new variant does not compile before it has a code. And the text
+//! of a code.
+
+use std::fmt;
 
 use querent_agent::AgentError;
 use querent_catalog::CatalogError;
 use querent_engine::kql::{BindErrorCode, SyntaxErrorCode};
 use querent_engine::{EngineError, KqlErrorCode, StoreError};
+use serde::{Serialize, Serializer};
 
 use super::code::ErrorCode;
 
@@ -138,5 +142,17 @@ impl From<&AgentError> for ErrorCode {
             AgentError::ModelFailed { .. } => ErrorCode::ModelFailed,
             AgentError::Internal(_) => ErrorCode::Internal,
         }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }

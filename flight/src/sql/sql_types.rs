@@ -254,7 +254,11 @@ fn fraction_digits(unit: TimeUnit) -> i32 {
 pub(super) fn conversions() -> BTreeMap<i32, Vec<i32>> {
     let arrow_types = convertible_types();
     let targets_of = |source: &DataType| {
-        let targets = arrow_types.iter().filter(|(_, target)| can_cast_types(source, target));
+        // A number of microseconds is no time of day in SQL.
+        let casts = |target: &DataType| {
+            can_cast_types(source, target) && !(source.is_integer() && matches!(target, DataType::Time64(_)))
+        };
+        let targets = arrow_types.iter().filter(|(_, target)| casts(target));
         targets.map(|(target, _)| *target as i32).collect()
     };
     arrow_types.iter().map(|(name, source)| (*name as i32, targets_of(source))).collect()

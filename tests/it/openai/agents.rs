@@ -194,7 +194,10 @@ fn sent(method: &str, text: &str) -> Value {
         true => ("user", json!({ "kind": "text", "text": text })),
         false => ("ROLE_USER", json!({ "text": text })),
     };
-    let message = json!({ "messageId": "m1", "role": role, "contextId": "c1", "parts": [part] });
+    let mut message = json!({ "messageId": "m1", "role": role, "contextId": "c1", "parts": [part] });
+    if method.contains('/') {
+        message["kind"] = json!("message");
+    }
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "message": message } })
 }
 

@@ -28,11 +28,15 @@ async fn policies_follow_what_duckdb_renames() {
         "ALTER TABLE people RENAME TO persons",
         "ALTER TABLE pay RENAME COLUMN id TO nr",
     ];
-    duckdb(folder.path(), "", &statements);
+    duckdb(&folder.path().join("data"), "", &statements);
     assert_eq!(rows(&anna, "SELECT id, tax_id FROM persons").await.unwrap(), [["1", "***"]]);
     assert_eq!(rows(&anna, "SELECT * FROM pay").await.unwrap(), [["1"]]);
     // A condition over a column that has another name now hides the table rather than open it.
-    duckdb(folder.path(), "", &["USE lake.\"default\"", "ALTER TABLE persons RENAME COLUMN region TO area"]);
+    duckdb(
+        &folder.path().join("data"),
+        "",
+        &["USE lake.\"default\"", "ALTER TABLE persons RENAME COLUMN region TO area"],
+    );
     assert!(rows(&anna, "SELECT id FROM persons").await.is_err());
     assert_eq!(rows(&root, "SELECT count(*) FROM persons").await.unwrap(), [["2"]]);
 }

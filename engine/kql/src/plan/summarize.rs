@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use datafusion::common::{Column as PlanColumn, JoinType, NullEquality};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, lit};
 
-use super::columns::{Assigned, numbered_name};
+use super::columns::Assigned;
 use super::relation::Groups;
 use super::{Column, Relation, field_of};
 use crate::aggregates::{self, AggregateOutput};
@@ -165,10 +165,8 @@ impl<'a> Binder<'a> {
             let (extended, assigned) = self.assigned(input, std::slice::from_ref(&level.of), environment)?;
             input = extended;
             for one in assigned.into_iter().take(1) {
-                let name = match one.given.or(one.natural) {
-                    Some(name) => unique_name(&name, |name| keys.iter().any(|(known, _)| known == name)),
-                    None => numbered_name(&keys),
-                };
+                let name = one.given.or(one.natural).unwrap_or_default();
+                let name = unique_name(&name, |name| keys.iter().any(|(known, _)| known == name));
                 keys.push((name, one.value));
             }
             let key_name = keys.last().map(|(name, _)| name.clone()).unwrap_or_default();
