@@ -75,11 +75,12 @@ async def talk(card, version, http):
         elif event.WhichOneof("payload") == "status_update":
             states.append(event.status_update.status.state)
     assert states[-1] == TaskState.TASK_STATE_CANCELED, states
+    # In the newer version a task that is over is not followed; in the older one it is told again.
     try:
         followed = [event async for event in streaming.subscribe(SubscribeToTaskRequest(id=task_id))]
-        raise AssertionError(f"a task that is over was followed: {followed}")
+        assert version == "0.3" and followed[0].task.id == task_id, followed
     except UnsupportedOperationError:
-        pass
+        assert version == "1.0", version
     try:
         await streaming.get_task(GetTaskRequest(id=str(uuid.uuid4())))
         raise AssertionError("a task that is not there was found")

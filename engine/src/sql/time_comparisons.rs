@@ -1,7 +1,8 @@
 //! What SQL says of timestamps and DataFusion's planner does not: a text that is compared with a timestamp is one of
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
-//! shorter range, lies before, between or after them. Casts are settled on the same walk ([`super::value_casts`],
-//! [`super::list_casts`], [`super::text_casts`]).
+//! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
+//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::float_order`]),
+//! intervals ([`super::elapsed_times`]), texts ([`super::text_replacements`]) and subqueries ([`super::subquery_values`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
 
