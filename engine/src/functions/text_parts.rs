@@ -397,6 +397,31 @@ fn bars(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(StringArray::from(found)))
 }
 
+/// A backslash and a digit is a group, a backslash and `&` the whole match, and two are one, as in PostgreSQL.
+fn regexp_replacement(text: &str) -> String {
+    let mut replacement = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (character, characters.peek()) {
+            ('$', _) => replacement.push_str("$$"),
+            ('\\', Some(digit)) if digit.is_ascii_digit() => {
+                replacement.push_str(&format!("${{{digit}}}"));
+                characters.next();
+            }
+            ('\\', Some('&')) => {
+                replacement.push_str("${0}");
+                characters.next();
+            }
+            ('\\', Some('\\')) => {
+                replacement.push('\\');
+                characters.next();
+            }
+            (other, _) => replacement.push(other),
+        }
+    }
+    replacement
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -437,29 +462,4 @@ mod tests {
         assert_eq!(binary_bytes("0110").unwrap(), [6]);
         assert_eq!(binary_bytes("100000001").unwrap(), [1, 1]);
     }
-}
-
-/// A backslash and a digit is a group, a backslash and `&` the whole match, and two are one, as in PostgreSQL.
-fn regexp_replacement(text: &str) -> String {
-    let mut replacement = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match (character, characters.peek()) {
-            ('$', _) => replacement.push_str("$$"),
-            ('\\', Some(digit)) if digit.is_ascii_digit() => {
-                replacement.push_str(&format!("${{{digit}}}"));
-                characters.next();
-            }
-            ('\\', Some('&')) => {
-                replacement.push_str("${0}");
-                characters.next();
-            }
-            ('\\', Some('\\')) => {
-                replacement.push('\\');
-                characters.next();
-            }
-            (other, _) => replacement.push(other),
-        }
-    }
-    replacement
 }

@@ -119,11 +119,11 @@ fn taken_apart(plan: &Arc<LogicalPlan>) -> Result<Option<ValueQuery<'_>>> {
         _ => (plan, Vec::new()),
     };
     let LogicalPlan::Projection(Projection { expr: exprs, input, schema, .. }) = plan.as_ref() else { return Ok(None) };
-    let is_plain = |input: &LogicalPlan| match input {
-        LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) => {
-            true
-        }
-        _ => false,
+    let is_plain = |input: &LogicalPlan| {
+        matches!(
+            input,
+            LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_)
+        )
     };
     let aggregates = exprs.iter().any(|expr| {
         expr.exists(|part| Ok(matches!(part, Expr::AggregateFunction(_) | Expr::WindowFunction(_)))).unwrap_or(true)

@@ -39,7 +39,7 @@ pub(super) enum Decided {
 /// What a decision that was made before means now.
 enum RepeatedDecision {
     /// It begins a run, as if it were new.
-    Again(DecidedCall),
+    Again(Box<DecidedCall>),
     /// It is answered with this run.
     Answered(Uuid),
     /// It is part of the history.
@@ -97,7 +97,7 @@ impl Continuation<'_> {
                 PendingKind::ClientTool => self.answered_again(decided, later, previous, conversation).await?,
             };
             match repeated {
-                RepeatedDecision::Again(decided) => resumed.push(decided),
+                RepeatedDecision::Again(decided) => resumed.push(*decided),
                 RepeatedDecision::Answered(run_id) => replay = Some(run_id),
                 RepeatedDecision::Past => {}
             }
@@ -125,7 +125,7 @@ impl Continuation<'_> {
             return Ok(RepeatedDecision::Answered(run.run_id));
         }
         let decision = self.earlier_outcome(&decided.call).await?;
-        Ok(RepeatedDecision::Again(DecidedCall { decision, ..decided }))
+        Ok(RepeatedDecision::Again(Box::new(DecidedCall { decision, ..decided })))
     }
 
     /// An output of a client's tool, sent again or after the conversation went on without it.
@@ -146,7 +146,7 @@ impl Continuation<'_> {
             }
         };
         if !is_history {
-            return Ok(RepeatedDecision::Again(decided));
+            return Ok(RepeatedDecision::Again(Box::new(decided)));
         }
         if is_followed {
             return Ok(RepeatedDecision::Past);
