@@ -43,8 +43,7 @@ pub(crate) fn newest_version(connection: &Connection) -> Result<i64> {
 /// Lets the policy follow a table, and its columns, whose names another writer changed since the absorbed snapshot: what was
 /// hidden would be there under the new name.
 pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &TableName) -> Result<()> {
-    let policy = newest(connection)?;
-    if policy.version == 0 {
+    if newest_version(connection)? == 0 {
         return Ok(());
     }
     let Some((known, _)) = objects::object_name(connection, object_id)? else { return Ok(()) };
@@ -58,6 +57,11 @@ pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &Ta
         )?
         .query_map([object_id, objects::absorbed_snapshot(connection)?], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+    // The document is read for what was renamed only: every object that is written comes here.
+    if known == *table && columns.is_empty() {
+        return Ok(());
+    }
+    let policy = newest(connection)?;
     let mut document = policy.document.clone();
     document.follow(&known, table, &columns);
     if document == policy.document {

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, AsArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -116,6 +116,12 @@ impl ScalarUDFImpl for Defined {
             false => Ok(ColumnarValue::Array(result)),
         }
     }
+}
+
+/// Returns the texts of the first argument, changed.
+pub(super) fn texts(arrays: &[ArrayRef], change: impl Fn(&str) -> String) -> Result<ArrayRef> {
+    let texts = arrays[0].as_string::<i32>().iter();
+    Ok(Arc::new(texts.map(|text| text.map(&change)).collect::<StringArray>()))
 }
 
 /// Returns the error of a value that a function cannot compute with.

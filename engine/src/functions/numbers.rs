@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::definition::{Definition, invalid};
+use super::definition::{Definition, invalid, texts};
 
 /// The function that divides exact numbers as doubles; zero is no divisor.
 pub(crate) const QUOTIENT: &str = "quotient";
@@ -147,11 +147,6 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
 fn shown(arrays: &[ArrayRef], text: impl Fn(i64) -> String) -> Result<ArrayRef> {
     let numbers = arrays[0].as_primitive::<Int64Type>().iter();
     Ok(Arc::new(numbers.map(|number| number.map(&text)).collect::<StringArray>()))
-}
-
-fn texts(arrays: &[ArrayRef], change: impl Fn(&str) -> String) -> Result<ArrayRef> {
-    let texts = arrays[0].as_string::<i32>().iter();
-    Ok(Arc::new(texts.map(|text| text.map(&change)).collect::<StringArray>()))
 }
 
 fn floats(arrays: &[ArrayRef], compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {

@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 use regex::{Regex, RegexBuilder};
 
-use super::definition::{Definition, invalid, unfit};
+use super::definition::{Definition, invalid, texts, unfit};
 use crate::type_names::sql_name;
 
 /// The most bytes of a compiled pattern.
@@ -67,10 +67,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             arguments: 1..=1,
             takes: |_| Ok(vec![DataType::Utf8]),
             returns: |_| Ok(DataType::Utf8),
-            compute: |arrays, _| {
-                let texts = arrays[0].as_string::<i32>().iter();
-                Ok(Arc::new(texts.map(|text| text.map(regexp_replacement)).collect::<StringArray>()))
-            },
+            compute: |arrays, _| texts(arrays, regexp_replacement),
         },
         Definition {
             name: "text_element",

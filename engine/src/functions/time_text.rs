@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::dates::{day_from_sunday, micros, moment};
-use super::definition::{Definition, invalid};
+use super::definition::{Definition, invalid, texts};
 use super::number_text::number_text;
 
 /// The longest pattern, and the longest text that is made of one.
@@ -44,10 +44,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             arguments: 1..=1,
             takes: |_| Ok(vec![DataType::Utf8]),
             returns: |_| Ok(DataType::Utf8),
-            compute: |arrays, _| {
-                let texts = arrays[0].as_string::<i32>().iter();
-                Ok(Arc::new(texts.map(|text| text.map(without_offset)).collect::<StringArray>()))
-            },
+            compute: |arrays, _| texts(arrays, |text| without_offset(text).to_owned()),
         },
         Definition {
             name: "strftime",

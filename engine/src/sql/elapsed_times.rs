@@ -16,7 +16,14 @@ use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 /// Returns whether an expression may compare such times or take parts of them.
 pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { op, .. }) => compares(*op),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            // Most comparisons are with a literal of another kind.
+            let may_be = |expr: &Expr| match expr {
+                Expr::Literal(value, _) => matches!(value.data_type(), DataType::Interval(_) | DataType::Duration(_)),
+                _ => true,
+            };
+            compares(*op) && may_be(left) && may_be(right)
+        }
         Expr::ScalarFunction(call) => call.name() == "date_part",
         Expr::WindowFunction(call) => call.params.window_frame.units == WindowFrameUnits::Range,
         Expr::Between(_) => true,

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
@@ -42,15 +42,20 @@ pub(super) fn with_plain_operands(expr: Expr, schema: &DFSchema) -> Result<Trans
     }
 }
 
-/// Returns an expression of a node that sorts, groups or names what it computes, in that form.
-pub(super) fn with_plain_result(expr: Expr, node: NodeKind, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    match (node, expr) {
-        (_, Expr::Alias(mut alias)) => {
+/// Returns whether what a node computes is sorted, grouped or has a name that nodes above compare.
+pub(super) fn has_compared_results(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Projection(_) | LogicalPlan::Sort(_))
+}
+
+/// Returns an expression of such a node in that form.
+pub(super) fn with_plain_result(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::Alias(mut alias) => {
             let inner = plain(*alias.expr, schema)?;
             alias.expr = Box::new(inner.data);
             Ok(Transformed::new_transformed(Expr::Alias(alias), inner.transformed))
         }
-        (NodeKind::Aggregate, Expr::AggregateFunction(mut call)) => {
+        Expr::AggregateFunction(mut call) => {
             let mut changed = false;
             for arg in &mut call.params.args {
                 let inner = plain(std::mem::take(arg), schema)?;
@@ -59,23 +64,7 @@ pub(super) fn with_plain_result(expr: Expr, node: NodeKind, schema: &DFSchema) -
             }
             Ok(Transformed::new_transformed(Expr::AggregateFunction(call), changed))
         }
-        (_, other) => plain(other, schema),
-    }
-}
-
-/// The nodes whose results are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NodeKind {
-    Aggregate,
-    Named,
-}
-
-/// Returns what kind of such a node a plan's is.
-pub(super) fn kind_of(node: &LogicalPlan) -> Option<NodeKind> {
-    match node {
-        LogicalPlan::Aggregate(Aggregate { .. }) => Some(NodeKind::Aggregate),
-        LogicalPlan::Projection(_) | LogicalPlan::Sort(_) => Some(NodeKind::Named),
-        _ => None,
+        other => plain(other, schema),
     }
 }
 

@@ -21,7 +21,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
-use super::float_order::{kind_of, may_compute_double, with_plain_operands, with_plain_result};
+use super::float_order::{has_compared_results, may_compute_double, with_plain_operands, with_plain_result};
 use super::lateral_joins::join_laterals;
 use super::list_casts::with_lists;
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
@@ -43,7 +43,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        let kind = kind_of(&node);
+        let is_compared = has_compared_results(&node);
         // What is above refers to an expression by its name.
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
@@ -58,9 +58,9 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let settled = settled.transform_data(with_subquery_values)?;
                 settled.transform_data(|expr| with_plain_operands(expr, &schema))
             })?;
-            let settled = match kind {
-                Some(kind) => settled.transform_data(|expr| with_plain_result(expr, kind, &schema))?,
-                None => settled,
+            let settled = match is_compared {
+                true => settled.transform_data(|expr| with_plain_result(expr, &schema))?,
+                false => settled,
             };
             Ok(settled.update_data(|expr| name.restore(expr)))
         })?;
