@@ -29,7 +29,7 @@ pub(crate) struct Figure {
 }
 
 /// A peer's figure.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Peer {
     /// Its name.
     pub(crate) name: String,

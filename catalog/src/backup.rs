@@ -1,7 +1,8 @@
 //! Backups of a data folder: the store at one moment, and the files that it names. One is made while the folder is in use.
 //!
 //! Files of tables never change once they are written, so a copy of the store and a copy of all that it names belong together
-//! whatever is committed meanwhile. The schema index, spilled rows and uploads are left out: they are derived or passing.
+//! whatever is committed meanwhile. The schema index, vector indexes, spilled rows and uploads are left out: they are derived
+//! or passing.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{CatalogError, Result};
 use crate::store::{CATALOG_FILE, DATA_FOLDER, Store, lake_files};
+use crate::vector_indexes;
 
 /// What a backup says of itself; written last, so that a folder without it is no whole backup.
 const MANIFEST: &str = "backup.json";
@@ -42,6 +44,7 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
             let made_at = Utc::now();
             let copy = target.join(CATALOG_FILE);
             copy_store(&folder.join(CATALOG_FILE), &copy)?;
+            vector_indexes::forget_built(&Connection::open(&copy)?)?;
             let audit = folder.join(AUDIT_FILE);
             if audit.is_file() {
                 copy_store(&audit, &target.join(AUDIT_FILE))?;

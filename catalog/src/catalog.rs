@@ -32,6 +32,7 @@ use crate::store::{FolderServer, Store};
 use crate::tables::CatalogTables;
 use crate::tokens::{CatalogTokens, TokenRegistry};
 use crate::values::CatalogValues;
+use crate::vector_indexes::{CatalogVectorIndexes, VectorIndexRegistry};
 
 /// The folder of the schema index in the data folder.
 const INDEX_FOLDER: &str = "index";
@@ -65,6 +66,7 @@ pub struct Catalog {
     knowledge: KnowledgeCache,
     tokens: TokenRegistry,
     audit: AuditLog,
+    vector_indexes: Arc<VectorIndexRegistry>,
     store: Arc<Store>,
 }
 
@@ -73,11 +75,12 @@ impl Catalog {
     pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
         let store = Arc::new(Store::open(&options.data_dir).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
+        let vector_indexes = VectorIndexRegistry::load(&store, Arc::clone(&options.progress)).await?;
         let index =
             SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
         let tokens = TokenRegistry::load(&store).await?;
         let audit = AuditLog::new(store.data_dir());
-        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), tokens, audit, store }))
+        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), tokens, audit, vector_indexes, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
@@ -109,6 +112,7 @@ impl Catalog {
         if let Some(fault) = self.audit.verify_if_there().await? {
             check.faults.push(format!("the audit log: {fault}"));
         }
+        check.faults.extend(self.vector_indexes().faults().await);
         Ok(check)
     }
 
@@ -151,6 +155,11 @@ impl Catalog {
     /// Tables, external tables and views.
     pub fn tables(&self) -> CatalogTables<'_> {
         CatalogTables { store: &self.store, index: &self.index }
+    }
+
+    /// Vector indexes of managed tables' columns.
+    pub fn vector_indexes(&self) -> CatalogVectorIndexes<'_> {
+        CatalogVectorIndexes { registry: &self.vector_indexes }
     }
 
     /// Finding tables and columns.

@@ -34,11 +34,13 @@ use tracing::warn;
 
 use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
+pub(crate) use self::lance::{dataset_uri, guarded, merge_of_newest};
 pub(crate) use self::rerank::Reranker;
 use self::tail::{Arrival, Tail};
 pub(crate) use self::traffic::Searching;
 use self::traffic::Traffic;
 use self::vectorizer::Vectorizer;
+pub(crate) use self::view::{Admitted, VectorProbe};
 use self::view::{HiddenRows, IndexView};
 use crate::error::{CatalogError, Result};
 use crate::model::MissingMeaning;

@@ -27,6 +27,7 @@
 //! | 5 | `runs` | agent runs and their logs |
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
+//! | 5 | `vector_indexes` | rows of managed tables by their vectors, in Lance |
 //! | 6 | `external_users` | users of applications that embed the server |
 //! | 2 | [`audit`] | the log of who asked what |
 //! | 5 | `policies` | the policy that holds, and changing it |
@@ -79,6 +80,7 @@ mod store;
 mod tables;
 mod tokens;
 pub mod values;
+mod vector_indexes;
 
 pub mod index;
 
@@ -113,3 +115,7 @@ pub use store::{
 pub use tables::CatalogTables;
 pub use tokens::{CatalogTokens, NewToken, TokenInfo, TokenState};
 pub use values::{CatalogValues, ColumnProfile, TableProfile, Unprofiled, ValueHit};
+pub use vector_indexes::{
+    CatalogVectorIndexes, CoveredFile, NeighbourRow, OpenVectors, TableVectorIndex, VectorIndexInfo, VectorIndexSpec,
+    VectorIndexWriter, VectorMetric, VectorNeighbours,
+};

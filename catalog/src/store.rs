@@ -396,7 +396,7 @@ fn named(file: &Path, error: CatalogError) -> CatalogError {
     }
 }
 
-fn closed() -> CatalogError {
+pub(crate) fn closed() -> CatalogError {
     CatalogError::Internal("the catalog is closed".into())
 }
 

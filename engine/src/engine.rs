@@ -155,8 +155,9 @@ impl Engine {
         self.state.profile_queue.wait_until_empty(time).await;
     }
 
-    /// Queues a table whose rows have changed for the background profiler.
+    /// Queues a table whose rows have changed for the background profiler, and has its vector indexes looked at.
     pub(crate) fn queue_changed_table(&self, table: TableName) {
+        self.state.catalog.vector_indexes().note_change();
         self.state.profile_queue.push_changed(table);
     }
 

@@ -17,6 +17,7 @@
 //! | 8 | `profiler` | profiles the columns of tables in the background |
 //! | 8 | `queries` | queries that run now, and ending one |
 //! | 7 | [`Session`] in `session` | one caller's statements: planned, authorised, executed, or applied to the catalog |
+//! | 6 | `vector_indexing` | fills vector indexes from the files of their tables |
 //! | 6 | [`policy`] | what a plan may do, and where external tables may lie |
 //! | 5 | [`Engine`] in `engine` | the catalog, the runtime and the commits of one data folder |
 //! | 4 | `runtime` | what all queries share: memory, spill space, caches, functions |
@@ -69,6 +70,7 @@ mod temporary;
 mod threads;
 mod timestamp;
 mod type_names;
+mod vector_indexing;
 
 pub use column_cache::ColumnCacheState;
 pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, SuggestionKind, completions};

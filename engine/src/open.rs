@@ -10,7 +10,8 @@ use crate::error::Result;
 use crate::options::EngineOptions;
 use crate::profiler;
 use crate::runtime::Runtime;
-use crate::sql::tables_named_in;
+use crate::sql::{UseVectorIndexes, tables_named_in};
+use crate::vector_indexing;
 
 impl Engine {
     /// Opens or creates a data folder with default options and no embedder.
@@ -28,9 +29,10 @@ impl Engine {
             progress: Arc::clone(&options.progress),
         })
         .await?;
-        let runtime = Runtime::open(&options).await?;
+        let runtime = Runtime::open(&options, [Arc::new(UseVectorIndexes) as _]).await?;
         let engine = Self::assemble(catalog, runtime, options);
         engine.spawn_background(profiler::profile_queued_tables);
+        engine.spawn_background(|worker, _queue, stop| vector_indexing::follow_tables(worker, stop));
         Ok(engine)
     }
 }

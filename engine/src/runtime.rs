@@ -12,6 +12,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::optimizer::OptimizerRule;
 use datafusion::prelude::SessionConfig;
 use parking_lot::Mutex;
 use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
@@ -66,8 +67,12 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// Prepares memory and an empty spill folder. This process has to hold the data folder already.
-    pub(crate) async fn open(options: &EngineOptions) -> Result<Self> {
+    /// Prepares memory and an empty spill folder. `rules` optimise plans after all others. This process has to hold the data
+    /// folder already.
+    pub(crate) async fn open(
+        options: &EngineOptions,
+        rules: impl IntoIterator<Item = Arc<dyn OptimizerRule + Send + Sync>>,
+    ) -> Result<Self> {
         let resident_bytes = match options.resident_bytes {
             Some(bytes) => bytes,
             None => share(machine_bytes().await, EngineOptions::DEFAULT_RESIDENT_PERCENT),
@@ -104,6 +109,7 @@ impl Runtime {
             .with_extension(Arc::clone(&columns));
         let dimension = options.embedder.as_ref().map(|embedder| embedder.model().dimension);
         let scalar_functions = functions::scalar_functions().into_iter().chain([functions::embed(dimension)]);
+        let comparisons: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(StoredComparisons);
         let template = SessionStateBuilder::new()
             .with_config(config.clone())
             .with_runtime_env(Arc::clone(&env))
@@ -111,7 +117,7 @@ impl Runtime {
             .with_scalar_functions(scalar_functions.map(governed).collect())
             .with_aggregate_functions(functions::aggregate_functions())
             .with_higher_order_functions(functions::higher_order_functions())
-            .with_optimizer_rules(governed_optimizer_rules([Arc::new(StoredComparisons) as _]))
+            .with_optimizer_rules(governed_optimizer_rules(std::iter::once(comparisons).chain(rules)))
             .with_physical_optimizer_rules(governed_physical_rules([
                 Arc::new(FitDistinctLimits) as _,
                 Arc::new(KeepNullsOfJoins) as _,

@@ -17,6 +17,7 @@ mod named_statements;
 mod pivot_values;
 mod policies;
 mod rejects_table;
+mod vector_indexes;
 
 use std::sync::Arc;
 
@@ -54,6 +55,7 @@ use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
 use crate::sql::{FileSources, SessionVariables};
 use crate::stream::{QueryStats, QueryStream, ResultTypes, RunningQuery, StartedQuery};
+use crate::tables::managed::ExactVectorSearch;
 use crate::tables::sample;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
@@ -498,6 +500,9 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut state = self.engine.planning_state();
+        if self.variables.as_ref().is_some_and(|variables| variables.are_vector_searches_exact()) {
+            state.config_mut().set_extension(Arc::new(ExactVectorSearch));
+        }
         let physical = match plan {
             // EXPLAIN shows each step of optimisation, so it does them all itself.
             LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,

@@ -8,7 +8,8 @@
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `date_arithmetic`, `value_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
 //! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `list_casts`, `text_casts`,
-//! `operator_forms` and `expression_forms`, which plan and write out expressions; `statement`, which plans
+//! `operator_forms` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
+//! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s.
 
 mod accepted;
@@ -67,6 +68,8 @@ mod tokens;
 mod unary_minus;
 mod unique_keys;
 mod value_casts;
+mod vector_index_statement;
+mod vector_search;
 mod with_weight;
 pub(crate) mod write_statement;
 
@@ -75,3 +78,4 @@ pub(crate) use relations::MAX_PIVOT_COLUMNS;
 pub(crate) use resolved_names::{FileSources, PlanningScope, ResolvedNames, tables_named_in};
 pub use session_variables::SessionVariables;
 pub(crate) use shorthand::{query_from_table, query_of_items};
+pub(crate) use vector_search::UseVectorIndexes;

@@ -5,6 +5,7 @@ pub(crate) mod external;
 pub(crate) mod file_scan;
 pub(crate) mod managed;
 pub(crate) mod restricted;
+mod row_positions;
 pub(crate) mod sample;
 pub(crate) mod system;
 

@@ -191,6 +191,27 @@ async fn deleted_rows_are_left_out() {
 }
 
 /// An engine's folder, which DuckDB attaches too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vector_index_leaves_out_what_was_deleted() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    rows(session, "CREATE TABLE near (id BIGINT, v FLOAT[2])").await.unwrap();
+    let made = "SELECT value, [cos(value / 50.0), sin(value / 50.0)] FROM generate_series(1, 300) AS s(value)";
+    rows(session, &format!("INSERT INTO near {made}")).await.unwrap();
+    rows(session, "CREATE INDEX by_angle ON near USING vector (v)").await.unwrap();
+    let search = "SELECT id FROM near ORDER BY cosine_distance(v, [0.5403, 0.8415]) LIMIT 1";
+    let shown = rows(session, &format!("EXPLAIN {search}")).await.unwrap();
+    assert!(shown.iter().flatten().any(|text| text.contains("index=by_angle")), "{shown:?}");
+    assert_eq!(rows(session, search).await.unwrap(), [["50"]]);
+    lake.change(&["DELETE FROM near WHERE id = 50"]);
+    let next = rows(session, search).await.unwrap();
+    assert!(next == [["49"]] || next == [["51"]], "{next:?}");
+    lake.change(&["DELETE FROM near WHERE id IN (49, 51, 52)"]);
+    assert_eq!(rows(session, search).await.unwrap(), [["48"]]);
+    lake.change(&["DROP TABLE near"]);
+    assert!(rows(session, "SHOW INDEXES").await.unwrap().is_empty());
+}
+
 struct Lake {
     folder: tempfile::TempDir,
     session: Session,

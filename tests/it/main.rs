@@ -70,5 +70,6 @@ mod tidy;
 mod tokens;
 mod trees;
 mod typed_objects;
+mod vector_index;
 mod vectors;
 mod view_rights;

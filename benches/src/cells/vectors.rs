@@ -1,8 +1,10 @@
-//! The nearest of 100,000 vectors of 384 dimensions, one query at a time: the catalog's vector index against FAISS's
-//! HNSW and flat indexes in memory, on the same vectors and queries.
+//! The nearest of 100,000 vectors of 384 dimensions, one query at a time: the catalog's vector index, and a table's in SQL,
+//! against FAISS's HNSW and flat indexes in memory, on the same vectors and queries.
 //!
 //! The vectors are the default model's of generated tables of three columns, which takes ten minutes on two cores; the
 //! queries are Spider dev's questions (even half). `QUERENT_BENCH_TABLES` takes another number of tables.
+
+mod sql_search;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +33,9 @@ const NEIGHBOURS: usize = 10;
 const RECALL_BAR: f64 = 0.98;
 /// The highest ratio to FAISS HNSW's median.
 const FAISS_BAR: f64 = 10.0;
+/// The same of a table's index in SQL, and of the exact scan in SQL to FAISS flat's median.
+const SQL_BAR: f64 = 4.0;
+const SQL_FLAT_BAR: f64 = 1.5;
 /// The vectors and the queries, as little-endian floats, for FAISS.
 const VECTORS_FILE: &str = "vectors.f32";
 const QUERIES_FILE: &str = "queries.f32";
@@ -41,6 +46,8 @@ struct VectorMeasurement {
     times: BTreeMap<String, Vec<f64>>,
     /// The recall of [`INDEX`] against the exact answers.
     recall: f64,
+    /// The same of a table's index in SQL.
+    sql_recall: f64,
 }
 
 /// What `faiss_search.py` prints.
@@ -68,7 +75,12 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let hnsw =
         Peer { name: format!("FAISS HNSW, recall {:.3}", faiss.hnsw_recall), value: percentile(&faiss.hnsw_ms, 50.0) };
     let flat = Peer { name: "FAISS flat".to_string(), value: percentile(&faiss.flat_ms, 50.0) };
+    let [indexed, scanned] = [sql_search::INDEXED, sql_search::SCANNED];
+    let median = |what: &str| percentile(ours(what), 50.0);
     Ok(vec![
+        Figure::against(name(indexed, "p50"), median(indexed), "ms", hnsw.clone(), Some(SQL_BAR)),
+        Figure::at_least(format!("its recall@{NEIGHBOURS}"), measured.sql_recall, "", Some(RECALL_BAR)),
+        Figure::against(name(scanned, "p50"), median(scanned), "ms", flat.clone(), Some(SQL_FLAT_BAR)),
         Figure::against(name(INDEX, "p50"), percentile(ours(INDEX), 50.0), "ms", hnsw, Some(FAISS_BAR)),
         Figure::alone(name(INDEX, "p95"), percentile(ours(INDEX), 95.0), "ms", None),
         Figure::at_least(format!("its recall@{NEIGHBOURS}"), measured.recall, "", Some(RECALL_BAR)),
@@ -137,7 +149,10 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         }
     }
     catalog.close().await?;
-    Ok(serde_json::to_value(VectorMeasurement { times, recall: hits as f64 / of as f64 })?)
+    let in_sql = sql_search::measure(folder, &queries).await?;
+    times.extend(in_sql.times);
+    let recall = hits as f64 / of as f64;
+    Ok(serde_json::to_value(VectorMeasurement { times, recall, sql_recall: in_sql.recall })?)
 }
 
 async fn faiss(folder: &Path) -> Result<Faiss, Failure> {

@@ -123,7 +123,7 @@ impl IndexWriter {
         let schema = row_schema(model.as_ref());
         let params = WriteParams { mode: WriteMode::Create, session: Some(session), ..Default::default() };
         let empty = RecordBatchIterator::new(std::iter::empty(), schema);
-        let dataset = guarded(Dataset::write(empty, &*uri(folder)?, Some(params))).await?;
+        let dataset = guarded(Dataset::write(empty, &*dataset_uri(folder)?, Some(params))).await?;
         Ok(Self::new(folder, dataset, model, traffic))
     }
 
@@ -150,7 +150,7 @@ impl IndexWriter {
         traffic: Arc<Traffic>,
         check: Check,
     ) -> Result<Self> {
-        let dataset = guarded(DatasetBuilder::from_uri(uri(folder)?).with_session(session).load()).await?;
+        let dataset = guarded(DatasetBuilder::from_uri(dataset_uri(folder)?).with_session(session).load()).await?;
         if !Schema::from(dataset.schema()).fields().eq(row_schema(model.as_ref()).fields()) {
             return Err(CatalogError::Index("the dataset has other columns than expected".into()));
         }
@@ -268,35 +268,11 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Merges the rows that an index lacks into a new segment, together with the newest segments as long as each is at
-    /// most [`SEGMENT_GROWTH`] times everything newer. So there are few segments, and a row is merged again only when
-    /// the index has grown by a fraction.
     async fn bring_up(&mut self, index: &str) -> Result<()> {
-        let segments = guarded(self.dataset.load_indices_by_name(index)).await?;
-        let fragments: HashMap<u32, usize> = self
-            .dataset
-            .get_fragments()
-            .iter()
-            .map(|fragment| (fragment.id() as u32, fragment.metadata().physical_rows.unwrap_or(0)))
-            .collect();
-        let sizes: Vec<usize> = segments
-            .iter()
-            .map(|segment| segment.fragment_bitmap.iter().flatten().filter_map(|id| fragments.get(&id)).sum())
-            .collect();
-        let mut newer = fragments.values().sum::<usize>().saturating_sub(sizes.iter().sum());
-        if segments.is_empty() || newer == 0 {
-            return Ok(());
+        match merge_of_newest(&self.dataset, index).await? {
+            Some(options) => self.traffic.give_way(guarded(self.dataset.optimize_indices(&options))).await,
+            None => Ok(()),
         }
-        let mut merged = 0;
-        for size in sizes.iter().rev() {
-            if *size > SEGMENT_GROWTH * newer {
-                break;
-            }
-            newer += size;
-            merged += 1;
-        }
-        let options = OptimizeOptions::merge(merged).index_names(vec![index.to_string()]);
-        self.traffic.give_way(guarded(self.dataset.optimize_indices(&options))).await
     }
 
     /// Builds the vector index once there are enough rows for an exact scan to be slow. Rows written later join it as
@@ -356,6 +332,35 @@ impl IndexWriter {
         }
         guarded(self.dataset.count_rows(Some("vector IS NULL".to_string()))).await
     }
+}
+
+/// How to merge the rows that an index lacks into a new segment, together with the newest segments as long as each is at
+/// most [`SEGMENT_GROWTH`] times everything newer; `None` where it lacks none. So there are few segments, and a row is merged
+/// again only when the index has grown by a fraction.
+pub(crate) async fn merge_of_newest(dataset: &Dataset, index: &str) -> Result<Option<OptimizeOptions>> {
+    let segments = guarded(dataset.load_indices_by_name(index)).await?;
+    let fragments: HashMap<u32, usize> = dataset
+        .get_fragments()
+        .iter()
+        .map(|fragment| (fragment.id() as u32, fragment.metadata().physical_rows.unwrap_or(0)))
+        .collect();
+    let sizes: Vec<usize> = segments
+        .iter()
+        .map(|segment| segment.fragment_bitmap.iter().flatten().filter_map(|id| fragments.get(&id)).sum())
+        .collect();
+    let mut newer = fragments.values().sum::<usize>().saturating_sub(sizes.iter().sum());
+    if segments.is_empty() || newer == 0 {
+        return Ok(None);
+    }
+    let mut merged = 0;
+    for size in sizes.iter().rev() {
+        if *size > SEGMENT_GROWTH * newer {
+            break;
+        }
+        newer += size;
+        merged += 1;
+    }
+    Ok(Some(OptimizeOptions::merge(merged).index_names(vec![index.to_string()])))
 }
 
 fn row_schema(model: Option<&EmbeddingModel>) -> SchemaRef {
@@ -435,7 +440,8 @@ fn join_ids(ids: &[i64]) -> String {
     ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn uri(folder: &Path) -> Result<String> {
+/// A folder as Lance names it.
+pub(crate) fn dataset_uri(folder: &Path) -> Result<String> {
     folder
         .to_str()
         .map(str::to_string)
@@ -443,7 +449,7 @@ fn uri(folder: &Path) -> Result<String> {
 }
 
 /// Runs a Lance operation; a panic in a decoder, which damaged files can cause, becomes an error.
-pub(super) async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>) -> Result<T> {
+pub(crate) async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>) -> Result<T> {
     match std::panic::AssertUnwindSafe(operation).catch_unwind().await {
         Ok(outcome) => outcome.map_err(index_error),
         Err(_) => Err(CatalogError::Index("reading the dataset panicked; its files are damaged".into())),

@@ -244,7 +244,9 @@ impl IndexView {
         let percent = if !filter.visible.is_all() { 100 } else { PROBED_PERCENT };
         let mut found: Vec<(u64, f32)> = Vec::new();
         for index in &self.vectors {
-            found.extend(guarded(probe(index, vector, limit.max(REFINED), percent, &admitted)).await?);
+            let partitions = (index.total_partitions() * percent / 100).max(MIN_PROBES).min(index.total_partitions());
+            let probe = VectorProbe { metric: DistanceType::L2, limit: limit.max(REFINED), partitions };
+            found.extend(probe.nearest(index, vector, &admitted).await?);
         }
         found.sort_by(|a, b| a.1.total_cmp(&b.1));
         let rest = found.split_off(REFINED.min(found.len()));
@@ -391,49 +393,67 @@ impl IndexView {
     }
 }
 
-/// The nearest rows of a vector index by address and squared distance, from the nearest `percent` of its partitions.
-async fn probe(
-    index: &Arc<dyn VectorIndex>,
-    vector: &[f32],
-    limit: usize,
-    percent: usize,
-    admitted: &Arc<dyn PreFilter>,
-) -> lance::Result<Vec<(u64, f32)>> {
-    let probes = (index.total_partitions() * percent / 100).max(MIN_PROBES).min(index.total_partitions());
-    let key: ArrayRef = Arc::new(Float32Array::from(vector.to_vec()));
-    let query = Query {
-        column: "vector".to_string(),
-        key,
-        k: limit,
-        lower_bound: None,
-        upper_bound: None,
-        minimum_nprobes: probes,
-        maximum_nprobes: Some(probes),
-        search_effort: 0.5,
-        ef: None,
-        refine_factor: None,
-        metric_type: Some(DistanceType::L2),
-        use_index: true,
-        query_parallelism: DEFAULT_QUERY_PARALLELISM,
-        dist_q_c: 0.0,
-        approx_mode: ApproxMode::Normal,
-    };
-    let (partitions, distances) = index.find_partitions(&query)?;
-    let found = partitions.len();
-    let batches = Arc::clone(index)
-        .search_partitions(
-            query,
-            Arc::new(partitions),
-            Arc::new(distances),
-            0,
-            found,
-            Arc::clone(admitted),
-            None,
-            Arc::new(NoOpMetricsCollector),
-        )
-        .await?;
-    let batches: Vec<RecordBatch> = batches.try_collect().await?;
-    Ok(batches.iter().flat_map(neighbours).collect())
+/// A search of one vector index.
+pub(crate) struct VectorProbe {
+    pub(crate) metric: DistanceType,
+    /// The most rows that it returns.
+    pub(crate) limit: usize,
+    /// How many partitions are read, the nearest first.
+    pub(crate) partitions: usize,
+}
+
+impl VectorProbe {
+    /// The nearest rows by address and the distance of their quantised vectors: of L2 its square.
+    pub(crate) async fn nearest(
+        &self,
+        index: &Arc<dyn VectorIndex>,
+        vector: &[f32],
+        admitted: &Arc<dyn PreFilter>,
+    ) -> Result<Vec<(u64, f32)>> {
+        guarded(self.probe(index, vector, admitted)).await
+    }
+
+    async fn probe(
+        &self,
+        index: &Arc<dyn VectorIndex>,
+        vector: &[f32],
+        admitted: &Arc<dyn PreFilter>,
+    ) -> lance::Result<Vec<(u64, f32)>> {
+        let key: ArrayRef = Arc::new(Float32Array::from(vector.to_vec()));
+        let query = Query {
+            column: "vector".to_string(),
+            key,
+            k: self.limit,
+            lower_bound: None,
+            upper_bound: None,
+            minimum_nprobes: self.partitions,
+            maximum_nprobes: Some(self.partitions),
+            search_effort: 0.5,
+            ef: None,
+            refine_factor: None,
+            metric_type: Some(self.metric),
+            use_index: true,
+            query_parallelism: DEFAULT_QUERY_PARALLELISM,
+            dist_q_c: 0.0,
+            approx_mode: ApproxMode::Normal,
+        };
+        let (partitions, distances) = index.find_partitions(&query)?;
+        let found = partitions.len();
+        let batches = Arc::clone(index)
+            .search_partitions(
+                query,
+                Arc::new(partitions),
+                Arc::new(distances),
+                0,
+                found,
+                Arc::clone(admitted),
+                None,
+                Arc::new(NoOpMetricsCollector),
+            )
+            .await?;
+        let batches: Vec<RecordBatch> = batches.try_collect().await?;
+        Ok(batches.iter().flat_map(neighbours).collect())
+    }
 }
 
 /// Row addresses and distances, as Lance returns them.
@@ -444,7 +464,7 @@ fn neighbours(batch: &RecordBatch) -> Vec<(u64, f32)> {
 }
 
 /// The rows that a search may return, as Lance's indexes ask for them.
-struct Admitted(Arc<RowAddrMask>);
+pub(crate) struct Admitted(pub(crate) Arc<RowAddrMask>);
 
 #[async_trait]
 impl PreFilter for Admitted {

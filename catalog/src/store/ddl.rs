@@ -257,3 +257,10 @@ CREATE TABLE querent_run_feedback (run_id VARCHAR NOT NULL, subject VARCHAR NOT 
 CREATE TABLE querent_query_proposal (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id VARCHAR NOT NULL, subject VARCHAR NOT NULL, state VARCHAR NOT NULL, database VARCHAR NOT NULL, question VARCHAR NOT NULL, sql VARCHAR NOT NULL, tables VARCHAR NOT NULL, created_at BIGINT NOT NULL, decided_at BIGINT, decided_by VARCHAR, UNIQUE (run_id, subject));
 CREATE INDEX querent_ix_query_proposal ON querent_query_proposal (state, id);
 ";
+
+/// Vector indexes of columns, and the data files that each covers.
+pub(super) const VECTOR_INDEXES_DDL: &str = "
+CREATE TABLE querent_vector_index (index_id INTEGER PRIMARY KEY AUTOINCREMENT, table_id BIGINT NOT NULL, column_id BIGINT NOT NULL, name VARCHAR NOT NULL, name_key VARCHAR NOT NULL, metric VARCHAR NOT NULL, dimension BIGINT NOT NULL, probes BIGINT, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, folder VARCHAR, version BIGINT, trained_rows BIGINT);
+CREATE INDEX querent_ix_vector_index ON querent_vector_index (table_id);
+CREATE TABLE querent_vector_index_file (index_id BIGINT NOT NULL, data_file_id BIGINT NOT NULL, rows BIGINT NOT NULL, null_rows BIGINT NOT NULL, has_odd_numbers BIGINT NOT NULL, runs_json VARCHAR NOT NULL, PRIMARY KEY (index_id, data_file_id)) WITHOUT ROWID;
+";

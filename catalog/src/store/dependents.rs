@@ -1,5 +1,5 @@
-//! Rows that are created and deleted in the transaction of their table: its relationships and its sampled values. Keys are
-//! in [`super::keys`].
+//! Rows that are created and deleted in the transaction of their table: its relationships, its sampled values and its vector
+//! indexes. Keys are in [`super::keys`].
 
 use chrono::Utc;
 use rusqlite::{Connection, params};
@@ -24,6 +24,18 @@ pub(super) fn delete_foreign_keys(connection: &Connection, object_id: i64) -> Re
 pub(crate) fn delete_values(connection: &Connection, object_id: i64) -> Result<()> {
     for table in ["querent_column_value", "querent_column_profile", "querent_profile"] {
         connection.prepare_cached(&format!("DELETE FROM {table} WHERE object_id = ?"))?.execute([object_id])?;
+    }
+    Ok(())
+}
+
+/// Deletes the vector indexes of a table that is being dropped; their datasets are removed afterwards.
+pub(super) fn delete_vector_indexes(connection: &Connection, table_id: i64) -> Result<()> {
+    for statement in [
+        "DELETE FROM querent_vector_index_file
+         WHERE index_id IN (SELECT index_id FROM querent_vector_index WHERE table_id = ?)",
+        "DELETE FROM querent_vector_index WHERE table_id = ?",
+    ] {
+        connection.prepare_cached(statement)?.execute([table_id])?;
     }
     Ok(())
 }

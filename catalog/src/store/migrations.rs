@@ -13,7 +13,7 @@ use super::ddl::{
     COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL, DUCKLAKE_DDL, EXTERNAL_USERS_DDL,
     FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LISTING_DDL, META_DDL, OBJECTS_DDL,
     PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL,
-    VALUES_DDL,
+    VALUES_DDL, VECTOR_INDEXES_DDL,
 };
 use super::{DATA_FOLDER, change, column_names, objects};
 use crate::error::{CatalogError, Result};
@@ -33,7 +33,7 @@ struct Migration {
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 13] = [
+const MIGRATIONS: [Migration; 14] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -72,6 +72,7 @@ const MIGRATIONS: [Migration; 13] = [
     Migration { version: 11, name: "feedback on runs, proposed verified queries", sql: &[FEEDBACK_DDL], fill: None },
     Migration { version: 12, name: "graph models", sql: &[GRAPH_MODELS_DDL], fill: None },
     Migration { version: 13, name: "what the callers of runs could read", sql: &[RUN_REACH_DDL], fill: None },
+    Migration { version: 14, name: "vector indexes", sql: &[VECTOR_INDEXES_DDL], fill: None },
 ];
 
 /// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it

@@ -179,6 +179,7 @@ pub(super) fn refresh(
             // Of a table that DuckDB dropped; those of others are gone already.
             keys::delete(connection, object_id)?;
             dependents::delete_foreign_keys(connection, object_id)?;
+            dependents::delete_vector_indexes(connection, object_id)?;
             let database_id: Option<i64> = connection
                 .prepare_cached("DELETE FROM querent_object WHERE object_id = ? RETURNING schema_id")?
                 .query_row([object_id], |row| row.get(0))

@@ -200,6 +200,7 @@ pub(super) fn drop_object(change: &mut CatalogChange<'_>, object: &ObjectRow) ->
     keys::delete(change.connection(), object.id)?;
     dependents::delete_foreign_keys(change.connection(), object.id)?;
     dependents::delete_values(change.connection(), object.id)?;
+    dependents::delete_vector_indexes(change.connection(), object.id)?;
     match object.kind {
         TableKind::Managed => {
             for lake_table in [

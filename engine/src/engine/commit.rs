@@ -1,4 +1,4 @@
-//! Commits of data files: either the files are the table's, or they are removed.
+//! Commits of data files: either the files are the table's, or they are removed. Commits of other changes.
 
 use std::future::Future;
 
@@ -30,6 +30,17 @@ impl Engine {
             Ok(Ok(true)) => Ok(Some(rows)),
             Ok(Ok(false)) => Ok(None),
             Ok(Err(error)) => Err(error),
+            Err(error) => Err(EngineError::Internal(format!("the commit was cut off: {error}"))),
+        }
+    }
+
+    /// Runs a change of the catalog to its end, also when the caller goes away.
+    pub(crate) async fn finish<T: Send + 'static>(
+        &self,
+        change: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        match self.spawn_commit(change).await {
+            Ok(outcome) => outcome,
             Err(error) => Err(EngineError::Internal(format!("the commit was cut off: {error}"))),
         }
     }

@@ -112,6 +112,8 @@ impl StatementRights<'_> {
             | WriteStatement::CopyTo { .. }
             | WriteStatement::Kill { .. }
             | WriteStatement::ChangeGraph { .. }
+            | WriteStatement::CreateVectorIndex(_)
+            | WriteStatement::DropVectorIndex { .. }
             | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())

@@ -82,6 +82,9 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 require_privilege(what, Privilege::Modify, name, None, rights)
             }
         },
+        WriteStatement::CreateVectorIndex(request) => require_table(what, &request.table, rights),
+        WriteStatement::DropVectorIndex { found: Some((_, table)), .. } => require_table(what, table, rights),
+        WriteStatement::DropVectorIndex { found: None, .. } => Ok(()),
         WriteStatement::CreateDatabase { name, .. } => require_database(what, name, rights),
         WriteStatement::DropDatabase { name, cascade, .. } => {
             require_database(what, name, rights)?;
@@ -103,6 +106,15 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         | WriteStatement::CopyTo { .. }
         | WriteStatement::Kill { .. } => Ok(()),
     }
+}
+
+/// Returns an error unless the caller may change a table, whole.
+fn require_table(what: &str, table: &TableName, rights: Rights<'_>) -> Result<()> {
+    // What may not be seen is not there.
+    if !rights.may_see_table(table) {
+        return Err(table_not_found(table));
+    }
+    require_privilege(what, Privilege::Modify, table, None, rights)
 }
 
 fn require_database(what: &str, database: &str, rights: Rights<'_>) -> Result<()> {

@@ -33,6 +33,7 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         }
         WriteStatement::DropDatabase { name, if_missing_ok, cascade } => {
             catalog.databases().drop(&name, if_missing_ok, cascade).await?;
+            catalog.vector_indexes().forget_dropped().await?;
         }
         WriteStatement::CreateTable { name, if_exists, with_rows, not_null, keys, foreign_keys, input } => {
             let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys };
@@ -45,6 +46,7 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         }
         WriteStatement::DropTable { name, kinds, if_missing_ok } => {
             catalog.tables().drop(&name, kinds, if_missing_ok).await?;
+            catalog.vector_indexes().forget_dropped().await?;
         }
         WriteStatement::Insert { target, overwrite, input } => {
             return insert(session, &target, overwrite, &input, interrupt).await;
@@ -72,6 +74,12 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         WriteStatement::Session(change) => session.apply_change(change)?,
         WriteStatement::ChangePolicy { edit, text } => session.change_policy(&text, *edit).await?,
         WriteStatement::ChangeGraph { database, change } => change_graph(session, &database, change).await?,
+        WriteStatement::CreateVectorIndex(request) => session.create_vector_index(request, interrupt).await?,
+        WriteStatement::DropVectorIndex { found, .. } => {
+            if let Some((id, _)) = found {
+                catalog.vector_indexes().drop(id).await?;
+            }
+        }
         WriteStatement::Kill { id } => {
             let running = running_queries(catalog.data_dir(), session.principal());
             let query = running.iter().find(|query| query.id() == id).ok_or_else(|| EngineError::Plan {
@@ -182,6 +190,9 @@ async fn create_table(
             }
         })
         .await?;
+    if if_exists == IfExists::Replace {
+        session.engine().catalog().vector_indexes().forget_dropped().await?;
+    }
     if rows.is_some() && written.is_some() {
         session.engine().queue_changed_table(name);
     }

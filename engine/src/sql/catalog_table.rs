@@ -15,6 +15,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, T
 use datafusion::physical_plan::ExecutionPlan;
 use querent_catalog::ResolvedTable;
 
+use crate::tables::managed::{NearestRequest, NearestTable};
+
 /// A resolved table in front of the provider that reads it.
 #[derive(Debug)]
 pub(crate) struct CatalogTable {
@@ -39,6 +41,14 @@ impl CatalogTable {
     /// rows that the caller sent.
     pub(crate) fn at_allowed_location(provider: Arc<dyn TableProvider>) -> Self {
         Self { resolved: None, temporary: None, provider }
+    }
+
+    /// Returns the table as a search for the rows nearest to a vector reads it; `None` where no vector index serves the
+    /// search, and where the caller sees a part of the table only.
+    pub(super) fn near(&self, column: &str, request: NearestRequest) -> Option<Self> {
+        let resolved = self.resolved.as_ref().filter(|table| table.restriction.is_none())?;
+        let near = NearestTable::over(&self.provider, column, request)?;
+        Some(Self { resolved: Some(resolved.clone()), temporary: None, provider: Arc::new(near) })
     }
 
     /// Returns whether a plan's source is a table that was resolved for its principal.

@@ -14,6 +14,12 @@ pub(crate) const SCHEMA: &str = "schema";
 /// The setting of the longest time that a statement may take.
 pub(crate) const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
+/// The setting of whether vector indexes are used.
+pub(crate) const VECTOR_INDEX: &str = "vector_index";
+/// A switch that is off.
+pub(crate) const OFF: &str = "off";
+const ON: &str = "on";
+
 /// A setting and which values it takes.
 #[derive(Debug)]
 pub(crate) struct SessionSetting {
@@ -30,6 +36,8 @@ enum SettingValues {
     Database,
     /// A time; 0 is the server's own.
     Timeout,
+    /// On, which it is, or off.
+    Switch,
     /// Any text.
     Text(&'static str),
     /// What holds here anyway, in any of its spellings; the first is shown.
@@ -63,6 +71,12 @@ const SETTINGS: &[SessionSetting] = &[
         others: &["query_timeout", "max_execution_time"],
         takes: SettingValues::Timeout,
         description: "how long a statement may take, in milliseconds or as '5s', within the server's limit; 0 is that limit",
+    },
+    SessionSetting {
+        name: VECTOR_INDEX,
+        others: &["enable_vector_index"],
+        takes: SettingValues::Switch,
+        description: "whether searches for the nearest vectors use indexes; off, they find exactly the nearest",
     },
     SessionSetting {
         name: "application_name",
@@ -181,6 +195,7 @@ impl SessionSetting {
         match self.takes {
             SettingValues::Database => None,
             SettingValues::Timeout => Some("0"),
+            SettingValues::Switch => Some(ON),
             SettingValues::Text(text) => Some(text),
             SettingValues::Only(values, _) => values.first().copied(),
         }
@@ -194,6 +209,14 @@ impl SessionSetting {
                 timeout(value)?;
                 Ok(value.to_owned())
             }
+            SettingValues::Switch => match value.to_lowercase().as_str() {
+                "on" | "true" | "1" => Ok(ON.to_owned()),
+                "off" | "false" | "0" => Ok(OFF.to_owned()),
+                _ => Err(EngineError::Unsupported {
+                    what: format!("`{value}` as the setting `{}`", self.name),
+                    hint: format!("it is {ON} or {OFF}"),
+                }),
+            },
             SettingValues::Only(values, hint) => match values.iter().find(|own| own.eq_ignore_ascii_case(value)) {
                 Some(own) => Ok((*own).to_owned()),
                 None => Err(EngineError::Unsupported {

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::DataType as SqlType;
 use parking_lot::Mutex;
 
 use super::parse::ParsedStatement;
-use super::session_settings::{SCHEMA, STATEMENT_TIMEOUT, SessionSetting, timeout};
+use super::session_settings::{OFF, SCHEMA, STATEMENT_TIMEOUT, SessionSetting, VECTOR_INDEX, timeout};
 use crate::error::{EngineError, Result};
 
 /// The most statements that a session has by name, and the bytes of the text of one.
@@ -80,6 +80,11 @@ impl SessionVariables {
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         let value = self.values.lock().settings.get(STATEMENT_TIMEOUT).cloned()?;
         timeout(&value).ok().flatten()
+    }
+
+    /// Returns whether searches for the nearest vectors were told to use no index.
+    pub(crate) fn are_vector_searches_exact(&self) -> bool {
+        self.values.lock().settings.get(VECTOR_INDEX).is_some_and(|value| value == OFF)
     }
 
     /// Returns the value that was set for a setting.

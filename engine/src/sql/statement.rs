@@ -33,6 +33,7 @@ use super::show_functions;
 use super::sql_types::check_column_types;
 use super::syntax::folded_name;
 use super::unique_keys::{WrittenKey, resolve_unique_keys, take_unique_keys};
+use super::vector_index_statement::{is_of_vectors, shown_indexes};
 use super::write_statement::{CommentTarget, ExternalTableRequest, WriteStatement};
 use crate::error::{EngineError, Result};
 use crate::identifiers::{quote_identifier, same_name};
@@ -98,6 +99,10 @@ impl StatementPlanner<'_> {
                 cascade,
                 ..
             } => self.drop(&object_type, &names, if_exists, cascade),
+            ast::Statement::CreateIndex(index) if is_of_vectors(&index) => self.create_vector_index(index),
+            ast::Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
+                self.drop_vector_index(&names, if_exists).await
+            }
             ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
                 let target = self.comment_target(object_type, &object_name)?;
                 Ok(WriteStatement::Comment { target, comment, if_missing_ok: if_exists }.into_plan())
@@ -135,9 +140,10 @@ impl StatementPlanner<'_> {
                 let reference = object_name_to_table_reference(obj_name, false)?;
                 show::definition(self.catalog, self.who, &self.full_name(&reference)?).await
             }
-            ast::Statement::ShowVariable { variable } => {
-                self.query(&show::variable(&variable, self.database, self.variables)?).await
-            }
+            ast::Statement::ShowVariable { variable } => match shown_indexes(&variable, self.database)? {
+                Some(query) => self.query(&query).await,
+                None => self.query(&show::variable(&variable, self.database, self.variables)?).await,
+            },
             ast::Statement::Use(statement) => self.use_database(statement).await,
             ast::Statement::Set(statement) => self.set(statement).await,
             ast::Statement::Deallocate { name, prepare: _ } => self.deallocate(&name),

@@ -14,7 +14,7 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::policy::PolicyEdit;
-use querent_catalog::{ForeignKey, GraphModel, IfExists, ResolvedTable, TableKind, TableName, UniqueKey};
+use querent_catalog::{ForeignKey, GraphModel, IfExists, ResolvedTable, TableKind, TableName, UniqueKey, VectorMetric};
 
 use super::session_variables::SessionChange;
 
@@ -64,6 +64,10 @@ pub(crate) enum WriteStatement {
     Comment { target: CommentTarget, comment: Option<String>, if_missing_ok: bool },
     /// KQL's commands for graph models and their snapshots.
     ChangeGraph { database: String, change: GraphChange },
+    /// `CREATE INDEX ... USING vector`.
+    CreateVectorIndex(VectorIndexRequest),
+    /// `DROP INDEX`, of the index with an id and its table; `None` where there is none and that is fine.
+    DropVectorIndex { database: String, found: Option<(i64, TableName)> },
     /// `KILL`, of a running query.
     Kill { id: u64 },
     /// `GRANT`, `REVOKE`, `CREATE` and `DROP` of a `ROW POLICY` or a `MASK`; `text` is kept with the change.
@@ -82,6 +86,18 @@ pub(crate) struct ExternalTableRequest {
     pub(crate) partition_columns: Vec<String>,
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) if_exists: IfExists,
+}
+
+/// What `CREATE INDEX ... USING vector` asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct VectorIndexRequest {
+    pub(crate) name: String,
+    pub(crate) table: TableName,
+    pub(crate) column: String,
+    pub(crate) metric: VectorMetric,
+    /// How many partitions a search reads.
+    pub(crate) probes: Option<usize>,
+    pub(crate) if_not_exists: bool,
 }
 
 /// The file of a COPY.
@@ -190,6 +206,8 @@ impl WriteStatement {
             WriteStatement::CopyTo { .. } => "COPY TO",
             WriteStatement::Comment { .. } => "COMMENT ON",
             WriteStatement::ChangeGraph { change, .. } => change.label(),
+            WriteStatement::CreateVectorIndex(_) => "CREATE INDEX",
+            WriteStatement::DropVectorIndex { .. } => "DROP INDEX",
             WriteStatement::Kill { .. } => "KILL",
             WriteStatement::ChangePolicy { edit, .. } => match edit.as_ref() {
                 PolicyEdit::Grant { .. } => "GRANT",
@@ -207,7 +225,8 @@ impl WriteStatement {
     pub(crate) fn database(&self) -> Option<&str> {
         Some(match self {
             WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => name,
-            WriteStatement::ChangeGraph { database, .. } => database,
+            WriteStatement::ChangeGraph { database, .. } | WriteStatement::DropVectorIndex { database, .. } => database,
+            WriteStatement::CreateVectorIndex(request) => &request.table.database,
             WriteStatement::CreateTable { name, .. }
             | WriteStatement::CreateView { name, .. }
             | WriteStatement::DropTable { name, .. } => &name.database,
@@ -235,6 +254,8 @@ impl WriteStatement {
             | WriteStatement::DropTable { name, .. } => Some(name.to_string()),
             WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
             WriteStatement::Insert { target, .. } => Some(target.info.name.to_string()),
+            WriteStatement::CreateVectorIndex(request) => Some(request.table.to_string()),
+            WriteStatement::DropVectorIndex { found: Some((_, table)), .. } => Some(table.to_string()),
             WriteStatement::ChangePolicy { .. } => Some("the policy".to_owned()),
             WriteStatement::CopyTo { target, .. } => Some(target.path.display().to_string()),
             other => other.database().map(str::to_owned),
@@ -258,6 +279,8 @@ impl WriteStatement {
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }
             | WriteStatement::ChangeGraph { .. }
+            | WriteStatement::CreateVectorIndex(_)
+            | WriteStatement::DropVectorIndex { .. }
             | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => None,
         }
@@ -283,6 +306,8 @@ impl WriteStatement {
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }
             | WriteStatement::ChangeGraph { .. }
+            | WriteStatement::CreateVectorIndex(_)
+            | WriteStatement::DropVectorIndex { .. }
             | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => {}
         }

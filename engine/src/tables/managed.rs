@@ -10,6 +10,8 @@ mod encodings;
 mod field_ids;
 mod file_statistics;
 mod leaf_statistics;
+mod near_rows;
+mod nearest;
 mod row_groups;
 mod write;
 
@@ -34,6 +36,7 @@ use datafusion::physical_plan::union::UnionExec;
 use object_store::path::Path as StorePath;
 use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
+pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
 pub(crate) use write::{cast_batch, remove_files, write_files};
 
 use super::file_scan::{FileScan, scan_schema};
@@ -61,7 +64,7 @@ impl ScanContents {
 }
 
 /// A managed table as resolved by one statement.
-pub(super) struct ManagedTableProvider {
+pub(crate) struct ManagedTableProvider {
     catalog: Arc<Catalog>,
     name: String,
     table: ManagedTable,
@@ -70,7 +73,7 @@ pub(super) struct ManagedTableProvider {
 }
 
 impl ManagedTableProvider {
-    pub(super) fn new(
+    pub(crate) fn new(
         catalog: &Arc<Catalog>,
         state: &dyn Session,
         resolved: &ResolvedTable,
@@ -92,13 +95,24 @@ impl ManagedTableProvider {
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
     ) -> DfResult<ScanContents> {
+        let TableContents { files, inlined } = self.listed(projection, filters).await?;
+        self.contents_of(state, files, inlined)
+    }
+
+    /// Returns what the table holds, with statistics as [`ManagedTableProvider::contents`] has them.
+    async fn listed(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<TableContents> {
         let wanted = self.statistics_columns(projection, filters);
-        let TableContents { files, inlined } = self
-            .catalog
-            .tables()
-            .contents(&self.table, &wanted)
-            .await
-            .map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?;
+        let contents = self.catalog.tables().contents(&self.table, &wanted).await;
+        contents.map_err(|error| DataFusionError::from(EngineError::Catalog(error)))
+    }
+
+    /// Returns what is read of some files of the table and of rows in the catalog.
+    fn contents_of(
+        &self,
+        state: &dyn Session,
+        files: Vec<DataFile>,
+        inlined: Option<RecordBatch>,
+    ) -> DfResult<ScanContents> {
         let mut deletes = HashMap::new();
         for file in files.iter().filter(|file| !file.deletes.is_empty()) {
             deletes.insert(self.partitioned_file(file)?.object_meta.location, file.deletes.clone());
@@ -111,6 +125,52 @@ impl ManagedTableProvider {
         scan.table = Some(self.name.clone());
         scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
         Ok(ScanContents { scan, deletes, inlined })
+    }
+
+    /// Returns the plan of a scan, without deleted rows.
+    async fn plan_of(
+        &self,
+        state: &dyn Session,
+        contents: ScanContents,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let ScanContents { mut scan, mut deletes, inlined } = contents;
+        if !deletes.is_empty() {
+            scan.prune(state, filters);
+            let mut files = Vec::with_capacity(scan.files.len());
+            for file in scan.files {
+                files.push(match deletes.remove(&file.object_meta.location) {
+                    Some(gone) => deletes::without(state, file, gone, self.catalog.data_dir()).await?,
+                    None => file,
+                });
+            }
+            scan.files = files;
+        }
+        let plan = scan.pruned_plan(state, projection, filters, limit).await?;
+        match inlined {
+            Some(rows) => UnionExec::try_new(vec![plan, self.inlined_plan(&rows, projection)?]),
+            None => Ok(plan),
+        }
+    }
+
+    /// Returns the plan of one column of a file, with its deleted rows, in order and in one partition.
+    pub(crate) async fn column_of_file(
+        &self,
+        state: &dyn Session,
+        file: &DataFile,
+        column: usize,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let whole = DataFile { deletes: FileDeletes::default(), ..file.clone() };
+        let mut scan = self.contents_of(state, vec![whole], None)?.scan;
+        scan.partitions = 1;
+        scan.plan(state, Some(&vec![column]), None).await
+    }
+
+    /// Returns the table's files.
+    pub(crate) async fn files(&self) -> DfResult<Vec<DataFile>> {
+        Ok(self.listed(Some(&Vec::new()), &[]).await?.files)
     }
 
     /// Returns a plan of the rows that are in the catalog.
@@ -188,23 +248,8 @@ impl TableProvider for ManagedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let ScanContents { mut scan, mut deletes, inlined } = self.contents(state, projection, filters).await?;
-        if !deletes.is_empty() {
-            scan.prune(state, filters);
-            let mut files = Vec::with_capacity(scan.files.len());
-            for file in scan.files {
-                files.push(match deletes.remove(&file.object_meta.location) {
-                    Some(gone) => deletes::without(state, file, gone, self.catalog.data_dir()).await?,
-                    None => file,
-                });
-            }
-            scan.files = files;
-        }
-        let plan = scan.pruned_plan(state, projection, filters, limit).await?;
-        match inlined {
-            Some(rows) => UnionExec::try_new(vec![plan, self.inlined_plan(&rows, projection)?]),
-            None => Ok(plan),
-        }
+        let contents = self.contents(state, projection, filters).await?;
+        self.plan_of(state, contents, projection, filters, limit).await
     }
 }
 

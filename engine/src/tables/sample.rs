@@ -11,19 +11,16 @@ use arrow::compute::interleave_record_batch;
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
-use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, RowGroupAccess};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
-use parquet::arrow::arrow_reader::RowSelection;
 use querent_catalog::{Catalog, ResolvedTable, TableSource};
 use rand::Rng;
 use tokio::time::Instant;
 
 use super::external::ExternalTableProvider;
 use super::managed::ManagedTableProvider;
+use super::row_positions::with_rows;
 use crate::error::Result;
 
 /// Returns a plan for `n` rows of a table at random positions, or for all of a smaller one; `None` where rows cannot be
@@ -76,41 +73,6 @@ fn row_count(file: &PartitionedFile) -> Option<usize> {
         Precision::Exact(rows) => Some(rows),
         Precision::Inexact(_) | Precision::Absent => None,
     }
-}
-
-/// Returns the file restricted to rows at `positions`, which are sorted; `None` where its footer counts another number of
-/// rows than expected.
-async fn with_rows(
-    state: &dyn Session,
-    store: &ObjectStoreUrl,
-    mut file: PartitionedFile,
-    rows: usize,
-    positions: &[usize],
-) -> Result<Option<PartitionedFile>> {
-    let store = state.runtime_env().object_store(store)?;
-    let metadata = DFParquetMetadata::new(&store, &file.object_meta)
-        .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
-        .fetch_metadata()
-        .await?;
-    let mut before = 0;
-    let mut access = Vec::with_capacity(metadata.num_row_groups());
-    for group in metadata.row_groups() {
-        let group_rows = usize::try_from(group.num_rows()).unwrap_or_default();
-        let from = positions.partition_point(|position| *position < before);
-        let to = positions.partition_point(|position| *position < before + group_rows);
-        let ranges = positions[from..to].iter().map(|position| position - before..position - before + 1);
-        access.push(match from == to {
-            true => RowGroupAccess::Skip,
-            false => RowGroupAccess::Selection(RowSelection::from_consecutive_ranges(ranges, group_rows)),
-        });
-        before += group_rows;
-    }
-    if before != rows {
-        return Ok(None);
-    }
-    // The statistics of the whole file do not hold for these rows.
-    file.statistics = None;
-    Ok(Some(file.with_extension(ParquetAccessPlan::new(access))))
 }
 
 /// Returns `n` random rows of those that can be read in `time`, and whether those were all.

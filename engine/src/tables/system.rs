@@ -1,4 +1,4 @@
-//! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`) and `information_schema`: filters are pushed
+//! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`, `vector_indexes`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
 mod audit;
@@ -6,6 +6,7 @@ mod constraints;
 mod filters;
 mod policies;
 mod rows;
+mod vector_indexes;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -93,6 +94,7 @@ enum SystemTable {
     Policies,
     Audit,
     Runs,
+    VectorIndexes,
     Databases,
     Tables,
     Columns,
@@ -114,6 +116,7 @@ impl SystemTable {
             ("system", "policies") => Some(Self::Policies),
             ("system", "audit") => Some(Self::Audit),
             ("system", "runs") => Some(Self::Runs),
+            ("system", "vector_indexes") => Some(Self::VectorIndexes),
             ("system", "databases") => Some(Self::Databases),
             ("system", "tables") => Some(Self::Tables),
             ("system", "columns") => Some(Self::Columns),
@@ -168,6 +171,7 @@ impl SystemTable {
                 maybe("excluded"),
             ],
             Self::Audit => audit::fields(),
+            Self::VectorIndexes => vector_indexes::fields(),
             Self::Runs => vec![
                 text("run_id"),
                 text("subject"),
@@ -277,7 +281,9 @@ impl SystemTable {
     /// Returns the columns that say which objects to list: database, name, kind.
     fn key_columns(self) -> [Option<&'static str>; 3] {
         match self {
-            Self::AgentRuns | Self::Queries | Self::Policies | Self::Audit | Self::Runs => [None, None, None],
+            Self::AgentRuns | Self::Queries | Self::Policies | Self::Audit | Self::Runs | Self::VectorIndexes => {
+                [None, None, None]
+            }
             Self::Databases => [Some("name"), None, None],
             Self::Tables => [Some("database"), Some("name"), Some("kind")],
             Self::Columns => [Some("database"), Some("table"), None],
@@ -442,6 +448,10 @@ impl SystemTableScan {
             SystemTable::Runs => {
                 let page = self.catalog.runs().list(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
                 Ok((rows::started_runs(&self.schema, &page.items)?, page.next))
+            }
+            SystemTable::VectorIndexes => {
+                let indexes = self.catalog.vector_indexes().list(&self.who).await?;
+                Ok((vector_indexes::rows(&self.schema, &indexes)?, None))
             }
             SystemTable::Policies => {
                 let policies = self.catalog.policies().current();

@@ -32,21 +32,7 @@ pub(super) async fn without(
 ) -> Result<PartitionedFile> {
     let named = file.object_meta.location.to_string();
     let bad = |detail: String| EngineError::BadData { location: named.clone(), detail };
-    let mut gone: BTreeSet<u64> = deletes.positions.iter().copied().collect();
-    if let Some(path) = deletes.file {
-        if !is_inside(&path, data_dir) {
-            return Err(EngineError::LocationNotAllowed {
-                location: path.display().to_string(),
-                reason: "a delete file must lie inside the data folder".into(),
-            });
-        }
-        let positions = blocking(move || positions_in(path)).await?;
-        if positions.len() as u64 != deletes.file_rows {
-            let (found, expected) = (positions.len(), deletes.file_rows);
-            return Err(bad(format!("its delete file names {found} rows where {expected} are expected")));
-        }
-        gone.extend(positions);
-    }
+    let gone = deleted_positions(&named, deletes, data_dir).await?;
     let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
     let metadata = DFParquetMetadata::new(&store, &file.object_meta)
         .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
@@ -71,6 +57,27 @@ pub(super) async fn without(
         file.statistics = Some(Arc::new(known));
     }
     Ok(file.with_extension(ParquetAccessPlan::new(access)))
+}
+
+/// Returns the positions of the deleted rows of the file at `location`.
+pub(super) async fn deleted_positions(location: &str, deletes: FileDeletes, data_dir: &Path) -> Result<BTreeSet<u64>> {
+    let mut gone: BTreeSet<u64> = deletes.positions.iter().copied().collect();
+    if let Some(path) = deletes.file {
+        if !is_inside(&path, data_dir) {
+            return Err(EngineError::LocationNotAllowed {
+                location: path.display().to_string(),
+                reason: "a delete file must lie inside the data folder".into(),
+            });
+        }
+        let positions = blocking(move || positions_in(path)).await?;
+        if positions.len() as u64 != deletes.file_rows {
+            let (found, expected) = (positions.len(), deletes.file_rows);
+            let detail = format!("its delete file names {found} rows where {expected} are expected");
+            return Err(EngineError::BadData { location: location.to_owned(), detail });
+        }
+        gone.extend(positions);
+    }
+    Ok(gone)
 }
 
 /// Returns the rows of a row group that are left without `gone`, which are sorted.
