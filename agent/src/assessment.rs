@@ -36,9 +36,15 @@ pub struct AnswerAssessment {
     /// Whether the answer was held back, as its confidence is below the threshold that is set.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub held_back: bool,
+    /// What the question asks for, or names, and nothing in the data is called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// What the question can mean, where queries that were compared return different rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<AnswerReading>,
+    /// Whether the text asks which of the readings is meant: a reply with the number of one is answered by its query.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub asks_back: bool,
     /// What a fit weighs, by name; not sent to clients.
     #[serde(skip)]
     pub features: BTreeMap<String, f64>,

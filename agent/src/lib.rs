@@ -25,6 +25,7 @@
 //! | 4 | `proof` | the numbers, dates and names of an answer, linked to cells |
 //! | 4 | `repair` | queries that fail, put right on their syntax tree without a model |
 //! | 4 | `request` | what a run is asked to do, whichever protocol asks |
+//! | 5 | `coverage` | which words of a question nothing in the data speaks of |
 //! | 5 | `counter_checks` | what can make a query's rows other than what was asked |
 //! | 5 | `event_log` | a run's events and their readers |
 //! | 5 | `results` | rows of queries, kept for those who hold their tickets |
@@ -48,6 +49,7 @@ mod confidence;
 mod config;
 mod conversation;
 mod counter_checks;
+mod coverage;
 mod error;
 mod event;
 mod event_log;

@@ -109,7 +109,7 @@ const FLOORS: &[Floors] = &[
             &["chart"],
             &["models"],
             &["attachments", "budget", "history", "proof", "repair", "template"],
-            &["assessment", "counter_checks"],
+            &["assessment", "counter_checks", "coverage"],
             &["event"],
             &["event_log", "results"],
             &["run_watcher"],
