@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::confidence::Confidence;
 use crate::template::FilledValue;
 
+/// The field of an answer that has its assessment, in the protocols whose clients take fields of a server's own.
+pub const ASSESSMENT: &str = "assessment";
+
 /// The verified query that answered a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedBasis {
@@ -48,6 +51,16 @@ pub struct AnswerAssessment {
     /// What a fit weighs, by name; not sent to clients.
     #[serde(skip)]
     pub features: BTreeMap<String, f64>,
+}
+
+impl AnswerAssessment {
+    /// Returns what clients are shown of it under [`ASSESSMENT`]; `None` where nothing is known.
+    pub fn to_json(&self) -> Option<Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) if !fields.is_empty() => Some(Value::Object(fields)),
+            _ => None,
+        }
+    }
 }
 
 /// One way to read a question.

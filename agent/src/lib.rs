@@ -71,7 +71,7 @@ pub mod toolbox;
 mod tools;
 
 pub use agent::{Agent, AgentRun};
-pub use assessment::{AnswerAssessment, AnswerReading, VerifiedBasis};
+pub use assessment::{ASSESSMENT, AnswerAssessment, AnswerReading, VerifiedBasis};
 pub use confidence::{AnswerThreshold, Confidence, ConfidenceFit, ConfidenceLevel};
 pub use config::{AgentConfig, MAX_TOOL_ROWS, Voting};
 pub use conversation::{conversation_title, events_of, messages_of};

@@ -55,7 +55,7 @@ impl GapSearch {
     pub(super) fn begin(request: &RunRequest, tables: &[(TableInfo, Examples)], taught: &TaughtKnowledge) -> Self {
         // A question in a conversation is about what was said before, and one with the client's tools about those.
         let is_alone = request.history.is_empty() && request.resume.is_empty() && request.client_tools.is_empty();
-        if !is_alone || tables.is_empty() {
+        if !is_alone {
             return Self::default();
         }
         let mut vocabulary = Vocabulary::default();
