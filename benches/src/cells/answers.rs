@@ -45,6 +45,8 @@ const SPIDER: &str = "spider";
 const RATIO_BAR: f64 = 1.4;
 /// Of a hundred questions that have no answer, those of which the agent says so.
 const UNANSWERABLE_BAR: f64 = 80.0;
+/// Of a hundred questions that have an answer, those of which the agent may say that they have none.
+const FALSE_ALARM_BAR: f64 = 5.0;
 /// Queries of a hundred that may fail to run.
 const FAILURES_BAR: f64 = 3.0;
 
@@ -162,7 +164,12 @@ async fn own_questions(
     set: QuestionSet,
     wanted: usize,
 ) -> Result<(), Failure> {
-    let engine = sets::lake(folder).await?;
+    let engine = match set.is_over_spider() {
+        true => {
+            fill::lake(folder, 0, &read::<Vec<SpiderDatabase>>("tables.json").await?, &read("dev.json").await?).await?
+        }
+        false => sets::lake(folder).await?,
+    };
     for question in set.questions().await?.into_iter().take(wanted) {
         if results.take_known(set.name(), &question.question) {
             continue;
@@ -182,7 +189,7 @@ async fn own_questions(
         let one = Recorded {
             set: set.name().to_owned(),
             question: question.question.clone(),
-            database: "default".to_owned(),
+            database: question.database.clone().unwrap_or_else(|| "default".to_owned()),
             gold: question.sql.or(question.kql).unwrap_or_default(),
             agent: asked.outcome,
             plain: None,
@@ -387,6 +394,11 @@ fn add_figures(figures: &mut Vec<Figure>, way: &str, outcomes: &[&Outcome], is_b
         true => Figure::at_least(name, share(found), "%", Some(UNANSWERABLE_BAR)),
         false => Figure::alone(name, share(found), "%", None),
     });
+    if !is_unanswerable {
+        let alarms = outcomes.iter().filter(|one| one.features.get("missing").is_some_and(|flag| *flag > 0.0)).count();
+        let name = format!("{way}: said to be without an answer, {alarms} of {count}");
+        figures.push(Figure::alone(name, share(alarms), "%", Some(FALSE_ALARM_BAR)));
+    }
     let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
     for one in outcomes.iter().filter(|one| !["right", "differs"].contains(&one.verdict.as_str())) {
         *causes.entry(one.verdict.as_str()).or_default() += 1;

@@ -26,6 +26,8 @@ const PROBED_COLUMNS: usize = 24;
 const MAX_LOOKED_FOR: usize = 6;
 /// Columns that hold one kept value.
 const MAX_VALUE_COLUMNS: usize = 100;
+/// Words of a KQL query that may name tables.
+const MAX_KQL_NAMES: usize = 64;
 /// Names that a missing word is compared with by meaning.
 const COMPARED_NAMES: usize = 64;
 /// From which cosine on two words mean the same. With all-MiniLM-L6-v2, of 62 words that were not there none had a name so
@@ -117,7 +119,7 @@ impl Turns<'_> {
                     Err(_) => Vec::new(),
                 }
             }
-            None => at_hand.tables.clone(),
+            None => self.tables_of_kql(query).await,
         };
         // A query over no table of the catalog is about the server, or computes.
         if read.is_empty() {
@@ -147,6 +149,21 @@ impl Turns<'_> {
             elsewhere.extend(self.tables_about(gap, &tables).await);
         }
         (gaps, elsewhere)
+    }
+
+    /// Returns the tables that words of a KQL query name.
+    async fn tables_of_kql(&self, query: &str) -> Vec<TableInfo> {
+        let database = self.context.session.database();
+        let mut names: Vec<TableName> = Vec::new();
+        for word in query.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()) {
+            let name = TableName::new(database, word);
+            if !names.contains(&name) && names.len() < MAX_KQL_NAMES {
+                names.push(name);
+            }
+        }
+        let tables = self.task.catalog.tables();
+        let resolved = tables.resolve(self.context.session.principal(), &names).await.unwrap_or_default();
+        resolved.into_iter().flatten().map(|table| table.info).collect()
     }
 
     /// Adds the words of a question that values of tables have: those that the catalog keeps, and what a bounded look at
@@ -277,7 +294,7 @@ impl Turns<'_> {
         };
         let mut nearest = match self.sql_used {
             Some(_) => tables_read(&session, &self.context.at_hand, query).await,
-            None => self.context.at_hand.tables.clone(),
+            None => self.tables_of_kql(query).await,
         };
         nearest.truncate(NAMED_TABLES);
         if !nearest.is_empty() {
