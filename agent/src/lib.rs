@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | 1 | `error` | the errors, each with a stable code |
 //! | 1 | `confidence` | how far an answer is to be trusted, in words and, where it was fitted, as a figure |
+//! | 1 | `prompt_form` | what of the first prompt can be left out, to measure what it is worth |
 //! | 1 | `config` | settings and their defaults |
 //! | 1 | `tokens` | how many tokens a text costs, estimated |
 //! | 1 | `sql_text` | names and types as SQL text |
@@ -57,6 +58,7 @@ mod feedback;
 mod history;
 pub mod models;
 mod prompt;
+mod prompt_form;
 mod proof;
 pub mod protocols;
 mod repair;
@@ -83,6 +85,7 @@ pub use event::{
 pub use event_log::{EventBatch, LoggedEvent, RunEvents};
 pub use feedback::{FeedbackOutcome, FeedbackRequest, give_feedback};
 pub use prompt::{PromptSections, SECTION_KEYS};
+pub use prompt_form::{JoinForm, PromptForm};
 pub use proof::{CellReference, ProofLink, ProofOrigin};
 pub use protocols::responses::{ContinueError, Continued};
 pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol, ResumedCall, RunRequest};

@@ -59,7 +59,7 @@ impl CatalogSearch<'_> {
         let texts: Vec<String> = std::iter::once(text.to_owned()).chain(others.iter().cloned()).collect();
         let vectors = self.index.embed_texts(texts).await?;
         let (first, rest) = vectors.split_first()?;
-        let cosine = |other: &Vec<f32>| first.iter().zip(other).map(|(left, right)| left * right).sum();
+        let cosine = |other: &Vec<f32>| first.iter().zip(other).map(|(left, right)| left * right).sum::<f32>();
         Some(rest.iter().map(cosine).collect())
     }
 

@@ -5,7 +5,8 @@
 //!
 //! Needs a model: `QUERENT_AGENT_OLLAMA_HOST` and `QUERENT_AGENT_MODEL` (`scripts/eval.sh` starts the local one). Each
 //! question is recorded as it is answered, and a run that is started again goes on. `QUERENT_EVAL_QUESTIONS` bounds each
-//! set, `QUERENT_EVAL_SETS` chooses among them, `QUERENT_EVAL_VOTING` and `QUERENT_EVAL_RUN_TIMEOUT` (seconds) set the agent.
+//! set, `QUERENT_EVAL_SETS` chooses among them, `QUERENT_EVAL_VOTING` and `QUERENT_EVAL_RUN_TIMEOUT` (seconds) set the agent,
+//! `QUERENT_EVAL_FORM` leaves parts of the prompt out or writes them otherwise ([`PromptForm`]).
 
 mod fill;
 pub(super) mod fit;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use querent_agent::models::ollama::OllamaModel;
 use querent_agent::models::{ModelProvider, ToolStyleSetting};
-use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, RunErrorCode};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, PromptForm, RunErrorCode};
 use querent_catalog::Principal;
 use querent_engine::Engine;
 use serde::{Deserialize, Serialize};
@@ -104,7 +105,10 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let model = model_of_environment()?;
     let folder = cache_folder()?.join("answers");
     tokio::fs::create_dir_all(&folder).await?;
-    let path = folder.join(format!("{}.ndjson", model.model_id().replace(|c: char| !c.is_alphanumeric(), "-")));
+    // Another form of the prompt is another evaluation.
+    let (id, form) = (model.model_id(), prompt_form_of_environment()?.to_string());
+    let name = if form.is_empty() { id.to_owned() } else { format!("{id} {form}") };
+    let path = folder.join(format!("{}.ndjson", name.replace(|c: char| !c.is_alphanumeric(), "-")));
     let mut results = Results { recorded: recorded_in(&path).await?, path, done: Vec::new(), without_gold: 0 };
     for set in QuestionSet::ALL.into_iter().filter(|set| is_chosen(set.name())) {
         own_questions(&mut results, &model, &folder, set, wanted).await?;
@@ -113,6 +117,14 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
         spider_questions(&mut results, &model, &folder, wanted).await?;
     }
     Ok(figures_of(&results.done, results.without_gold))
+}
+
+/// Returns the form of the prompt: `types=off,joins=clauses` and the like.
+fn prompt_form_of_environment() -> Result<PromptForm, Failure> {
+    match std::env::var("QUERENT_EVAL_FORM") {
+        Ok(text) => Ok(text.parse().map_err(|error| format!("QUERENT_EVAL_FORM: {error}"))?),
+        Err(_) => Ok(PromptForm::DEFAULT),
+    }
 }
 
 fn number_of_environment(name: &str) -> Result<Option<usize>, Failure> {
@@ -166,7 +178,9 @@ async fn own_questions(
 ) -> Result<(), Failure> {
     let engine = match set.is_over_spider() {
         true => {
-            fill::lake(folder, 0, &read::<Vec<SpiderDatabase>>("tables.json").await?, &read("dev.json").await?).await?
+            let schemas: Vec<SpiderDatabase> = read("tables.json").await?;
+            let questions: Vec<SpiderQuestion> = read("dev.json").await?;
+            fill::lake(folder, 0, &schemas, &questions).await?
         }
         false => sets::lake(folder).await?,
     };
@@ -283,7 +297,9 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
         Ok(text) => text.parse()?,
         Err(_) => AgentConfig::DEFAULT.voting,
     };
-    let config = AgentConfig { run_timeout, slow_run_timeout: run_timeout, voting, ..AgentConfig::default() };
+    let prompt_form = prompt_form_of_environment()?;
+    let config =
+        AgentConfig { run_timeout, slow_run_timeout: run_timeout, voting, prompt_form, ..AgentConfig::default() };
     let agent = Agent::new(engine.clone(), Arc::clone(model), config);
     let request =
         AskRequest { question: question.to_owned(), database: None, include_thinking: false, session_id: None };

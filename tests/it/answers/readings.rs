@@ -33,12 +33,17 @@ fn model(sql: &str) -> Arc<ScriptedModel> {
     Arc::new(from_value(json!({ "runs": [{ "turns": turns, "repeat_last": true }] })).unwrap())
 }
 
-async fn ask(agent: &Agent, question: &str, database: Option<&str>) -> (String, AnswerAssessment) {
+async fn ask(
+    agent: &Agent,
+    question: &str,
+    database: Option<&str>,
+    session: Option<&str>,
+) -> (String, AnswerAssessment) {
     let request = AskRequest {
         question: question.to_owned(),
         database: database.map(str::to_owned),
         include_thinking: false,
-        session_id: database.is_none().then(|| "readings".to_owned()),
+        session_id: session.map(str::to_owned),
     };
     let run = agent.ask(&Principal::local_admin(), request).await.unwrap();
     let events: Vec<EventKind> = run.events.map(|event| event.kind.clone()).collect().await;
@@ -54,7 +59,7 @@ async fn another_table_of_the_same_name_is_another_reading() {
     let fixture = two_singers().await;
     let scripted = model(OWN);
     let agent = Agent::new(fixture.engine.clone(), Arc::clone(&scripted) as Arc<_>, AgentConfig::default());
-    let (text, assessment) = ask(&agent, "How many singers are there?", None).await;
+    let (text, assessment) = ask(&agent, "How many singers are there?", None, Some("singers")).await;
     assert!(text.starts_with("There are 4 singers.\n\nThe question can be read in 2 ways"), "{text}");
     assert!(text.contains(&format!("1. {{\"n\":4}}, by {OWN}")), "{text}");
     assert!(text.contains("2. {\"n\":3}, by SELECT count(*) AS n FROM opera.singer"), "{text}");
@@ -63,7 +68,7 @@ async fn another_table_of_the_same_name_is_another_reading() {
 
     // A reply with the number is answered by that query; the model is not asked.
     let requests = scripted.requests().len();
-    let (text, assessment) = ask(&agent, "the second one", None).await;
+    let (text, assessment) = ask(&agent, "the second one", None, Some("singers")).await;
     assert_eq!((text.as_str(), scripted.requests().len()), ("n: 3.", requests), "{assessment:?}");
     assert!(!assessment.asks_back, "{assessment:?}");
 }
@@ -79,7 +84,7 @@ async fn a_question_that_says_which_has_one_reading() {
         ("How many singers are there?", None, "SELECT min(singer_id) AS n FROM concert_singer.singer"),
     ] {
         let agent = Agent::new(fixture.engine.clone(), model(sql) as Arc<_>, config.clone());
-        let (text, assessment) = ask(&agent, question, database).await;
+        let (text, assessment) = ask(&agent, question, database, None).await;
         assert!(assessment.readings.is_empty() && !text.contains("Which one?"), "{question}: {text}");
     }
 }

@@ -104,7 +104,7 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "agent/src",
         floors: &[
-            &["error", "confidence", "tokens", "sql_text"],
+            &["error", "confidence", "prompt_form", "tokens", "sql_text"],
             &["config"],
             &["chart"],
             &["models"],

@@ -241,9 +241,9 @@ impl Turns<'_> {
         names.dedup();
         names.truncate(COMPARED_NAMES);
         let search = self.task.catalog.search();
-        let mut texts = vec![gap.phrase.to_lowercase()];
-        texts.extend(gap.words.iter().filter(|word| **word != texts[0]).cloned());
-        for text in texts {
+        let phrase = gap.phrase.to_lowercase();
+        let words = gap.words.iter().filter(|word| **word != phrase).cloned();
+        for text in std::iter::once(phrase.clone()).chain(words) {
             let near = tokio::time::timeout(TABLE_TIMEOUT, search.nearness(&text, &names)).await.ok().flatten();
             if near.unwrap_or_default().into_iter().any(|cosine| cosine >= SAME_MEANING) {
                 return true;
@@ -306,7 +306,10 @@ impl Turns<'_> {
 
     /// Returns the texts that a query compares with.
     fn texts_of(&self, query: &str) -> Vec<String> {
-        quoted_texts(query, if self.sql_used.is_some() { &['\''] } else { &['\'', '"'] })
+        match self.sql_used {
+            Some(_) => quoted_texts(query, &['\'']),
+            None => quoted_texts(query, &['\'', '"']),
+        }
     }
 
     /// Returns what is said below an answer about what is missing, unless the answer says so itself.

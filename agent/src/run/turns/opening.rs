@@ -45,9 +45,17 @@ pub(super) async fn first_messages(
     let RunRequest { database, history, input, .. } = &task.request;
     let small = capabilities.small;
     let question = task.request.question();
-    let QuestionContext { tables, relationships, taught, margin } =
+    let QuestionContext { mut tables, relationships, mut taught, margin } =
         find_context(&task.session, &question, database.as_deref(), small).await;
-    let tables = task.examples.examples_of_tables(&task.session, tables).await;
+    let form = task.config.prompt_form;
+    if !form.ranked {
+        tables.sort_by(|left, right| left.name.cmp(&right.name));
+    }
+    taught.queries.truncate(form.examples.unwrap_or(usize::MAX));
+    let mut tables = task.examples.examples_of_tables(&task.session, tables).await;
+    if !form.values {
+        tables.iter_mut().for_each(|(_, examples)| examples.clear());
+    }
     let gaps = GapSearch::begin(&task.request, &tables, &taught);
     let instructions = model.instructions(specs);
     let budget_tokens =
@@ -64,6 +72,7 @@ pub(super) async fn first_messages(
         small,
         budget_tokens,
         sections: task.request.prompt.as_ref(),
+        form,
         pictures: input.iter().map(|message| message.images.len()).sum(),
     });
     let context_tokens = context_window(task, capabilities);
