@@ -1,5 +1,6 @@
-//! Which words of a question nothing in the data speaks of. A model that is asked for what is not there counts something
-//! else, and its query runs: the question itself has to be held against names, comments and values. No model is asked.
+//! Which words of a question nothing in the data speaks of. A model that is asked for what is not there counts
+//! something else, and its query runs: the question itself has to be held against names, comments and values. No model
+//! is asked.
 //!
 //! Only what a question asks for (`how many passengers`) and the names in it (`Tokyo`) can be missing; other words are
 //! counted. Questions that are not English are not judged.
@@ -66,9 +67,10 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     let words = &split.words;
     let explained = vocabulary.explained(words);
     let mut gaps = QuestionGaps::default();
+    let names_people = vocabulary.names_people();
     let mut taken = vec![false; words.len()];
     for phrase in phrases::asked_phrases(words) {
-        let missing = phrases::missing(&phrase, words, &explained);
+        let missing = phrases::missing(&phrase, words, &explained, names_people);
         let (Some(first), Some(last)) = (phrase.words.first(), phrase.words.last()) else { continue };
         if missing.is_empty() {
             continue;

@@ -59,7 +59,7 @@ const VERBS: &str = "\
     belong book borrow break bring build burn buy call cancel carry catch cause change charge check choose close \
     collect come complain complete connect consist contain cost create cross cut deal deliver depart describe \
     design die direct drink drive drop earn eat employ end enrol enroll enter exceed exist fail fall feature fill \
-    find finish fly follow gain generate give go grow happen hear help hire hit hold host include increase involve \
+    find finish fly follow gain generate give go govern grow happen hear help hire hit hold host include increase involve \
     join keep kill know land last launch lay lead learn leave lend live locate log lose love make manage measure \
     meet merge miss move need number occur offer open operate order own park participate pass pay perform pick \
     play post prefer print produce propose provide publish purchase raise reach read receive record refer register \

@@ -13,6 +13,8 @@ pub(super) enum PhraseForm {
     Counted,
     /// `what did a ticket cost`: who or what does something.
     Subject,
+    /// `who designed`: an action, where the data names people.
+    Actor,
 }
 
 /// The words that a question asks for, by their places: neither generic, nor names, nor numbers.
@@ -97,6 +99,7 @@ impl Sentence<'_> {
             }
             ("what", "is" | "are" | "was" | "were") => vec![self.phrase(next + 1, PhraseForm::Thing)],
             ("what" | "when" | "where", _) if is_auxiliary(next) => vec![self.phrase(next + 1, PhraseForm::Subject)],
+            ("who", action) if is_action(action) => vec![AskedPhrase { words: vec![next], form: PhraseForm::Actor }],
             ("which" | "what" | "whose", word) if !is_function_word(word) || DETERMINERS.contains(&word) => {
                 vec![self.phrase(next, PhraseForm::Counted)]
             }
@@ -149,7 +152,12 @@ impl Sentence<'_> {
 }
 
 /// Returns the places of a phrase whose words nothing explains, where that means that what is asked for is not there.
-pub(super) fn missing(phrase: &AskedPhrase, words: &[QuestionWord], explained: &[bool]) -> Vec<usize> {
+pub(super) fn missing(
+    phrase: &AskedPhrase,
+    words: &[QuestionWord],
+    explained: &[bool],
+    names_people: bool,
+) -> Vec<usize> {
     let unexplained: Vec<usize> = phrase.words.iter().copied().filter(|at| !explained[*at]).collect();
     let Some(last) = phrase.words.last() else { return Vec::new() };
     if words.get(last + 1).is_some_and(|next| COMPUTED.contains(&next.lower.as_str())) {
@@ -165,6 +173,7 @@ pub(super) fn missing(phrase: &AskedPhrase, words: &[QuestionWord], explained: &
             is_none || (unexplained.contains(last) && is_plural(*last) && is_compound)
         }
         PhraseForm::Subject => is_none,
+        PhraseForm::Actor => is_none && !names_people,
     };
     if is_missing { unexplained } else { Vec::new() }
 }

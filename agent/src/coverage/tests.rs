@@ -206,6 +206,7 @@ const UNANSWERABLE: &[(&TestSchema, &[&str])] = &[
             "What is the salary of the captains?",
             "How many gates does each airport have?",
             "Which hangar is each plane parked in?",
+            "Who designed the planes with four engines?",
         ],
     ),
     (&LOGS, &["Which developer deployed the payments service?", "What is the CPU usage of each service?"]),

@@ -1,6 +1,6 @@
 //! What the data speaks of: the words of names, comments and values, and how a word of a question finds one of them. It
-//! is generous: a word counts as explained by its stem, an abbreviation, a part of a longer name, another word for the same
-//! thing, or with a typing error.
+//! is generous: a word counts as explained by its stem, an abbreviation, a part of a longer name, another word for the
+//! same thing, or with a typing error.
 
 use std::collections::HashSet;
 
@@ -21,6 +21,12 @@ const MISSPELT: (usize, usize) = (5, 9);
 const MAX_CODE: usize = 3;
 /// Consecutive words whose initials are tried.
 const MAX_INITIALS: usize = 4;
+
+/// Words that stand for people.
+const PEOPLE: &str = "\
+    person people user customer client employee author owner player member student teacher manager artist singer driver \
+    staff patient passenger candidate voter contestant director writer doctor fname lname firstname lastname first last \
+    surname username email email_address father mother friend";
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
@@ -100,6 +106,11 @@ impl Vocabulary {
         }
         let code = |code: &String| is_short_for(code, lower);
         self.names(lower) || (word.is_name && self.codes.iter().any(code))
+    }
+
+    /// Whether the data has people: a question who did something can be answered.
+    pub(super) fn names_people(&self) -> bool {
+        PEOPLE.split_whitespace().any(|word| self.words.contains(word) || self.stems.contains(&stem(word)))
     }
 
     /// Whether something of the data is called by a lowercase word.

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_reply_chooses_a_reading() {
-        let asked = "There are 2.\n\nThe question can be read in 2 ways. Which one?\n1. {\"n\":2}, by SELECT count(*) AS n FROM a\n\
+        let asked = "There are 2.\n\nTwo ways. Which one?\n1. {\"n\":2}, by SELECT count(*) AS n FROM a\n\
                      2. {\"n\":\"x, by y\"} and 3 more rows, by WITH t AS (SELECT 1) SELECT n FROM t";
         for (reply, expected) in [
             ("1", Some("SELECT count(*) AS n FROM a")),

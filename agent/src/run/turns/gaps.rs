@@ -30,8 +30,8 @@ const MAX_VALUE_COLUMNS: usize = 100;
 const MAX_KQL_NAMES: usize = 64;
 /// Names that a missing word is compared with by meaning.
 const COMPARED_NAMES: usize = 64;
-/// From which cosine on two words mean the same. With all-MiniLM-L6-v2, of 62 words that were not there none had a name so
-/// near (`flight attendants` and `airlines` 0.70), of 36 that were there in other words 7 had.
+/// From which cosine on two words mean the same. With all-MiniLM-L6-v2, of 62 words that were not there none had a name
+/// so near (`flight attendants` and `airlines` 0.70), of 36 that were there in other words 7 had.
 const SAME_MEANING: f32 = 0.72;
 /// Tables and columns that are named as what is nearest.
 const NAMED_TABLES: usize = 3;
@@ -83,7 +83,7 @@ impl GapSearch {
 }
 
 impl Turns<'_> {
-    /// Looks for what seems to be missing, once a query has run, and adds what is to what the answer's confidence rests on.
+    /// Looks for what seems to be missing, once a query has run, and adds what is missing to what the confidence rests on.
     pub(super) async fn look_for_gaps(&mut self) {
         let Some(vocabulary) = self.gaps.vocabulary.clone() else { return };
         let query = self.sql_used.clone().or_else(|| self.kql_used.clone());
