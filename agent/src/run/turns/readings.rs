@@ -113,12 +113,14 @@ impl Turns<'_> {
         }
     }
 
-    /// Returns what is said below an answer that is not held back: what of the question is missing, else the other
-    /// readings of it.
+    /// Returns what is said below an answer as it is sent. One that is held until it is complete is said elsewhere.
     pub(super) fn note_below(&mut self, said: &str) -> Option<String> {
-        if self.structured.is_some() || self.holds_answers() || said.is_empty() {
-            return None;
-        }
+        let is_sent = self.structured.is_none() && !self.holds_answers() && !said.is_empty();
+        if is_sent { self.note_of(said) } else { None }
+    }
+
+    /// Returns what is said below an answer: what of the question is missing, else the other readings of it.
+    pub(super) fn note_of(&mut self, said: &str) -> Option<String> {
         let note = self.gap_below(said).or_else(|| {
             let tied = self.tied_readings();
             (tied.len() > 1).then(|| {

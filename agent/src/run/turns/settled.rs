@@ -30,7 +30,8 @@ impl Turns<'_> {
             let instead = self.doubtful_text(&confidence);
             self.say_held(instead);
         } else {
-            self.say_held(text.to_owned());
+            let note = self.note_of(text).unwrap_or_default();
+            self.say_held(format!("{text}{note}"));
         }
         self.assessment.confidence = looked.then_some(confidence);
     }
