@@ -66,6 +66,14 @@ impl Vocabulary {
         }
     }
 
+    /// Adds what another one has.
+    pub(crate) fn add_all(&mut self, other: &Vocabulary) {
+        self.words.extend(other.words.iter().cloned());
+        self.stems.extend(other.stems.iter().cloned());
+        self.joined.extend(other.joined.iter().cloned());
+        self.codes.extend(other.codes.iter().cloned());
+    }
+
     fn add_word(&mut self, word: &str) {
         self.stems.insert(stem(word));
         self.words.insert(word.to_owned());

@@ -147,7 +147,7 @@ async fn the_text_names_what_is_missing_and_what_is_nearest() {
     let question = "How many passengers were on board of each flight?";
     let (text, assessment) = ask(&engine, AgentConfig::default(), question, count()).await;
     assert!(text.starts_with("That is what came of it.\n\n"), "{text}");
-    assert!(text.contains("no table, column or value is called “passengers”"), "{text}");
+    assert!(text.contains("no table, column or value here is called “passengers”"), "{text}");
     assert!(text.contains("`default.flights` (year, month, day"), "{text}");
     assert_eq!((assessment.missing.as_slice(), assessment.held_back), (&["passengers".to_owned()][..], false));
     let reasons = assessment.confidence.unwrap().reasons.join("; ");
@@ -164,6 +164,9 @@ async fn the_text_names_what_is_missing_and_what_is_nearest() {
         session.sql(statement).await.unwrap().collect().await.unwrap();
     }
     engine.catalog().search().index_idle().await.unwrap();
+    let (text, assessment) = ask(&engine, AgentConfig::default(), question, count()).await;
+    assert!(says_so(&text) && text.contains("`sea.ferries` may be meant"), "{text}");
+    assert_eq!(assessment.missing, ["passengers"]);
     let (text, _) = ask(&engine, AgentConfig::default(), "How many pilots are there?", count()).await;
     assert!(says_so(&text) && !text.contains("ferries"), "{text}");
 }
@@ -183,5 +186,5 @@ async fn values_explain_what_names_do_not() {
     let (text, assessment) =
         ask(&engine, AgentConfig::default(), "How many flights left for Tokyo?", run_sql(gone)).await;
     assert_eq!(assessment.missing, ["Tokyo"], "{text}");
-    assert!(text.contains("no value is called “Tokyo”"), "{text}");
+    assert!(text.contains("no value here is called “Tokyo”"), "{text}");
 }

@@ -1,8 +1,9 @@
-//! What a question asks for and the data does not have. The question is held against the tables that the prompt shows
-//! before the model answers; once a query has run, what seemed to be missing is looked for in the tables that it read:
-//! in their names and values, and by meaning. Only what is found nowhere is said to be missing. Questions about what is
-//! shown cost nothing of this.
+//! What a question asks for and the data does not have. Once a query has run, the question is held against the databases
+//! that it reads; what seems to be missing is looked for in the tables that it read: in their names and values, and by
+//! meaning. Only what is found nowhere there is said to be missing. Questions about what is read cost one look at their
+//! words.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use arrow::array::AsArray;
@@ -42,8 +43,12 @@ const SEARCHED_TABLES: usize = 5;
 /// What of the question seems to be missing, until it was looked for.
 #[derive(Debug, Default)]
 pub(super) struct GapSearch {
-    /// What the tables at hand speak of; `None` where the question is not judged.
-    vocabulary: Option<Vocabulary>,
+    /// Whether the question is judged.
+    is_judged: bool,
+    /// What the tables that the prompt shows speak of, by their databases.
+    databases: BTreeMap<String, Vocabulary>,
+    /// What people taught.
+    taught: Vocabulary,
     /// The query for which it was looked for last.
     query: Option<String>,
     /// What is said below an answer.
@@ -53,27 +58,24 @@ pub(super) struct GapSearch {
 }
 
 impl GapSearch {
-    /// Holds the question against the tables that the prompt shows.
+    /// Takes in the tables that the prompt shows, and what people taught.
     pub(super) fn begin(request: &RunRequest, tables: &[(TableInfo, Examples)], taught: &TaughtKnowledge) -> Self {
         // A question in a conversation is about what was said before, and one with the client's tools about those.
-        let is_alone = request.history.is_empty() && request.resume.is_empty() && request.client_tools.is_empty();
-        if !is_alone {
-            return Self::default();
-        }
-        let mut vocabulary = Vocabulary::default();
-        for (table, examples) in tables {
+        let is_judged = request.history.is_empty() && request.resume.is_empty() && request.client_tools.is_empty();
+        let mut search = Self { is_judged, ..Self::default() };
+        for (table, examples) in tables.iter().filter(|_| is_judged) {
+            let vocabulary = search.databases.entry(table.name.database.clone()).or_default();
             vocabulary.add_table(table);
             examples.values().flatten().for_each(|value| vocabulary.add_text(value));
         }
         for query in &taught.queries {
-            vocabulary.add_text(&query.question);
+            search.taught.add_text(&query.question);
         }
         for metric in &taught.metrics {
-            vocabulary.add_name(&metric.name);
-            vocabulary.add_text(metric.description.as_deref().unwrap_or_default());
+            search.taught.add_name(&metric.name);
+            search.taught.add_text(metric.description.as_deref().unwrap_or_default());
         }
-        let is_any = gaps_of(&request.question(), &vocabulary).is_any();
-        Self { vocabulary: is_any.then_some(vocabulary), ..Self::default() }
+        search
     }
 
     /// Returns what is to be said below an answer, once.
@@ -85,14 +87,16 @@ impl GapSearch {
 impl Turns<'_> {
     /// Looks for what seems to be missing, once a query has run, and adds what is missing to what the confidence rests on.
     pub(super) async fn look_for_gaps(&mut self) {
-        let Some(vocabulary) = self.gaps.vocabulary.clone() else { return };
+        if !self.gaps.is_judged {
+            return;
+        }
         let query = self.sql_used.clone().or_else(|| self.kql_used.clone());
         if self.evidence.result.is_none() || query.is_none() || self.gaps.query == query {
             return;
         }
         self.gaps.query.clone_from(&query);
         let query = query.unwrap_or_default();
-        let found = tokio::time::timeout(ALL_TIMEOUT, self.gaps_of_query(vocabulary, &query)).await;
+        let found = tokio::time::timeout(ALL_TIMEOUT, self.gaps_of_query(&query)).await;
         let (gaps, elsewhere) = match found {
             Ok(found) => found,
             Err(_) => {
@@ -108,7 +112,7 @@ impl Turns<'_> {
     }
 
     /// Returns what a query and the tables that it reads leave unexplained, and the tables that would explain it.
-    async fn gaps_of_query(&self, mut vocabulary: Vocabulary, query: &str) -> (QuestionGaps, Vec<TableName>) {
+    async fn gaps_of_query(&self, query: &str) -> (QuestionGaps, Vec<TableName>) {
         let question = self.task.request.question();
         let at_hand = &self.context.at_hand;
         let read = match self.sql_used {
@@ -125,6 +129,10 @@ impl Turns<'_> {
         if read.is_empty() {
             return Default::default();
         }
+        let is_read = |database: &str| read.iter().any(|table| table.name.database == database);
+        let mut vocabulary = self.gaps.taught.clone();
+        let databases = self.gaps.databases.iter().filter(|(database, _)| is_read(database));
+        databases.for_each(|(_, known)| vocabulary.add_all(known));
         read.iter().for_each(|table| vocabulary.add_table(table));
         if self.evidence.result.as_ref().is_some_and(|result| !result.found_nothing()) {
             self.texts_of(query).iter().for_each(|text| vocabulary.add_literal(text));
@@ -134,7 +142,8 @@ impl Turns<'_> {
             return (gaps, Vec::new());
         }
         let mut tables = read.clone();
-        tables.extend(at_hand.tables.iter().filter(|one| !read.iter().any(|known| known.name == one.name)).cloned());
+        let others = at_hand.tables.iter().filter(|one| is_read(&one.name.database));
+        tables.extend(others.filter(|one| !read.iter().any(|known| known.name == one.name)).cloned());
         self.add_values(&gaps, &tables, &mut vocabulary).await;
         gaps = gaps_of(&question, &vocabulary);
         let mut missing = Vec::new();
@@ -266,9 +275,13 @@ impl Turns<'_> {
             vocabulary.add_table(table);
             gap.words.iter().all(|word| vocabulary.names(word))
         };
-        let found = found.into_iter().map(|(_, table)| table);
+        let found = self.context.at_hand.tables.iter().cloned().chain(found.into_iter().map(|(_, table)| table));
         let others = found.filter(|table| !known.iter().any(|one| one.name == table.name) && speaks(table));
-        others.map(|table| table.name).take(NAMED_TABLES).collect()
+        let mut names: Vec<TableName> = others.map(|table| table.name).collect();
+        names.sort();
+        names.dedup();
+        names.truncate(NAMED_TABLES);
+        names
     }
 
     /// Says what is missing and what is nearest; `None` where there is nothing to say.
@@ -279,11 +292,11 @@ impl Turns<'_> {
         // A name that the model has spelled otherwise finds something, by a text in the query.
         let names_matter = !evidence.unknown_names.is_empty() && (found_nothing || self.texts_of(query).is_empty());
         let what = match (evidence.missing.is_empty(), names_matter) {
-            (false, _) => format!("no table, column or value is called {}", listed(&evidence.missing)),
-            (true, true) => format!("no value is called {}", listed(&evidence.unknown_names)),
+            (false, _) => format!("no table, column or value here is called {}", listed(&evidence.missing)),
+            (true, true) => format!("no value here is called {}", listed(&evidence.unknown_names)),
             (true, false) => return None,
         };
-        let mut note = format!("The data here cannot answer this as it is asked: {what}.");
+        let mut note = format!("The data that was queried cannot answer this as it is asked: {what}.");
         if !self.gaps.elsewhere.is_empty() {
             let names: Vec<String> = self.gaps.elsewhere.iter().map(|name| format!("`{name}`")).collect();
             note.push_str(&format!(" {} may be meant.", names.join(" or ")));
@@ -299,7 +312,7 @@ impl Turns<'_> {
         nearest.truncate(NAMED_TABLES);
         if !nearest.is_empty() {
             let names: Vec<String> = nearest.iter().map(table_in_words).collect();
-            note.push_str(&format!(" What is there, and was queried: {}.", names.join("; ")));
+            note.push_str(&format!(" What is there: {}.", names.join("; ")));
         }
         Some(note)
     }
