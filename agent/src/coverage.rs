@@ -16,7 +16,7 @@ pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
 
 use lexicon::{is_function_word, is_generic};
-use words::QuestionWord;
+use words::SplitWord;
 
 /// Words that stand between the capitals of one name.
 const NAME_LINKS: &[&str] = &["of", "de", "la", "del", "van", "von", "du", "the"];
@@ -94,9 +94,9 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
 }
 
 /// Returns the runs of words that are one name: capitals in a sentence, with what links them.
-fn names_in(words: &[QuestionWord]) -> Vec<(usize, usize)> {
+fn names_in(words: &[SplitWord]) -> Vec<(usize, usize)> {
     let is_name = |at: usize| {
-        let word: &QuestionWord = &words[at];
+        let word: &SplitWord = &words[at];
         word.is_name && !is_function_word(&word.lower) && !is_generic(&word.lower) && word.lower.chars().count() > 1
     };
     let mut runs: Vec<(usize, usize)> = Vec::new();

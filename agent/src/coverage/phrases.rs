@@ -2,7 +2,7 @@
 //! them. No grammar is read: a phrase that could be read in two ways is taken to be explained when any word of it is.
 
 use super::lexicon::{is_action, is_function_word, is_generic, is_past_action};
-use super::words::QuestionWord;
+use super::words::SplitWord;
 
 /// How a phrase was asked for, which says what of it must be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ const CONTINUES: &[&str] = &["of", "and", "or", "for"];
 const MAX_CONTINUED: usize = 3;
 
 /// Returns what a question asks for, in each of its sentences.
-pub(super) fn asked_phrases(words: &[QuestionWord]) -> Vec<AskedPhrase> {
+pub(super) fn asked_phrases(words: &[SplitWord]) -> Vec<AskedPhrase> {
     let mut starts: Vec<usize> = (0..words.len()).filter(|at| words[*at].begins_sentence).collect();
     starts.push(words.len());
     let sentences = starts.windows(2).map(|bounds| (bounds[0], bounds[1]));
@@ -54,7 +54,7 @@ pub(super) fn asked_phrases(words: &[QuestionWord]) -> Vec<AskedPhrase> {
 }
 
 struct Sentence<'w> {
-    words: &'w [QuestionWord],
+    words: &'w [SplitWord],
     end: usize,
 }
 
@@ -152,12 +152,7 @@ impl Sentence<'_> {
 }
 
 /// Returns the places of a phrase whose words nothing explains, where that means that what is asked for is not there.
-pub(super) fn missing(
-    phrase: &AskedPhrase,
-    words: &[QuestionWord],
-    explained: &[bool],
-    names_people: bool,
-) -> Vec<usize> {
+pub(super) fn missing(phrase: &AskedPhrase, words: &[SplitWord], explained: &[bool], names_people: bool) -> Vec<usize> {
     let unexplained: Vec<usize> = phrase.words.iter().copied().filter(|at| !explained[*at]).collect();
     let Some(last) = phrase.words.last() else { return Vec::new() };
     if words.get(last + 1).is_some_and(|next| COMPUTED.contains(&next.lower.as_str())) {

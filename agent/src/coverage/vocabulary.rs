@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use strsim::osa_distance;
 
 use super::lexicon::{is_function_word, is_generic, is_whole_word, same_meaning};
-use super::words::{QuestionWord, stem};
+use super::words::{SplitWord, stem};
 
 /// The shortest abbreviation, by its first letters or without vowels.
 const MIN_ABBREVIATION: usize = 3;
@@ -80,7 +80,7 @@ impl Vocabulary {
     }
 
     /// Returns for each word of a question whether it needs no other explanation.
-    pub(super) fn explained(&self, words: &[QuestionWord]) -> Vec<bool> {
+    pub(super) fn explained(&self, words: &[SplitWord]) -> Vec<bool> {
         let mut explained: Vec<bool> = words.iter().map(|word| self.explains(word)).collect();
         for start in 0..words.len() {
             for count in 2..=MAX_INITIALS.min(words.len() - start) {
@@ -100,13 +100,13 @@ impl Vocabulary {
     }
 
     fn has_joined(&self, joined: &str) -> bool {
-        let stem = stem(joined);
-        self.joined.iter().any(|known| known == joined || super::words::stem(known) == stem)
-            || self.stems.contains(&stem)
+        let joined_stem = stem(joined);
+        self.joined.iter().any(|known| known == joined || stem(known) == joined_stem)
+            || self.stems.contains(&joined_stem)
     }
 
     /// Whether a word is one of the data's, or needs none.
-    fn explains(&self, word: &QuestionWord) -> bool {
+    fn explains(&self, word: &SplitWord) -> bool {
         let lower = word.lower.as_str();
         let is_free = lower.chars().count() < 2 || lower.chars().any(|c| c.is_ascii_digit());
         if is_free || is_function_word(lower) || is_generic(lower) {

@@ -4,7 +4,7 @@ use super::lexicon::{is_foreign, is_function_word, is_generic};
 
 /// One word of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct QuestionWord {
+pub(super) struct SplitWord {
     /// As it was written, without `'s`.
     pub(super) text: String,
     /// In lower case.
@@ -20,7 +20,7 @@ pub(super) struct QuestionWord {
 /// A question in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SplitQuestion {
-    pub(super) words: Vec<QuestionWord>,
+    pub(super) words: Vec<SplitWord>,
     /// Texts in quotes.
     pub(super) quoted: Vec<String>,
 }
@@ -53,7 +53,7 @@ pub(super) fn split(question: &str) -> Option<SplitQuestion> {
         let written = rest[..end].trim_end_matches(['\'', '\u{2019}']);
         rest = &rest[end..];
         let text = ["'s", "\u{2019}s"].iter().find_map(|ending| written.strip_suffix(ending)).unwrap_or(written);
-        split.words.push(QuestionWord {
+        split.words.push(SplitWord {
             text: text.to_owned(),
             lower: text.to_lowercase().replace(['\'', '\u{2019}'], ""),
             is_name: !sentence && first.is_uppercase(),
