@@ -38,8 +38,8 @@ bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|agent
 	@$(setup) system embed static bench questions
 	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
 
-eval: ## questions put to a model and judged by their rows; MODEL=name of an Ollama model, QUESTIONS=200, SETS=spider,flights,logs,unanswerable
-	MODEL=$(MODEL) QUERENT_EVAL_QUESTIONS=$(or $(QUESTIONS),200) QUERENT_EVAL_SETS=$(SETS) ./scripts/eval.sh
+eval: ## questions put to a model and judged by their rows; MODEL=name of an Ollama model, QUESTIONS=200, SETS=spider,flights,logs,unanswerable,unanswerable-spider FORM=types=off,joins=clauses
+	MODEL=$(MODEL) QUERENT_EVAL_QUESTIONS=$(or $(QUESTIONS),200) QUERENT_EVAL_SETS=$(SETS) QUERENT_EVAL_FORM=$(FORM) ./scripts/eval.sh
 
 fuzz: ## fuzz KQL's lexer and parser for an hour (FUZZ_SECONDS); needs a nightly compiler and cargo-fuzz
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "please install: rustup toolchain install nightly; cargo install cargo-fuzz"; exit 1; }

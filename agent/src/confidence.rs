@@ -64,6 +64,14 @@ pub(crate) struct AnswerEvidence {
     pub(crate) retrieval_margin: Option<f64>,
     /// Numbers and dates of the answer that no row proves.
     pub(crate) unproven: u32,
+    /// What the question asks for and nothing in the data speaks of.
+    pub(crate) missing: Vec<String>,
+    /// Names of the question that no value has.
+    pub(crate) unknown_names: Vec<String>,
+    /// Other words of the question that nothing explains.
+    pub(crate) unexplained: u32,
+    /// Other tables of the same name over which the query returns something else.
+    pub(crate) other_readings: u32,
 }
 
 /// What is known about the result on which an answer rests.
@@ -79,6 +87,8 @@ pub(crate) struct ResultEvidence {
     vote: Option<(u64, u64)>,
     /// The candidates of the vote.
     candidates: Vec<Value>,
+    /// The rows.
+    row_values: Vec<Value>,
 }
 
 impl ResultEvidence {
@@ -107,7 +117,18 @@ impl ResultEvidence {
             is_truncated: result["truncated"] == true,
             vote: result["vote"]["votes"].as_u64().zip(result["vote"]["of"].as_u64()),
             candidates: list(&result["vote"]["candidates"]),
+            row_values: rows,
         }
+    }
+
+    /// Whether the query has found no row, or nothing but zeros and nulls.
+    pub(crate) fn found_nothing(&self) -> bool {
+        self.found_nothing
+    }
+
+    /// Returns the rows of the result.
+    pub(crate) fn row_values(&self) -> &[Value] {
+        &self.row_values
     }
 
     /// Returns the queries of a vote that return different rows, each with how many return its rows; most votes first.
@@ -148,6 +169,10 @@ impl AnswerEvidence {
             ("truncated", flag(result.is_truncated)),
             ("retrieval_margin", self.retrieval_margin.unwrap_or_default().clamp(0.0, 1.0)),
             ("unproven", share(self.unproven, 3)),
+            ("missing", flag(!self.missing.is_empty())),
+            ("unknown_names", flag(!self.unknown_names.is_empty())),
+            ("unexplained", share(self.unexplained, 3)),
+            ("other_readings", share(self.other_readings, 1)),
         ];
         features.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
@@ -159,7 +184,8 @@ impl AnswerEvidence {
             reasons.insert(0, "a verified query answers it".to_owned());
             return Confidence { level: ConfidenceLevel::Verified, probability: None, reasons };
         }
-        if let Some(fit) = fit {
+        // What is asked for is not there: a figure that was fitted to other answers does not apply.
+        if let Some(fit) = fit.filter(|_| self.missing.is_empty()) {
             let probability = fit.probability(&self.features());
             let level = match probability {
                 p if p >= LIKELY => ConfidenceLevel::Likely,
@@ -192,6 +218,13 @@ impl AnswerEvidence {
             plural(self.failed_queries, "query failed before", "queries failed before"),
         );
         doubt(self.unproven > 0, true, plural(self.unproven, "part of it is not proven", "parts of it are not proven"));
+        let named = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let missing = format!("nothing in the data is called {}", named(&self.missing));
+        doubt(!self.missing.is_empty(), true, missing);
+        let unknown = format!("no value is called {}", named(&self.unknown_names));
+        doubt(!self.unknown_names.is_empty(), false, unknown);
+        let another = "the query returns something else over another table of the same name".to_owned();
+        doubt(self.other_readings > 0, false, another);
         let result = self.result.clone().unwrap_or_default();
         let has_result = self.result.is_some();
         doubt(has_result && result.found_nothing, true, "the query found nothing".to_owned());
@@ -328,6 +361,12 @@ mod tests {
         assert_eq!(plain.confidence(None).probability, None, "a figure that nobody measured is not shown");
         assert_eq!(level(&AnswerEvidence::default()), ConfidenceLevel::Doubtful);
         assert_eq!(level(&AnswerEvidence { unproven: 1, ..plain.clone() }), ConfidenceLevel::Doubtful);
+        assert_eq!(
+            level(&AnswerEvidence { missing: vec!["bags".to_owned()], ..plain.clone() }),
+            ConfidenceLevel::Doubtful
+        );
+        let unknown = AnswerEvidence { unknown_names: vec!["Tokyo".to_owned()], ..plain.clone() };
+        assert_eq!(level(&unknown), ConfidenceLevel::Unsure);
         assert_eq!(level(&AnswerEvidence { is_verified: true, ..plain.clone() }), ConfidenceLevel::Verified);
         let with = |field: &str, value: Value| {
             let mut rows = rows.clone();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::confidence::{AnswerThreshold, ConfidenceFit};
+use crate::prompt_form::PromptForm;
 
 /// Rows of a tool result at most, whatever a call or a setting asks for.
 pub const MAX_TOOL_ROWS: usize = 1_000;
@@ -46,6 +47,8 @@ pub struct AgentConfig {
     pub answer_threshold: AnswerThreshold,
     /// Coefficients that make the confidence a probability, for the model that they were fitted to.
     pub confidence: Option<ConfidenceFit>,
+    /// The parts of the first prompt; for evaluations.
+    pub prompt_form: PromptForm,
 }
 
 /// Whether the queries of a run are compared with others that the model writes.
@@ -150,6 +153,7 @@ impl AgentConfig {
         voting: Voting::Off,
         answer_threshold: AnswerThreshold::Off,
         confidence: None,
+        prompt_form: PromptForm::DEFAULT,
     };
 }
 

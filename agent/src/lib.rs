@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | 1 | `error` | the errors, each with a stable code |
 //! | 1 | `confidence` | how far an answer is to be trusted, in words and, where it was fitted, as a figure |
+//! | 1 | `prompt_form` | what of the first prompt can be left out, to measure what it is worth |
 //! | 1 | `config` | settings and their defaults |
 //! | 1 | `tokens` | how many tokens a text costs, estimated |
 //! | 1 | `sql_text` | names and types as SQL text |
@@ -25,6 +26,7 @@
 //! | 4 | `proof` | the numbers, dates and names of an answer, linked to cells |
 //! | 4 | `repair` | queries that fail, put right on their syntax tree without a model |
 //! | 4 | `request` | what a run is asked to do, whichever protocol asks |
+//! | 5 | `coverage` | which words of a question nothing in the data speaks of |
 //! | 5 | `counter_checks` | what can make a query's rows other than what was asked |
 //! | 5 | `event_log` | a run's events and their readers |
 //! | 5 | `results` | rows of queries, kept for those who hold their tickets |
@@ -48,6 +50,7 @@ mod confidence;
 mod config;
 mod conversation;
 mod counter_checks;
+mod coverage;
 mod error;
 mod event;
 mod event_log;
@@ -55,6 +58,7 @@ mod feedback;
 mod history;
 pub mod models;
 mod prompt;
+mod prompt_form;
 mod proof;
 pub mod protocols;
 mod repair;
@@ -69,7 +73,7 @@ pub mod toolbox;
 mod tools;
 
 pub use agent::{Agent, AgentRun};
-pub use assessment::{AnswerAssessment, AnswerReading, VerifiedBasis};
+pub use assessment::{ASSESSMENT, AnswerAssessment, AnswerReading, VerifiedBasis};
 pub use confidence::{AnswerThreshold, Confidence, ConfidenceFit, ConfidenceLevel};
 pub use config::{AgentConfig, MAX_TOOL_ROWS, Voting};
 pub use conversation::{conversation_title, events_of, messages_of};
@@ -81,6 +85,7 @@ pub use event::{
 pub use event_log::{EventBatch, LoggedEvent, RunEvents};
 pub use feedback::{FeedbackOutcome, FeedbackRequest, give_feedback};
 pub use prompt::{PromptSections, SECTION_KEYS};
+pub use prompt_form::{JoinForm, PromptForm};
 pub use proof::{CellReference, ProofLink, ProofOrigin};
 pub use protocols::responses::{ContinueError, Continued};
 pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol, ResumedCall, RunRequest};

@@ -16,6 +16,7 @@ use querent_catalog::{Principal, Relationship, SearchRequest, TableInfo, clear_d
 use querent_engine::Session;
 
 use crate::models::{ChatMessage, ChatRole};
+use crate::prompt_form::PromptForm;
 use crate::tokens::{estimate_tokens, take_tokens};
 
 pub(crate) use examples::{ExampleCache, Examples};
@@ -40,7 +41,8 @@ const MIN_QUESTION_TOKENS: usize = 64;
 
 /// The model's role.
 const ROLE: &str = "You answer questions about data by running SQL.";
-const RULES: &str = "SQL is PostgreSQL-like (Apache DataFusion), one SELECT at a time. Use only the tables and columns \
+const DIALECT: &str = "SQL is PostgreSQL-like (Apache DataFusion), one SELECT at a time. ";
+const RULES: &str = "Use only the tables and columns \
 listed, spelled exactly. Text comparison is case-sensitive. Join when the question asks for a name kept in another \
 table. Never guess a value: query first, then answer with what the result shows.";
 /// More rules for a model that is not small.
@@ -74,6 +76,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) sections: Option<&'a PromptSections>,
     /// Number of pictures that come with the question.
     pub(crate) pictures: usize,
+    /// What of it is left out or written otherwise.
+    pub(crate) form: PromptForm,
 }
 
 /// Returns the first turn's messages: at most `budget_tokens` by the estimate of [`crate::tokens`].
@@ -95,9 +99,11 @@ pub(crate) fn first_turn(parts: &PromptParts<'_>) -> [ChatMessage; 2] {
     if !taught.is_empty() {
         left = left.saturating_sub(estimate_tokens(&taught) + 2);
     }
+    let shows_types = parts.form.types;
     let tables: Vec<SchemaTable<'_>> =
-        parts.tables.iter().map(|(info, examples)| SchemaTable { info, examples, note: None }).collect();
-    let schema = render_schema(&tables, parts.relationships, parts.database, parts.question, left);
+        parts.tables.iter().map(|(info, examples)| SchemaTable { info, examples, note: None, shows_types }).collect();
+    let joins = parts.form.joins;
+    let schema = render_schema(&tables, parts.relationships, joins, parts.database, parts.question, left);
     for section in [schema, taught].iter().filter(|section| !section.is_empty()) {
         system.push_str("\n\n");
         system.push_str(section);
@@ -108,7 +114,10 @@ pub(crate) fn first_turn(parts: &PromptParts<'_>) -> [ChatMessage; 2] {
 /// Returns the system message before the tables, for clients that choose no sections.
 fn whole_opening(parts: &PromptParts<'_>, today: Option<NaiveDate>) -> String {
     let mut system = ROLE.to_owned();
-    for section in [parts.instructions, Some(RULES), (!parts.small).then_some(MORE_RULES)].into_iter().flatten() {
+    let rules = if parts.form.dialect { format!("{DIALECT}{RULES}") } else { RULES.to_owned() };
+    for section in
+        [parts.instructions, Some(rules.as_str()), (!parts.small).then_some(MORE_RULES)].into_iter().flatten()
+    {
         system.push('\n');
         system.push_str(section.trim_end());
     }
@@ -249,6 +258,7 @@ mod tests {
             budget_tokens,
             sections: None,
             pictures: 0,
+            form: PromptForm::DEFAULT,
         }
     }
 

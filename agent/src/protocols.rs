@@ -21,6 +21,7 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::assessment::ASSESSMENT;
 use crate::event::{ResultTicket, RunEvent, ToolResult};
 
 /// The extension field of a result's chart, a Vega-Lite specification without its rows.
@@ -96,6 +97,13 @@ pub(crate) fn add_ticket(to: &mut Value, ticket: Option<&ResultTicket>) {
     to[TICKET] = Value::from(ticket.text.as_str());
     if ticket.truncated {
         to[TICKET_TRUNCATED] = Value::from(true);
+    }
+}
+
+/// Adds what an answer rests on and how far it is to be trusted, where that is known.
+pub(crate) fn add_assessment(to: &mut Value, assessment: Option<&Value>) {
+    if let Some(assessment) = assessment {
+        to[ASSESSMENT] = assessment.clone();
     }
 }
 

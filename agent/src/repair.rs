@@ -19,11 +19,12 @@ mod tables;
 mod types;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use querent_catalog::{Relationship, TableInfo, TableName};
 use querent_engine::Session;
 use serde::Serialize;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{ObjectName, ObjectNamePart, Statement, visit_relations_mut};
 
 use crate::sql_text::quote_identifier;
 
@@ -138,6 +139,33 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
     types::repair(&mut statement, &known, database, &mut repairs);
     grouping::repair(&mut statement, &known, database, &mut repairs);
     (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
+}
+
+/// Returns the tables that a query reads, as far as the caller may see them; none for what cannot be parsed.
+pub(crate) async fn tables_read(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Vec<TableInfo> {
+    let Some(parsed) = parse::parse_query(sql) else { return Vec::new() };
+    let known = known_tables(session, at_hand, &parsed.statement).await;
+    let mut read: Vec<TableInfo> = Vec::new();
+    for name in tables::names_in(&parsed.statement) {
+        let found = tables::full_name(&name, session.database()).and_then(|name| known.get(&name).cloned());
+        read.extend(found.filter(|found| !read.iter().any(|one| one.name == found.name)));
+    }
+    read
+}
+
+/// Returns a query with one table in the place of another; `None` where it does not name that.
+pub(crate) fn query_of_table(sql: &str, database: &str, from: &TableName, to: &TableName) -> Option<String> {
+    let mut statement = parse::parse_query(sql)?.statement;
+    let mut is_named = false;
+    let _: ControlFlow<()> = visit_relations_mut(&mut statement, |name| {
+        if tables::full_name(name, database).is_some_and(|full| key_of(&full) == key_of(from)) {
+            let parts = [&to.database, &to.table].map(|part| ObjectNamePart::Identifier(tables::identifier(part)));
+            *name = ObjectName(parts.into());
+            is_named = true;
+        }
+        ControlFlow::Continue(())
+    });
+    is_named.then(|| statement.to_string())
 }
 
 /// Resolves the names of a statement, as the caller may see them; the tables at hand are known beside them.

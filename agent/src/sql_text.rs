@@ -2,6 +2,28 @@
 
 use arrow::datatypes::DataType;
 
+/// Returns the texts between quotes of a query; a doubled quote is one of the text.
+pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut rest = query;
+    while let Some(start) = rest.find(quotes) {
+        let quote = rest[start..].chars().next().unwrap_or('\'');
+        rest = &rest[start + 1..];
+        let mut text = String::new();
+        while let Some(end) = rest.find(quote) {
+            text.push_str(&rest[..end]);
+            rest = &rest[end + 1..];
+            let Some(doubled) = rest.strip_prefix(quote) else {
+                texts.push(std::mem::take(&mut text));
+                break;
+            };
+            text.push(quote);
+            rest = doubled;
+        }
+    }
+    texts
+}
+
 /// Words that must be quoted as names. A word too many is harmless.
 const RESERVED: [&str; 52] = [
     "all",

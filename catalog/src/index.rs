@@ -310,6 +310,11 @@ impl SchemaIndex {
         self.tables.vectorizer.embed_question(question).await
     }
 
+    /// The vectors of texts, in one call; `None` where there is no working embedder.
+    pub(crate) async fn embed_texts(&self, texts: Vec<String>) -> Option<Vec<Vec<f32>>> {
+        self.tables.vectorizer.embed(texts).await
+    }
+
     /// The vector of a text. Errors: `embedder_error` where there is no embedder, or it fails or is still loading.
     pub(crate) async fn embed_text(&self, text: &str) -> Result<Vec<f32>> {
         let vectorizer = &self.tables.vectorizer;

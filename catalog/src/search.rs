@@ -54,6 +54,15 @@ impl CatalogSearch<'_> {
         self.index.embed_text(text).await
     }
 
+    /// How near `text` is in meaning to each of the others, as cosines; `None` where there is no working embedder.
+    pub async fn nearness(self, text: &str, others: &[String]) -> Option<Vec<f32>> {
+        let texts: Vec<String> = std::iter::once(text.to_owned()).chain(others.iter().cloned()).collect();
+        let vectors = self.index.embed_texts(texts).await?;
+        let (first, rest) = vectors.split_first()?;
+        let cosine = |other: &Vec<f32>| first.iter().zip(other).map(|(left, right)| left * right).sum::<f32>();
+        Some(rest.iter().map(cosine).collect())
+    }
+
     /// The tables that fit a question or keywords best, best first: by name, by full text (BM25) and by meaning,
     /// fused. Only what `who` may see. Errors: `database_not_found`.
     pub async fn tables(self, who: &Principal, request: &SearchRequest) -> Result<Vec<SearchHit>> {

@@ -4,7 +4,10 @@
 mod checks;
 mod learned;
 mod proofs;
+mod protocols;
+mod readings;
 mod repairs;
+mod unanswerable;
 mod votes;
 
 use std::sync::Arc;

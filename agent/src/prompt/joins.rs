@@ -5,13 +5,17 @@ use std::collections::{HashMap, HashSet};
 
 use querent_catalog::{Relationship, TableInfo, TableName};
 
+use crate::prompt_form::JoinForm;
 use crate::sql_text::quote_identifier;
 
 /// Least confidence of a join that is shown: a model takes it for a fact.
 const MIN_CONFIDENCE: f32 = 0.5;
 
-/// Returns `a.x = b.y` for every pair of tables that a relationship joins, in the order of the tables.
-pub(super) fn conditions(tables: &[&TableInfo], relationships: &[Relationship]) -> Vec<String> {
+/// Returns `a.x = b.y`, or what `form` asks for, for every pair of tables that a relationship joins, in the order of the tables.
+pub(super) fn conditions(tables: &[&TableInfo], relationships: &[Relationship], form: JoinForm) -> Vec<String> {
+    if form == JoinForm::Off {
+        return Vec::new();
+    }
     let sure = |one: &&Relationship| one.confidence >= MIN_CONFIDENCE;
     let mut conditions = Vec::new();
     for (position, left) in tables.iter().enumerate() {
@@ -21,7 +25,11 @@ pub(super) fn conditions(tables: &[&TableInfo], relationships: &[Relationship]) 
             let pairs = left_columns.iter().zip(right_columns);
             let pairs: Vec<String> =
                 pairs.map(|(l, r)| format!("{} = {}", qualified(left, l), qualified(right, r))).collect();
-            conditions.push(pairs.join(" AND "));
+            let condition = pairs.join(" AND ");
+            conditions.push(match form {
+                JoinForm::Lines | JoinForm::Off => condition,
+                JoinForm::Clauses => format!("{} JOIN {} ON {condition}", relation(left), relation(right)),
+            });
         }
     }
     conditions
@@ -45,6 +53,10 @@ fn columns_of<'a>(one: &'a Relationship, left: &TableName, right: &TableName) ->
     } else {
         None
     }
+}
+
+fn relation(table: &TableInfo) -> String {
+    format!("{}.{}", quote_identifier(&table.name.database), quote_identifier(&table.name.table))
 }
 
 fn qualified(table: &TableInfo, column: &str) -> String {

@@ -8,6 +8,7 @@ use querent_catalog::{ColumnInfo, Relationship, TableInfo, looks_like_key};
 
 use super::examples::Examples;
 use super::joins::{conditions, join_columns};
+use crate::prompt_form::JoinForm;
 use crate::sql_text::{one_line, quote_identifier, sql_type};
 use crate::tokens::estimate_tokens;
 
@@ -27,6 +28,8 @@ pub(crate) struct SchemaTable<'a> {
     pub(crate) examples: &'a Examples,
     /// A note on the table.
     pub(crate) note: Option<&'a str>,
+    /// Whether its columns have their types.
+    pub(crate) shows_types: bool,
 }
 
 /// What the columns of a table are ranked by.
@@ -41,6 +44,7 @@ struct Ranking<'a> {
 pub(crate) fn render(
     tables: &[SchemaTable<'_>],
     relationships: &[Relationship],
+    joins: JoinForm,
     database: &str,
     question: &str,
     budget: usize,
@@ -81,7 +85,7 @@ pub(crate) fn render(
     if shown.is_empty() && only_named.is_empty() {
         return String::new();
     }
-    push_list(&mut lines, &mut left, "Joins: ", "; ", &conditions(&shown, relationships));
+    push_list(&mut lines, &mut left, "Joins: ", "; ", &conditions(&shown, relationships, joins));
     push_list(&mut lines, &mut left, "More tables (describe_table shows their columns): ", ", ", &only_named);
     if lines.len() == 1 { String::new() } else { lines.join("\n") }
 }
@@ -149,8 +153,10 @@ fn line(table: &SchemaTable<'_>, database: &str, kept: Option<&[usize]>, example
 }
 
 fn column_text(table: &SchemaTable<'_>, column: &ColumnInfo, examples: bool) -> String {
-    let mut text =
-        format!("{} {}", quote_identifier(&column.name), one_line(&sql_type(&column.data_type), MAX_TYPE_CHARS));
+    let mut text = quote_identifier(&column.name);
+    if table.shows_types {
+        text.push_str(&format!(" {}", one_line(&sql_type(&column.data_type), MAX_TYPE_CHARS)));
+    }
     if examples && let Some(values) = table.examples.get(&column.name) {
         let quoted: Vec<String> = values.iter().map(|value| format!("'{}'", value.replace('\'', "''"))).collect();
         text.push_str(&format!(" ({})", quoted.join(", ")));

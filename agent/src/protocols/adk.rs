@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::check_names;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
-use super::{Frame, Renderer, add_chart, add_ticket, kind_of};
+use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolSpec};
 
@@ -364,7 +364,7 @@ impl AdkRenderer {
             EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => {
                 Some(self.waiting(event, call))
             }
-            EventKind::AnswerFinal { text, cut, filtered, ticket, .. } => {
+            EventKind::AnswerFinal { text, cut, filtered, ticket, assessment, .. } => {
                 let mut answer = self.whole(event, json!({ "text": text }));
                 answer["finishReason"] = json!(match (cut, filtered) {
                     (true, _) => "MAX_TOKENS",
@@ -373,6 +373,7 @@ impl AdkRenderer {
                 });
                 let mut metadata = json!({});
                 add_ticket(&mut metadata, ticket.as_ref());
+                add_assessment(&mut metadata, assessment.to_json().as_ref());
                 set_metadata(&mut answer, metadata);
                 Some(answer)
             }

@@ -12,6 +12,7 @@ use super::responses::{
 };
 use super::run_end::{RunEnd, model_named};
 use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
+use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, Sampling, TokenUsage, ToolChoice, ToolSpec};
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
@@ -206,6 +207,9 @@ struct Chunk<'a> {
     choices: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
+    /// Only in the chunk with the reason why it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assessment: Option<&'a Value>,
 }
 
 impl ChatRenderer {
@@ -247,6 +251,9 @@ impl ChatRenderer {
         completion.insert("choices".to_owned(), json!([choice]));
         completion.insert("usage".to_owned(), usage_json(&self.end.usage));
         completion.insert("session_id".to_owned(), json!(self.session_id));
+        if let Some(assessment) = &self.end.assessment {
+            completion.insert(ASSESSMENT.to_owned(), assessment.clone());
+        }
         Value::Object(completion)
     }
 
@@ -261,14 +268,16 @@ impl ChatRenderer {
         self.head = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     }
 
-    fn chunk(&self, choices: Value, usage: Option<Value>) -> Frame {
-        let usage = self.include_usage.then(|| usage.unwrap_or_default());
-        Frame::unnamed(&Chunk { head: &self.head, choices, usage })
+    fn chunk(&self, choices: Value, usage: Value) -> Frame {
+        let usage = self.include_usage.then_some(usage);
+        Frame::unnamed(&Chunk { head: &self.head, choices, usage, assessment: None })
     }
 
     fn delta(&self, delta: &Value, finish_reason: Option<&str>) -> Frame {
         let choice = json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
-        self.chunk(json!([choice]), None)
+        let usage = self.include_usage.then_some(Value::Null);
+        let assessment = self.end.assessment.as_ref().filter(|_| finish_reason.is_some());
+        Frame::unnamed(&Chunk { head: &self.head, choices: json!([choice]), usage, assessment })
     }
 
     fn finish_reason(&self) -> &'static str {
@@ -305,7 +314,7 @@ impl ChatRenderer {
         }
         let mut frames = vec![self.delta(&json!({}), Some(self.finish_reason()))];
         if self.include_usage {
-            frames.push(self.chunk(json!([]), Some(usage_json(&self.end.usage))));
+            frames.push(self.chunk(json!([]), usage_json(&self.end.usage)));
         }
         frames.push(Frame { event: None, data: "[DONE]".to_owned() });
         frames

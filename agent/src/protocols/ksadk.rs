@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::chat::{self, ChatCompletionRequest};
 use super::fields::check_names;
 use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
-use super::{Frame, Renderer, add_chart, add_ticket, kind_of};
+use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
 use crate::models::ChatRole;
 
@@ -270,6 +270,7 @@ pub struct SessionEventRenderer {
     invocation_id: String,
     first: i64,
     error: Option<Value>,
+    assessment: Option<Value>,
 }
 
 impl SessionEventRenderer {
@@ -283,6 +284,7 @@ impl SessionEventRenderer {
             invocation_id: String::new(),
             first: 0,
             error: None,
+            assessment: None,
         }
     }
 
@@ -358,11 +360,16 @@ impl SessionEventRenderer {
                 self.error = Some(json!({ "code": code.as_str(), "detail_code": detail_code, "message": message }));
                 Vec::new()
             }
+            EventKind::AnswerFinal { assessment, .. } => {
+                self.assessment = assessment.to_json();
+                Vec::new()
+            }
             EventKind::RunFinished { outcome, .. } => {
                 let mut content = json!({ "status": status_of(*outcome) });
                 if let Some(error) = &self.error {
                     content["error"] = error.clone();
                 }
+                add_assessment(&mut content, self.assessment.as_ref());
                 one("run_status", content)
             }
             EventKind::CompactionStarted { .. }
@@ -374,7 +381,6 @@ impl SessionEventRenderer {
             | EventKind::TextStarted { .. }
             | EventKind::TextDelta { .. }
             | EventKind::Conversation { .. }
-            | EventKind::AnswerFinal { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }
     }

@@ -18,13 +18,18 @@ pub(crate) struct RunEnd {
     pub(crate) usage: TokenUsage,
     /// `None` while it runs.
     pub(crate) outcome: Option<RunOutcome>,
+    /// What the answer rests on and how far it is to be trusted, as clients see it; `None` where nothing is known.
+    pub(crate) assessment: Option<Value>,
 }
 
 impl RunEnd {
     /// Takes in what an event says of the end.
     pub(crate) fn note(&mut self, event: &EventKind) {
         match event {
-            EventKind::AnswerFinal { cut, filtered, .. } => (self.cut, self.filtered) = (*cut, *filtered),
+            EventKind::AnswerFinal { cut, filtered, assessment, .. } => {
+                (self.cut, self.filtered) = (*cut, *filtered);
+                self.assessment = assessment.to_json();
+            }
             EventKind::RunError { code, message, .. } => self.failure = Some((*code, message.clone())),
             EventKind::RunFinished { usage, outcome, .. } => {
                 self.usage = usage.tokens;

@@ -2,7 +2,11 @@
 
 mod calls;
 mod checked_text;
+mod choice;
+mod compaction;
+mod gaps;
 mod opening;
+mod readings;
 mod request;
 mod resume;
 mod settled;
@@ -19,7 +23,9 @@ use serde_json::{Value, json};
 
 use self::calls::WaitingToolCall;
 use self::checked_text::CheckedText;
+use self::gaps::GapSearch;
 use self::opening::{FirstMessages, first_messages};
+use self::readings::TwinSearch;
 use self::speech::{ItemIds, Speech};
 use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
@@ -28,14 +34,13 @@ use crate::budget::{Exhausted, ToolBudget};
 use crate::confidence::AnswerEvidence;
 use crate::error::AgentError;
 use crate::event::{ContextTokens, EventKind, ResultTicket, RunErrorCode, TextPhase, WantedCall};
-use crate::history::{ChatHistory, Compaction};
-use crate::models::actions::{ToolCalling, TurnRequest};
+use crate::history::ChatHistory;
+use crate::models::actions::ToolCalling;
 use crate::models::{
-    ChatMessage, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, Sampling, TokenUsage, ToolChoice,
-    ToolSpec, ToolStyle,
+    ChatMessage, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, TokenUsage, ToolSpec, ToolStyle,
 };
 use crate::proof::Prover;
-use crate::tokens::{estimate_tokens, take_tokens};
+use crate::tokens::estimate_tokens;
 use crate::tools::{self, FailedQueries, ToolContext};
 
 /// How often a run in progress is stored, so that a crash loses little of it.
@@ -105,6 +110,14 @@ pub(super) struct Turns<'a> {
     assessment: AnswerAssessment,
     /// What its confidence rests on.
     evidence: AnswerEvidence,
+    /// What of the question nothing explains.
+    gaps: GapSearch,
+    /// Other tables of the same name that the question may mean.
+    twins: TwinSearch,
+    /// What was said below the answer: nothing that has to be proven.
+    note_said: String,
+    /// Whether an answer was said that no model has written.
+    has_said_rows: bool,
     /// Whether queries were compared; once in a run.
     has_voted: bool,
     /// How long the last reply took.
@@ -136,7 +149,7 @@ impl<'a> Turns<'a> {
             ToolStyle::Actions => 0,
         };
         let structured = task.request.answer_schema.as_ref().and_then(|schema| StructuredAnswer::new(schema).ok());
-        let FirstMessages { conversation, later, at_hand, margin } =
+        let FirstMessages { conversation, later, at_hand, margin, gaps } =
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
         // Kept from the start: a run that continues a failed one begins with these messages.
         task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
@@ -180,6 +193,10 @@ impl<'a> Turns<'a> {
             checked: CheckedText::default(),
             assessment: AnswerAssessment::default(),
             evidence: AnswerEvidence { retrieval_margin: margin, ..AnswerEvidence::default() },
+            gaps,
+            twins: TwinSearch::default(),
+            note_said: String::new(),
+            has_said_rows: false,
             has_voted: false,
             turn_took: Duration::ZERO,
             variation: 0,
@@ -192,6 +209,9 @@ impl<'a> Turns<'a> {
         if !self.task.request.resume.is_empty() {
             // A run that continues this one, should it fail, begins with the results.
             self.keep_messages();
+        }
+        if let Some(end) = self.answer_from_choice().await? {
+            return Ok(end);
         }
         if let Some(end) = self.answer_from_verified().await? {
             return Ok(end);
@@ -210,6 +230,8 @@ impl<'a> Turns<'a> {
             }
             self.conversation.push_assistant(reply.text, reply.calls.clone());
             self.call_all(reply.calls).await?;
+            self.look_for_twins().await;
+            self.look_for_gaps().await;
             if !self.waiting.is_empty() {
                 return self.pause().await;
             }
@@ -270,6 +292,11 @@ impl<'a> Turns<'a> {
                 let is_said = calls.is_empty() && (speech.has_spoken() || self.said.is_some());
                 if let Some(note) = note.filter(|_| is_said && !self.marks_cuts()) {
                     speech.say_more(note.to_owned(), &mut self.ids, |kind| heard.push(kind));
+                }
+                if calls.is_empty()
+                    && let Some(note) = self.note_below(speech.said())
+                {
+                    speech.say_more(note, &mut self.ids, |kind| heard.push(kind));
                 }
                 let phase = if calls.is_empty() { TextPhase::FinalAnswer } else { TextPhase::Commentary };
                 let (item_id, text) = speech.finish(phase, |kind| heard.push(kind));
@@ -388,7 +415,7 @@ impl<'a> Turns<'a> {
                 }
             }
         }
-        if self.holds_answers() && self.assessment.verified_query.is_none() {
+        if self.holds_answers() && !self.has_said_rows {
             self.settle(&reply.text);
         }
         let (item_id, text) = self.said.clone().unwrap_or_default();
@@ -400,7 +427,7 @@ impl<'a> Turns<'a> {
         let (kql_used, sql_used, ticket) = (self.kql_used.take(), self.sql_used.take(), self.answer_ticket.take());
         let corrections = self.checked.take_corrections();
         let proof = match self.structured {
-            None if !self.assessment.held_back => self.proof_of(&text, &corrections).await,
+            None if !self.assessment.held_back => self.proof_of(self.without_note(&text), &corrections).await,
             None | Some(_) => Vec::new(),
         };
         self.assess(&proof);
@@ -433,78 +460,6 @@ impl<'a> Turns<'a> {
     /// Whether the protocol has a field for an answer that was cut.
     fn marks_cuts(&self) -> bool {
         self.task.request.protocol.has_cut_mark()
-    }
-
-    /// Summarises earlier messages once they fill the model's context.
-    async fn compact(&mut self) {
-        let Some(Compaction { older, tokens }) = self.conversation.due_compaction() else { return };
-        let max_tokens = self.conversation.limit_tokens();
-        self.emit(EventKind::CompactionStarted {
-            tokens,
-            max_tokens,
-            messages: older.len(),
-            messages_before: self.conversation.len(),
-            window: context_window(self.task, &self.capabilities),
-            max_output_tokens: self.max_reply_tokens(),
-        });
-        let (summary, usage) = self.summary_of(&older, max_tokens).await;
-        let cost = self.count(usage);
-        let messages_before = self.conversation.len();
-        self.conversation.replace_older(older.len(), &summary);
-        self.emit(EventKind::CompactionFinished {
-            initial_tokens: tokens,
-            compacted_tokens: self.conversation.tokens(),
-            messages_before,
-            messages_after: self.conversation.len(),
-            summary,
-            messages: self.returned_messages(),
-            usage,
-            cost,
-        });
-    }
-
-    /// Lets the model summarise the messages; where it fails, returns their beginning with a mark.
-    async fn summary_of(&self, older: &[ChatMessage], max_tokens: usize) -> (String, TokenUsage) {
-        const ASK: &str = "Sum up this conversation for yourself, so that you can go on without it: what was asked, what \
-            was found (names, figures, queries that worked), what is still open. Be brief.";
-        let transcript = crate::history::transcript_of(older);
-        let transcript = take_tokens(&transcript, max_tokens / 2).to_owned();
-        let request = TurnRequest {
-            messages: vec![
-                ChatMessage::text(ChatRole::System, ASK),
-                ChatMessage::text(ChatRole::User, transcript.as_str()),
-            ],
-            tools: Vec::new(),
-            known_tools: Vec::new(),
-            client_tools: Vec::new(),
-            may_answer: true,
-            think: self.capabilities.thinking.then_some(false),
-            max_output_tokens: Some(max_output_tokens(true)),
-            answer_schema: None,
-            tool_choice: ToolChoice::Auto,
-            sampling: Sampling::default(),
-            variation: 0,
-        };
-        let mut summary = String::new();
-        let mut tokens = TokenUsage::default();
-        let read = async {
-            let mut pieces = self.model.turn(request).await?;
-            while let Some(piece) = pieces.next().await {
-                match piece? {
-                    ModelEvent::Text(text) => summary.push_str(&text),
-                    ModelEvent::Done { usage, .. } => tokens = usage,
-                    ModelEvent::Thinking(_) | ModelEvent::ToolCall(_) => {}
-                }
-            }
-            Ok::<_, AgentError>(())
-        };
-        if let Err(error) = read.await {
-            tracing::warn!(code = error.code(), %error, "earlier messages could not be summed up; they are cut");
-        }
-        if summary.trim().is_empty() {
-            summary = format!("{}\n[the rest was left out to save space]", take_tokens(&transcript, max_tokens / 8));
-        }
-        (summary, tokens)
     }
 
     /// Stores the waiting calls, so that their decisions find them, and ends the run.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::json_value::shortened;
 use super::{ToolContext, ToolError};
 use crate::prompt::{Examples, SchemaTable, render_schema};
+use crate::prompt_form::JoinForm;
 
 /// Columns of one table in the event's view.
 const MAX_COLUMNS: usize = 60;
@@ -83,9 +84,14 @@ pub(super) fn tables_text(
 ) -> String {
     let tables: Vec<SchemaTable<'_>> = tables
         .iter()
-        .map(|shown| SchemaTable { info: &shown.info, examples: &shown.samples, note: shown.note.as_deref() })
+        .map(|shown| SchemaTable {
+            info: &shown.info,
+            examples: &shown.samples,
+            note: shown.note.as_deref(),
+            shows_types: true,
+        })
         .collect();
-    render_schema(&tables, relationships, context.session.database(), question, tokens)
+    render_schema(&tables, relationships, JoinForm::Lines, context.session.database(), question, tokens)
 }
 
 /// Returns `{from, to, on, origin, confidence, why}`.

@@ -5,7 +5,8 @@
 //!
 //! Needs a model: `QUERENT_AGENT_OLLAMA_HOST` and `QUERENT_AGENT_MODEL` (`scripts/eval.sh` starts the local one). Each
 //! question is recorded as it is answered, and a run that is started again goes on. `QUERENT_EVAL_QUESTIONS` bounds each
-//! set, `QUERENT_EVAL_SETS` chooses among them, `QUERENT_EVAL_VOTING` and `QUERENT_EVAL_RUN_TIMEOUT` (seconds) set the agent.
+//! set, `QUERENT_EVAL_SETS` chooses among them, `QUERENT_EVAL_VOTING` and `QUERENT_EVAL_RUN_TIMEOUT` (seconds) set the agent,
+//! `QUERENT_EVAL_FORM` leaves parts of the prompt out or writes them otherwise ([`PromptForm`]).
 
 mod fill;
 pub(super) mod fit;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use querent_agent::models::ollama::OllamaModel;
 use querent_agent::models::{ModelProvider, ToolStyleSetting};
-use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, RunErrorCode};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, PromptForm, RunErrorCode};
 use querent_catalog::Principal;
 use querent_engine::Engine;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ const SPIDER: &str = "spider";
 const RATIO_BAR: f64 = 1.4;
 /// Of a hundred questions that have no answer, those of which the agent says so.
 const UNANSWERABLE_BAR: f64 = 80.0;
+/// Of a hundred questions that have an answer, those of which the agent may say that they have none.
+const FALSE_ALARM_BAR: f64 = 5.0;
 /// Queries of a hundred that may fail to run.
 const FAILURES_BAR: f64 = 3.0;
 
@@ -102,7 +105,10 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let model = model_of_environment()?;
     let folder = cache_folder()?.join("answers");
     tokio::fs::create_dir_all(&folder).await?;
-    let path = folder.join(format!("{}.ndjson", model.model_id().replace(|c: char| !c.is_alphanumeric(), "-")));
+    // Another form of the prompt is another evaluation.
+    let (id, form) = (model.model_id(), prompt_form_of_environment()?.to_string());
+    let name = if form.is_empty() { id.to_owned() } else { format!("{id} {form}") };
+    let path = folder.join(format!("{}.ndjson", name.replace(|c: char| !c.is_alphanumeric(), "-")));
     let mut results = Results { recorded: recorded_in(&path).await?, path, done: Vec::new(), without_gold: 0 };
     for set in QuestionSet::ALL.into_iter().filter(|set| is_chosen(set.name())) {
         own_questions(&mut results, &model, &folder, set, wanted).await?;
@@ -111,6 +117,14 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
         spider_questions(&mut results, &model, &folder, wanted).await?;
     }
     Ok(figures_of(&results.done, results.without_gold))
+}
+
+/// Returns the form of the prompt: `types=off,joins=clauses` and the like.
+fn prompt_form_of_environment() -> Result<PromptForm, Failure> {
+    match std::env::var("QUERENT_EVAL_FORM") {
+        Ok(text) => Ok(text.parse().map_err(|error| format!("QUERENT_EVAL_FORM: {error}"))?),
+        Err(_) => Ok(PromptForm::DEFAULT),
+    }
 }
 
 fn number_of_environment(name: &str) -> Result<Option<usize>, Failure> {
@@ -162,7 +176,14 @@ async fn own_questions(
     set: QuestionSet,
     wanted: usize,
 ) -> Result<(), Failure> {
-    let engine = sets::lake(folder).await?;
+    let engine = match set.is_over_spider() {
+        true => {
+            let schemas: Vec<SpiderDatabase> = read("tables.json").await?;
+            let questions: Vec<SpiderQuestion> = read("dev.json").await?;
+            fill::lake(folder, 0, &schemas, &questions).await?
+        }
+        false => sets::lake(folder).await?,
+    };
     for question in set.questions().await?.into_iter().take(wanted) {
         if results.take_known(set.name(), &question.question) {
             continue;
@@ -182,7 +203,7 @@ async fn own_questions(
         let one = Recorded {
             set: set.name().to_owned(),
             question: question.question.clone(),
-            database: "default".to_owned(),
+            database: question.database.clone().unwrap_or_else(|| "default".to_owned()),
             gold: question.sql.or(question.kql).unwrap_or_default(),
             agent: asked.outcome,
             plain: None,
@@ -276,7 +297,9 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
         Ok(text) => text.parse()?,
         Err(_) => AgentConfig::DEFAULT.voting,
     };
-    let config = AgentConfig { run_timeout, slow_run_timeout: run_timeout, voting, ..AgentConfig::default() };
+    let prompt_form = prompt_form_of_environment()?;
+    let config =
+        AgentConfig { run_timeout, slow_run_timeout: run_timeout, voting, prompt_form, ..AgentConfig::default() };
     let agent = Agent::new(engine.clone(), Arc::clone(model), config);
     let request =
         AskRequest { question: question.to_owned(), database: None, include_thinking: false, session_id: None };
@@ -387,6 +410,11 @@ fn add_figures(figures: &mut Vec<Figure>, way: &str, outcomes: &[&Outcome], is_b
         true => Figure::at_least(name, share(found), "%", Some(UNANSWERABLE_BAR)),
         false => Figure::alone(name, share(found), "%", None),
     });
+    if !is_unanswerable {
+        let alarms = outcomes.iter().filter(|one| one.features.get("missing").is_some_and(|flag| *flag > 0.0)).count();
+        let name = format!("{way}: said to be without an answer, {alarms} of {count}");
+        figures.push(Figure::alone(name, share(alarms), "%", Some(FALSE_ALARM_BAR)));
+    }
     let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
     for one in outcomes.iter().filter(|one| !["right", "differs"].contains(&one.verdict.as_str())) {
         *causes.entry(one.verdict.as_str()).or_default() += 1;

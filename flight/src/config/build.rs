@@ -118,6 +118,7 @@ impl Settings {
             voting: self.agent.voting,
             answer_threshold: self.agent.answer_threshold,
             confidence: self.agent.confidence.clone(),
+            prompt_form: AgentConfig::DEFAULT.prompt_form,
         }
     }
 

@@ -52,6 +52,10 @@ pub(super) fn output_of(tool: &str) -> Arc<Map<String, Value>> {
             "sql": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
             "kql": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
             "ticket": { "type": "string" },
+            "assessment": {
+                "type": "object",
+                "description": "How far the answer is to be trusted, what is missing, and the readings to choose from.",
+            },
         }),
         _ => json!({}),
     };

@@ -105,12 +105,12 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "agent/src",
         floors: &[
-            &["error", "confidence", "tokens", "sql_text"],
+            &["error", "confidence", "prompt_form", "tokens", "sql_text"],
             &["config"],
             &["chart"],
             &["models"],
             &["attachments", "budget", "history", "proof", "repair", "template"],
-            &["assessment", "counter_checks"],
+            &["assessment", "counter_checks", "coverage"],
             &["event"],
             &["event_log", "results"],
             &["run_watcher"],

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::A2aVersion;
+use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunEvent, RunOutcome, RunStarted, TextPhase, ToolResult, ToolStatus};
 use crate::protocols::run_end::RunEnd;
-use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
+use crate::protocols::{Frame, Renderer, add_assessment, add_chart, add_ticket};
 
 /// The artifact that has the answer.
 const ANSWER: &str = "answer";
@@ -68,6 +69,7 @@ impl A2aRenderer {
             if let Some(reason) = self.end.cut_reason() {
                 task["metadata"]["cut"] = json!(reason);
             }
+            add_assessment(&mut task["metadata"], self.end.assessment.as_ref());
         }
         self.kind("task", task)
     }
@@ -145,6 +147,9 @@ impl A2aRenderer {
         let mut update = json!({ "taskId": self.run_id, "contextId": self.context_id, "status": status });
         if self.version == A2aVersion::V0_3 {
             update["final"] = json!(self.end.outcome.is_some());
+        }
+        if let Some(assessment) = self.end.assessment.as_ref().filter(|_| self.end.outcome.is_some()) {
+            update["metadata"] = json!({ ASSESSMENT: assessment });
         }
         self.update("status-update", "statusUpdate", update)
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunEvent, RunOutcome, ToolResult, WaitingCall};
 use crate::protocols::run_end::RunEnd;
 use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
@@ -138,6 +139,9 @@ impl AgUiRenderer {
         } else {
             json!({ "type": "success" })
         };
+        if let Some(assessment) = &self.end.assessment {
+            frames.push(frame("CUSTOM", json!({ "name": ASSESSMENT, "value": assessment })));
+        }
         let mut data = self.ids.clone();
         data["outcome"] = outcome;
         data["usage"] = usage;

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::tools::{self, ShownCall};
 use super::{AGENT_NODE, CubeLine, CubeOutput, FINAL_NODE, TOOLS_NODE, ToolCall, state};
+use crate::assessment::ASSESSMENT;
 use crate::event::{CANCELLED_CODE, EventKind, RunEvent, RunOutcome, RunStarted, ToolCallStarted, ToolResult};
 use crate::protocols::{Frame, Renderer};
 
@@ -94,9 +95,13 @@ impl CubeRenderer {
             EventKind::LlmCallFinished { .. } => self.end_message(to),
             EventKind::ToolCallStarted(call) => self.call(call, to),
             EventKind::ToolResult(result) => self.result(result, to),
-            EventKind::AnswerFinal { text, .. } => {
+            EventKind::AnswerFinal { text, assessment, .. } => {
                 self.end_message(to);
-                self.messages.push(state::assistant(text));
+                let mut message = state::assistant(text);
+                if let Some(assessment) = assessment.to_json() {
+                    state::add_response_metadata(&mut message, ASSESSMENT, assessment);
+                }
+                self.messages.push(message);
                 let id = self.id_of(ANSWER_ITEM);
                 let answer = CubeLine {
                     content: Some(text.clone()),

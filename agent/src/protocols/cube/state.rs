@@ -23,6 +23,11 @@ pub(super) fn add_call(message: &mut Value, call_id: &str, name: &str, args: &Va
     }
 }
 
+/// Adds what a model, or whoever answers for it, says of a message of [`assistant`].
+pub(super) fn add_response_metadata(message: &mut Value, name: &str, value: Value) {
+    message["kwargs"]["response_metadata"] = json!({ name: value });
+}
+
 pub(super) fn tool(call_id: &str, name: &str, content: &str, failed: bool) -> Value {
     let status = if failed { "error" } else { "success" };
     let content = shortened(content);

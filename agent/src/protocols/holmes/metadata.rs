@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::event::{ContextTokens, ToolResult};
 use crate::models::TokenUsage;
-use crate::protocols::add_ticket;
+use crate::protocols::{add_assessment, add_ticket};
 
 /// The metadata so far.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub(super) struct Metadata {
     compactions: u32,
     truncations: Vec<Value>,
     tickets: Vec<Value>,
+    /// What the answer rests on, and how far it is to be trusted.
+    pub(super) assessment: Option<Value>,
 }
 
 impl Metadata {
@@ -122,6 +124,7 @@ impl Metadata {
         if !self.tickets.is_empty() {
             metadata["tickets"] = json!(self.tickets);
         }
+        add_assessment(&mut metadata, self.assessment.as_ref());
         if let Some(reason) = self.finish_reason {
             metadata["finish_reason"] = json!(reason);
         }

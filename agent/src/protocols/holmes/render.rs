@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use super::history::{Waits, conversation_json};
 use super::metadata::Metadata;
 use super::{ApprovalSigner, arguments_of};
+use crate::assessment::AnswerReading;
 use crate::error::AgentError;
 use crate::event::{EventKind, RunErrorCode, RunEvent, SERVER_LABEL, TextPhase, ToolResult, ToolStatus, WaitingCall};
 use crate::protocols::{Frame, Renderer};
+use crate::sql_text::one_line;
 use crate::tools::known_tool;
 
 /// Share of the context, in percent, from which on a conversation is summarised.
@@ -18,6 +20,8 @@ const COMPACTION_PERCENT: u32 = 95;
 const SCHEMA_VERSION: &str = "robusta:v1.0.0";
 /// Appended to a text that the model saw only in part.
 const TRUNCATED: &str = "\n[TRUNCATED]";
+/// Characters of a row in the label of a choice.
+const LABEL_CHARS: usize = 80;
 const GENERIC_ERROR: u32 = 1;
 const RATE_LIMITED: u32 = 5_204;
 
@@ -387,7 +391,13 @@ impl Renderer for HolmesRenderer {
                 });
                 Vec::new()
             }
-            EventKind::AnswerFinal { text, .. } => vec![self.answered(text)],
+            EventKind::AnswerFinal { text, assessment, .. } => {
+                self.metadata.assessment = assessment.to_json();
+                if assessment.asks_back {
+                    self.follow_ups = choices(&assessment.readings);
+                }
+                vec![self.answered(text)]
+            }
             EventKind::Paused { .. } => self.pause(),
             EventKind::RunError { code, message, detail_code } => {
                 let (message, detail_code) = (message.clone(), detail_code.clone());
@@ -433,6 +443,20 @@ fn error_of(result: &Value) -> String {
         Some(hint) => format!("{message}\n{hint}"),
         None => message.to_owned(),
     }
+}
+
+/// Returns the readings of a question to choose from.
+fn choices(readings: &[AnswerReading]) -> Value {
+    let choice = |(index, reading): (usize, &AnswerReading)| {
+        let number = index + 1;
+        json!({
+            "id": format!("reading_{number}"),
+            "action_label": format!("Reading {number}: {}", one_line(&reading.first_row.to_string(), LABEL_CHARS)),
+            "pre_action_notification_text": "Running the query of this reading...",
+            "prompt": format!("Reading {number}"),
+        })
+    };
+    readings.iter().enumerate().map(choice).collect()
 }
 
 /// Returns what a user may ask next; offered once in a conversation.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::TokenUsage;
 use crate::protocols::run_end::{RunEnd, model_named};
-use crate::protocols::{Frame, Renderer};
+use crate::protocols::{Frame, Renderer, add_assessment};
 
 /// Renders one run.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl MessagesRenderer {
 
     /// Returns the message, once the run has ended.
     pub fn message(&self) -> Value {
-        json!({
+        let mut message = json!({
             "id": self.id,
             "type": "message",
             "role": "assistant",
@@ -56,7 +56,9 @@ impl MessagesRenderer {
             "stop_reason": self.stop_reason(),
             "stop_sequence": null,
             "usage": usage_json(&self.end.usage),
-        })
+        });
+        add_assessment(&mut message, self.end.assessment.as_ref());
+        message
     }
 
     fn stop_reason(&self) -> &'static str {
@@ -117,11 +119,12 @@ impl MessagesRenderer {
             return vec![Frame::named("error", &error_json(code, message))];
         }
         let mut frames = self.end();
-        let delta = json!({
+        let mut delta = json!({
             "type": "message_delta",
             "delta": { "stop_reason": self.stop_reason(), "stop_sequence": null },
             "usage": usage_json(&self.end.usage),
         });
+        add_assessment(&mut delta, self.end.assessment.as_ref());
         frames.push(Frame::named("message_delta", &delta));
         frames.push(Frame::named("message_stop", &json!({ "type": "message_stop" })));
         frames

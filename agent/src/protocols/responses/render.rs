@@ -7,6 +7,7 @@ use url::form_urlencoded;
 
 use super::compaction::compaction_item;
 use super::object::{new_response, usage_json};
+use crate::assessment::ASSESSMENT;
 use crate::event::{
     EventKind, RunErrorCode, RunEvent, RunOutcome, SERVER_LABEL, TextPhase, ToolCallStarted, ToolResult, ToolStatus,
     Usage, WaitingCall,
@@ -403,6 +404,9 @@ impl ResponsesRenderer {
             self.set("completed_at", json!(at.timestamp()));
         }
         self.set("usage", usage_json(&usage.tokens));
+        if let Some(assessment) = self.end.assessment.take() {
+            self.set(ASSESSMENT, assessment);
+        }
         if self.dialect == ResponsesDialect::KsAdk
             && let Some(metadata) = self.response.get_mut("metadata").and_then(Value::as_object_mut)
         {

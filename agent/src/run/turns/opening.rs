@@ -2,6 +2,7 @@
 
 use chrono::Utc;
 
+use super::gaps::GapSearch;
 use super::{context_window, max_output_tokens};
 use crate::answer::StructuredAnswer;
 use crate::history::ChatHistory;
@@ -27,6 +28,8 @@ pub(super) struct FirstMessages {
     pub(super) at_hand: TablesAtHand,
     /// As in [`QuestionContext::margin`].
     pub(super) margin: Option<f64>,
+    /// What of the question the tables leave unexplained.
+    pub(super) gaps: GapSearch,
 }
 
 /// Returns the messages for the first request: the system message, the history and the input. Where calls are decided
@@ -42,9 +45,18 @@ pub(super) async fn first_messages(
     let RunRequest { database, history, input, .. } = &task.request;
     let small = capabilities.small;
     let question = task.request.question();
-    let QuestionContext { tables, relationships, taught, margin } =
+    let QuestionContext { mut tables, relationships, mut taught, margin } =
         find_context(&task.session, &question, database.as_deref(), small).await;
-    let tables = task.examples.examples_of_tables(&task.session, tables).await;
+    let form = task.config.prompt_form;
+    if !form.ranked {
+        tables.sort_by(|left, right| left.name.cmp(&right.name));
+    }
+    taught.queries.truncate(form.examples.unwrap_or(usize::MAX));
+    let mut tables = task.examples.examples_of_tables(&task.session, tables).await;
+    if !form.values {
+        tables.iter_mut().for_each(|(_, examples)| examples.clear());
+    }
+    let gaps = GapSearch::begin(&task.request, &tables, &taught);
     let instructions = model.instructions(specs);
     let budget_tokens =
         if small { task.config.prompt_tokens.min(SMALL_PROMPT_TOKENS) } else { task.config.prompt_tokens };
@@ -60,6 +72,7 @@ pub(super) async fn first_messages(
         small,
         budget_tokens,
         sections: task.request.prompt.as_ref(),
+        form,
         pictures: input.iter().map(|message| message.images.len()).sum(),
     });
     let context_tokens = context_window(task, capabilities);
@@ -81,7 +94,7 @@ pub(super) async fn first_messages(
         conversation.compact_from(tokens);
     }
     let tables = tables.into_iter().map(|(info, _)| info).collect();
-    FirstMessages { conversation, later, at_hand: TablesAtHand { tables, relationships }, margin }
+    FirstMessages { conversation, later, at_hand: TablesAtHand { tables, relationships }, margin, gaps }
 }
 
 fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {

@@ -2,12 +2,13 @@
 //! ask for. No model is asked about itself.
 
 use super::Turns;
-use crate::assessment::AnswerReading;
-use crate::confidence::{Confidence, ConfidenceFit};
+use super::readings::choices;
+use crate::confidence::{AnswerEvidence, Confidence, ConfidenceFit};
+use crate::coverage::declines;
 use crate::proof::{ProofLink, ProofOrigin};
 use crate::sql_text::one_line;
 
-/// Characters of a query, and of a row, that a held-back answer shows.
+/// Characters of a query that a held-back answer shows.
 const SHOWN_CHARS: usize = 200;
 /// Tables that it names.
 const NAMED_TABLES: usize = 5;
@@ -23,12 +24,14 @@ impl Turns<'_> {
         self.note_unproven(&self.prover.links(text, &[]));
         let confidence = self.evidence.confidence(self.fit());
         let looked = self.has_looked_at_data();
-        if looked && self.task.config.answer_threshold.holds_back(&confidence) {
+        let says_so = !self.evidence.missing.is_empty() && declines(text);
+        if looked && !says_so && self.task.config.answer_threshold.holds_back(&confidence) {
             self.assessment.held_back = true;
             let instead = self.doubtful_text(&confidence);
             self.say_held(instead);
         } else {
-            self.say_held(text.to_owned());
+            let note = self.note_of(text).unwrap_or_default();
+            self.say_held(format!("{text}{note}"));
         }
         self.assessment.confidence = looked.then_some(confidence);
     }
@@ -36,7 +39,9 @@ impl Turns<'_> {
     /// Adds the confidence and the readings to what is said beside the answer.
     pub(super) fn assess(&mut self, proof: &[ProofLink]) {
         self.assessment.readings = self.readings();
-        if !self.holds_answers() || self.assessment.verified_query.is_some() {
+        let AnswerEvidence { missing, unknown_names, .. } = &self.evidence;
+        self.assessment.missing = missing.iter().chain(unknown_names).cloned().collect();
+        if !self.holds_answers() || self.has_said_rows {
             self.note_unproven(proof);
             let confidence = self.evidence.confidence(self.fit());
             self.assessment.confidence = self.has_looked_at_data().then_some(confidence);
@@ -60,37 +65,23 @@ impl Turns<'_> {
         (fit.model == self.task.model.provider.model_id()).then_some(fit)
     }
 
-    /// Returns what the question can mean, where the queries of a vote return different rows; most votes first.
-    fn readings(&self) -> Vec<AnswerReading> {
-        let groups = self.evidence.result.as_ref().map(|result| result.groups()).unwrap_or_default();
-        if groups.len() < 2 {
-            return Vec::new();
-        }
-        let reading = |(candidate, votes): (&serde_json::Value, u64)| AnswerReading {
-            sql: candidate["sql"].as_str().unwrap_or_default().to_owned(),
-            first_row: candidate["first_row"].clone(),
-            row_count: candidate["row_count"].as_u64().unwrap_or_default(),
-            votes,
-        };
-        groups.into_iter().map(reading).collect()
+    /// Returns the answer without what was said below it.
+    pub(super) fn without_note<'t>(&self, text: &'t str) -> &'t str {
+        text.strip_suffix(self.note_said.as_str()).unwrap_or(text)
     }
 
-    /// Says that there is no answer that can be trusted, and what is known instead: the readings as choices, else what
-    /// speaks against the one that there is.
-    fn doubtful_text(&self, confidence: &Confidence) -> String {
+    /// Says that there is no answer that can be trusted, and what is known instead: what of the question is missing, the
+    /// readings as choices, else what speaks against the answer that there is.
+    fn doubtful_text(&mut self, confidence: &Confidence) -> String {
+        let query = self.sql_used.as_ref().or(self.kql_used.as_ref());
+        let query = query.map(|query| format!(" The query was: {}", one_line(query, SHOWN_CHARS))).unwrap_or_default();
+        if let Some(note) = self.gaps.take_note() {
+            return format!("{note}{query}");
+        }
         let readings = self.readings();
         if readings.len() > 1 {
-            let line = |(index, reading): (usize, &AnswerReading)| {
-                let row = one_line(&reading.first_row.to_string(), SHOWN_CHARS);
-                let more = if reading.row_count > 1 {
-                    format!(" and {} more rows", reading.row_count - 1)
-                } else {
-                    String::new()
-                };
-                format!("{}. {row}{more}, by {}", index + 1, one_line(&reading.sql, SHOWN_CHARS))
-            };
-            let lines: Vec<String> = readings.iter().enumerate().map(line).collect();
-            return format!("I am not sure what is meant: these readings differ. Which one?\n{}", lines.join("\n"));
+            self.assessment.asks_back = true;
+            return format!("I am not sure what is meant: these readings differ. {}", choices(&readings));
         }
         if self.evidence.result.is_none() {
             let names: Vec<String> = self
@@ -109,8 +100,6 @@ impl Turns<'_> {
                 ),
             };
         }
-        let query = self.sql_used.as_ref().or(self.kql_used.as_ref());
-        let query = query.map(|query| format!(" The query was: {}", one_line(query, SHOWN_CHARS))).unwrap_or_default();
         format!("I am not sure of an answer: {}.{query}", confidence.reasons.join("; "))
     }
 }

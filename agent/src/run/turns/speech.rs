@@ -86,6 +86,11 @@ impl Speech {
         self.text.is_some()
     }
 
+    /// Returns the text so far; empty where it is held back.
+    pub(super) fn said(&self) -> &str {
+        self.text.as_ref().map_or("", |item| item.text.as_str())
+    }
+
     /// Ends open items. Returns the text's item, if it was emitted, and the text, emitted or held back.
     pub(super) fn finish(mut self, phase: TextPhase, mut emit: impl FnMut(EventKind)) -> (Option<String>, String) {
         self.end_thinking(&mut emit);

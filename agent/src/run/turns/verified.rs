@@ -26,7 +26,7 @@ const VERIFIED: &str = "verified_query";
 impl Turns<'_> {
     /// Answers from a verified query, where the question differs from its question in values only.
     pub(super) async fn answer_from_verified(&mut self) -> Result<Option<End>, FailureCause> {
-        if !self.may_reuse() {
+        if !self.task.config.reuse_verified || !self.leaves_open_how() {
             return Ok(None);
         }
         let (task, question) = (self.task, self.task.request.question());
@@ -52,10 +52,9 @@ impl Turns<'_> {
     }
 
     /// Whether the request leaves open how it is answered.
-    fn may_reuse(&self) -> bool {
+    pub(super) fn leaves_open_how(&self) -> bool {
         let request = &self.task.request;
-        self.task.config.reuse_verified
-            && self.structured.is_none()
+        self.structured.is_none()
             && request.resume.is_empty()
             && request.client_tools.is_empty()
             && request.tool_choice == ToolChoice::Auto
@@ -73,6 +72,19 @@ impl Turns<'_> {
     ) -> Result<End, FailureCause> {
         output.json[VERIFIED] = json!(basis);
         let text = answer_text(&output.json, &basis);
+        self.assessment.verified_query = Some(basis);
+        self.evidence.is_verified = true;
+        self.say_rows(arguments, output, text, took_ms).await
+    }
+
+    /// Answers by the result of a query that the model has not sent.
+    pub(super) async fn say_rows(
+        &mut self,
+        arguments: Value,
+        output: ToolOutput,
+        text: String,
+        took_ms: u64,
+    ) -> Result<End, FailureCause> {
         let name = model_name(tools::RUN_SQL, &self.task.request.client_tools);
         let call = ModelToolCall { id: Some(self.ids.next("call")), name, arguments };
         self.conversation.push_assistant(String::new(), vec![call.clone()]);
@@ -83,8 +95,7 @@ impl Turns<'_> {
         let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| said.push(kind));
         self.task.handle.emit_all(said);
         self.said = item_id.clone().map(|item_id| (item_id, text.clone()));
-        self.assessment.verified_query = Some(basis);
-        self.evidence.is_verified = true;
+        self.has_said_rows = true;
         self.finish(ModelReply { text, item_id, calls: Vec::new(), reason: DoneReason::Stop }).await?;
         Ok(End::Answered)
     }
@@ -113,8 +124,15 @@ fn answers_with(output: &ToolOutput, filled: &FilledTemplate) -> bool {
     !found_nothing && changes.iter().all(says_all)
 }
 
-/// Writes the answer from rows.
+/// Writes the answer of a verified query.
 fn answer_text(result: &Value, basis: &VerifiedBasis) -> String {
+    let values: Vec<String> = basis.values.iter().map(|value| value.to.clone()).collect();
+    let with = if values.is_empty() { String::new() } else { format!(", filled in with {}", values.join(", ")) };
+    format!("{}\n\nAnswered by a verified query{with}.", rows_text(result))
+}
+
+/// Writes rows as an answer.
+pub(super) fn rows_text(result: &Value) -> String {
     let columns: Vec<&str> =
         result["columns"].as_array().into_iter().flatten().filter_map(|column| column["name"].as_str()).collect();
     let rows: Vec<&Value> = result["rows"].as_array().into_iter().flatten().collect();
@@ -123,7 +141,7 @@ fn answer_text(result: &Value, basis: &VerifiedBasis) -> String {
         Value::String(text) => one_line(text, SHOWN_CHARS),
         other => one_line(&other.to_string(), SHOWN_CHARS),
     };
-    let found = match rows.as_slice() {
+    match rows.as_slice() {
         [only] => {
             let cells: Vec<String> = columns.iter().map(|column| format!("{column}: {}", cell(only, column))).collect();
             format!("{}.", cells.join(", "))
@@ -146,8 +164,5 @@ fn answer_text(result: &Value, basis: &VerifiedBasis) -> String {
             }
             lines.join("\n")
         }
-    };
-    let values: Vec<String> = basis.values.iter().map(|value| value.to.clone()).collect();
-    let with = if values.is_empty() { String::new() } else { format!(", filled in with {}", values.join(", ")) };
-    format!("{found}\n\nAnswered by a verified query{with}.")
+    }
 }

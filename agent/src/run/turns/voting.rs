@@ -33,7 +33,7 @@ const FENCED: &str =
     "Write the one SQL query that answers this. Reply with the query in a ```sql fence and nothing else.";
 
 /// The rows of a query, whatever their order and that of the columns.
-type ComparedRows = BTreeSet<Vec<String>>;
+pub(super) type ComparedRows = BTreeSet<Vec<String>>;
 
 /// A query that was tried, and what came of it.
 struct VoteCandidate {
@@ -227,7 +227,7 @@ fn shown(candidate: &VoteCandidate, all: &[VoteCandidate]) -> Value {
     }
 }
 
-fn row_set(result: &Value) -> ComparedRows {
+pub(super) fn row_set(result: &Value) -> ComparedRows {
     let rows = result["rows"].as_array().into_iter().flatten().filter_map(Value::as_object);
     rows.map(|row| {
         let mut values: Vec<String> = row.values().map(value_text).collect();

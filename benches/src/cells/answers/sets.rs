@@ -34,16 +34,24 @@ pub(super) enum QuestionSet {
     Flights,
     Logs,
     Unanswerable,
+    UnanswerableSpider,
 }
 
 impl QuestionSet {
-    pub(super) const ALL: [Self; 3] = [QuestionSet::Flights, QuestionSet::Logs, QuestionSet::Unanswerable];
+    pub(super) const ALL: [Self; 4] =
+        [QuestionSet::Flights, QuestionSet::Logs, QuestionSet::Unanswerable, QuestionSet::UnanswerableSpider];
+
+    /// Whether it is about Spider's databases.
+    pub(super) fn is_over_spider(self) -> bool {
+        self == QuestionSet::UnanswerableSpider
+    }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             QuestionSet::Flights => "flights",
             QuestionSet::Logs => "logs",
             QuestionSet::Unanswerable => "unanswerable",
+            QuestionSet::UnanswerableSpider => "unanswerable-spider",
         }
     }
 
@@ -64,6 +72,9 @@ pub(super) struct OwnQuestion {
     pub(super) sql: Option<String>,
     #[serde(default)]
     pub(super) kql: Option<String>,
+    /// The database of Spider that it is about; it is not named to the agent.
+    #[serde(default)]
+    pub(super) database: Option<String>,
 }
 
 impl OwnQuestion {

@@ -1,0 +1,119 @@
+//! Which words of a question nothing in the data speaks of. A model that is asked for what is not there counts
+//! something else, and its query runs: the question itself has to be held against names, comments and values. No model
+//! is asked.
+//!
+//! Only what a question asks for (`how many passengers`) and the names in it (`Tokyo`) can be missing; other words are
+//! counted. Questions that are not English are not judged.
+
+mod lexicon;
+mod phrases;
+mod vocabulary;
+mod words;
+
+use querent_catalog::TableInfo;
+
+pub(crate) use lexicon::declines;
+pub(crate) use vocabulary::Vocabulary;
+
+use lexicon::{is_function_word, is_generic};
+use words::SplitWord;
+
+/// Words that stand between the capitals of one name.
+const NAME_LINKS: &[&str] = &["of", "de", "la", "del", "van", "von", "du", "the"];
+
+/// What of a question nothing explains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct QuestionGaps {
+    /// What is asked for.
+    pub(crate) asked: Vec<AskedGap>,
+    /// Names, none of whose words is one of the data's.
+    pub(crate) names: Vec<String>,
+    /// Other words.
+    pub(crate) others: u32,
+}
+
+/// Something that is asked for and not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AskedGap {
+    /// As the question says it.
+    pub(crate) phrase: String,
+    /// The words of it that nothing explains, in lower case.
+    pub(crate) words: Vec<String>,
+}
+
+impl QuestionGaps {
+    /// Whether what is asked for, or a name, is not there.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.asked.is_empty() || !self.names.is_empty()
+    }
+}
+
+impl Vocabulary {
+    /// Adds the names and comments of a table and its columns.
+    pub(crate) fn add_table(&mut self, table: &TableInfo) {
+        self.add_name(&table.name.database);
+        self.add_name(&table.name.table);
+        self.add_text(table.comment.as_deref().unwrap_or_default());
+        for column in &table.columns {
+            self.add_name(&column.name);
+            self.add_text(column.comment.as_deref().unwrap_or_default());
+        }
+    }
+}
+
+/// Holds a question against what the data speaks of.
+pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
+    let Some(split) = words::split(question) else { return QuestionGaps::default() };
+    let words = &split.words;
+    let explained = vocabulary.explained(words);
+    let mut gaps = QuestionGaps::default();
+    let names_people = vocabulary.names_people();
+    let mut taken = vec![false; words.len()];
+    for phrase in phrases::asked_phrases(words) {
+        let missing = phrases::missing(&phrase, words, &explained, names_people);
+        let (Some(first), Some(last)) = (phrase.words.first(), phrase.words.last()) else { continue };
+        if missing.is_empty() {
+            continue;
+        }
+        taken[*first..=*last].fill(true);
+        let text: Vec<&str> = words[*first..=*last].iter().map(|word| word.text.as_str()).collect();
+        let words = missing.iter().map(|at| words[*at].lower.clone()).collect();
+        gaps.asked.push(AskedGap { phrase: text.join(" "), words });
+    }
+    for (first, last) in names_in(words) {
+        taken[first..=last].fill(true);
+        let is_known = (first..=last).any(|at| explained[at] && !NAME_LINKS.contains(&words[at].lower.as_str()));
+        if !is_known {
+            let text: Vec<&str> = words[first..=last].iter().map(|word| word.text.as_str()).collect();
+            gaps.names.push(text.join(" "));
+        }
+    }
+    let others = words.iter().zip(explained).zip(taken).filter(|((_, explained), taken)| !explained && !taken).count();
+    gaps.others = u32::try_from(others).unwrap_or(u32::MAX);
+    gaps
+}
+
+/// Returns the runs of words that are one name: capitals in a sentence, with what links them.
+fn names_in(words: &[SplitWord]) -> Vec<(usize, usize)> {
+    let is_name = |at: usize| {
+        let word: &SplitWord = &words[at];
+        word.is_name && !is_function_word(&word.lower) && !is_generic(&word.lower) && word.lower.chars().count() > 1
+    };
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for at in (0..words.len()).filter(|at| is_name(*at)) {
+        let begins = |from: usize| words[from..=at].iter().skip(1).any(|word| word.begins_clause);
+        match runs.last_mut() {
+            Some((_, last)) if at == *last + 1 && !begins(*last) => *last = at,
+            Some((_, last))
+                if at == *last + 2 && NAME_LINKS.contains(&words[at - 1].lower.as_str()) && !begins(*last) =>
+            {
+                *last = at;
+            }
+            _ => runs.push((at, at)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! The English words that say nothing about which data is meant, those that are actions, and those that name the same
+//! thing. A word that is missing here is at worst taken for one that the data must explain.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::words::stem;
+
+/// Function words: they end a phrase.
+const FUNCTION_WORDS: &str = "\
+    a an the this that these those its their his her our your my it they them he she we you i me us him one ones \
+    is are was were be been being am do does did done doing has have had having can could may might must shall \
+    should will would not no nor and or but if than then as at by for from in into of off on onto out over to \
+    toward towards under up upon with within without about above across after against along among around before \
+    behind below beneath beside besides between beyond during except inside near outside past per since through \
+    throughout until till via versus vs there here where when who whom whose which what why how while because so \
+    such too very also only just even still yet ever never always often please let lets each every all any both \
+    either neither some many much more most less least few fewer several other others another own same again \
+    further once twice thrice whether though although however whatever whichever whoever however respectively s t \
+    dont doesnt didnt isnt arent wasnt werent hasnt havent cannot cant wont id ids eg ie etc rather instead \
+    according due like than";
+
+/// Words of analysis, of time, of measure and of databases, and adjectives that go with anything.
+const GENERIC_WORDS: &str = "\
+    number numbers count counts total totals sum sums average averages avg mean median mode maximum minimum max \
+    min maximal minimal variance deviation percentile quantile distribution trend top bottom first last next \
+    previous second third final different distinct unique various list show give find tell display return get \
+    compute calculate determine name names named called value values detail details information info data database \
+    databases dataset table tables row rows column columns field fields record records query queries question \
+    questions answer answers result results report reports entry entries schema schemas sql kql chart plot graph \
+    percentage percentages percent share shares ratio ratios rate rates proportion fraction difference differences \
+    change changes increase decrease growth sorted alphabetical alphabetically ascending descending lexicographic \
+    chronological grouped group groups rank ranked combination combinations pair pairs kind kinds type types sort \
+    way ways example examples case cases part parts half quarter quarters time times date dates day days week \
+    weeks month months year years hour hours minute minutes seconds today yesterday tomorrow tonight decade \
+    decades century weekday weekdays weekend weekends daily weekly monthly yearly annual annually hourly morning \
+    afternoon evening night noon midnight period periods season seasons monday tuesday wednesday thursday friday \
+    saturday sunday january february march april june july august september october november december jan feb mar \
+    apr jun jul aug sep sept oct nov dec christmas easter thanksgiving mile miles kilometer kilometers kilometre \
+    kilometres km meter meters metre metres foot feet inch inches yard pound pounds kg kilogram kilograms gram \
+    grams ton tons dollar dollars usd euro euros cent cents degree degrees celsius fahrenheit byte bytes kb mb gb \
+    unit units new newest old oldest older young youngest younger big bigger biggest small smaller smallest large \
+    larger largest high higher highest low lower lowest long longer longest short shorter shortest great greater \
+    greatest good best better bad worst worse common popular frequent frequently rare available certain possible \
+    exact exactly approximate approximately roughly overall whole entire full complete main major minor single \
+    double similar equal equals late later latest early earlier earliest busy busiest heavy heavier heaviest light \
+    lighter lightest tall taller tallest fast faster fastest slow slower slowest expensive cheap cheaper cheapest \
+    costliest hot hottest cold coldest warm warmest far farther farthest recent recently current currently actual \
+    given specific particular individual respective corresponding following associated related existing known \
+    unknown missing empty null duplicate true false yes people person persons two three four five six seven eight \
+    nine ten eleven twelve hundred thousand million billion dozen zero thing things anything something everything \
+    nothing word words text number's overview summary reason reasons meaning id identifier identifiers item items \
+    list lists set sets amount amounts quantity level levels status history sample samples statistic statistics \
+    metric metrics usage utilization load figure figures highest-ranked";
+
+/// Actions, in the form of a dictionary.
+const VERBS: &str = "\
+    accept achieve act add adopt allow appear apply approve arrive ask assign attend award base bear become begin \
+    belong book borrow break bring build burn buy call cancel carry catch cause change charge check choose close \
+    collect come complain complete connect consist contain cost create cross cut deal deliver depart describe \
+    design die direct drink drive drop earn eat employ end enrol enroll enter exceed exist fail fall feature fill \
+    find finish fly follow gain generate give go govern grow happen hear help hire hit hold host include increase involve \
+    join keep kill know land last launch lay lead learn leave lend live locate log lose love make manage measure \
+    meet merge miss move need number occur offer open operate order own park participate pass pay perform pick \
+    play post prefer print produce propose provide publish purchase raise reach read receive record refer register \
+    release remain rent repeat report request require reside return ride rise run save say see sell send serve set \
+    share ship show sign sing sit sleep smoke speak specialize spend sponsor stand start stay step stop store \
+    study submit suffer supply support take talk teach tell think throw train transfer travel treat try turn \
+    undergo use visit vote wait walk want watch wear weigh win work write";
+
+/// Past forms of actions that end in no `ed`, and are no things.
+const PAST_FORMS: &str = "\
+    began begun born bought broke broken brought built burnt came caught chose chosen drove driven ate eaten fell \
+    fallen flew flown found gave given went gone grew grown heard held hit kept knew known laid led left lent lost \
+    made met paid put ran rode ridden rose risen said saw seen sold sent set sang sung sat slept spoke spoken \
+    spent stood took taken taught told thought threw thrown underwent undergone used wore worn won wrote written";
+
+/// Words of other languages: a question with more of them than of English ones is not looked at.
+const FOREIGN_WORDS: &str = "\
+    der die das den dem des ein eine einen einer und oder wie viele viel welche welcher welches ist sind war waren \
+    wer wo wann hat haben gibt mit von nach zu aus bei im zum zur am pro nicht le la les des du un une et ou est \
+    sont combien quel quelle quels quelles qui que quoi dans avec sur par pour au aux el los las una y o es son \
+    cual cuales quien que cuantos cuantas cuanto cuanta donde con por para del en hay il lo gli uno e sono quanti \
+    quante quale quali chi che dove di da nel nella con per os um uma quantos quantas qual quais quem onde com em \
+    no na dos das het een van hoeveel welke zijn naar met ile kac hangi jak ile kto gdzie jest";
+
+/// Words that are in the list above and English too.
+const SHARED_WORDS: &str = "die war was in on am pro per no do me so as an at is to la le des par pour en e o y a i du \
+    um os na di da il lo el con del con del que es son den un los las van";
+
+/// Groups of words that name the same thing, or the property that an adjective asks for.
+const SAME_MEANING: &[&str] = &[
+    "person people individual human resident inhabitant population citizen",
+    "customer client buyer purchaser shopper consumer subscriber account",
+    "employee staff worker personnel",
+    "cost price fee fare charge amount expense payment expensive cheap costly",
+    "salary wage pay income earning compensation",
+    "revenue sale income turnover earning price amount",
+    "company firm business corporation organization organisation enterprise",
+    "maker manufacturer brand vendor producer make",
+    "supplier vendor provider",
+    "car vehicle automobile auto",
+    "plane aircraft airplane jet",
+    "airline carrier airway",
+    "movie film",
+    "picture image photo photograph",
+    "country nation",
+    "nationality citizenship nation country",
+    "city town municipality",
+    "address street residence",
+    "location place venue site position",
+    "teacher instructor professor lecturer faculty tutor",
+    "student pupil learner schooler highschooler",
+    "doctor physician",
+    "kid child",
+    "phone telephone mobile cell",
+    "email mail",
+    "birthday birth born dob birthdate age old year founded",
+    "height tall elevation altitude",
+    "weight heavy mass",
+    "speed velocity pace",
+    "length duration runtime",
+    "distance far mile kilometer",
+    "size area capacity",
+    "temperature hot cold warm",
+    "gender sex male female man woman boy girl",
+    "rank ranking position",
+    "score point result grade mark rating review",
+    "error failure exception fault severity",
+    "log line message event body",
+    "author writer",
+    "win winner victory",
+    "lose loser loss",
+    "begin start",
+    "end finish",
+    "purchase order",
+    "sell sale seller sold",
+    "product item article good",
+    "category type kind class genre style",
+    "origin source departure",
+    "destination arrival target",
+    "quantity amount count qty stock",
+    "comment description note",
+    "wind gust",
+    "rain rainfall precipitation precip",
+    "fuel gasoline gas mpg",
+    "power horsepower",
+    "pet animal",
+    "dog puppy",
+    "cat kitten",
+    "song track",
+    "album record",
+    "singer musician artist vocalist performer",
+    "band group",
+    "game match",
+    "tournament tourney competition championship",
+    "player athlete",
+    "team club squad",
+    "course class subject lesson",
+    "department dept division",
+    "manager boss head lead supervisor",
+    "building property",
+    "home house",
+    "job occupation profession role",
+    "title name headline",
+    "code abbreviation faa iata icao",
+    "region zone district area borough neighborhood",
+    "school university college",
+    "exam test",
+    "visit visitor",
+    "television tv",
+    "death dead die killed casualty",
+    "injury injured",
+    "ship boat vessel",
+    "shop store outlet",
+    "delay late delayed",
+    "service application app component system",
+    "host machine server node device",
+    "user account login member",
+    "flight fly flown",
+    "hometown home",
+    "trip ride journey route tour",
+    "cpu processor",
+    "deposit withdrawal transaction",
+    "taxi cab trip",
+    "bed ward",
+    "sensor device meter",
+    "money amount price cost fund budget",
+    "degree program",
+    "mother father parent",
+    "wife husband spouse partner",
+];
+
+/// Short words that are no abbreviations.
+const WHOLE_SHORT_WORDS: &str = "\
+    age art bag bar bed bus car cat cup day dog ear egg end era eye fan fee gas hat ice ink job key kid law leg \
+    lot map man men net oil pay pen pet pie pin pot row sea set sex sky son sum sun tag tax tea tie tip toy war \
+    way web win year and for not the per";
+
+fn set(words: &'static str) -> HashSet<&'static str> {
+    words.split_whitespace().collect()
+}
+
+static FUNCTION: LazyLock<HashSet<&str>> = LazyLock::new(|| set(FUNCTION_WORDS));
+static GENERIC: LazyLock<HashSet<&str>> = LazyLock::new(|| set(GENERIC_WORDS));
+static FOREIGN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let shared = set(SHARED_WORDS);
+    set(FOREIGN_WORDS).into_iter().filter(|word| !shared.contains(word)).collect()
+});
+static PAST: LazyLock<HashSet<&str>> = LazyLock::new(|| set(PAST_FORMS));
+static ACTION_STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| VERBS.split_whitespace().map(stem).collect());
+static SHORT: LazyLock<HashSet<&str>> = LazyLock::new(|| set(WHOLE_SHORT_WORDS));
+static MEANINGS: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
+    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, group) in SAME_MEANING.iter().enumerate() {
+        for word in group.split_whitespace() {
+            groups.entry(stem(word)).or_default().push(index);
+        }
+    }
+    groups
+});
+
+/// Whether a lowercase word only connects others.
+pub(super) fn is_function_word(word: &str) -> bool {
+    FUNCTION.contains(word)
+}
+
+/// Whether a lowercase word goes with any data.
+pub(super) fn is_generic(word: &str) -> bool {
+    GENERIC.contains(word)
+}
+
+/// Whether a lowercase word is of another language than English, and not of English too.
+pub(super) fn is_foreign(word: &str) -> bool {
+    FOREIGN.contains(word)
+}
+
+/// Whether a lowercase word is an action where it begins a phrase: no form of it is a thing.
+pub(super) fn is_past_action(word: &str) -> bool {
+    let is_regular = word.len() > 4 && word.ends_with("ed") && !word.ends_with("eed");
+    is_regular || PAST.contains(word)
+}
+
+/// Whether a lowercase word is an action where it follows a thing.
+pub(super) fn is_action(word: &str) -> bool {
+    is_past_action(word)
+        || ACTION_STEMS.contains(&stem(word))
+        || (word.len() > 5 && word.ends_with("ing") && !word.ends_with("thing"))
+}
+
+/// Whether a short lowercase word is itself one, and no abbreviation of a longer one.
+pub(super) fn is_whole_word(word: &str) -> bool {
+    SHORT.contains(word)
+}
+
+/// Whether two stems can name the same thing.
+pub(super) fn same_meaning(left: &str, right: &str) -> bool {
+    let (Some(left), Some(right)) = (MEANINGS.get(left), MEANINGS.get(right)) else { return false };
+    left.iter().any(|group| right.contains(group))
+}
+
+/// Returns whether a text says itself that there is no answer.
+pub(crate) fn declines(text: &str) -> bool {
+    const WORDS: [&str; 16] = [
+        "cannot",
+        "can't",
+        "can not",
+        "could not",
+        "unable to",
+        "not available",
+        "not possible",
+        "no information",
+        "no table",
+        "no column",
+        "does not contain",
+        "doesn't contain",
+        "do not contain",
+        "does not have",
+        "is not in the data",
+        "not recorded",
+    ];
+    let text = text.to_lowercase().replace('\u{2019}', "'");
+    WORDS.iter().any(|word| text.contains(word))
+}

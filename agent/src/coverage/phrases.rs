@@ -1,0 +1,174 @@
+//! What a question asks for: the words after `how many`, `which`, `what is the`, `list` and the like, up to what ends
+//! them. No grammar is read: a phrase that could be read in two ways is taken to be explained when any word of it is.
+
+use super::lexicon::{is_action, is_function_word, is_generic, is_past_action};
+use super::words::SplitWord;
+
+/// How a phrase was asked for, which says what of it must be explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PhraseForm {
+    /// `what is the share price of`: its last word is what is asked for.
+    Thing,
+    /// `which flight attendants`: the words up to an action.
+    Counted,
+    /// `what did a ticket cost`: who or what does something.
+    Subject,
+    /// `who designed`: an action, where the data names people.
+    Actor,
+}
+
+/// The words that a question asks for, by their places: neither generic, nor names, nor numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AskedPhrase {
+    pub(super) words: Vec<usize>,
+    pub(super) form: PhraseForm,
+}
+
+const DETERMINERS: &[&str] = &[
+    "the", "a", "an", "all", "each", "every", "any", "its", "their", "his", "her", "our", "these", "those", "this",
+    "that", "some", "of", "both", "other", "most", "more", "least", "fewest",
+];
+const AUXILIARIES: &[&str] =
+    &["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would", "should"];
+const REQUESTS: &[&str] = &["list", "show", "give", "find", "tell", "display", "return", "count", "name", "get"];
+/// Adjectives after `how` that are a property of their own.
+const PROPERTIES: &[&str] = &["old", "tall", "heavy", "expensive", "far"];
+/// Words that make the one before them a measure which is computed: `conversion rate`.
+const COMPUTED: &[&str] = &["rate", "rates", "ratio", "ratios", "value", "values", "percentage", "percentages"];
+/// Words after which a phrase of generic words goes on: `the number of`, `name and salary`.
+const CONTINUES: &[&str] = &["of", "and", "or", "for"];
+/// How often it goes on.
+const MAX_CONTINUED: usize = 3;
+
+/// Returns what a question asks for, in each of its sentences.
+pub(super) fn asked_phrases(words: &[SplitWord]) -> Vec<AskedPhrase> {
+    let mut starts: Vec<usize> = (0..words.len()).filter(|at| words[*at].begins_sentence).collect();
+    starts.push(words.len());
+    let sentences = starts.windows(2).map(|bounds| (bounds[0], bounds[1]));
+    let mut phrases = Vec::new();
+    for (start, end) in sentences {
+        phrases.extend(Sentence { words, end }.asked(start));
+    }
+    phrases.retain(|phrase| !phrase.words.is_empty());
+    phrases
+}
+
+struct Sentence<'w> {
+    words: &'w [SplitWord],
+    end: usize,
+}
+
+impl Sentence<'_> {
+    fn word(&self, at: usize) -> &str {
+        if at < self.end { self.words[at].lower.as_str() } else { "" }
+    }
+
+    fn asked(&self, start: usize) -> Vec<AskedPhrase> {
+        let begins =
+            |at: &usize| ["how", "which", "what", "whose", "who", "when", "where", "why"].contains(&self.word(*at));
+        let question = (start..self.end).find(begins);
+        let request = (start..self.end.min(start + 3)).find(|at| REQUESTS.contains(&self.word(*at)));
+        match (question, request) {
+            // `Show me how many`, `Find out which`; `List the airlines which fly` asks for the airlines.
+            (Some(question), Some(request)) if question > request + 2 => self.of_request(request + 1),
+            (Some(question), _) => self.of_question(question),
+            (None, Some(request)) => self.of_request(request + 1),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    fn of_request(&self, mut at: usize) -> Vec<AskedPhrase> {
+        while ["me", "us", "out", "up", "down"].contains(&self.word(at)) {
+            at += 1;
+        }
+        vec![self.phrase(at, PhraseForm::Thing)]
+    }
+
+    fn of_question(&self, at: usize) -> Vec<AskedPhrase> {
+        let next = at + 1;
+        let is_auxiliary = |at: usize| AUXILIARIES.contains(&self.word(at));
+        match (self.word(at), self.word(next)) {
+            ("how", "many" | "much") if is_auxiliary(next + 1) => vec![self.phrase(next + 2, PhraseForm::Subject)],
+            ("how", "many" | "much") => vec![self.phrase(next + 1, PhraseForm::Counted)],
+            ("how", property) if PROPERTIES.contains(&property) => {
+                let asked = AskedPhrase { words: vec![next], form: PhraseForm::Thing };
+                match is_auxiliary(next + 1) {
+                    true => vec![asked, self.phrase(next + 2, PhraseForm::Subject)],
+                    false => vec![asked],
+                }
+            }
+            ("what", "is" | "are" | "was" | "were") => vec![self.phrase(next + 1, PhraseForm::Thing)],
+            ("what" | "when" | "where", _) if is_auxiliary(next) => vec![self.phrase(next + 1, PhraseForm::Subject)],
+            ("who", action) if is_action(action) => vec![AskedPhrase { words: vec![next], form: PhraseForm::Actor }],
+            ("which" | "what" | "whose", word) if !is_function_word(word) || DETERMINERS.contains(&word) => {
+                vec![self.phrase(next, PhraseForm::Counted)]
+            }
+            ("which", "is" | "are" | "was" | "were") => vec![self.phrase(next + 1, PhraseForm::Thing)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reads a phrase from a place on. One of generic words only goes on after `of` and the like.
+    fn phrase(&self, mut at: usize, form: PhraseForm) -> AskedPhrase {
+        let mut phrase = AskedPhrase { words: Vec::new(), form };
+        for _ in 0..=MAX_CONTINUED {
+            while DETERMINERS.contains(&self.word(at)) {
+                at += 1;
+            }
+            let start = at;
+            while at < self.end && self.goes_on(start, at) {
+                let word = &self.words[at];
+                let is_number = word.lower.starts_with(|c: char| c.is_ascii_digit());
+                if !is_generic(&word.lower) && !word.is_name && !is_number {
+                    phrase.words.push(at);
+                }
+                at += 1;
+            }
+            let is_continued =
+                CONTINUES.contains(&self.word(at)) || (at < self.end && at > start && self.has_comma(at));
+            if !phrase.words.is_empty() || !is_continued {
+                break;
+            }
+            if CONTINUES.contains(&self.word(at)) {
+                at += 1;
+            }
+        }
+        phrase
+    }
+
+    fn has_comma(&self, at: usize) -> bool {
+        self.words[at].begins_clause
+    }
+
+    /// Whether the word at a place belongs to the phrase that begins at `start`.
+    fn goes_on(&self, start: usize, at: usize) -> bool {
+        let word = self.word(at);
+        let is_end = is_function_word(word)
+            || (at > start && self.has_comma(at))
+            || (at == start && is_past_action(word))
+            || (at > start && !is_generic(word) && is_action(word));
+        !is_end
+    }
+}
+
+/// Returns the places of a phrase whose words nothing explains, where that means that what is asked for is not there.
+pub(super) fn missing(phrase: &AskedPhrase, words: &[SplitWord], explained: &[bool], names_people: bool) -> Vec<usize> {
+    let unexplained: Vec<usize> = phrase.words.iter().copied().filter(|at| !explained[*at]).collect();
+    let Some(last) = phrase.words.last() else { return Vec::new() };
+    if words.get(last + 1).is_some_and(|next| COMPUTED.contains(&next.lower.as_str())) {
+        return Vec::new();
+    }
+    let is_none = unexplained.len() == phrase.words.len();
+    let is_plural = |at: usize| words[at].lower.ends_with('s');
+    let is_missing = match phrase.form {
+        PhraseForm::Thing => is_none || unexplained.contains(last),
+        PhraseForm::Counted => {
+            let before = phrase.words.len().checked_sub(2).map(|index| phrase.words[index]);
+            let is_compound = before.is_some_and(|before| !is_plural(before) && before + 1 == *last);
+            is_none || (unexplained.contains(last) && is_plural(*last) && is_compound)
+        }
+        PhraseForm::Subject => is_none,
+        PhraseForm::Actor => is_none && !names_people,
+    };
+    if is_missing { unexplained } else { Vec::new() }
+}

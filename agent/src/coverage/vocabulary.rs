@@ -1,0 +1,185 @@
+//! What the data speaks of: the words of names, comments and values, and how a word of a question finds one of them. It
+//! is generous: a word counts as explained by its stem, an abbreviation, a part of a longer name, another word for the
+//! same thing, or with a typing error.
+
+use std::collections::HashSet;
+
+use strsim::osa_distance;
+
+use super::lexicon::{is_function_word, is_generic, is_whole_word, same_meaning};
+use super::words::{SplitWord, stem};
+
+/// The shortest abbreviation, by its first letters or without vowels.
+const MIN_ABBREVIATION: usize = 3;
+/// The shortest part of a longer name.
+const MIN_PART: usize = 4;
+/// First letters that words of one family share, such as `arrival` and `arrived`; at least half of each.
+const MIN_FAMILY: usize = 5;
+/// The shortest word with a typing error, and from which length on it may have two.
+const MISSPELT: (usize, usize) = (5, 9);
+/// The most characters of a code that stands for a name, such as that of a state.
+const MAX_CODE: usize = 3;
+/// Consecutive words whose initials are tried.
+const MAX_INITIALS: usize = 4;
+
+/// Words that stand for people.
+const PEOPLE: &str = "\
+    person people user customer client employee author owner player member student teacher manager artist singer driver \
+    staff patient passenger candidate voter contestant director writer doctor fname lname firstname lastname first last \
+    surname username email email_address father mother friend";
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Vocabulary {
+    /// Lowercase words.
+    words: HashSet<String>,
+    stems: HashSet<String>,
+    /// Whole names and values, without what separates their words.
+    joined: HashSet<String>,
+    /// Codes with which a query has found something.
+    codes: HashSet<String>,
+}
+
+impl Vocabulary {
+    /// Adds the name of a table or a column.
+    pub(crate) fn add_name(&mut self, name: &str) {
+        let words = name_words(name);
+        self.joined.insert(words.concat());
+        for word in words {
+            self.add_word(&word);
+        }
+    }
+
+    /// Adds the words of a comment or a value.
+    pub(crate) fn add_text(&mut self, text: &str) {
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            self.add_word(&word.to_lowercase());
+        }
+    }
+
+    /// Adds a text of a query that has found something: the model may have spelled a name as a code.
+    pub(crate) fn add_literal(&mut self, literal: &str) {
+        self.add_text(literal);
+        let is_code = literal.chars().all(char::is_alphanumeric) && literal.chars().count() <= MAX_CODE;
+        if is_code && !literal.is_empty() {
+            self.codes.insert(literal.to_lowercase());
+        }
+    }
+
+    /// Adds what another one has.
+    pub(crate) fn add_all(&mut self, other: &Vocabulary) {
+        self.words.extend(other.words.iter().cloned());
+        self.stems.extend(other.stems.iter().cloned());
+        self.joined.extend(other.joined.iter().cloned());
+        self.codes.extend(other.codes.iter().cloned());
+    }
+
+    fn add_word(&mut self, word: &str) {
+        self.stems.insert(stem(word));
+        self.words.insert(word.to_owned());
+    }
+
+    /// Returns for each word of a question whether it needs no other explanation.
+    pub(super) fn explained(&self, words: &[SplitWord]) -> Vec<bool> {
+        let mut explained: Vec<bool> = words.iter().map(|word| self.explains(word)).collect();
+        for start in 0..words.len() {
+            for count in 2..=MAX_INITIALS.min(words.len() - start) {
+                let run = &words[start..start + count];
+                let joined: String = run.iter().map(|word| word.lower.as_str()).collect();
+                let initials: String = run.iter().filter_map(|word| word.lower.chars().next()).collect();
+                let are_names = run.iter().all(|word| word.is_name);
+                let is_known = self.has_joined(&joined)
+                    || (count >= MIN_ABBREVIATION && self.words.contains(&initials))
+                    || (are_names && self.codes.contains(&initials));
+                if is_known {
+                    explained[start..start + count].fill(true);
+                }
+            }
+        }
+        explained
+    }
+
+    fn has_joined(&self, joined: &str) -> bool {
+        let joined_stem = stem(joined);
+        self.joined.iter().any(|known| known == joined || stem(known) == joined_stem)
+            || self.stems.contains(&joined_stem)
+    }
+
+    /// Whether a word is one of the data's, or needs none.
+    fn explains(&self, word: &SplitWord) -> bool {
+        let lower = word.lower.as_str();
+        let is_free = lower.chars().count() < 2 || lower.chars().any(|c| c.is_ascii_digit());
+        if is_free || is_function_word(lower) || is_generic(lower) {
+            return true;
+        }
+        let code = |code: &String| is_short_for(code, lower);
+        self.names(lower) || (word.is_name && self.codes.iter().any(code))
+    }
+
+    /// Whether the data has people: a question who did something can be answered.
+    pub(super) fn names_people(&self) -> bool {
+        PEOPLE.split_whitespace().any(|word| self.words.contains(word) || self.stems.contains(&stem(word)))
+    }
+
+    /// Whether something of the data is called by a lowercase word.
+    pub(crate) fn names(&self, lower: &str) -> bool {
+        let stem = stem(lower);
+        if self.words.contains(lower) || self.stems.contains(&stem) {
+            return true;
+        }
+        if self.stems.iter().any(|known| same_meaning(&stem, known)) {
+            return true;
+        }
+        let length = lower.chars().count();
+        self.words.iter().any(|known| {
+            let known_length = known.chars().count();
+            let is_abbreviation = known_length >= MIN_ABBREVIATION
+                && length >= known_length + 2
+                && ((lower.starts_with(known.as_str()) && !is_whole_word(known))
+                    || (is_without_vowels(known) && is_short_for(known, lower)));
+            let is_part =
+                length >= MIN_PART && known_length > length && (known.starts_with(&stem) || known.ends_with(lower));
+            let shared = known.chars().zip(lower.chars()).take_while(|(one, other)| one == other).count();
+            let is_family = shared >= MIN_FAMILY && 2 * shared >= length.max(known_length);
+            let allowed = if length >= MISSPELT.1 { 2 } else { 1 };
+            let is_misspelt = length >= MISSPELT.0
+                && known_length >= MISSPELT.0
+                && length.abs_diff(known_length) <= allowed
+                && osa_distance(lower, known) <= allowed;
+            is_abbreviation || is_part || is_family || is_misspelt
+        })
+    }
+}
+
+/// Returns the lowercase words of a name: `DepDelay`, `dep_delay2`.
+fn name_words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut last: Option<char> = None;
+    for letter in name.chars() {
+        let begins = last.is_some_and(|last| {
+            (letter.is_uppercase() && last.is_lowercase()) || (letter.is_numeric() != last.is_numeric())
+        });
+        if (!letter.is_alphanumeric() || begins) && !word.is_empty() {
+            words.push(std::mem::take(&mut word).to_lowercase());
+        }
+        if letter.is_alphanumeric() {
+            word.push(letter);
+        }
+        last = Some(letter);
+    }
+    if !word.is_empty() {
+        words.push(word.to_lowercase());
+    }
+    words
+}
+
+fn is_without_vowels(word: &str) -> bool {
+    !word.contains(['a', 'e', 'i', 'o', 'u'])
+}
+
+/// Whether a code has the first letter of a word and others of it, in order.
+fn is_short_for(code: &str, word: &str) -> bool {
+    let mut letters = word.chars();
+    code.chars().next() == word.chars().next() && code.chars().all(|letter| letters.any(|next| next == letter))
+}

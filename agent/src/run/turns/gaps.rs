@@ -1,0 +1,347 @@
+//! What a question asks for and the data does not have. Once a query has run, the question is held against the databases
+//! that it reads; what seems to be missing is looked for in the tables that it read: in their names and values, and by
+//! meaning. Only what is found nowhere there is said to be missing. Questions about what is read cost one look at their
+//! words.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use arrow::array::AsArray;
+use futures::StreamExt;
+use querent_catalog::{SearchRequest, TableInfo, TableKind, TableName};
+
+use super::Turns;
+use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, declines, gaps_of};
+use crate::prompt::{Examples, TaughtKnowledge};
+use crate::repair::tables_read;
+use crate::request::RunRequest;
+use crate::sql_text::{quote_identifier, quoted_texts};
+
+/// How long the values of one table are looked through, and how long all that is looked for may take.
+const TABLE_TIMEOUT: Duration = Duration::from_secs(1);
+const ALL_TIMEOUT: Duration = Duration::from_secs(3);
+/// Tables and columns whose values are looked through.
+const PROBED_TABLES: usize = 4;
+const PROBED_COLUMNS: usize = 24;
+/// Words and names that are looked for.
+const MAX_LOOKED_FOR: usize = 6;
+/// Columns that hold one kept value.
+const MAX_VALUE_COLUMNS: usize = 100;
+/// Words of a KQL query that may name tables.
+const MAX_KQL_NAMES: usize = 64;
+/// Names that a missing word is compared with by meaning.
+const COMPARED_NAMES: usize = 64;
+/// From which cosine on two words mean the same. With all-MiniLM-L6-v2, of 62 words that were not there none had a name
+/// so near (`flight attendants` and `airlines` 0.70), of 36 that were there in other words 7 had.
+const SAME_MEANING: f32 = 0.72;
+/// Tables and columns that are named as what is nearest.
+const NAMED_TABLES: usize = 3;
+const NAMED_COLUMNS: usize = 6;
+/// Tables that are searched for a missing word.
+const SEARCHED_TABLES: usize = 5;
+
+/// What of the question seems to be missing, until it was looked for.
+#[derive(Debug, Default)]
+pub(super) struct GapSearch {
+    /// Whether the question is judged.
+    is_judged: bool,
+    /// What the tables that the prompt shows speak of, by their databases.
+    databases: BTreeMap<String, Vocabulary>,
+    /// What people taught.
+    taught: Vocabulary,
+    /// The query for which it was looked for last.
+    query: Option<String>,
+    /// What is said below an answer.
+    note: Option<String>,
+    /// Tables elsewhere that speak of what the query does not read.
+    elsewhere: Vec<TableName>,
+}
+
+impl GapSearch {
+    /// Takes in the tables that the prompt shows, and what people taught.
+    pub(super) fn begin(request: &RunRequest, tables: &[(TableInfo, Examples)], taught: &TaughtKnowledge) -> Self {
+        // A question in a conversation is about what was said before, and one with the client's tools about those.
+        let is_judged = request.history.is_empty() && request.resume.is_empty() && request.client_tools.is_empty();
+        let mut search = Self { is_judged, ..Self::default() };
+        for (table, examples) in tables.iter().filter(|_| is_judged) {
+            let vocabulary = search.databases.entry(table.name.database.clone()).or_default();
+            vocabulary.add_table(table);
+            examples.values().flatten().for_each(|value| vocabulary.add_text(value));
+        }
+        for query in &taught.queries {
+            search.taught.add_text(&query.question);
+        }
+        for metric in &taught.metrics {
+            search.taught.add_name(&metric.name);
+            search.taught.add_text(metric.description.as_deref().unwrap_or_default());
+        }
+        search
+    }
+
+    /// Returns what is to be said below an answer, once.
+    pub(super) fn take_note(&mut self) -> Option<String> {
+        self.note.take()
+    }
+}
+
+impl Turns<'_> {
+    /// Looks for what seems to be missing, once a query has run, and adds what is missing to what the confidence rests on.
+    pub(super) async fn look_for_gaps(&mut self) {
+        if !self.gaps.is_judged {
+            return;
+        }
+        let query = self.sql_used.clone().or_else(|| self.kql_used.clone());
+        if self.evidence.result.is_none() || query.is_none() || self.gaps.query == query {
+            return;
+        }
+        self.gaps.query.clone_from(&query);
+        let query = query.unwrap_or_default();
+        let found = tokio::time::timeout(ALL_TIMEOUT, self.gaps_of_query(&query)).await;
+        let (gaps, elsewhere) = match found {
+            Ok(found) => found,
+            Err(_) => {
+                tracing::debug!("what the question asks for was not looked for to the end; nothing is said about it");
+                Default::default()
+            }
+        };
+        self.evidence.missing = gaps.asked.iter().map(|gap| gap.phrase.clone()).collect();
+        self.evidence.unknown_names = gaps.names;
+        self.evidence.unexplained = gaps.others;
+        self.gaps.elsewhere = elsewhere;
+        self.gaps.note = self.note_of_gaps(&query).await;
+    }
+
+    /// Returns what a query and the tables that it reads leave unexplained, and the tables that would explain it.
+    async fn gaps_of_query(&self, query: &str) -> (QuestionGaps, Vec<TableName>) {
+        let question = self.task.request.question();
+        let at_hand = &self.context.at_hand;
+        let read = match self.sql_used {
+            Some(_) => {
+                let database = self.assessment.sql_database.as_deref();
+                match self.context.session.clone().in_database(database).await {
+                    Ok(session) => tables_read(&session, at_hand, query).await,
+                    Err(_) => Vec::new(),
+                }
+            }
+            None => self.tables_of_kql(query).await,
+        };
+        // A query over no table of the catalog is about the server, or computes.
+        if read.is_empty() {
+            return Default::default();
+        }
+        let is_read = |database: &str| read.iter().any(|table| table.name.database == database);
+        let mut vocabulary = self.gaps.taught.clone();
+        let databases = self.gaps.databases.iter().filter(|(database, _)| is_read(database));
+        databases.for_each(|(_, known)| vocabulary.add_all(known));
+        read.iter().for_each(|table| vocabulary.add_table(table));
+        if self.evidence.result.as_ref().is_some_and(|result| !result.found_nothing()) {
+            self.texts_of(query).iter().for_each(|text| vocabulary.add_literal(text));
+        }
+        let mut gaps = gaps_of(&question, &vocabulary);
+        if !gaps.is_any() {
+            return (gaps, Vec::new());
+        }
+        let mut tables = read.clone();
+        let others = at_hand.tables.iter().filter(|one| is_read(&one.name.database));
+        tables.extend(others.filter(|one| !read.iter().any(|known| known.name == one.name)).cloned());
+        self.add_values(&gaps, &tables, &mut vocabulary).await;
+        gaps = gaps_of(&question, &vocabulary);
+        let mut missing = Vec::new();
+        for gap in std::mem::take(&mut gaps.asked) {
+            if !self.is_named_otherwise(&gap, &read).await {
+                missing.push(gap);
+            }
+        }
+        gaps.asked = missing;
+        let mut elsewhere = Vec::new();
+        for gap in &gaps.asked {
+            elsewhere.extend(self.tables_about(gap, &tables).await);
+        }
+        (gaps, elsewhere)
+    }
+
+    /// Returns the tables that words of a KQL query name.
+    async fn tables_of_kql(&self, query: &str) -> Vec<TableInfo> {
+        let database = self.context.session.database();
+        let mut names: Vec<TableName> = Vec::new();
+        for word in query.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()) {
+            let name = TableName::new(database, word);
+            if !names.contains(&name) && names.len() < MAX_KQL_NAMES {
+                names.push(name);
+            }
+        }
+        let tables = self.task.catalog.tables();
+        let resolved = tables.resolve(self.context.session.principal(), &names).await.unwrap_or_default();
+        resolved.into_iter().flatten().map(|table| table.info).collect()
+    }
+
+    /// Adds the words of a question that values of tables have: those that the catalog keeps, and what a bounded look at
+    /// the tables finds.
+    async fn add_values(&self, gaps: &QuestionGaps, tables: &[TableInfo], vocabulary: &mut Vocabulary) {
+        let who = self.context.session.principal();
+        let things: Vec<&str> = gaps.asked.iter().flat_map(|gap| &gap.words).map(String::as_str).collect();
+        let names = gaps.names.iter().flat_map(|name| name.split(' ')).filter(|word| word.chars().count() > 2);
+        let wanted: Vec<(&str, bool)> = things
+            .iter()
+            .map(|word| (*word, false))
+            .chain(names.map(|word| (word, true)))
+            .take(MAX_LOOKED_FOR)
+            .collect();
+        let literals: Vec<String> = wanted.iter().flat_map(|(word, _)| [(*word).to_owned(), singular(word)]).collect();
+        let kept = self.task.catalog.values().find(who, None, &literals, MAX_VALUE_COLUMNS).await;
+        for hit in kept.map(|(hits, _)| hits).unwrap_or_default() {
+            if !hit.is_like && tables.iter().any(|table| table.name == hit.table) {
+                vocabulary.add_text(&hit.value);
+            }
+        }
+        let probed = tables.iter().filter(|table| table.kind != TableKind::View).take(PROBED_TABLES);
+        let looks = probed.map(|table| self.words_in_values(table, &wanted));
+        for word in futures::future::join_all(looks).await.into_iter().flatten() {
+            vocabulary.add_text(&word);
+        }
+    }
+
+    /// Returns the words that a text column of a table has: a name anywhere in a value, another word as a whole value. A
+    /// table that cannot be looked through in time is taken to have all of them.
+    async fn words_in_values(&self, table: &TableInfo, wanted: &[(&str, bool)]) -> Vec<String> {
+        let columns: Vec<String> = table
+            .columns
+            .iter()
+            .filter(|column| column.data_type.is_string())
+            .map(|column| quote_identifier(&column.name))
+            .take(PROBED_COLUMNS)
+            .collect();
+        if columns.is_empty() || wanted.is_empty() {
+            return Vec::new();
+        }
+        let condition = |(word, is_name): &(&str, bool)| {
+            let test = |column: &String| match is_name {
+                true => format!("{column} ILIKE '%{}%'", escaped(word)),
+                false => format!("lower({column}) IN ('{}', '{}')", escaped(word), escaped(&singular(word))),
+            };
+            let tests: Vec<String> = columns.iter().map(test).collect();
+            format!("bool_or({})", tests.join(" OR "))
+        };
+        let conditions: Vec<String> = wanted.iter().map(condition).collect();
+        let (database, name) = (quote_identifier(&table.name.database), quote_identifier(&table.name.table));
+        let sql = format!("SELECT {} FROM {database}.{name}", conditions.join(", "));
+        let read = async {
+            let mut stream = self.context.session.sql(&sql).await.ok()?;
+            let batch = stream.next().await?.ok()?;
+            let holds = |column: &arrow::array::ArrayRef| {
+                let values = column.as_boolean_opt()?;
+                Some(values.iter().next().flatten() == Some(true))
+            };
+            batch.columns().iter().map(holds).collect::<Option<Vec<bool>>>()
+        };
+        let held = tokio::time::timeout(TABLE_TIMEOUT, read).await.ok().flatten();
+        let held = held.unwrap_or_else(|| vec![true; wanted.len()]);
+        wanted.iter().zip(held).filter(|(_, is_held)| *is_held).map(|((word, _), _)| (*word).to_owned()).collect()
+    }
+
+    /// Whether a name of the tables that were read means what is missing.
+    async fn is_named_otherwise(&self, gap: &AskedGap, read: &[TableInfo]) -> bool {
+        let mut names: Vec<String> = Vec::new();
+        for table in read {
+            let own = std::iter::once(&table.name.table).chain(table.columns.iter().map(|column| &column.name));
+            names.extend(own.map(|name| name.replace('_', " ").to_lowercase()));
+        }
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(COMPARED_NAMES);
+        let search = self.task.catalog.search();
+        let phrase = gap.phrase.to_lowercase();
+        let words = gap.words.iter().filter(|word| **word != phrase).cloned();
+        for text in std::iter::once(phrase.clone()).chain(words) {
+            let near = tokio::time::timeout(TABLE_TIMEOUT, search.nearness(&text, &names)).await.ok().flatten();
+            if near.unwrap_or_default().into_iter().any(|cosine| cosine >= SAME_MEANING) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns tables that speak of what is missing, beside those that are known.
+    async fn tables_about(&self, gap: &AskedGap, known: &[TableInfo]) -> Vec<TableName> {
+        let request = SearchRequest {
+            query: gap.words.join(" "),
+            database: self.task.request.database.clone(),
+            limit: SEARCHED_TABLES,
+        };
+        let who = self.context.session.principal();
+        let found = self.task.catalog.search().tables_with_columns(who, &request).await.unwrap_or_default();
+        let speaks = |table: &TableInfo| {
+            let mut vocabulary = Vocabulary::default();
+            vocabulary.add_table(table);
+            gap.words.iter().all(|word| vocabulary.names(word))
+        };
+        let found = self.context.at_hand.tables.iter().cloned().chain(found.into_iter().map(|(_, table)| table));
+        let others = found.filter(|table| !known.iter().any(|one| one.name == table.name) && speaks(table));
+        let mut names: Vec<TableName> = others.map(|table| table.name).collect();
+        names.sort();
+        names.dedup();
+        names.truncate(NAMED_TABLES);
+        names
+    }
+
+    /// Says what is missing and what is nearest; `None` where there is nothing to say.
+    async fn note_of_gaps(&self, query: &str) -> Option<String> {
+        let evidence = &self.evidence;
+        let found_nothing = evidence.result.as_ref().is_some_and(|result| result.found_nothing());
+        let listed = |names: &[String]| names.iter().map(|name| format!("“{name}”")).collect::<Vec<_>>().join(" or ");
+        // A name that the model has spelled otherwise finds something, by a text in the query.
+        let names_matter = !evidence.unknown_names.is_empty() && (found_nothing || self.texts_of(query).is_empty());
+        let what = match (evidence.missing.is_empty(), names_matter) {
+            (false, _) => format!("no table, column or value here is called {}", listed(&evidence.missing)),
+            (true, true) => format!("no value here is called {}", listed(&evidence.unknown_names)),
+            (true, false) => return None,
+        };
+        let mut note = format!("The data that was queried cannot answer this as it is asked: {what}.");
+        if !self.gaps.elsewhere.is_empty() {
+            let names: Vec<String> = self.gaps.elsewhere.iter().map(|name| format!("`{name}`")).collect();
+            note.push_str(&format!(" {} may be meant.", names.join(" or ")));
+        }
+        let session = match self.context.session.clone().in_database(self.assessment.sql_database.as_deref()).await {
+            Ok(session) => session,
+            Err(_) => return Some(note),
+        };
+        let mut nearest = match self.sql_used {
+            Some(_) => tables_read(&session, &self.context.at_hand, query).await,
+            None => self.tables_of_kql(query).await,
+        };
+        nearest.truncate(NAMED_TABLES);
+        if !nearest.is_empty() {
+            let names: Vec<String> = nearest.iter().map(table_in_words).collect();
+            note.push_str(&format!(" What is there: {}.", names.join("; ")));
+        }
+        Some(note)
+    }
+
+    /// Returns the texts that a query compares with.
+    fn texts_of(&self, query: &str) -> Vec<String> {
+        match self.sql_used {
+            Some(_) => quoted_texts(query, &['\'']),
+            None => quoted_texts(query, &['\'', '"']),
+        }
+    }
+
+    /// Returns what is said below an answer about what is missing, unless the answer says so itself.
+    pub(super) fn gap_below(&mut self, said: &str) -> Option<String> {
+        self.gaps.take_note().filter(|_| !declines(said))
+    }
+}
+
+fn table_in_words(table: &TableInfo) -> String {
+    let columns: Vec<&str> = table.columns.iter().take(NAMED_COLUMNS).map(|column| column.name.as_str()).collect();
+    let more = if table.columns.len() > NAMED_COLUMNS { ", ..." } else { "" };
+    format!("`{}` ({}{more})", table.name, columns.join(", "))
+}
+
+fn singular(word: &str) -> String {
+    crate::repair::folded_words(word).pop().unwrap_or_else(|| word.to_owned())
+}
+
+/// Returns a word as it stands in a quoted text: words have no special characters but quotes.
+fn escaped(word: &str) -> String {
+    word.replace('\'', "''").replace(['%', '_', '\\'], "")
+}
