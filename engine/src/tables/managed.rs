@@ -32,6 +32,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use object_store::path::Path as StorePath;
+use parking_lot::Mutex;
 use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
 pub(crate) use write::{cast_batch, remove_files, write_files};
@@ -42,6 +43,9 @@ use field_ids::FieldIdAdapterFactory;
 
 /// With more columns than this, a projection's statistics cost more to fetch than the optimizer gains by them.
 const MAX_STATISTICS_COLUMNS: usize = 32;
+
+/// With more files than this, a table's contents are looked up for each scan.
+const MAX_KNOWN_FILES: usize = 16;
 
 /// What a scan of a managed table reads.
 pub(super) struct ScanContents {
@@ -67,6 +71,15 @@ pub(super) struct ManagedTableProvider {
     table: ManagedTable,
     schema: SchemaRef,
     column_ids: Vec<i64>,
+    /// What the last scan found, where it is little: a plan that is kept is scanned again, and at its snapshot a table's
+    /// contents stay the same.
+    known: Mutex<Option<KnownContents>>,
+}
+
+/// The contents of a table with the statistics of some columns.
+struct KnownContents {
+    columns: Vec<i64>,
+    contents: Arc<TableContents>,
 }
 
 impl ManagedTableProvider {
@@ -82,6 +95,7 @@ impl ManagedTableProvider {
             table: table.clone(),
             schema: scan_schema(state, &resolved.info.arrow_schema()),
             column_ids: resolved.info.columns.iter().map(|column| column.id).collect(),
+            known: Mutex::new(None),
         }
     }
 
@@ -93,12 +107,8 @@ impl ManagedTableProvider {
         filters: &[Expr],
     ) -> DfResult<ScanContents> {
         let wanted = self.statistics_columns(projection, filters);
-        let TableContents { files, inlined } = self
-            .catalog
-            .tables()
-            .contents(&self.table, &wanted)
-            .await
-            .map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?;
+        let contents = self.contents_with(wanted).await?;
+        let TableContents { files, inlined } = contents.as_ref();
         let mut deletes = HashMap::new();
         for file in files.iter().filter(|file| !file.deletes.is_empty()) {
             deletes.insert(self.partitioned_file(file)?.object_meta.location, file.deletes.clone());
@@ -110,7 +120,20 @@ impl ManagedTableProvider {
         let mut scan = FileScan::new(state, format, ObjectStoreUrl::local_filesystem(), schema, files);
         scan.table = Some(self.name.clone());
         scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
-        Ok(ScanContents { scan, deletes, inlined })
+        Ok(ScanContents { scan, deletes, inlined: inlined.clone() })
+    }
+
+    /// Returns the table's contents with the statistics of `columns`.
+    async fn contents_with(&self, columns: Vec<i64>) -> DfResult<Arc<TableContents>> {
+        if let Some(known) = self.known.lock().as_ref().filter(|known| known.columns == columns) {
+            return Ok(Arc::clone(&known.contents));
+        }
+        let contents = self.catalog.tables().contents(&self.table, &columns).await;
+        let contents = Arc::new(contents.map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?);
+        if contents.files.len() <= MAX_KNOWN_FILES && contents.inlined.is_none() {
+            *self.known.lock() = Some(KnownContents { columns, contents: Arc::clone(&contents) });
+        }
+        Ok(contents)
     }
 
     /// Returns a plan of the rows that are in the catalog.
