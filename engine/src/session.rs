@@ -23,7 +23,7 @@ mod rejects_table;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt64Array};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
