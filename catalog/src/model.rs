@@ -19,6 +19,15 @@ pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOr
 /// A DuckLake snapshot number; every committed change makes the next one.
 pub type SnapshotId = i64;
 
+/// What a statement's names resolve by: while it is the same, every name resolves to the same for the same caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogVersion {
+    /// The lake's snapshot.
+    pub snapshot: SnapshotId,
+    /// The version of the policy that holds.
+    pub policies: i64,
+}
+
 /// The SQL and Flight catalog that every database belongs to.
 pub const CATALOG_NAME: &str = "querent";
 /// The database that exists from the start.

@@ -61,7 +61,7 @@ pub use view_rights::{ViewReferences, read_views_with};
 pub(crate) use visible::VisibleObjects;
 
 use crate::error::{CatalogError, Result};
-use crate::model::SnapshotId;
+use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 use pending::Committed;
@@ -113,6 +113,11 @@ pub(crate) struct SnapshotView<'a> {
 }
 
 impl SnapshotView<'_> {
+    /// What names resolve by in this transaction.
+    pub(crate) fn version(&self) -> CatalogVersion {
+        CatalogVersion { snapshot: self.snapshot, policies: self.policies.version }
+    }
+
     /// What a caller may do.
     pub(crate) fn rights<'r>(&'r self, who: &'r Principal) -> Rights<'r> {
         Rights::new(who, &self.policies)

@@ -8,8 +8,9 @@ use arrow_schema::{Schema, SchemaRef};
 use crate::error::{CatalogError, Result};
 use crate::index::SchemaIndex;
 use crate::model::{
-    Created, DataFile, ExternalTable, IfExists, ManagedTable, NewDataFile, NewTable, Page, PageRequest, Registered,
-    ResolvedTable, SnapshotId, TableContents, TableDraft, TableFilter, TableInfo, TableKind, TableName, TableSummary,
+    CatalogVersion, Created, DataFile, ExternalTable, IfExists, ManagedTable, NewDataFile, NewTable, Page, PageRequest,
+    Registered, ResolvedTable, SnapshotId, TableContents, TableDraft, TableFilter, TableInfo, TableKind, TableName,
+    TableSummary,
 };
 use crate::principal::Principal;
 use crate::progress::Progress;
@@ -30,8 +31,22 @@ impl CatalogTables<'_> {
     /// Resolves all names of a statement at one snapshot, in one batch. The result has one entry a name, in order:
     /// `None` where the object does not exist or the principal may not see it.
     pub async fn resolve(self, who: &Principal, names: &[TableName]) -> Result<Vec<Option<ResolvedTable>>> {
+        Ok(self.resolve_at(who, names).await?.1)
+    }
+
+    /// As [`CatalogTables::resolve`], with the version of the catalog that the names were resolved at.
+    pub async fn resolve_at(
+        self,
+        who: &Principal,
+        names: &[TableName],
+    ) -> Result<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
         let (who, names) = (who.clone(), names.to_vec());
-        self.store.view(move |view| store::resolve::resolve(view, &who, &names)).await
+        self.store.view(move |view| Ok((view.version(), store::resolve::resolve(view, &who, &names)?))).await
+    }
+
+    /// The version of the catalog as of now, what DuckDB committed included.
+    pub async fn version(self) -> Result<CatalogVersion> {
+        self.store.view(|view| Ok(view.version())).await
     }
 
     /// The `table_not_found` (or `database_not_found`) error for a name, with the nearest name the principal may see.

@@ -21,6 +21,7 @@ use crate::column_cache::ColumnCacheState;
 use crate::error::Result;
 use crate::limits::ScanLimits;
 use crate::options::EngineOptions;
+use crate::plan_cache::{PlanCache, PlanCacheState, PlanStore};
 use crate::profile_queue::ProfileQueue;
 use crate::runtime::{PlanningState, Runtime};
 use crate::stores::UrlRoot;
@@ -63,6 +64,7 @@ struct EngineState {
     external_urls: Vec<UrlRoot>,
     slow_query: Option<Duration>,
     scan_limits: ScanLimits,
+    plans: Arc<dyn PlanStore>,
     /// Commits that have to end one way or the other, whoever still waits for them.
     commits: TaskTracker,
     turns: TableTurns,
@@ -82,6 +84,7 @@ impl Engine {
             external_urls: options.external_urls,
             slow_query: options.slow_query,
             scan_limits: options.scan_limits,
+            plans: PlanCache::new(options.plan_cache_bytes),
             commits: TaskTracker::new(),
             turns: TableTurns::default(),
             profile_queue: Arc::new(ProfileQueue::new()),
@@ -132,6 +135,16 @@ impl Engine {
     /// Returns what is kept of columns that scans decoded, and how it was used.
     pub fn column_cache(&self) -> ColumnCacheState {
         self.state.runtime.columns.state()
+    }
+
+    /// Returns what is kept of statements that were planned, those over tables of sessions included, and how it was used.
+    pub fn plan_cache(&self) -> PlanCacheState {
+        self.state.plans.state()
+    }
+
+    /// Returns the plans of statements that were planned before.
+    pub(crate) fn plans(&self) -> &Arc<dyn PlanStore> {
+        &self.state.plans
     }
 
     /// Waits for commits in progress and closes the catalog.

@@ -30,6 +30,7 @@
 //! | 2 | `limits`, `slots`, `threads` | what one query may use, how many run beside each other, and their threads |
 //! | 1 | `error` | the errors with their codes |
 //! | 1 | `column_cache` | columns of Parquet files that scans decoded, for the next scan |
+//! | 1 | `plan_cache` | plans of statements that were planned before |
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
@@ -54,6 +55,7 @@ mod limits;
 mod null_aware_joins;
 mod open;
 mod options;
+mod plan_cache;
 pub mod policy;
 mod profile_queue;
 mod profiler;
@@ -80,6 +82,7 @@ pub use error::{EngineError, KqlErrorCode, Result, StoreError};
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::{Limits, ScanLimit, ScanLimits};
 pub use options::EngineOptions;
+pub use plan_cache::PlanCacheState;
 pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;
 pub use session::{

@@ -21,6 +21,8 @@ pub struct EngineOptions {
     /// The most that decoded columns of Parquet files take of `memory_bytes`, which queries take back as they need it. 0 keeps
     /// none. `None`: [`EngineOptions::DEFAULT_CACHE_PERCENT`] of it.
     pub column_cache_bytes: Option<usize>,
+    /// The memory for plans of statements that were planned before, in bytes. 0 keeps none.
+    pub plan_cache_bytes: usize,
     /// The most that the process may take from the machine, in bytes: beyond, the query that holds most is ended. `None`:
     /// [`EngineOptions::DEFAULT_RESIDENT_PERCENT`] of the machine's.
     pub resident_bytes: Option<usize>,
@@ -52,6 +54,8 @@ impl EngineOptions {
     pub const DEFAULT_RESIDENT_PERCENT: u64 = 85;
     /// The share of the queries' memory that decoded columns may take where `column_cache_bytes` is `None`, in percent.
     pub const DEFAULT_CACHE_PERCENT: usize = 40;
+    /// What plans of statements take where nothing else is said, in bytes.
+    pub const DEFAULT_PLAN_CACHE_BYTES: usize = 32 << 20;
     /// What spill files may take where nothing else is said, in bytes.
     pub const DEFAULT_SPILL_BYTES: u64 = 100 << 30;
 
@@ -62,6 +66,7 @@ impl EngineOptions {
             data_dir: data_dir.into(),
             memory_bytes: None,
             column_cache_bytes: None,
+            plan_cache_bytes: Self::DEFAULT_PLAN_CACHE_BYTES,
             resident_bytes: None,
             spill_bytes: Self::DEFAULT_SPILL_BYTES,
             target_partitions: None,

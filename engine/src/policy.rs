@@ -5,6 +5,8 @@ mod functions;
 mod grants;
 mod locations;
 
+use std::sync::Arc;
+
 use datafusion::logical_expr::LogicalPlan;
 use querent_catalog::{Principal, Role};
 
@@ -30,6 +32,14 @@ pub enum Mode {
 #[derive(Debug, Clone)]
 pub struct AuthorizedPlan {
     plan: LogicalPlan,
+    optimized: Option<OptimizedPlan>,
+}
+
+/// What the optimizer makes of an authorised plan under a row limit.
+#[derive(Debug, Clone)]
+struct OptimizedPlan {
+    plan: Arc<LogicalPlan>,
+    pushed_rows: Option<u64>,
 }
 
 impl AuthorizedPlan {
@@ -60,8 +70,19 @@ impl AuthorizedPlan {
         }
     }
 
+    /// Returns the plan with what the optimizer makes of it where `pushed_rows` is the row limit that is put into it.
+    pub(crate) fn with_optimized(self, optimized: LogicalPlan, pushed_rows: Option<u64>) -> Self {
+        Self { optimized: Some(OptimizedPlan { plan: Arc::new(optimized), pushed_rows }), ..self }
+    }
+
     pub(crate) fn into_plan(self) -> LogicalPlan {
         self.plan
+    }
+
+    /// Returns the plan, and what the optimizer makes of it with the row limit `pushed_rows`, where that is known.
+    pub(crate) fn into_parts(self, pushed_rows: Option<u64>) -> (LogicalPlan, Option<Arc<LogicalPlan>>) {
+        let optimized = self.optimized.filter(|optimized| optimized.pushed_rows == pushed_rows);
+        (self.plan, optimized.map(|optimized| optimized.plan))
     }
 }
 

@@ -11,10 +11,12 @@ mod explain_policy;
 mod file_tables;
 mod graph_commands;
 mod ingest;
+mod known_plans;
 mod kql_answers;
 mod kql_host;
 mod named_statements;
 mod pivot_values;
+mod planning;
 mod policies;
 mod rejects_table;
 mod vector_indexes;
@@ -22,7 +24,7 @@ mod vector_indexes;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt64Array};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
@@ -42,18 +44,12 @@ use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::limits::{
     Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, ScanBudget, TouchedTables, batch_rows,
-    charge_windows, check_plan_size, pace_projections, pace_unnests,
+    charge_windows, pace_projections, pace_unnests,
 };
 use crate::policy::{self, AuthorizedPlan, Mode};
-use crate::runtime::PlanningState;
-use crate::sql::embedded_texts::with_embedded_texts;
+use crate::sql::SessionVariables;
 use crate::sql::parameters::ParameterValues;
-use crate::sql::parse::{ParsedStatement, parse_statement};
-use crate::sql::policy_statement::parse_policy_statement;
-use crate::sql::statement::StatementPlanner;
-use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
-use crate::sql::{FileSources, SessionVariables};
 use crate::stream::{QueryStats, QueryStream, ResultTypes, RunningQuery, StartedQuery};
 use crate::tables::managed::ExactVectorSearch;
 use crate::tables::sample;
@@ -112,7 +108,7 @@ impl Engine {
 
     /// Returns room for the tables of one session, `limit` bytes at most: see [`Session::with_temporary_tables`].
     pub fn temporary_tables(&self, limit: usize) -> Arc<TemporaryTables> {
-        Arc::new(TemporaryTables::new(self.runtime().memory_pool(), limit))
+        Arc::new(TemporaryTables::new(self.runtime().memory_pool(), limit, self.plans().for_session()))
     }
 }
 
@@ -225,8 +221,8 @@ impl Session {
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
-            let plan = session.parse_and_plan(&text, ParameterValues::Row(params)).await?;
-            session.begin_plan(session.authorize(plan)?, &interrupt).await
+            let plan = session.authorized_plan(&text, ParameterValues::Row(params)).await?;
+            session.begin_plan(plan, &interrupt).await
         };
         self.spawn_on_query_threads(label, work).await
     }
@@ -237,7 +233,7 @@ impl Session {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
             let parameters = parameters.map_or(ParameterValues::None, ParameterValues::Rows);
-            let plan = session.authorize(session.parse_and_plan(&text, parameters).await?)?;
+            let plan = session.authorized_plan(&text, parameters).await?;
             if !plan.is_query() {
                 let what = "a statement that changes something".to_owned();
                 return Err(EngineError::NotAllowed { what, why: " where a query was planned".to_owned() });
@@ -250,7 +246,8 @@ impl Session {
     /// Parses, plans and analyses one statement without authorising it. Errors: `multiple_statements` where there are several.
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let (session, text) = (self.in_force(), text.to_owned());
-        self.plan_on_query_threads(async move { session.parse_and_plan(&text, ParameterValues::None).await }).await
+        self.plan_on_query_threads(async move { session.parse_and_plan(&text, ParameterValues::None, None).await })
+            .await
     }
 
     /// Plans, authorises and executes one KQL query of one result. Times have microseconds. The wall clock starts here.
@@ -357,7 +354,7 @@ impl Session {
     async fn begin_sample(&self, table: &TableName, n: usize, interrupt: &Interrupt) -> Result<StartedQuery> {
         let (database, name) = (quote_identifier(&table.database), quote_identifier(&table.table));
         let text = format!("SELECT * FROM {database}.{name}");
-        let plan = self.authorize(self.parse_and_plan(&text, ParameterValues::None).await?)?;
+        let plan = self.authorize(self.parse_and_plan(&text, ParameterValues::None, None).await?)?;
         let schema = self.schema_of(&plan);
         let state = self.engine.planning_state();
         let catalog = self.engine.catalog();
@@ -377,61 +374,9 @@ impl Session {
         Ok(StartedQuery { schema, rows, memory, is_all })
     }
 
-    async fn parse_and_plan(&self, text: &str, parameters: ParameterValues) -> Result<LogicalPlan> {
-        match parse_policy_statement(text, &self.database)? {
-            Some(statement) => self.plan_policy(text, statement, parameters).await,
-            None => self.plan_parsed(parse_statement(text)?, parameters).await,
-        }
-    }
-
-    async fn plan_parsed(&self, mut parsed: ParsedStatement, parameters: ParameterValues) -> Result<LogicalPlan> {
-        if let Some(plan) = self.plan_named(&parsed, &parameters).await? {
-            return Ok(plan);
-        }
-        let state = self.planning_state();
-        let types = parameters.types();
-        let files = self.take_files(&state, &mut parsed).await?;
-        self.find_pivot_values(&state, &mut parsed, &files, &parameters).await?;
-        let planner = self.planner(&state, &types, &files);
-        let literals = parameters.as_literals(&parsed);
-        let plan = match (plan_bound(&planner, parsed, parameters).await, literals) {
-            (Err(_), Some(known)) => plan_bound(&planner, known, ParameterValues::None).await?,
-            (planned, _) => planned?,
-        };
-        with_embedded_texts(plan, self.engine.catalog()).await
-    }
-
-    /// Returns the state in which SQL is planned: it says to table providers which types the session's reader takes.
-    fn planning_state(&self) -> PlanningState {
-        let mut state = self.engine.planning_state();
-        if self.result_types.dictionaries {
-            state.config_mut().set_extension(Arc::new(self.result_types));
-        }
-        state
-    }
-
-    /// Returns the planner of the session's statements; `parameters` are the types of `$1`, `$2`, ..., where known.
-    fn planner<'a>(
-        &'a self,
-        state: &'a SessionState,
-        parameters: &'a [Option<FieldRef>],
-        files: &'a FileSources,
-    ) -> StatementPlanner<'a> {
-        StatementPlanner {
-            catalog: self.engine.catalog(),
-            state,
-            who: &self.principal,
-            database: &self.database,
-            parameters,
-            temporary: self.temporary.as_ref(),
-            variables: self.variables.as_deref(),
-            files,
-        }
-    }
-
     async fn begin_plan(&self, plan: AuthorizedPlan, interrupt: &Interrupt) -> Result<StartedQuery> {
         let schema = self.schema_of(&plan);
-        let plan = plan.into_plan();
+        let (plan, optimized) = plan.into_parts(self.pushed_rows());
         let memory = self.engine.runtime().query_memory(&self.limits);
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
@@ -442,7 +387,14 @@ impl Session {
                 let rows = apply_write::apply_write(self, change.clone(), interrupt).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
-            None => self.execute_query_within(&self.with_row_limit(plan), &memory, interrupt).await?,
+            None => match optimized {
+                Some(optimized) => {
+                    let mut state = self.engine.planning_state();
+                    let physical = self.physical_plan_of(&mut state, &optimized, interrupt).await?;
+                    self.execute_physical(physical, &memory)?
+                }
+                None => self.execute_query_within(&self.with_row_limit(plan), &memory, interrupt).await?,
+            },
         };
         Ok(StartedQuery { schema, rows, memory, is_all: true })
     }
@@ -483,6 +435,14 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
         let physical = self.create_physical_plan(plan, interrupt).await?;
+        self.execute_physical(physical, memory)
+    }
+
+    fn execute_physical(
+        &self,
+        physical: Arc<dyn ExecutionPlan>,
+        memory: &Arc<dyn MemoryPool>,
+    ) -> Result<SendableRecordBatchStream> {
         let runtime = self.engine.runtime();
         let mut config = runtime.config().clone();
         let usual = config.batch_size();
@@ -500,42 +460,63 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut state = self.engine.planning_state();
+        match plan {
+            // EXPLAIN shows each step of optimisation, so it does them all itself.
+            LogicalPlan::Explain(_) => {
+                self.tell_planner(&mut state);
+                paced(&state, state.create_physical_plan(plan).await?, interrupt)
+            }
+            _ => {
+                let optimized = state.optimizer().optimize(plan.clone(), &*state, |_, _| {})?;
+                self.physical_plan_of(&mut state, &optimized, interrupt).await
+            }
+        }
+    }
+
+    /// As [`Session::create_physical_plan`], of a plan that is optimised already.
+    async fn physical_plan_of(
+        &self,
+        state: &mut SessionState,
+        optimized: &LogicalPlan,
+        interrupt: &Interrupt,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.engine.catalog().audit().is_kept() {
+            audit::note_touched(optimized);
+        }
+        self.tell_planner(state);
+        let role = self.principal.role();
+        let physical = match self.engine.scan_limits().of(role) {
+            None => state.query_planner().create_physical_plan(optimized, state).await?,
+            Some(limit) => {
+                let budget = Arc::new(ScanBudget::default());
+                state.config_mut().set_extension(Arc::clone(&budget));
+                let physical = state.query_planner().create_physical_plan(optimized, state).await?;
+                // What statistics alone answer reads nothing.
+                if reads_tables(&physical) {
+                    budget.check(role, limit)?;
+                }
+                physical
+            }
+        };
+        paced(state, physical, interrupt)
+    }
+
+    /// Tells what plans scans what the session set for them.
+    fn tell_planner(&self, state: &mut SessionState) {
         if self.variables.as_ref().is_some_and(|variables| variables.are_vector_searches_exact()) {
             state.config_mut().set_extension(Arc::new(ExactVectorSearch));
         }
-        let physical = match plan {
-            // EXPLAIN shows each step of optimisation, so it does them all itself.
-            LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,
-            _ => {
-                let optimized = state.optimizer().optimize(plan.clone(), &*state, |_, _| {})?;
-                if self.engine.catalog().audit().is_kept() {
-                    audit::note_touched(&optimized);
-                }
-                let role = self.principal.role();
-                match self.engine.scan_limits().of(role) {
-                    None => state.query_planner().create_physical_plan(&optimized, &state).await?,
-                    Some(limit) => {
-                        let budget = Arc::new(ScanBudget::default());
-                        state.config_mut().set_extension(Arc::clone(&budget));
-                        let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
-                        // What statistics alone answer reads nothing.
-                        if reads_tables(&physical) {
-                            budget.check(role, limit)?;
-                        }
-                        physical
-                    }
-                }
-            }
-        };
-        let paced = pace_projections(physical, state.config().batch_size())?;
-        let paced = pace_unnests(charge_windows(paced)?)?;
-        Ok(interrupt.instrument(paced)?)
+    }
+
+    /// Returns the row limit that is put into plans; `None` where it is left to the stream, or there is none.
+    fn pushed_rows(&self) -> Option<u64> {
+        self.limits.max_rows.filter(|rows| *rows <= MAX_PUSHED_ROWS)
     }
 
     /// Puts a small row limit into the plan, one row larger: sorts become top-k, scans stop early, and the stream still sees
     /// whether something was cut. A large limit is left to the stream, since a top-k cannot spill.
     fn with_row_limit(&self, plan: LogicalPlan) -> LogicalPlan {
-        let Some(max_rows) = self.limits.max_rows.filter(|rows| *rows <= MAX_PUSHED_ROWS) else { return plan };
+        let Some(max_rows) = self.pushed_rows() else { return plan };
         let fetch = i64::try_from(max_rows).unwrap_or(i64::MAX).saturating_add(1);
         match &plan {
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => plan,
@@ -545,19 +526,15 @@ impl Session {
     }
 }
 
-/// Plans a statement with the values of its parameters, and analyses it.
-async fn plan_bound(
-    planner: &StatementPlanner<'_>,
-    parsed: ParsedStatement,
-    parameters: ParameterValues,
-) -> Result<LogicalPlan> {
-    let plan = planner.plan(parsed).await?;
-    check_plan_size(&plan)?;
-    match parameters {
-        ParameterValues::None => planner.analyse(plan),
-        // The values are literals now, which are compared as those of the text are.
-        parameters => planner.analyse(settle_times(parameters.bind(plan)?)?),
-    }
+/// Returns the plan within the bounds of its operators, with the interrupt in it.
+fn paced(
+    state: &SessionState,
+    physical: Arc<dyn ExecutionPlan>,
+    interrupt: &Interrupt,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let paced = pace_projections(physical, state.config().batch_size())?;
+    let paced = pace_unnests(charge_windows(paced)?)?;
+    Ok(interrupt.instrument(paced)?)
 }
 
 /// Whether anything is left of a plan's scans.

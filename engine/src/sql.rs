@@ -10,7 +10,8 @@
 //! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `list_casts`, `text_casts`,
 //! `operator_forms` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
-//! every kind of statement, those that write as [`write_statement`]s.
+//! every kind of statement, those that write as [`write_statement`]s; `plan_notes`, what planning depended on, and `kept_plans`,
+//! whether a plan may be kept and how values get into it.
 
 mod accepted;
 pub(crate) mod catalog_table;
@@ -33,6 +34,7 @@ mod graph_match;
 mod hybrid_search;
 mod interval_texts;
 mod json_tables;
+pub(crate) mod kept_plans;
 mod lateral_joins;
 mod list_casts;
 mod marks;
@@ -41,6 +43,7 @@ mod operator_forms;
 pub(crate) mod parameters;
 pub(crate) mod parse;
 pub(crate) mod pivot_requests;
+pub(crate) mod plan_notes;
 pub(crate) mod policy_statement;
 mod predicate_subqueries;
 mod qualify;

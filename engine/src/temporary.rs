@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{Array, ArrayData, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -13,6 +14,7 @@ use parking_lot::RwLock;
 use querent_catalog::{CatalogError, IfExists};
 
 use crate::error::{EngineError, Result};
+use crate::plan_cache::PlanStore;
 
 /// The tables of one session. Names are matched without regard to case.
 #[derive(Debug)]
@@ -20,6 +22,10 @@ pub struct TemporaryTables {
     tables: RwLock<BTreeMap<String, TemporaryTable>>,
     memory: MemoryReservation,
     limit: usize,
+    /// How often they were changed.
+    version: AtomicU64,
+    /// Plans of statements over them, which hold their rows: they go with the next change.
+    plans: Arc<dyn PlanStore>,
 }
 
 /// One table and what it occupies.
@@ -34,9 +40,17 @@ struct TemporaryTable {
 
 impl TemporaryTables {
     /// Returns room for tables of `limit` bytes at most, within `pool`.
-    pub(crate) fn new(pool: &Arc<dyn MemoryPool>, limit: usize) -> Self {
+    /// Plans over them are kept in `plans`.
+    pub(crate) fn new(pool: &Arc<dyn MemoryPool>, limit: usize, plans: Arc<dyn PlanStore>) -> Self {
         let memory = MemoryConsumer::new("temporary tables").register(pool);
-        Self { tables: RwLock::default(), memory, limit }
+        Self { tables: RwLock::default(), memory, limit, version: AtomicU64::new(0), plans }
+    }
+
+    /// Returns the plans of statements over these tables, and the version of the tables that they have to be of; `None` while
+    /// there are no tables.
+    pub(crate) fn plans(&self) -> Option<(&Arc<dyn PlanStore>, u64)> {
+        let tables = self.tables.read();
+        (!tables.is_empty()).then(|| (&self.plans, self.version.load(Ordering::Acquire)))
     }
 
     /// Returns the names and schemas of the tables, by name.
@@ -87,6 +101,7 @@ impl TemporaryTables {
         if let Some(replaced) = tables.insert(key, table) {
             self.memory.shrink(replaced.bytes);
         }
+        self.changed();
         Ok(rows)
     }
 
@@ -106,18 +121,27 @@ impl TemporaryTables {
             None => self.memory.shrink(table.bytes - changed.bytes),
         }
         *table = changed;
+        self.changed();
         Ok(rows)
     }
 
     /// Drops a table; returns whether there was one.
     pub fn drop_table(&self, name: &str) -> bool {
-        match self.tables.write().remove(&name.to_lowercase()) {
+        let mut tables = self.tables.write();
+        match tables.remove(&name.to_lowercase()) {
             Some(table) => {
                 self.memory.shrink(table.bytes);
+                self.changed();
                 true
             }
             None => false,
         }
+    }
+
+    /// Forgets the plans over the tables as they were; called while they are locked for the change.
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+        self.plans.clear();
     }
 
     fn reserve(&self, bytes: usize) -> Result<()> {

@@ -251,6 +251,8 @@ pub struct QuerySettings {
     pub pool_memory: Option<ByteSize>,
     /// What decoded columns take of it until queries need it; unset: 40 % of it.
     pub column_cache: Option<ByteSize>,
+    /// Memory for plans of statements that were planned before; 0: none are kept.
+    pub plan_cache: ByteSize,
     /// Resident memory of the process at which the query that holds most is ended; unset: 85 % of the machine's.
     pub process_memory: Option<ByteSize>,
     /// Spill files of all queries together.
@@ -405,6 +407,7 @@ impl Default for QuerySettings {
             memory: ByteSize(memory_bytes as u64),
             pool_memory: None,
             column_cache: None,
+            plan_cache: ByteSize(EngineOptions::DEFAULT_PLAN_CACHE_BYTES as u64),
             process_memory: None,
             spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),
             threads: None,

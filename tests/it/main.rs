@@ -55,6 +55,7 @@ mod object_stores;
 mod oidc;
 mod openai;
 mod pages;
+mod plan_cache;
 mod policies;
 mod policy;
 mod remote_embedders;

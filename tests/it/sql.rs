@@ -36,7 +36,7 @@ pub(crate) async fn rows(session: &Session, sql: &str) -> Result<Vec<Vec<String>
     Ok(cells(&declared, &batches))
 }
 
-fn cells(declared: &SchemaRef, batches: &[RecordBatch]) -> Vec<Vec<String>> {
+pub(crate) fn cells(declared: &SchemaRef, batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();
     for batch in batches {

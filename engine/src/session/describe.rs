@@ -11,11 +11,15 @@ use querent_kql::KqlParameters;
 use super::Session;
 use crate::error::Result;
 use crate::limits::{Interrupt, QueryClock, check_plan_size};
+use crate::plan_cache::KnownPlan;
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
+use crate::session::planning::is_query;
 use crate::sql::parameters::{ParameterValues, parameter_schema, replace_parameters};
 use crate::sql::parse::{ParsedStatement, parse_statement};
+use crate::sql::plan_notes::PlanNotes;
 use crate::sql::policy_statement::parse_policy_statement;
+use crate::sql::statement::StatementPlanner;
 use crate::sql::write_statement::WriteStatement;
 use crate::stream::ResultTypes;
 
@@ -48,12 +52,22 @@ impl Session {
         text: &str,
         parameters: arrow::array::RecordBatch,
     ) -> Result<AuthorizedPlan> {
-        let (session, text) = (self.in_force(), text.to_owned());
-        let work = async move {
-            let plan = session.parse_and_plan(&text, ParameterValues::Rows(parameters)).await?;
-            session.authorize(plan)
-        };
-        self.plan_on_query_threads(work).await
+        self.plan_with_values(text, ParameterValues::Rows(parameters)).await
+    }
+
+    /// Plans and authorises one SQL statement without parameters. Errors: `multiple_statements` where there are several.
+    pub async fn authorize_sql(&self, text: &str) -> Result<AuthorizedPlan> {
+        self.plan_with_values(text, ParameterValues::None).await
+    }
+
+    async fn plan_with_values(&self, text: &str, parameters: ParameterValues) -> Result<AuthorizedPlan> {
+        let session = self.in_force();
+        // A plan that is known needs no thread of its own.
+        if let Some(plan) = session.plan_at_once(text, &parameters).boxed().await {
+            return Ok(plan);
+        }
+        let text = text.to_owned();
+        self.plan_on_query_threads(async move { session.authorized_plan(&text, parameters).await }).await
     }
 
     /// Returns the schema of a KQL query's rows, as [`Session::kql`] streams them. Queries whose rows decide the columns of
@@ -75,24 +89,48 @@ impl Session {
     }
 
     async fn describe(&self, text: &str) -> Result<StatementDescription> {
+        let place = self.plan_place(text, &ParameterValues::None);
+        if let Some(place) = &place
+            && let Some(known) = self.known_plan(place).await
+            && let Some(described) = self.describe_known(&known)
+        {
+            place.count_hit();
+            return Ok(described);
+        }
         if let Some(statement) = parse_policy_statement(text, self.database())? {
             let plan = self.authorize(self.plan_policy(text, statement, ParameterValues::None).await?)?;
             let (schema, is_query) = (self.schema_of(&plan), plan.is_query());
             return Ok(StatementDescription { schema, parameters: Arc::new(Schema::empty()), is_query });
         }
-        self.describe_parsed(&parse_statement(text)?, Vec::new()).await
+        let notes = PlanNotes::default();
+        let described = self.describe_parsed(&parse_statement(text)?, Vec::new(), Some(&notes)).await?;
+        if let Some(place) = place {
+            place.keep(notes);
+        }
+        Ok(described)
     }
 
-    /// As [`Session::describe_sql`], of a statement of which the types of some parameters are known.
+    fn describe_known(&self, known: &KnownPlan) -> Option<StatementDescription> {
+        let parameters = parameter_schema(&known.open).ok()?;
+        self.described(&self.analysed_plan(known)?, parameters).ok()
+    }
+
+    /// As [`Session::describe_sql`], of a statement of which the types of some parameters are known. Where it is a query, `notes` has
+    /// what its plan depends on.
     pub(super) async fn describe_parsed(
         &self,
         parsed: &ParsedStatement,
         known: Vec<Option<FieldRef>>,
+        notes: Option<&PlanNotes>,
     ) -> Result<StatementDescription> {
-        let failure = match self.describe_with_types(parsed, &known).await {
+        let failure = match self.describe_with_types(parsed, &known, notes).await {
             Ok(described) => return Ok(described),
             Err(failure) => failure,
         };
+        if let Some(notes) = notes {
+            // What is described below is a statement with types or values that nobody gave.
+            notes.has_read();
+        }
         // Some functions cannot be planned before the types of their arguments are known. What type it is decides little
         // about the result, so the first that plans is taken for all; values are planned by their own types.
         let count = parsed.parameters;
@@ -110,7 +148,7 @@ impl Session {
                     _ => Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true))),
                 });
                 let types: Vec<Option<FieldRef>> = types.collect();
-                if let Ok(mut described) = self.describe_with_types(parsed, &types).await {
+                if let Ok(mut described) = self.describe_with_types(parsed, &types, None).await {
                     let unknown = |field: &FieldRef| Field::new(field.name(), DataType::Null, true);
                     let fields: Vec<_> = described.parameters.fields().iter().map(unknown).collect();
                     described.parameters = Arc::new(arrow::datatypes::Schema::new(fields));
@@ -138,7 +176,7 @@ impl Session {
                 nesting.with_room(|| {
                     replace_parameters(&mut guessed.statement, |position| (position == at).then(|| guess.clone()));
                 });
-                if let Ok(mut described) = self.describe_with_types(&guessed, known).await {
+                if let Ok(mut described) = self.describe_with_types(&guessed, known, None).await {
                     let unknown = |at: usize| Field::new(format!("${at}"), DataType::Null, true);
                     let fields: Vec<_> = (1..=parsed.parameters).map(unknown).collect();
                     described.parameters = Arc::new(Schema::new(fields));
@@ -153,6 +191,7 @@ impl Session {
         &self,
         parsed: &ParsedStatement,
         types: &[Option<FieldRef>],
+        notes: Option<&PlanNotes>,
     ) -> Result<StatementDescription> {
         if let Some(plan) = self.plan_named(parsed, &ParameterValues::None).await? {
             return self.described(&plan, Arc::new(arrow::datatypes::Schema::empty()));
@@ -160,11 +199,18 @@ impl Session {
         let state = self.planning_state();
         let mut parsed = parsed.clone();
         let files = self.take_files(&state, &mut parsed).await?;
-        self.find_pivot_values(&state, &mut parsed, &files, &ParameterValues::None).await?;
-        let planner = self.planner(&state, types, &files);
+        let has_found = self.find_pivot_values(&state, &mut parsed, &files, &ParameterValues::None).await?;
+        let notes = notes.filter(|_| is_query(&parsed.statement));
+        if let Some(notes) = notes.filter(|_| has_found || !files.is_empty()) {
+            notes.has_read();
+        }
+        let planner = StatementPlanner { notes, ..self.planner(&state, types, &files) };
         let plan = planner.plan(parsed).await?;
         let parameters = parameter_schema(&plan)?;
         check_plan_size(&plan)?;
+        if let Some(notes) = notes {
+            notes.planned(&plan);
+        }
         self.described(&planner.analyse(plan)?, parameters)
     }
 

@@ -115,7 +115,7 @@ impl Session {
             [] => Vec::new(),
             types => self.types_of(types).await?.into_iter().map(Some).collect(),
         };
-        Box::pin(self.describe_parsed(&statement, known)).await?;
+        Box::pin(self.describe_parsed(&statement, known, None)).await?;
         let named = NamedStatement { name: name.value.clone(), types: types.to_vec(), statement };
         Ok(WriteStatement::Session(SessionChange::Prepare(Arc::new(named))).into_plan())
     }

@@ -24,17 +24,17 @@ use crate::sql::{FileSources, MAX_PIVOT_COLUMNS};
 const MAX_OPEN_PIVOTS: usize = 16;
 
 impl Session {
-    /// Finds the values of the pivots of a statement that give none, and puts them in.
+    /// Finds the values of the pivots of a statement that give none, and puts them in. Returns whether there were any.
     pub(super) async fn find_pivot_values(
         &self,
         state: &SessionState,
         parsed: &mut ParsedStatement,
         files: &FileSources,
         parameters: &ParameterValues,
-    ) -> Result<()> {
-        for _ in 0..MAX_OPEN_PIVOTS {
+    ) -> Result<bool> {
+        for found in 0..MAX_OPEN_PIVOTS {
             let nesting = parsed.nesting;
-            let Some(query) = nesting.with_room(|| pivot_query(&parsed.statement))? else { return Ok(()) };
+            let Some(query) = nesting.with_room(|| pivot_query(&parsed.statement))? else { return Ok(found > 0) };
             let types = parameters.types();
             let planner = self.planner(state, &types, files);
             let plan = planner.plan(query).await?;

@@ -13,7 +13,20 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableSource, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use querent_catalog::ResolvedTable;
+use querent_catalog::{FileFormat, ResolvedTable, TableSource as Source};
+
+use crate::tables::restricted::RestrictedTable;
+
+/// What a plan's source is to whoever keeps the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptSource {
+    /// A table of the catalog, of which nothing was read yet.
+    Catalog,
+    /// A table of the session, with its rows.
+    Temporary,
+    /// Anything else.
+    Other,
+}
 
 use crate::tables::managed::{NearestRequest, NearestTable};
 
@@ -60,6 +73,26 @@ impl CatalogTable {
     pub(crate) fn resolved_behind(source: &Arc<dyn TableSource>) -> Option<ResolvedTable> {
         let provider = source_as_provider(source).ok()?;
         provider.downcast_ref::<Self>()?.resolved.clone()
+    }
+
+    /// Returns what a plan's source is to whoever keeps the plan.
+    pub(super) fn kept_source(source: &Arc<dyn TableSource>, takes_dictionaries: bool) -> KeptSource {
+        let Ok(provider) = source_as_provider(source) else { return KeptSource::Other };
+        let Some(table) = provider.downcast_ref::<Self>() else { return KeptSource::Other };
+        if table.temporary.is_some() {
+            return KeptSource::Temporary;
+        }
+        // What a policy leaves is a plan of its own.
+        let is_plain = table.provider.downcast_ref::<RestrictedTable>().is_none_or(RestrictedTable::scans_tables_only);
+        match table.resolved.as_ref().map(|resolved| &resolved.source).filter(|_| is_plain) {
+            Some(Source::Managed(_)) => KeptSource::Catalog,
+            // The dictionaries of Arrow files are looked up while a statement is planned.
+            Some(Source::External(external)) if external.format == FileFormat::Arrow && takes_dictionaries => {
+                KeptSource::Other
+            }
+            Some(Source::External(_)) => KeptSource::Catalog,
+            Some(Source::View { .. }) | None => KeptSource::Other,
+        }
     }
 
     /// Returns the name of the table of the session that a plan's source is.

@@ -29,6 +29,7 @@ use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
 use super::date_arithmetic::expr_planners;
 use super::parse::{Nesting, ParsedStatement, parse_statement};
+use super::plan_notes::NamesOrigin;
 use super::relation_folding::fold_relations;
 use super::relations::relation_planners;
 use super::restrictions::restricted_table;
@@ -54,6 +55,7 @@ pub(crate) struct ResolvedNames {
     entries: HashMap<NameKey, NameEntry>,
     /// The session's own tables, by names in lower case. Bare names of the statement find them first; those of views do not.
     temporary: HashMap<String, Arc<dyn TableSource>>,
+    origin: NamesOrigin,
 }
 
 /// Files that a statement reads, by the names that its tree has in their places.
@@ -162,12 +164,15 @@ impl ResolvedNames {
         wanted: Vec<TableName>,
     ) -> Result<Self> {
         let mut entries = HashMap::new();
+        let mut origin = NamesOrigin::Nowhere;
         let mut wanted = wanted;
         for _ in 0..=MAX_VIEW_DEPTH {
             if wanted.is_empty() {
-                return Ok(Self { entries, temporary: HashMap::new() });
+                return Ok(Self { entries, temporary: HashMap::new(), origin });
             }
-            wanted = resolve_level(catalog, state, who, wanted, &mut entries).await?;
+            let level = resolve_level(catalog, state, who, wanted, &mut entries).await?;
+            origin = origin.and(level.origin);
+            wanted = level.below;
             wanted.retain(|name| !entries.contains_key(&NameKey::from_name(name)));
         }
         Err(EngineError::Plan { message: format!("views stand on one another more than {MAX_VIEW_DEPTH} deep") })
@@ -176,7 +181,12 @@ impl ResolvedNames {
     /// One table, and no other.
     pub(super) fn with_single(name: &TableName, source: Arc<dyn TableSource>) -> Self {
         let entries = HashMap::from([(NameKey::from_name(name), NameEntry::Table(source))]);
-        Self { entries, temporary: HashMap::new() }
+        Self { entries, temporary: HashMap::new(), origin: NamesOrigin::Various }
+    }
+
+    /// Returns by what the names were resolved.
+    pub(super) fn origin(&self) -> NamesOrigin {
+        self.origin
     }
 
     /// Returns the name that did not resolve, if that is what `error` is about.
@@ -213,15 +223,23 @@ pub(crate) fn tables_named_in(sql: &str, database: &str) -> Result<Vec<TableName
     })
 }
 
-/// Adds entries for `wanted` and returns the names that their views refer to.
+/// What resolving names found beside their entries.
+struct ResolvedLevel {
+    /// The names that views refer to.
+    below: Vec<TableName>,
+    origin: NamesOrigin,
+}
+
+/// Adds entries for `wanted`.
 async fn resolve_level(
     catalog: &Arc<Catalog>,
     state: &SessionState,
     who: &Principal,
     wanted: Vec<TableName>,
     entries: &mut HashMap<NameKey, NameEntry>,
-) -> Result<Vec<TableName>> {
+) -> Result<ResolvedLevel> {
     let (system, stored): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|name| is_system_database(&name.database));
+    let mut origin = if system.is_empty() { NamesOrigin::Nowhere } else { NamesOrigin::Various };
     for name in system {
         let key = NameKey::from_name(&name);
         if let Some(provider) = tables::system::provider(catalog, who, &key.database, &key.table) {
@@ -231,9 +249,10 @@ async fn resolve_level(
 
     let mut below = Vec::new();
     if stored.is_empty() {
-        return Ok(below);
+        return Ok(ResolvedLevel { below, origin });
     }
-    let resolved = catalog.tables().resolve(who, &stored).await?;
+    let (version, resolved) = catalog.tables().resolve_at(who, &stored).await?;
+    origin = origin.and(NamesOrigin::Catalog(version));
     for (name, resolved) in stored.into_iter().zip(resolved) {
         let key = NameKey::from_name(&name);
         let Some(table) = resolved else {
@@ -241,6 +260,7 @@ async fn resolve_level(
                 && let Some(provider) = tables::system::provider(catalog, who, SYSTEM_DATABASE, AGENT_RUNS)
             {
                 entries.insert(key, NameEntry::Table(provider_as_source(Arc::new(CatalogTable::new(None, provider)))));
+                origin = NamesOrigin::Various;
             }
             continue;
         };
@@ -270,7 +290,7 @@ async fn resolve_level(
         };
         entries.insert(key, entry);
     }
-    Ok(below)
+    Ok(ResolvedLevel { below, origin })
 }
 
 /// What DataFusion's SQL planner sees: resolved names, and the functions of the engine.

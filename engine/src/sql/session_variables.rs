@@ -87,6 +87,11 @@ impl SessionVariables {
         self.values.lock().settings.get(VECTOR_INDEX).is_some_and(|value| value == OFF)
     }
 
+    /// Returns all that was set, by name.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        self.values.lock().settings.iter().map(|(name, value)| (*name, value.clone())).collect()
+    }
+
     /// Returns the value that was set for a setting.
     pub(crate) fn value(&self, setting: &SessionSetting) -> Option<String> {
         self.values.lock().settings.get(setting.name).cloned()

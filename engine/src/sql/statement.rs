@@ -23,6 +23,7 @@ use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
+use super::plan_notes::PlanNotes;
 use super::relation_folding::fold_relations;
 use super::resolved_names::{FileSources, OwnTables, PlanningScope, ResolvedNames, full_name};
 use super::session_functions::{SessionValues, write_out_session};
@@ -54,6 +55,8 @@ pub(crate) struct StatementPlanner<'a> {
     pub(crate) variables: Option<&'a SessionVariables>,
     /// The files that the statement reads, by the names that stand for them in it.
     pub(crate) files: &'a FileSources,
+    /// Where it is noted what planning depends on, if the plan may be kept.
+    pub(crate) notes: Option<&'a PlanNotes>,
 }
 
 impl StatementPlanner<'_> {
@@ -200,6 +203,9 @@ impl StatementPlanner<'_> {
             OwnTables { temporary: self.temporary, files: self.files },
         )
         .await?;
+        if let Some(notes) = self.notes {
+            notes.resolved(names.origin());
+        }
         let scope = PlanningScope { names: &names, state: self.state, database: self.database, sees_temporary: true };
         let plan = match nesting.with_room(|| plan_folded(&scope, statement, self.parameters)) {
             Ok(plan) => plan,

@@ -34,6 +34,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use object_store::path::Path as StorePath;
+use parking_lot::Mutex;
 use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
 pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
@@ -45,6 +46,9 @@ use field_ids::FieldIdAdapterFactory;
 
 /// With more columns than this, a projection's statistics cost more to fetch than the optimizer gains by them.
 const MAX_STATISTICS_COLUMNS: usize = 32;
+
+/// With more files than this, a table's contents are looked up for each scan.
+const MAX_KNOWN_FILES: usize = 16;
 
 /// What a scan of a managed table reads.
 pub(super) struct ScanContents {
@@ -70,6 +74,15 @@ pub(crate) struct ManagedTableProvider {
     table: ManagedTable,
     schema: SchemaRef,
     column_ids: Vec<i64>,
+    /// What the last scan found, where it is little: a plan that is kept is scanned again, and at its snapshot a table's
+    /// contents stay the same.
+    known: Mutex<Option<KnownContents>>,
+}
+
+/// The contents of a table with the statistics of some columns.
+struct KnownContents {
+    columns: Vec<i64>,
+    contents: Arc<TableContents>,
 }
 
 impl ManagedTableProvider {
@@ -85,6 +98,7 @@ impl ManagedTableProvider {
             table: table.clone(),
             schema: scan_schema(state, &resolved.info.arrow_schema()),
             column_ids: resolved.info.columns.iter().map(|column| column.id).collect(),
+            known: Mutex::new(None),
         }
     }
 
@@ -95,22 +109,29 @@ impl ManagedTableProvider {
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
     ) -> DfResult<ScanContents> {
-        let TableContents { files, inlined } = self.listed(projection, filters).await?;
-        self.contents_of(state, files, inlined)
+        let contents = self.listed(projection, filters).await?;
+        self.contents_of(state, &contents.files, contents.inlined.clone())
     }
 
     /// Returns what the table holds, with statistics as [`ManagedTableProvider::contents`] has them.
-    async fn listed(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<TableContents> {
+    async fn listed(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<Arc<TableContents>> {
         let wanted = self.statistics_columns(projection, filters);
+        if let Some(known) = self.known.lock().as_ref().filter(|known| known.columns == wanted) {
+            return Ok(Arc::clone(&known.contents));
+        }
         let contents = self.catalog.tables().contents(&self.table, &wanted).await;
-        contents.map_err(|error| DataFusionError::from(EngineError::Catalog(error)))
+        let contents = Arc::new(contents.map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?);
+        if contents.files.len() <= MAX_KNOWN_FILES && contents.inlined.is_none() {
+            *self.known.lock() = Some(KnownContents { columns: wanted, contents: Arc::clone(&contents) });
+        }
+        Ok(contents)
     }
 
     /// Returns what is read of some files of the table and of rows in the catalog.
     fn contents_of(
         &self,
         state: &dyn Session,
-        files: Vec<DataFile>,
+        files: &[DataFile],
         inlined: Option<RecordBatch>,
     ) -> DfResult<ScanContents> {
         let mut deletes = HashMap::new();
@@ -163,14 +184,14 @@ impl ManagedTableProvider {
         column: usize,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let whole = DataFile { deletes: FileDeletes::default(), ..file.clone() };
-        let mut scan = self.contents_of(state, vec![whole], None)?.scan;
+        let mut scan = self.contents_of(state, &[whole], None)?.scan;
         scan.partitions = 1;
         scan.plan(state, Some(&vec![column]), None).await
     }
 
     /// Returns the table's files.
     pub(crate) async fn files(&self) -> DfResult<Vec<DataFile>> {
-        Ok(self.listed(Some(&Vec::new()), &[]).await?.files)
+        Ok(self.listed(Some(&Vec::new()), &[]).await?.files.clone())
     }
 
     /// Returns a plan of the rows that are in the catalog.

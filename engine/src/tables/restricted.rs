@@ -48,6 +48,16 @@ impl RestrictedTable {
         Self { plan, schema, plain }
     }
 
+    /// Returns whether the part reads one table and nothing that was worked out when it was planned, such as a series.
+    pub(crate) fn scans_tables_only(&self) -> bool {
+        let mut scans = 0;
+        let visited = self.plan.apply_with_subqueries(|node| {
+            scans += usize::from(matches!(node, LogicalPlan::TableScan(_)));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        visited.is_ok() && scans == 1
+    }
+
     /// Counts the whole part in the statement's budget, whatever the statement's conditions, which would otherwise find out
     /// what is in files whose rows are not there for it. Returns the state to plan with further, in which nothing counts.
     async fn count(&self, state: &dyn Session) -> Result<Option<SessionState>> {
@@ -66,7 +76,9 @@ impl RestrictedTable {
         let visited = filter.apply(|expr| {
             let known = match expr {
                 Expr::Column(column) => self.plain.contains(column.name()),
+                // A parameter is a literal once the table is scanned.
                 Expr::Literal(..)
+                | Expr::Placeholder(_)
                 | Expr::IsNull(_)
                 | Expr::IsNotNull(_)
                 | Expr::Not(_)

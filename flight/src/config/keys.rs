@@ -291,6 +291,12 @@ pub const KEYS: &[SettingKey] = &[
         "what decoded columns take of query.pool_memory until queries need it; none: 40 % of it",
     ),
     key(
+        "query.plan_cache",
+        &["QUERENT_QUERY_PLAN_CACHE"],
+        SettingKind::Text,
+        "memory for plans of statements that were planned before; 0: none are kept",
+    ),
+    key(
         "query.process_memory",
         &["QUERENT_QUERY_PROCESS_MEMORY"],
         SettingKind::Text,

@@ -91,10 +91,7 @@ impl Statements {
         }
         let planned = match statement.parameter_rows()? {
             Some(rows) => session.plan_sql_with_rows(&statement.text, rows).await,
-            None => match session.plan_sql(&statement.text).await {
-                Ok(plan) => session.authorize(plan),
-                Err(error) => Err(error),
-            },
+            None => session.authorize_sql(&statement.text).await,
         };
         let plan = planned.inspect_err(|error| session.record_failure(&statement.text, error))?;
         let schema = session.schema_of(&plan);

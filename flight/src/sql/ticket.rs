@@ -7,7 +7,7 @@
 //! Invariants: only this server makes what it accepts; a ticket or handle is valid for its caller only; a ticket expires;
 //! one of a statement that changes something is valid once, in the process that made it.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -207,30 +207,42 @@ struct SpentIds {
 /// clients go on with the handle that they had before.
 #[derive(Default)]
 struct KeptStatements {
-    by_id: HashMap<Bytes, Arc<StatementText>>,
-    in_order: VecDeque<Bytes>,
+    by_id: HashMap<Bytes, KeptStatement>,
+    /// Ids by the order in which their statements were kept: values are bound often, and there may be many handles.
+    in_order: BTreeMap<u64, Bytes>,
+    kept: u64,
     bytes: usize,
+}
+
+struct KeptStatement {
+    statement: Arc<StatementText>,
+    order: u64,
 }
 
 impl KeptStatements {
     fn insert(&mut self, id: Bytes, statement: Arc<StatementText>) {
         self.remove(&id);
         self.bytes += statement.bytes();
-        self.by_id.insert(id.clone(), statement);
-        self.in_order.push_back(id);
+        self.kept += 1;
+        self.by_id.insert(id.clone(), KeptStatement { statement, order: self.kept });
+        self.in_order.insert(self.kept, id);
         while self.bytes > MAX_KEPT_BYTES && self.in_order.len() > 1 {
-            if let Some(oldest) = self.in_order.pop_front()
+            if let Some((_, oldest)) = self.in_order.pop_first()
                 && let Some(dropped) = self.by_id.remove(&oldest)
             {
-                self.bytes -= dropped.bytes();
+                self.bytes -= dropped.statement.bytes();
             }
         }
     }
 
+    fn get(&self, id: &Bytes) -> Option<Arc<StatementText>> {
+        self.by_id.get(id).map(|kept| Arc::clone(&kept.statement))
+    }
+
     fn remove(&mut self, id: &Bytes) {
         if let Some(dropped) = self.by_id.remove(id) {
-            self.bytes -= dropped.bytes();
-            self.in_order.retain(|kept| kept != id);
+            self.bytes -= dropped.statement.bytes();
+            self.in_order.remove(&dropped.order);
         }
     }
 }
@@ -313,7 +325,7 @@ impl TicketOffice {
         if let Some(statement) = &carried.statement {
             return Ok(Arc::new(statement.clone()));
         }
-        self.kept.lock().by_id.get(&carried.kept_as).map(Arc::clone).ok_or_else(|| {
+        self.kept.lock().get(&carried.kept_as).ok_or_else(|| {
             ApiError::new(ErrorCode::InvalidTicket, "this statement is no longer kept")
                 .with_hint("long statements and values are kept for a while only: send the statement again")
         })
@@ -330,7 +342,7 @@ impl TicketOffice {
         if !statement.parameters.is_empty() {
             return Ok(statement);
         }
-        let bound = self.kept.lock().by_id.get(&handle.id).map(Arc::clone);
+        let bound = self.kept.lock().get(&handle.id);
         Ok(bound.unwrap_or(statement))
     }
 

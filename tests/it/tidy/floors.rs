@@ -85,6 +85,7 @@ const FLOORS: &[Floors] = &[
                 "identifiers",
                 "join_order",
                 "null_aware_joins",
+                "plan_cache",
                 "profile_queue",
                 "repeated_projections",
                 "timestamp",

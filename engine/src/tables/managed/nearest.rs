@@ -98,9 +98,10 @@ impl NearestTable {
     ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
         let Some(opened) = self.index.open().await else { return Ok(None) };
         let managed = self.managed()?;
-        let TableContents { files, inlined } = managed.listed(projection, filters).await?;
+        let contents = managed.listed(projection, filters).await?;
+        let TableContents { files, inlined } = contents.as_ref();
         let (covered, others): (Vec<DataFile>, Vec<DataFile>) =
-            files.into_iter().partition(|file| self.is_covered(&opened, file));
+            files.iter().cloned().partition(|file| self.is_covered(&opened, file));
         let new_rows: u64 =
             others.iter().filter(|file| opened.file(file.id).is_none()).map(|file| file.row_count).sum();
         if is_worth_indexing(new_rows, covered.iter().map(|file| file.row_count).sum()) {
@@ -110,7 +111,7 @@ impl NearestTable {
         let Some(found) = self.candidates(state, &opened, &covered, filters).await? else { return Ok(None) };
         let mut inputs = self.rows_plans(state, &covered, &found, projection).await?;
         if !others.is_empty() || inlined.is_some() {
-            let contents = managed.contents_of(state, others, inlined)?;
+            let contents = managed.contents_of(state, &others, inlined.clone())?;
             inputs.push(managed.plan_of(state, contents, projection, filters, None).await?);
         }
         match <[_; 1]>::try_from(inputs) {
@@ -264,7 +265,7 @@ impl NearestTable {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let managed = self.managed()?;
         let whole = DataFile { deletes: FileDeletes::default(), ..file.clone() };
-        let mut scan = managed.contents_of(state, vec![whole], None)?.scan;
+        let mut scan = managed.contents_of(state, &[whole], None)?.scan;
         let positions: Vec<usize> = positions.filter_map(|position| usize::try_from(position).ok()).collect();
         let rows = usize::try_from(file.row_count).unwrap_or(usize::MAX);
         let mut files = Vec::new();
