@@ -36,7 +36,8 @@ pub(crate) async fn rows(session: &Session, sql: &str) -> Result<Vec<Vec<String>
     Ok(cells(&declared, &batches))
 }
 
-fn cells(declared: &SchemaRef, batches: &[RecordBatch]) -> Vec<Vec<String>> {
+/// Returns the cells of batches as strings, row by row; null is `NULL`.
+pub(crate) fn cells(declared: &SchemaRef, batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();
     for batch in batches {

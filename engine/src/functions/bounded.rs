@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::EngineError;
+use crate::limits::{Announced, QueryUsage};
 
 /// The largest result of one call, in bytes. A call sees one batch.
 const MAX_BYTES: i128 = 256 << 20;
@@ -147,13 +148,14 @@ struct Bounded {
 }
 
 impl Bounded {
-    fn check(&self, args: &ScalarFunctionArgs) -> Result<()> {
+    /// Returns what the call will make, in bytes. Errors: it is more than [`MAX_BYTES`].
+    fn measure(&self, args: &ScalarFunctionArgs) -> Result<usize> {
         if self.growth == Growth::TypeName {
-            return Ok(());
+            return Ok(0);
         }
         let all_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         if self.growth == Growth::Replace && shrinks(&args.args) {
-            return Ok(());
+            return Ok(0);
         }
         let rows = if all_scalar { 1 } else { args.number_rows };
         let mut bytes: i128 = 0;
@@ -168,7 +170,7 @@ impl Bounded {
                 return Err(EngineError::InvalidValue { message }.into());
             }
         }
-        Ok(())
+        Ok(usize::try_from(bytes).unwrap_or_default())
     }
 }
 
@@ -202,7 +204,13 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.check(&args)?;
+        let bytes = self.measure(&args)?;
+        // Others are measured by their arguments before they are called, or make no such thing.
+        let is_unseen = !matches!(self.growth, Growth::Replace | Growth::Product | Growth::TypeName);
+        if is_unseen && let Some(usage) = QueryUsage::current() {
+            usage.admit(bytes)?;
+        }
+        let _announced = is_unseen.then(|| Announced::new(bytes));
         self.inner.invoke_with_args(args)
     }
 
