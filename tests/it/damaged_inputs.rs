@@ -162,6 +162,20 @@ async fn commands_and_tickets_are_answered() {
     assert_eq!(raw.number("select cast(7 as bigint)").await, 7);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_pattern_is_its_writers_fault() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    for sql in [
+        "SELECT regexp_replace('a', '(', 'x')",
+        "SELECT 'a' ~ '('",
+        "SELECT CAST(value AS VARCHAR) ~ '[' FROM generate_series(1, 3) AS s(value)",
+        "SELECT regexp_replace('a', '((a{1,1000}){1,1000}){1,1000}', 'x')",
+    ] {
+        assert_eq!(rows(&root, sql).await.unwrap_err().code(), "invalid_value", "{sql}");
+    }
+}
+
 /// Whole files of a format.
 fn files(format: &str) -> Vec<Vec<u8>> {
     let lists = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1), None]), None, Some(vec![])]);
