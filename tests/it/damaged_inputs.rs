@@ -151,10 +151,10 @@ async fn commands_and_tickets_are_answered() {
     for (kind, command) in commands.iter().enumerate() {
         // The first byte says which call it is of; each command comes to several.
         for call in [kind as u8, 0, 5] {
-            corpus.push([&[call][..], &command.encode_to_vec()].concat());
+            corpus.push([&[call][..], command.encode_to_vec().as_slice()].concat());
         }
     }
-    corpus.push([&[3][..], &ticket].concat());
+    corpus.push([&[3_u8][..], ticket.as_ref()].concat());
     let mut mutator = Mutator::new(3, corpus);
     for _ in 0..600 * times() {
         check_flight(&mut raw.client, &mutator.damaged()).await;

@@ -118,8 +118,7 @@ async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters
     for _ in 0..MAX_QUESTIONS {
         host.check_interrupt()?;
         // Nothing of binding lives across the wait for an answer.
-        let bound = bind::bind(&query, &answers, &|| host.check_interrupt().is_err());
-        let need = match bound {
+        let need = match bind::bind(&query, &answers, &|| host.check_interrupt().is_err()) {
             Ok(results) => {
                 // Several results are executed one after the other: a later one may use what an earlier one made.
                 if results.len() == 1 {

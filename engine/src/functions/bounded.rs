@@ -13,7 +13,6 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::EngineError;
-use crate::limits::{Announced, QueryUsage};
 
 /// The largest result of one call, in bytes. A call sees one batch.
 const MAX_BYTES: i128 = 256 << 20;
@@ -32,6 +31,18 @@ pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         _ => return function,
     };
     Arc::new(ScalarUDF::new_from_impl(Bounded { inner: function, growth }))
+}
+
+/// Returns how many bytes a call makes, and the function without its bound, which was looked at with that; `None` where the size
+/// of the arguments says as much, or nothing of the kind is made. Errors: `invalid_value` where it is too much.
+pub(crate) fn counted_call<'f>(
+    function: &'f ScalarUDF,
+    args: &ScalarFunctionArgs,
+) -> Result<Option<(usize, &'f ScalarUDF)>> {
+    match function.inner().downcast_ref::<Bounded>() {
+        Some(Bounded { growth: Growth::Replace | Growth::Product | Growth::TypeName, .. }) | None => Ok(None),
+        Some(bounded) => Ok(Some((bounded.measure(args)?, bounded.inner.as_ref()))),
+    }
 }
 
 /// How a function's result grows with its arguments.
@@ -204,13 +215,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let bytes = self.measure(&args)?;
-        // Others are measured by their arguments before they are called, or make no such thing.
-        let is_unseen = !matches!(self.growth, Growth::Replace | Growth::Product | Growth::TypeName);
-        if is_unseen && let Some(usage) = QueryUsage::current() {
-            usage.admit(bytes)?;
-        }
-        let _announced = is_unseen.then(|| Announced::new(bytes));
+        self.measure(&args)?;
         self.inner.invoke_with_args(args)
     }
 

@@ -73,7 +73,7 @@ pub(super) fn with_subqueries_in_rows(plan: LogicalPlan) -> Result<Transformed<L
             let values = std::mem::take(&mut plain);
             inputs.push(Arc::new(LogicalPlan::Values(Values { schema: Arc::clone(&schema), values })));
         }
-        let named = |(expr, field): (Expr, &Arc<Field>)| {
+        let named = |(expr, field): (Expr, &Arc<Field>)| -> Result<Expr> {
             Ok(expr.cast_to(field.data_type(), nothing.as_ref())?.alias(field.name()))
         };
         let columns = row.into_iter().zip(schema.fields()).map(named).collect::<Result<Vec<_>>>()?;

@@ -137,7 +137,7 @@ fn statement(numbers: &mut RandomNumbers) -> (String, Option<String>) {
         9 => format!("SELECT DISTINCT t.a, t.b FROM {{t}} t{filter}"),
         10 => format!("SELECT t.id FROM {{t}} t{filter} UNION SELECT u.k FROM {{u}} u"),
         11 => format!("WITH w AS (SELECT t.id, t.a FROM {{t}} t{filter}) SELECT count(*), count(w.a) FROM w"),
-        12 => format!("SELECT (SELECT max(u.k) FROM {{u}} u WHERE u.k < t.id) AS m, t.id FROM {{t}} t{filter}"),
+        12 => format!("SELECT (SELECT max(u.k) FROM {{u}} u WHERE u.t_id = t.id) AS m, t.id FROM {{t}} t{filter}"),
         13 => format!(
             "SELECT t.b, count(*) FILTER (WHERE t.id > {n}), max(t.s) FROM {{t}} t{filter} GROUP BY ROLLUP (t.b)"
         ),
