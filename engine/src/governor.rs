@@ -91,7 +91,8 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Looks at how many centroids an approximate percentile is asked for, where that is a constant by now; nothing else is computed.
+/// Looks at how many centroids an approximate percentile is asked for, where that is a constant by now; nothing else is
+/// computed.
 fn check_centroids(expr: &Expr) -> Result<()> {
     let (name, args) = match expr {
         Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),

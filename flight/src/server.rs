@@ -271,9 +271,9 @@ async fn forget_old_runs(state: AppState) {
     }
 }
 
-/// Removes the files that writes of a process that was killed have left: those that are old enough now, and a day later those
-/// that were too young, because the process before this one was killed a moment ago. What changed while this process runs stays:
-/// a statement that takes days may be about to commit it.
+/// Removes the files that writes of a process that was killed have left: those that are old enough now, and a day later
+/// those that were too young, because the process before this one was killed a moment ago. What changed while this
+/// process runs stays: a statement that takes days may be about to commit it.
 async fn remove_orphans(state: AppState) {
     let began = Instant::now();
     remove_older_orphans(&state, ORPHAN_GRACE).await;

@@ -1,5 +1,5 @@
-//! A server that is killed again and again in the middle of everything: `tests/faults/crash.py`, in its short form. `make crash` is
-//! the long one.
+//! A server that is killed again and again in the middle of everything: `tests/faults/crash.py`, in its short form.
+//! `make crash` is the long one.
 
 use querent_tests::{Python, package_folder, querent_binary, run_client};
 

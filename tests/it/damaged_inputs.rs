@@ -1,6 +1,7 @@
-//! Damaged copies of what tests and documents send, to each parser that a stranger reaches: SQL and KQL as far as authorisation,
-//! bodies of every documented route, commands and tickets of Flight, files of every format. The same copies each time;
-//! `QUERENT_DAMAGED_INPUTS=20` makes twenty times as many, and the targets of `fuzz/` look for more with the same checks.
+//! Damaged copies of what tests and documents send, to each parser that a stranger reaches: SQL and KQL as far as
+//! authorisation, bodies of every documented route, commands and tickets of Flight, files of every format. The same
+//! copies each time; `QUERENT_DAMAGED_INPUTS=20` makes twenty times as many, and the targets of `fuzz/` look for more
+//! with the same checks.
 
 use std::sync::Arc;
 
@@ -262,7 +263,8 @@ fn workbook() -> Vec<u8> {
         let mut checksum = flate2::Crc::new();
         checksum.update(text.as_bytes());
         let size = (text.len() as u32).to_le_bytes();
-        // What local and central headers have alike: version, flags, method (stored), time, date, checksum, sizes, the name's length.
+        // What local and central headers have alike: version, flags, method (stored), time, date, checksum, sizes, the
+        // name's length.
         let mut entry = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
         entry.extend(checksum.sum().to_le_bytes());
         entry.extend([size, size].concat());

@@ -1,4 +1,5 @@
-//! What must hold of any input, whoever made it: the loops of `tests/it/damaged_inputs.rs` and the fuzz targets call these.
+//! What must hold of any input, whoever made it: the loops of `tests/it/damaged_inputs.rs` and the fuzz targets call
+//! these.
 
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, Criteria, FlightDescriptor, Ticket};
@@ -37,8 +38,8 @@ pub struct RouteExample {
     pub body: Vec<u8>,
 }
 
-/// The routes of an OpenAPI document that take a body, each with the examples of it. Backups are left out: they write where they
-/// are told.
+/// The routes of an OpenAPI document that take a body, each with the examples of it. Backups are left out: they write
+/// where they are told.
 pub fn route_examples(document: &Value) -> Vec<RouteExample> {
     let mut examples = Vec::new();
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
@@ -66,8 +67,8 @@ pub fn route_examples(document: &Value) -> Vec<RouteExample> {
     examples
 }
 
-/// SQL is planned and authorised, or refused: it is nobody's fault but its writer's, and in read-only mode nothing but a query is
-/// let through.
+/// SQL is planned and authorised, or refused: it is nobody's fault but its writer's, and in read-only mode nothing but
+/// a query is let through.
 pub async fn check_sql(session: &Session, text: &str) {
     let planned = session.plan_sql(text).await.and_then(|plan| session.authorize(plan));
     match planned {

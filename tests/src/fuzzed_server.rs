@@ -37,7 +37,8 @@ impl FuzzedClients {
 
 #[expect(clippy::disallowed_methods, reason = "a fuzzer calls and waits, on a runtime of its own")]
 impl FuzzedServer {
-    /// Starts it. Without tokens, and so with an administrator behind each request: a fuzzer runs where nothing is worth keeping.
+    /// Starts it. Without tokens, and so with an administrator behind each request: a fuzzer runs where nothing is
+    /// worth keeping.
     pub fn start() -> Self {
         let runtime = Runtime::new().expect("threads");
         let clients = runtime.block_on(FuzzedClients::start());

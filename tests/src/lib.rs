@@ -1,5 +1,5 @@
-//! What the end-to-end tests share: servers on free ports, seeded tables, the client libraries' Python, the built binary,
-//! and inputs that are damaged. Nothing here skips: what is missing fails with the command that installs it.
+//! What the end-to-end tests share: servers on free ports, seeded tables, the client libraries' Python, the built
+//! binary, and inputs that are damaged. Nothing here skips: what is missing fails with the command that installs it.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's set-up fails by panicking")]
 

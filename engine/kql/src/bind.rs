@@ -156,8 +156,8 @@ pub(crate) struct BoundResult {
     pub(crate) rendering: Option<Rendering>,
 }
 
-/// Binds a query that has no syntax errors, and returns its results, at least one. Ends with [`BindStop::Interrupted`] once
-/// `is_over` says so: views that use views twice are few words and many operators.
+/// Binds a query that has no syntax errors, and returns its results, at least one. Ends with [`BindStop::Interrupted`]
+/// once `is_over` says so: views that use views twice are few words and many operators.
 pub(crate) fn bind<'a>(
     query: &'a ast::Query,
     answers: &'a Answers,

@@ -1,7 +1,8 @@
 //! The name that was perhaps meant where one is not known.
 
 const LEAST_SIMILARITY: f64 = 0.75;
-/// The longest name that is compared, in bytes: comparing takes a time that grows with the square of it, once a candidate.
+/// The longest name that is compared, in bytes: comparing takes a time that grows with the square of it, once a
+/// candidate.
 const LONGEST_NAME: usize = 256;
 
 /// Returns the candidate that is most similar to `name` without regard to case, where one is similar at all.

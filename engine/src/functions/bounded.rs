@@ -33,8 +33,9 @@ pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(Bounded { inner: function, growth }))
 }
 
-/// Returns how many bytes a call makes, and the function without its bound, which was looked at with that; `None` where the size
-/// of the arguments says as much, or nothing of the kind is made. Errors: `invalid_value` where it is too much.
+/// Returns how many bytes a call makes, and the function without its bound, which was looked at with that; `None` where
+/// the size of the arguments says as much, or nothing of the kind is made. Errors: `invalid_value` where it is too
+/// much.
 pub(crate) fn counted_call<'f>(
     function: &'f ScalarUDF,
     args: &ScalarFunctionArgs,

@@ -1,5 +1,6 @@
 //! Subqueries that belong to a row of the query around them, and that DataFusion refuses or answers wrongly: a value that is not
-//! aggregated, `EXISTS` of an aggregate, which always has its one row, and `IN` of one; and subqueries in the rows of `VALUES`.
+//! aggregated, `EXISTS` of an aggregate, which always has its one row, and `IN` of one; and subqueries in the rows of
+//! `VALUES`.
 
 use std::sync::Arc;
 
@@ -54,8 +55,8 @@ pub(super) fn with_subquery_values(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Returns `VALUES` with subqueries as a union of queries of one row: DataFusion evaluates the rows of `VALUES` before it has
-/// executed anything. Rows without subqueries stay together.
+/// Returns `VALUES` with subqueries as a union of queries of one row: DataFusion evaluates the rows of `VALUES` before
+/// it has executed anything. Rows without subqueries stay together.
 pub(super) fn with_subqueries_in_rows(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Values(Values { schema, values }) = plan else { return Ok(Transformed::no(plan)) };
     if !values.iter().any(|row| has_subquery(row)) {

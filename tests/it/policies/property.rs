@@ -1,7 +1,7 @@
 //! A caller's answers are those of a catalog whose tables hold what the caller sees and nothing else: many random policies,
 //! many random statements each, among them ones that fail on some rows. Which of several conditions is evaluated first is not
-//! said, and files' statistics may spare the second, so an error of one side alone must be one of what the caller sees; rows are
-//! compared with the administrator's as well.
+//! said, and files' statistics may spare the second, so an error of one side alone must be one of what the caller sees;
+//! rows are compared with the administrator's as well.
 //!
 //! `QUERENT_POLICY_CASES` says how many; a failing one names its seed.
 
@@ -94,7 +94,8 @@ fn part(numbers: &mut RandomNumbers, table: &str, columns: &[&str]) -> SeenPart 
     SeenPart { statements, query: format!("(SELECT {selected} FROM {table}{})", condition.unwrap_or_default()) }
 }
 
-/// A statement with `{t}` and `{u}` in the places of the tables, and its condition that may fail on a row, where it has one.
+/// A statement with `{t}` and `{u}` in the places of the tables, and its condition that may fail on a row, where it has
+/// one.
 fn statement(numbers: &mut RandomNumbers) -> (String, Option<String>) {
     let n = numbers.below(60);
     let fallible = [
