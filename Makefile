@@ -14,10 +14,10 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo test test-llm record bench eval fuzz kql-diff clients lint timings serve build wheel deb
+.PHONY: console help demo test test-llm record bench eval fuzz crash soak bars policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## ask a question of real data, from nothing: import, serve, ask, check
 	@./scripts/demo.sh
@@ -41,9 +41,33 @@ bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|agent
 eval: ## questions put to a model and judged by their rows; MODEL=name of an Ollama model, QUESTIONS=200, SETS=spider,flights,logs,unanswerable,unanswerable-spider FORM=types=off,joins=clauses
 	MODEL=$(MODEL) QUERENT_EVAL_QUESTIONS=$(or $(QUESTIONS),200) QUERENT_EVAL_SETS=$(SETS) QUERENT_EVAL_FORM=$(FORM) ./scripts/eval.sh
 
-fuzz: ## fuzz KQL's lexer and parser for an hour (FUZZ_SECONDS); needs a nightly compiler and cargo-fuzz
+fuzz: ## fuzz for an hour (FUZZ_SECONDS); TARGET=kql_parse|sql_authorize|kql_plan|http_bodies|imported_files|flight_calls; needs a nightly compiler and cargo-fuzz
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "please install: rustup toolchain install nightly; cargo install cargo-fuzz"; exit 1; }
-	cd fuzz && cargo +nightly fuzz run kql_parse -- -max_total_time=$(or $(FUZZ_SECONDS),3600) -dict=kql.dict -timeout=5
+	cd fuzz && cargo +nightly fuzz run $(if $(filter-out kql_parse,$(TARGET)),--features server) $(or $(TARGET),kql_parse) -- \
+		-max_total_time=$(or $(FUZZ_SECONDS),3600) -dict=kql.dict -timeout=$(if $(filter-out kql_parse,$(TARGET)),60,5)
+
+damaged-inputs: ## the same checks without a fuzzer, on damaged copies of the tests' own inputs; TIMES=100
+	@$(setup) system
+	QUERENT_DAMAGED_INPUTS=$(or $(TIMES),100) cargo test --workspace --test it -- damaged_inputs:: --nocapture
+
+crash: ## kill a server in the middle of everything, over and over, and look what became of it; KILLS=500
+	@$(setup) system clients
+	cargo build --workspace --bin querent
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/crash.py --kills $(or $(KILLS),500)
+
+soak: ## keep a server busy with everything at once for half an hour (SOAK_SECONDS), and look whether it grows
+	@$(setup) system clients
+	cargo build --workspace --bin querent
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/soak.py --seconds $(or $(SOAK_SECONDS),1800)
+
+bars: ## a server beyond its bounds: goodput, neighbours, clients that go, runs out of time; BAR=overload|neighbour|drops|budget for one
+	@$(setup) system clients
+	cargo build --workspace --bin querent
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/bars.py $(or $(BAR),all)
+
+policy-properties: ## a caller's answers against those over what it sees, of many random policies; CASES=100000
+	@$(setup) system
+	QUERENT_POLICY_CASES=$(or $(CASES),100000) cargo test --workspace --test it -- policies::property --nocapture
 
 kql-diff: ## write the page of Kusto's functions; needs the folder of KQL cases (QUERENT_KQL_CASES)
 	QUERENT_WRITE_KQL_DIFF=1 cargo test --workspace --lib -- tests::inventory

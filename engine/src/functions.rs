@@ -37,7 +37,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 
 use querent_kql::graph;
 
-pub(crate) use bounded::series_rows;
+pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;

@@ -13,8 +13,9 @@ mod window;
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::core::getfield::GetFieldFunc;
 use datafusion::functions::math::log::LogFunc;
 use datafusion::functions::math::power::PowerFunc;
@@ -30,7 +31,12 @@ use function::GovernedFunction;
 use text::{BoundedText, holds_decimals, holds_text};
 use window::governed_window;
 
+use crate::error::EngineError;
+
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
+
+/// The most centroids of an approximate percentile: they are allocated at once, for each group.
+const MAX_CENTROIDS: i64 = 10_000;
 
 /// The optimizer rule that puts bounds around expressions.
 #[derive(Debug)]
@@ -62,6 +68,7 @@ fn governed_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    check_centroids(&expr)?;
     Ok(match expr {
         Expr::ScalarFunction(ScalarFunction { func, args }) => match governed_function(&func) {
             Some(governed) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func: governed, args })),
@@ -84,6 +91,32 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
+/// Looks at how many centroids an approximate percentile is asked for, where that is a constant by now; nothing else is
+/// computed.
+fn check_centroids(expr: &Expr) -> Result<()> {
+    let (name, args) = match expr {
+        Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
+        Expr::WindowFunction(call) => (call.fun.name(), &call.params.args),
+        _ => return Ok(()),
+    };
+    let place = match name {
+        "approx_percentile_cont" => 2,
+        "approx_percentile_cont_with_weight" => 3,
+        _ => return Ok(()),
+    };
+    let asked = match args.get(place) {
+        Some(Expr::Literal(value, _)) => value.cast_to(&DataType::Int64).ok(),
+        _ => None,
+    };
+    match asked {
+        Some(ScalarValue::Int64(Some(count))) if count > MAX_CENTROIDS => {
+            let message = format!("{name} keeps at most {MAX_CENTROIDS} centroids; ask for fewer");
+            Err(EngineError::InvalidValue { message }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the function with bounds around it; `None` where it has them, or where DataFusion has to recognise it.
 fn governed_function(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     let inner = function.inner();
@@ -104,7 +137,7 @@ pub(crate) fn governed(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
 }
 
 /// Whether a cast parses text as decimals: its parser recurses once for every few digits.
-fn needs_bound(expr: &Expr, target: &datafusion::arrow::datatypes::DataType, schema: &DFSchema) -> bool {
+fn needs_bound(expr: &Expr, target: &DataType, schema: &DFSchema) -> bool {
     if !holds_decimals(target) {
         return false;
     }

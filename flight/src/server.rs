@@ -11,7 +11,7 @@ mod unix;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use querent_agent::models::{ModelProvider, Models};
@@ -271,9 +271,19 @@ async fn forget_old_runs(state: AppState) {
     }
 }
 
-/// Removes the files that writes of a process that was killed have left.
+/// Removes the files that writes of a process that was killed have left: those that are old enough now, and a day later
+/// those that were too young, because the process before this one was killed a moment ago. What changed while this
+/// process runs stays: a statement that takes days may be about to commit it.
 async fn remove_orphans(state: AppState) {
-    match state.engine.catalog().remove_orphans(ORPHAN_GRACE).await {
+    let began = Instant::now();
+    remove_older_orphans(&state, ORPHAN_GRACE).await;
+    if tokio::time::timeout(ORPHAN_GRACE, state.shutdown.draining()).await.is_err() {
+        remove_older_orphans(&state, began.elapsed().max(ORPHAN_GRACE)).await;
+    }
+}
+
+async fn remove_older_orphans(state: &AppState, grace: Duration) {
+    match state.engine.catalog().remove_orphans(grace).await {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => {
             let bytes: u64 = removed.iter().map(|file| file.bytes).sum();

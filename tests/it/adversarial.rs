@@ -23,7 +23,10 @@ const TIMEOUT: &str = "2s";
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Attacks of every run of the tests.
-const ALWAYS_TRIED: [&str; 23] = [
+const ALWAYS_TRIED: [&str; 26] = [
+    "centroids",
+    "a long unknown function",
+    "KQL doubling views",
     "three nested unnests",
     "text to decimal",
     "a number of many digits",

@@ -17,7 +17,7 @@ const CANARY: &str = "canary-7f3a91";
 const READER: Option<&str> = Some("reader-tok");
 
 /// SQL with `{file}` for the path of the canary and `{out}` for one that must not come to be.
-const SQL: [&str; 72] = [
+pub(crate) const SQL: [&str; 72] = [
     "CREATE TABLE x AS SELECT 1 AS a",
     "CREATE TABLE IF NOT EXISTS x (a INT)",
     "CREATE OR REPLACE TABLE t AS SELECT 1 AS a",

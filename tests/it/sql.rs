@@ -36,6 +36,7 @@ pub(crate) async fn rows(session: &Session, sql: &str) -> Result<Vec<Vec<String>
     Ok(cells(&declared, &batches))
 }
 
+/// Returns the cells of batches as strings, row by row; null is `NULL`.
 pub(crate) fn cells(declared: &SchemaRef, batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();

@@ -1,18 +1,23 @@
-//! What the end-to-end tests share: servers on free ports, seeded tables, the client libraries' Python, and the
-//! built binary. Nothing here skips: what is missing fails with the command that installs it.
+//! What the end-to-end tests share: servers on free ports, seeded tables, the client libraries' Python, the built
+//! binary, and inputs that are damaged. Nothing here skips: what is missing fails with the command that installs it.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's set-up fails by panicking")]
 
+pub mod damaged;
+mod fuzzed_server;
 mod object_store;
 mod process;
+mod random;
 pub mod script;
 mod server;
 mod waiting;
 
+pub use fuzzed_server::FuzzedServer;
 pub use object_store::{ACCESS_KEY, ObjectServer, SECRET_KEY, StoreRequest};
 pub use process::{
     NodeJs, Python, ServerProcess, models_dir, nycflights_dir, package_folder, python_package, querent_binary,
     run_client,
 };
+pub use random::{Mutator, RandomNumbers};
 pub use server::{HttpReply, SseFrame, TestServer, TestSettings, collect_sse, read_until};
 pub use waiting::{PATIENCE, wait_for, wait_until, wait_until_memory_is_free};

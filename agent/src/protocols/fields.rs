@@ -9,6 +9,8 @@ use crate::error::AgentError;
 
 /// Letters by which a name may differ from the one that a message suggests.
 const MAX_MISSPELT: usize = 3;
+/// The longest field that is compared with those that there are, in bytes.
+const LONGEST_MISSPELT: usize = 256;
 
 /// Which values a field takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,7 +135,9 @@ pub fn check_names<'a>(
 /// Returns the refusal of a field that a request does not have, with the nearest name that it has.
 pub(crate) fn unknown_field<'a>(name: &str, at: &str, known: impl IntoIterator<Item = &'a str>) -> WrongField {
     let at = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
-    let nearest = known.into_iter().map(|known| (osa_distance(name, known), known)).min();
+    // Comparing takes a time that grows with the name.
+    let known = known.into_iter().filter(|_| name.len() <= LONGEST_MISSPELT);
+    let nearest = known.map(|known| (osa_distance(name, known), known)).min();
     let advice = match nearest {
         Some((distance, nearest)) if distance <= MAX_MISSPELT.min(name.chars().count() / 2) => {
             format!("did you mean `{nearest}`?")

@@ -153,8 +153,14 @@ pub(super) fn key_range_end(prefix: &str) -> String {
     if prefix.is_empty() { String::new() } else { format!("{prefix}{}", char::MAX) }
 }
 
+/// The longest name that is compared with others, in bytes: comparing takes a time that grows with both lengths.
+const LONGEST_COMPARED: usize = 256;
+
 /// The candidate nearest to `wanted` by edit distance, if any is near enough.
 pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if wanted.len() > LONGEST_COMPARED {
+        return None;
+    }
     let wanted = name_key(wanted);
     let length = wanted.chars().count();
     let max_distance = (length / 3).clamp(1, 4);

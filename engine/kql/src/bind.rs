@@ -131,6 +131,8 @@ pub(crate) enum BindStop {
     Needs(Need),
     /// DataFusion refuses the plan.
     Plan(DataFusionError),
+    /// The host says that the query is over.
+    Interrupted,
 }
 
 impl From<BindError> for BindStop {
@@ -154,9 +156,15 @@ pub(crate) struct BoundResult {
     pub(crate) rendering: Option<Rendering>,
 }
 
-/// Binds a query that has no syntax errors, and returns its results, at least one.
-pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Vec<BoundResult>> {
+/// Binds a query that has no syntax errors, and returns its results, at least one. Ends with [`BindStop::Interrupted`]
+/// once `is_over` says so: views that use views twice are few words and many operators.
+pub(crate) fn bind<'a>(
+    query: &'a ast::Query,
+    answers: &'a Answers,
+    is_over: &'a dyn Fn() -> bool,
+) -> Result<Vec<BoundResult>> {
     let mut binder = Binder {
+        is_over,
         answers,
         rows_taken: 0,
         materialized: Vec::new(),
@@ -180,6 +188,7 @@ pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Ve
 /// The state of binding one query.
 pub(super) struct Binder<'a> {
     pub(super) answers: &'a Answers,
+    is_over: &'a dyn Fn() -> bool,
     rows_taken: usize,
     /// The materialized tables so far.
     pub(super) materialized: Vec<MaterializedPart<'a>>,
@@ -220,8 +229,11 @@ impl<'a> Binder<'a> {
         FunctionContext { now_ticks: self.now_ticks }
     }
 
-    /// Counts nodes that are made. Errors: more than [`MAX_NODES`] in all.
+    /// Counts nodes that are made. Errors: more than [`MAX_NODES`] in all, or the query is over.
     pub(super) fn spend(&mut self, nodes: usize, span: Span) -> Result<()> {
+        if (self.is_over)() {
+            return Err(BindStop::Interrupted);
+        }
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
             let message = format!("the query expands to more than {MAX_NODES} operators and expressions");

@@ -118,7 +118,7 @@ async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters
     for _ in 0..MAX_QUESTIONS {
         host.check_interrupt()?;
         // Nothing of binding lives across the wait for an answer.
-        let need = match bind::bind(&query, &answers) {
+        let need = match bind::bind(&query, &answers, &|| host.check_interrupt().is_err()) {
             Ok(results) => {
                 // Several results are executed one after the other: a later one may use what an earlier one made.
                 if results.len() == 1 {
@@ -128,6 +128,10 @@ async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters
             }
             Err(BindStop::Error(error)) => return Err(KqlError::from_bind(text, error).into()),
             Err(BindStop::Plan(error)) => return Err(error.into()),
+            Err(BindStop::Interrupted) => {
+                host.check_interrupt()?;
+                continue;
+            }
             Err(BindStop::Needs(need)) => need,
         };
         answer(host, need, &mut answers).await?;

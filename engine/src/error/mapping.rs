@@ -149,8 +149,16 @@ fn from_shared(error: &DataFusionError) -> EngineError {
 fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
     store_error_in(error).unwrap_or_else(|| {
         let message = tidy(&error.to_string());
+        if is_of_a_pattern(&message) {
+            return EngineError::InvalidValue { message: plain_words(&message) };
+        }
         offset_overflow(&message).unwrap_or(EngineError::Execution { message })
     })
+}
+
+/// Whether a message says that a regular expression is none, or would be too large.
+fn is_of_a_pattern(message: &str) -> bool {
+    message.contains("regex parse error") || message.contains("ompiled regex exceeds size limit")
 }
 
 /// Returns the error where a message says that 32-bit offsets do not reach: arrow, its kernels and the readers of files each

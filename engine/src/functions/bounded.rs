@@ -33,6 +33,19 @@ pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(Bounded { inner: function, growth }))
 }
 
+/// Returns how many bytes a call makes, and the function without its bound, which was looked at with that; `None` where
+/// the size of the arguments says as much, or nothing of the kind is made. Errors: `invalid_value` where it is too
+/// much.
+pub(crate) fn counted_call<'f>(
+    function: &'f ScalarUDF,
+    args: &ScalarFunctionArgs,
+) -> Result<Option<(usize, &'f ScalarUDF)>> {
+    match function.inner().downcast_ref::<Bounded>() {
+        Some(Bounded { growth: Growth::Replace | Growth::Product | Growth::TypeName, .. }) | None => Ok(None),
+        Some(bounded) => Ok(Some((bounded.measure(args)?, bounded.inner.as_ref()))),
+    }
+}
+
 /// How a function's result grows with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Growth {
@@ -147,13 +160,14 @@ struct Bounded {
 }
 
 impl Bounded {
-    fn check(&self, args: &ScalarFunctionArgs) -> Result<()> {
+    /// Returns what the call will make, in bytes. Errors: it is more than [`MAX_BYTES`].
+    fn measure(&self, args: &ScalarFunctionArgs) -> Result<usize> {
         if self.growth == Growth::TypeName {
-            return Ok(());
+            return Ok(0);
         }
         let all_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         if self.growth == Growth::Replace && shrinks(&args.args) {
-            return Ok(());
+            return Ok(0);
         }
         let rows = if all_scalar { 1 } else { args.number_rows };
         let mut bytes: i128 = 0;
@@ -168,7 +182,7 @@ impl Bounded {
                 return Err(EngineError::InvalidValue { message }.into());
             }
         }
-        Ok(())
+        Ok(usize::try_from(bytes).unwrap_or_default())
     }
 }
 
@@ -202,7 +216,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.check(&args)?;
+        self.measure(&args)?;
         self.inner.invoke_with_args(args)
     }
 

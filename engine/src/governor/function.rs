@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 use super::text::{BoundedText, holds_decimals};
 use super::{governed_function, text};
 use crate::error::EngineError;
+use crate::functions::counted_call;
 use crate::limits::{Announced, CallGrowth, QueryUsage, array_bytes, compared_pairs};
 
 /// What a call may make at once; a batch that makes more is computed in slices.
@@ -219,7 +220,16 @@ impl ScalarUDFImpl for GovernedFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        call_within(self.inner.name(), self.growth, args, &|args| self.inner.invoke_with_args(args))
+        call_within(self.inner.name(), self.growth, args, &|args| {
+            let Some((bytes, function)) = counted_call(&self.inner, &args)? else {
+                return self.inner.invoke_with_args(args);
+            };
+            if let Some(usage) = QueryUsage::current() {
+                usage.admit(bytes)?;
+            }
+            let _announced = Announced::new(bytes);
+            function.invoke_with_args(args)
+        })
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {

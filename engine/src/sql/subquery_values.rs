@@ -1,15 +1,18 @@
 //! Subqueries that belong to a row of the query around them, and that DataFusion refuses or answers wrongly: a value that is not
-//! aggregated, `EXISTS` of an aggregate, which always has its one row, and `IN` of one.
+//! aggregated, `EXISTS` of an aggregate, which always has its one row, and `IN` of one; and subqueries in the rows of
+//! `VALUES`.
 
 use std::sync::Arc;
 
+use arrow::datatypes::Field;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, Result};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::expr::{Exists, InSubquery, Sort as SortExpr};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Projection, SkipType, Subquery, lit,
+    BinaryExpr, EmptyRelation, Expr, ExprSchemable, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, SkipType, Subquery, Union, Values, lit,
 };
 
 use super::field_access::own_call;
@@ -50,6 +53,47 @@ pub(super) fn with_subquery_values(expr: Expr) -> Result<Transformed<Expr>> {
         },
         other => Transformed::no(other),
     })
+}
+
+/// Returns `VALUES` with subqueries as a union of queries of one row: DataFusion evaluates the rows of `VALUES` before
+/// it has executed anything. Rows without subqueries stay together.
+pub(super) fn with_subqueries_in_rows(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Values(Values { schema, values }) = plan else { return Ok(Transformed::no(plan)) };
+    if !values.iter().any(|row| has_subquery(row)) {
+        return Ok(Transformed::no(LogicalPlan::Values(Values { schema, values })));
+    }
+    let nothing = Arc::new(DFSchema::empty());
+    let mut inputs: Vec<Arc<LogicalPlan>> = Vec::new();
+    let mut plain: Vec<Vec<Expr>> = Vec::new();
+    for row in values {
+        if !has_subquery(&row) {
+            plain.push(row);
+            continue;
+        }
+        if !plain.is_empty() {
+            let values = std::mem::take(&mut plain);
+            inputs.push(Arc::new(LogicalPlan::Values(Values { schema: Arc::clone(&schema), values })));
+        }
+        let named = |(expr, field): (Expr, &Arc<Field>)| -> Result<Expr> {
+            Ok(expr.cast_to(field.data_type(), nothing.as_ref())?.alias(field.name()))
+        };
+        let columns = row.into_iter().zip(schema.fields()).map(named).collect::<Result<Vec<_>>>()?;
+        let one_row = EmptyRelation { produce_one_row: true, schema: Arc::clone(&nothing) };
+        let one_row = Arc::new(LogicalPlan::EmptyRelation(one_row));
+        inputs.push(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, one_row)?)));
+    }
+    if !plain.is_empty() {
+        inputs.push(Arc::new(LogicalPlan::Values(Values { schema, values: plain })));
+    }
+    Ok(Transformed::yes(match inputs.len() {
+        1 => Arc::unwrap_or_clone(inputs.remove(0)),
+        _ => LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?),
+    }))
+}
+
+fn has_subquery(row: &[Expr]) -> bool {
+    let is_subquery = |expr: &Expr| Ok(may_be_subquery(expr) || matches!(expr, Expr::SetComparison(_)));
+    row.iter().any(|expr| expr.exists(is_subquery).unwrap_or(true))
 }
 
 /// Returns whether a plan has one row whatever its input has: that of aggregates without groups.

@@ -26,7 +26,7 @@ use super::lateral_joins::join_laterals;
 use super::list_casts::with_lists;
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
 use super::sql_types::has_nanoseconds;
-use super::subquery_values::{may_be_subquery, with_subquery_values};
+use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::with_text_arguments;
 use super::value_casts::{may_convert, with_conversion, with_normal_form};
@@ -64,6 +64,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             };
             Ok(settled.update_data(|expr| name.restore(expr)))
         })?;
+        let node = node.transform_data(with_subqueries_in_rows)?;
         node.transform_data(with_column_types)?.map_data(LogicalPlan::recompute_schema)
     })
     .data()

@@ -71,6 +71,7 @@ fn aborts() -> Vec<Attack> {
             "SELECT arrow_cast(make_array(repeat('9', 100000000)), 'List(Decimal256(76, 2))')",
         ),
         sql("text to decimal, compared", "SELECT repeat('9', 100000000) > 1.5"),
+        sql("centroids", "SELECT approx_percentile_cont(value, 0.5, 2000000000) FROM generate_series(1, 10)"),
         sql("a number of many digits", format!("SELECT {}", "9".repeat(2_000_000))),
         sql("a fraction of many digits", format!("SELECT 0.{}", "9".repeat(2_000_000))),
         sql("nested types", format!("SELECT arrow_cast(1, '{types}')")),
@@ -254,6 +255,7 @@ fn planning() -> Vec<Attack> {
     let in_list: Vec<String> = (0..200_000).map(|value| value.to_string()).collect();
     let columns: Vec<String> = (0..9_000).map(|column| format!("{column} AS c{column}")).collect();
     vec![
+        sql("a long unknown function", format!("SELECT {}(1)", "f".repeat(300_000))),
         sql(
             "doubling WITH by joins",
             format!("WITH c0 AS (SELECT 1 AS x), {} SELECT count(*) FROM c23", doubled_with.join(", ")),
@@ -300,7 +302,10 @@ fn planning() -> Vec<Attack> {
 
 /// KQL's.
 fn of_kql() -> Vec<Attack> {
+    let views: String =
+        (1..30).map(|level| format!("let c{level} = view() {{ union c{0}, c{0} }};", level - 1)).collect();
     vec![
+        kql("KQL doubling views", format!("let c0 = view() {{ print x = 1 }};{views} c29 | count")),
         kql(
             "KQL periods of a long series",
             "print s = range(1, 1000000) | extend p = series_periods_detect(s, 0.0, 500000.0, 100)",

@@ -37,6 +37,9 @@ const FIELDS: [&str; 25] = [
     "is_internal",
 ];
 
+/// The most fields that a refusal names: a body may have hundreds of thousands.
+const MAX_UNKNOWN_FIELDS: usize = 100;
+
 /// What is wrong with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BadHolmesRequest {
@@ -178,6 +181,7 @@ pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Resu
     let mut faults: Vec<BadHolmesRequest> = fields
         .iter()
         .filter(|(name, value)| !value.is_null() && !FIELDS.contains(&name.as_str()))
+        .take(MAX_UNKNOWN_FIELDS)
         .map(|(name, value)| {
             let message = unknown_field(name, "", FIELDS).message;
             BadHolmesRequest::field("extra_forbidden", &[json!(name)], message, value)
