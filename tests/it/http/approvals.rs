@@ -25,8 +25,15 @@ async fn an_approved_call_is_executed_once_and_the_answer_follows() {
 
     let approved = server.post(&path, &json!({ "approve": true }), Some("ann-tok")).await;
     let frames = collect_sse(&approved.text);
-    let expected =
-        ["run_started", "approval_resolved", "tool_call", "tool_result", "answer_delta", "answer_final", "run_finished"];
+    let expected = [
+        "run_started",
+        "approval_resolved",
+        "tool_call",
+        "tool_result",
+        "answer_delta",
+        "answer_final",
+        "run_finished",
+    ];
     assert_eq!(names(&frames), expected, "{}", approved.text);
     assert_eq!((&frames[0].data["continues"], &frames[0].data["question"]), (&json!(run_id), &json!("Keep one")));
     assert_eq!((&frames[1].data["approved"], &frames[1].data["approval_id"]), (&json!(true), &request["approval_id"]));
@@ -42,7 +49,12 @@ async fn an_approved_call_is_executed_once_and_the_answer_follows() {
     let again = server.post(&path, &json!({ "approve": true }), Some("ann-tok")).await;
     assert_eq!(collect_sse(&again.text), frames);
     let opposite = server.post(&path, &json!({ "approve": false }), Some("ann-tok")).await;
-    assert_eq!((opposite.status, opposite.header("x-querent-error-code")), (409, "already_resumed"), "{}", opposite.text);
+    assert_eq!(
+        (opposite.status, opposite.header("x-querent-error-code")),
+        (409, "already_resumed"),
+        "{}",
+        opposite.text
+    );
     assert!(!exists(&server).await);
 
     // What is stored tells the same.

@@ -12,7 +12,10 @@ async fn a_table_has_a_document() {
     let server = started().await;
     let reply = server.get(FLIGHTS, Some("reader-tok")).await;
     let table = reply.json();
-    assert_eq!((&table["database"], &table["name"], &table["kind"]), (&json!("default"), &json!("flights"), &json!("managed")));
+    assert_eq!(
+        (&table["database"], &table["name"], &table["kind"]),
+        (&json!("default"), &json!("flights"), &json!("managed"))
+    );
     assert_eq!((&table["row_count"], table.get("comment")), (&json!(100), None), "{table}");
     assert_eq!(table["columns"][0], json!({ "name": "carrier", "data_type": "Utf8", "nullable": true }));
     for (path, status, code) in [
@@ -48,7 +51,9 @@ async fn comments_are_set_and_taken_away() {
     assert_eq!(patch(&server, FLIGHTS, &json!({ "comment": "x" }), "reader-tok").await.status, 403);
     let table = server.get(FLIGHTS, Some("reader-tok")).await.json();
     assert_eq!(table.get("comment"), None, "{table}");
-    for bad in [json!({}), json!({ "coment": "x" }), json!({ "comment": 1 }), json!({ "columns": ["carrier"] }), json!([])] {
+    for bad in
+        [json!({}), json!({ "coment": "x" }), json!({ "comment": 1 }), json!({ "columns": ["carrier"] }), json!([])]
+    {
         let reply = patch(&server, FLIGHTS, &bad, "writer-tok").await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("bad_request_body")), "{bad}");
     }
@@ -65,14 +70,22 @@ async fn databases_have_comments_too() {
     assert_eq!((changed.status, changed.json()), (200, json!({ "name": "shop", "comment": "what was sold" })));
     assert_eq!(patch(&server, path, &json!({}), "writer-tok").await.status, 400);
     let unknown = patch(&server, "/v1/catalog/databases/shpo", &json!({ "comment": "x" }), "writer-tok").await;
-    assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (404, &json!("database_not_found")), "{}", unknown.text);
+    assert_eq!(
+        (unknown.status, &unknown.json()["error"]["code"]),
+        (404, &json!("database_not_found")),
+        "{}",
+        unknown.text
+    );
 }
 
 #[tokio::test]
 async fn a_profile_says_what_columns_hold() {
     let server = started().await;
     let profile = profile(&server, "flights", "reader-tok").await;
-    assert_eq!((&profile["rows"], &profile["is_complete"], &profile["left_out_columns"]), (&json!(100), &json!(true), &json!(0)));
+    assert_eq!(
+        (&profile["rows"], &profile["is_complete"], &profile["left_out_columns"]),
+        (&json!(100), &json!(true), &json!(0))
+    );
     let carrier = column(&profile, "carrier");
     assert_eq!((&carrier["type"], &carrier["nulls"], &carrier["distinct"]), (&json!("VARCHAR"), &json!(10), &json!(2)));
     assert_eq!((&carrier["min"], &carrier["max"], &carrier["histogram"]), (&json!("B6"), &json!("UA"), &Value::Null));
@@ -117,7 +130,11 @@ async fn empty_tables_and_odd_numbers_have_profiles() {
 #[tokio::test]
 async fn a_profile_shows_no_more_than_its_caller_sees() {
     let server = started().await;
-    server.execute("CREATE TABLE people AS SELECT * FROM (VALUES (1, 'ada@x'), (2, 'bob@x'), (3, 'eve@x')) AS t(id, mail)").await;
+    server
+        .execute(
+            "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'ada@x'), (2, 'bob@x'), (3, 'eve@x')) AS t(id, mail)",
+        )
+        .await;
     server.execute("CREATE ROW POLICY few ON people USING (id <= 2) TO SUBJECT reader").await;
     server.execute("CREATE ROW POLICY everything ON people USING (true) TO SUBJECT boss").await;
     server.execute("CREATE MASK mail ON people(mail) USING ('hidden') TO PUBLIC EXCEPT SUBJECT boss").await;
