@@ -18,7 +18,7 @@ use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::session::Session;
 use crate::type_names::sql_name;
-use buckets::{Buckets, Scale};
+use buckets::{BucketScale, Buckets};
 
 /// The columns that are described, from the first; of wider tables the number of the others is said.
 const MAX_COLUMNS: usize = 100;
@@ -272,10 +272,10 @@ impl ColumnCounts {
 
     fn buckets(&self, column: &ColumnInfo) -> Option<Buckets> {
         let scale = match &column.data_type {
-            kind if kind.is_integer() => Scale::Whole,
-            kind if kind.is_numeric() => Scale::Number,
-            DataType::Date32 | DataType::Date64 => Scale::Day,
-            _ => Scale::Instant,
+            kind if kind.is_integer() => BucketScale::Whole,
+            kind if kind.is_numeric() => BucketScale::Number,
+            DataType::Date32 | DataType::Date64 => BucketScale::Day,
+            _ => BucketScale::Instant,
         };
         self.range.map(|(least, most)| Buckets::new(scale, least, most))
     }

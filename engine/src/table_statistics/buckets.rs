@@ -9,7 +9,7 @@ const DAY_SECONDS: f64 = 86_400.0;
 
 /// What the numbers of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(super) enum BucketScale {
     /// Integers.
     Whole,
     /// Any numbers.
@@ -23,7 +23,7 @@ pub(super) enum Scale {
 /// Ranges that cover what lies between two numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Buckets {
-    scale: Scale,
+    scale: BucketScale,
     least: f64,
     most: f64,
     width: f64,
@@ -31,12 +31,12 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    pub(super) fn new(scale: Scale, least: f64, most: f64) -> Self {
+    pub(super) fn new(scale: BucketScale, least: f64, most: f64) -> Self {
         let span = most - least;
         let unit = match scale {
-            Scale::Whole => Some(1.0),
-            Scale::Day => Some(DAY_SECONDS),
-            Scale::Number | Scale::Instant => None,
+            BucketScale::Whole => Some(1.0),
+            BucketScale::Day => Some(DAY_SECONDS),
+            BucketScale::Number | BucketScale::Instant => None,
         };
         let (width, count) = match unit {
             Some(unit) => {
@@ -72,10 +72,10 @@ impl Buckets {
 
     fn text(&self, number: f64) -> String {
         let format = match self.scale {
-            Scale::Whole => return format!("{number:.0}"),
-            Scale::Number => return number.to_string(),
-            Scale::Day => "%Y-%m-%d",
-            Scale::Instant => "%Y-%m-%d %H:%M:%S",
+            BucketScale::Whole => return format!("{number:.0}"),
+            BucketScale::Number => return number.to_string(),
+            BucketScale::Day => "%Y-%m-%d",
+            BucketScale::Instant => "%Y-%m-%d %H:%M:%S",
         };
         match DateTime::from_timestamp(number.floor() as i64, 0) {
             Some(instant) => instant.format(format).to_string(),
@@ -100,25 +100,25 @@ mod tests {
 
     #[test]
     fn few_whole_numbers_have_a_range_each() {
-        let three = ranges(Buckets::new(Scale::Whole, 3.0, 5.0));
+        let three = ranges(Buckets::new(BucketScale::Whole, 3.0, 5.0));
         assert_eq!(three, [("3", "4"), ("4", "5"), ("5", "5")].map(|(from, to)| (from.to_owned(), to.to_owned())));
-        assert_eq!(Buckets::new(Scale::Whole, 0.0, 49.0).len(), 17, "three numbers a range");
-        assert_eq!(ranges(Buckets::new(Scale::Whole, 7.0, 7.0)), [("7".to_owned(), "7".to_owned())]);
+        assert_eq!(Buckets::new(BucketScale::Whole, 0.0, 49.0).len(), 17, "three numbers a range");
+        assert_eq!(ranges(Buckets::new(BucketScale::Whole, 7.0, 7.0)), [("7".to_owned(), "7".to_owned())]);
     }
 
     #[test]
     fn days_begin_at_midnight() {
-        let days = ranges(Buckets::new(Scale::Day, 0.0, 364.0 * DAY_SECONDS));
+        let days = ranges(Buckets::new(BucketScale::Day, 0.0, 364.0 * DAY_SECONDS));
         assert_eq!(days[0], ("1970-01-01".to_owned(), "1970-01-20".to_owned()));
         assert_eq!(days.last().unwrap().1, "1970-12-31");
     }
 
     #[test]
     fn one_number_is_one_range() {
-        assert_eq!(ranges(Buckets::new(Scale::Number, 1.5, 1.5)), [("1.5".to_owned(), "1.5".to_owned())]);
-        assert_eq!(Buckets::new(Scale::Number, -1.0, 1.0).len(), MAX_BUCKETS);
+        assert_eq!(ranges(Buckets::new(BucketScale::Number, 1.5, 1.5)), [("1.5".to_owned(), "1.5".to_owned())]);
+        assert_eq!(Buckets::new(BucketScale::Number, -1.0, 1.0).len(), MAX_BUCKETS);
         assert_eq!(
-            Buckets::new(Scale::Number, -1.0, 1.0).expression("x"),
+            Buckets::new(BucketScale::Number, -1.0, 1.0).expression("x"),
             "greatest(0, least(19, CAST(floor((x - (-1e0)) / (1e-1)) AS BIGINT)))"
         );
     }
