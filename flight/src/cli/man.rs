@@ -77,7 +77,7 @@ fn listed(command: &Command) -> impl Iterator<Item = &Command> {
 }
 
 fn page_name(path: &[String]) -> String {
-    [&["querent".to_owned()], path].concat().join("-")
+    std::iter::once("querent").chain(path.iter().map(String::as_str)).collect::<Vec<_>>().join("-")
 }
 
 /// Writes the page of a command in the language of man. It has no date, so that the same program gives the same page.
@@ -127,7 +127,9 @@ fn page(command: &mut Command, path: &[String]) -> String {
 /// Adds an argument: how it is written, what it does, its default and its values.
 fn describe(text: &mut String, argument: &Arg) {
     let value = match argument.get_value_names() {
-        Some(names) if argument.get_action().takes_values() => names.join(" "),
+        Some(names) if argument.get_action().takes_values() => {
+            names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+        }
         _ => String::new(),
     };
     let short = argument.get_short().map(|short| format!("-{short}"));
