@@ -2,7 +2,7 @@
 # Makes a Debian package of a binary.
 # usage: scripts/deb.sh BINARY [FOLDER]     DEB_COMPRESSION=none|gzip|xz|zstd (default xz)
 #
-# In it: the program, its completions, a service that is not started by itself, and its settings.
+# In it: the program, its completions and manual pages, a service that is not started by itself, and its settings.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,6 +25,8 @@ install -d "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/ve
 "$binary" completions bash >"$root/usr/share/bash-completion/completions/querent"
 "$binary" completions zsh >"$root/usr/share/zsh/vendor-completions/_querent"
 "$binary" completions fish >"$root/usr/share/fish/vendor_completions.d/querent.fish"
+"$binary" man --folder "$root/usr/share/man/man1" >/dev/null
+gzip -9n "$root"/usr/share/man/man1/*.1
 
 # The newest symbols of the C library that the program asks for.
 libc=$(grep -aoE 'GLIBC_2\.[0-9]+' "$binary" | sed 's/GLIBC_//' | sort -uV | tail -n 1)

@@ -1,7 +1,10 @@
 //! The agent: starts runs, follows them, stops them, and waits for them at shutdown.
 //!
 //! A run is a task of its own; its client reads its events and may go away. Each run holds a [`RunPermit`]
-//! until it is stored, so a client that has seen `run_finished` can start the next one at once.
+//! until it is stored, so a client that has seen `run_finished` can start the next one at once. `approvals` continues
+//! runs that wait for a person.
+
+mod approvals;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -24,6 +24,8 @@ pub struct AskRequest {
     pub include_thinking: bool,
     /// The session it continues or begins.
     pub session_id: Option<String>,
+    /// Whether the client can ask a person to approve a call: then the run pauses, and `Agent::decide` continues it.
+    pub approvals: bool,
 }
 
 /// The protocol of a request.
@@ -285,9 +287,21 @@ impl RunRequest {
 
 impl From<AskRequest> for RunRequest {
     fn from(ask: AskRequest) -> Self {
-        let AskRequest { question, database, include_thinking, session_id: _ } = ask;
+        let AskRequest { question, database, include_thinking, session_id: _, approvals } = ask;
         let input = vec![ChatMessage::text(ChatRole::User, question.trim())];
+        // What a run that continues a paused one has to know of it.
+        let echo = match approvals {
+            true => json!({ "database": database, "include_thinking": include_thinking }),
+            false => Value::Null,
+        };
         // Its events are kept: a client whose stream broke off comes back for the rest.
-        Self { database, include_thinking, retained: true, ..Self::new(Protocol::Ask, input) }
+        Self {
+            database,
+            include_thinking,
+            can_approve: approvals,
+            retained: true,
+            echo,
+            ..Self::new(Protocol::Ask, input)
+        }
     }
 }

@@ -16,6 +16,7 @@
 //! | 8 | `knowledge` | verified queries and metrics, which run before they are stored |
 //! | 8 | `profiler` | profiles the columns of tables in the background |
 //! | 8 | `queries` | queries that run now, and ending one |
+//! | 8 | `table_statistics` | what a table's columns hold, as a caller sees them |
 //! | 7 | [`Session`] in `session` | one caller's statements: planned, authorised, executed, or applied to the catalog |
 //! | 6 | `vector_indexing` | fills vector indexes from the files of their tables |
 //! | 6 | [`policy`] | what a plan may do, and where external tables may lie |
@@ -67,6 +68,7 @@ mod slots;
 mod sql;
 mod stores;
 mod stream;
+mod table_statistics;
 mod tables;
 mod temporary;
 mod threads;
@@ -93,6 +95,7 @@ pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
 pub use sql::{SessionVariables, qualify_tables};
 pub use stores::UrlRoot;
 pub use stream::{QueryStats, QueryStream, ResultTypes};
+pub use table_statistics::{ColumnStatistics, HistogramBucket, TableStatistics, ValueFrequency};
 pub use tables::{ReadColumn, SourceReading, check_reader_options};
 pub use temporary::TemporaryTables;
 pub use timestamp::rfc3339;

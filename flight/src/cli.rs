@@ -22,6 +22,7 @@ mod knowledge;
 mod kql;
 mod local_model;
 mod maintenance;
+mod man;
 mod markdown;
 mod mcp;
 mod output;
@@ -104,6 +105,7 @@ enum CliCommand {
     #[command(subcommand)]
     Config(config_check::ConfigCommand),
     Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// Runs one command to its end and returns the exit code. `args` begins with the program's name.
@@ -157,6 +159,7 @@ where
         CliCommand::Demo(args) => demo::run(args).await,
         CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),
         CliCommand::Completions(args) => completions::run(&args),
+        CliCommand::Man(args) => man::run(args).await,
     })
 }
 

@@ -7,6 +7,7 @@
 mod a2a;
 mod adk;
 mod ag_ui;
+mod approvals;
 mod ask;
 mod complete;
 mod console;
@@ -40,7 +41,9 @@ mod runs;
 mod schema;
 pub(crate) mod search;
 mod sessions;
+mod settings;
 mod stream;
+mod tables;
 mod tokens;
 
 use axum::Router;
@@ -74,7 +77,7 @@ async fn method_not_allowed(request: Request) -> Response {
 
 /// Writes an error as the clients of a path read it: below `/v1`, where ours are not, those are OpenAI's or Anthropic's.
 fn in_shape_of(request: &Request, error: ApiError) -> Response {
-    const OURS: [&str; 6] = ["agent", "catalog", "import", "mgmt", "query", "rest"];
+    const OURS: [&str; 7] = ["agent", "catalog", "import", "mgmt", "query", "rest", "settings"];
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.as_str()).unwrap_or_default();
     let first = request.uri().path().strip_prefix("/v1/").map(|rest| rest.split('/').next().unwrap_or_default());
     match first {

@@ -10,7 +10,7 @@
 //! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `error/conversions.rs`: the codes of
 //!   the lower crates' errors; `drain.rs`: unread request bodies
 //! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once;
-//!   `idempotent_answers.rs`: answers to requests that may be sent again;
+//!   `idempotent_answers.rs`: answers to requests that may be sent again; `table_profiles.rs`: profiles that were asked for;
 //!   `query_limits.rs`: what headers ask of a statement; `result_types.rs`: which types a client reads
 //! - `auth.rs`: tokens to principals, `auth/`: those that an identity provider signed; `logs.rs`: the log; `tls.rs`: the port's certificate
 //! - `state.rs`: the parts of a running server, which every door shares
@@ -45,6 +45,7 @@ mod server;
 mod shutdown;
 pub mod sql;
 mod state;
+mod table_profiles;
 mod tls;
 
 pub use http::search::found_json;

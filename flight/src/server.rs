@@ -28,6 +28,7 @@ use crate::idempotent_answers::IdempotentAnswers;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
 use crate::state::AppState;
+use crate::table_profiles::KeptTableProfiles;
 use crate::tls::{ServerTls, TlsError};
 use crate::{http, metrics, sql};
 use connections::{Connections, Listeners};
@@ -149,6 +150,7 @@ impl Server {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
+        let effective_settings = Arc::from(config.effective());
         let settings = Arc::new(config.settings);
         let metrics = metrics::install()?;
         let listen_error = |source| ServerError::Listen { addr: settings.listen, source };
@@ -197,6 +199,8 @@ impl Server {
             started_at: chrono::Utc::now(),
             embedder,
             idempotent_answers: IdempotentAnswers::default(),
+            effective_settings,
+            table_profiles: KeptTableProfiles::default(),
             metrics,
             ticket_key: ticket_key.into(),
         };

@@ -11,9 +11,10 @@ use querent_engine::{Engine, Limits, Session};
 
 use crate::admission::Admission;
 use crate::auth::Authenticator;
-use crate::config::Settings;
+use crate::config::{EffectiveSetting, Settings};
 use crate::idempotent_answers::IdempotentAnswers;
 use crate::shutdown::Shutdown;
+use crate::table_profiles::KeptTableProfiles;
 
 /// The parts of a running server. Cheap to clone.
 #[derive(Clone)]
@@ -36,6 +37,10 @@ pub struct AppState {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     /// Answers to requests that may be sent again.
     pub(crate) idempotent_answers: IdempotentAnswers,
+    /// Each setting as it may be shown, and where it came from.
+    pub(crate) effective_settings: Arc<[EffectiveSetting]>,
+    /// Profiles of tables that were asked for lately.
+    pub(crate) table_profiles: KeptTableProfiles,
     pub(crate) metrics: PrometheusHandle,
     /// What signs the tickets of Flight SQL.
     pub(crate) ticket_key: Arc<[u8]>,

@@ -2,7 +2,8 @@
 //
 // usage: node console.mjs FOLDER_WITH_NODE_MODULES URL FOLDER_FOR_PICTURES [TOKEN]
 //
-// The server has the tables `flights` and `airlines`, and a scripted model that knows "most flights" and "wait".
+// The server has the tables `flights` and `airlines`, and a scripted model that knows "most flights", "keep", which asks for
+// approval, and "wait".
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -91,7 +92,19 @@ await write("flights | sumarize count()");
 await page.keyboard.press("ControlOrMeta+Enter");
 await page.getByRole("button", { name: "Write summarize and run" }).click();
 await page.locator('.status[data-outcome="done"]').waitFor();
+// Completion by the server, in both languages.
+await write("flights | ");
+await page.keyboard.type("summ");
+await page.locator(".cm-tooltip-autocomplete li", { hasText: "summarize" }).first().waitFor();
+await page.keyboard.press("Escape");
 await page.getByRole("button", { name: "+ SQL" }).click();
+await write("SELECT * FROM ");
+await page.keyboard.type("airl");
+await page.locator(".cm-tooltip-autocomplete li", { hasText: "airlines" }).first().waitFor();
+await picture("completion");
+await page.waitForTimeout(150); // An accidental Enter right after the list opens is a new line, so the editor waits.
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => document.querySelector(".query-view .cm-content").innerText === "SELECT * FROM airlines");
 await write("SELECT count(*) FROM generate_series(1, 1000000000) AS s(value) WHERE sin(value) > 2");
 await page.keyboard.press("ControlOrMeta+Enter");
 await page.locator('.status[data-outcome="running"]').waitFor();
@@ -161,11 +174,45 @@ await page.locator(".hits a", { hasText: "flights" }).first().click();
 await page.getByRole("heading", { name: /\.flights$/ }).waitFor();
 await page.getByRole("button", { name: "Sample" }).click();
 await shown(".sample .grid-row");
+await page.evaluate(async (token) => {
+  const end = (table) => ({ database: "default", table });
+  const answer = await fetch("/v1/catalog/relationships", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) },
+    body: JSON.stringify({ from: end("flights"), from_columns: ["carrier"], to: end("airlines"), to_columns: ["carrier"] }),
+  });
+  if (!answer.ok) throw new Error(await answer.text());
+}, token);
 await page.getByRole("button", { name: "Relationships" }).click();
-await page.getByText(/No relationships|→/).first().waitFor();
-await page.getByRole("button", { name: "Columns" }).click();
+await shown(".relationships li");
+await page.getByRole("button", { name: "Graph", exact: true }).click();
+await shown(".relations a[aria-current=page]");
+assert.deepEqual((await page.locator(".relations a").allTextContents()).sort(), ["airlines", "flights"]);
+await picture("graph");
+await accessible("the graph of relationships");
+await page.locator('.relations a[aria-label="Table default.airlines"]').focus();
+await page.keyboard.press("Enter");
+await page.getByRole("heading", { name: /\.airlines$/ }).waitFor();
+await page.goBack();
+await page.getByRole("heading", { name: /\.flights$/ }).waitFor();
 await page.getByRole("button", { name: "Profile the columns" }).click();
 await shown(".missing");
+await shown(".histogram rect");
+await page.locator(".top-values", { hasText: "UA" }).waitFor();
+// Comments: kept with Enter, left as they were with Escape.
+await page.getByRole("button", { name: "Add comment of table flights" }).click();
+await page.getByLabel("Comment of table flights").fill("Departures of a year");
+await page.keyboard.press("Enter");
+await page.getByText("Comment of table flights saved").waitFor();
+await page.getByRole("button", { name: "Add comment of column dep_delay" }).click();
+await page.getByLabel("Comment of column dep_delay").fill("minutes late");
+await accessible("a comment that is edited");
+await page.keyboard.press("Enter");
+await page.getByText("Comment of column dep_delay saved").waitFor();
+await page.getByRole("button", { name: "Edit comment of table flights" }).click();
+await page.getByLabel("Comment of table flights").fill("nothing of this");
+await page.keyboard.press("Escape");
+await page.locator(".table-head .comment", { hasText: "Departures of a year" }).waitFor();
 await picture("catalog");
 await accessible("Catalog");
 
@@ -197,6 +244,25 @@ await page.keyboard.press("ControlOrMeta+End");
 await page.keyboard.insertText("\nLIMIT 1");
 await page.getByRole("button", { name: "Run the edited query" }).click();
 await page.locator('.query-view .status[data-outcome="done"]', { hasText: "1 row in" }).waitFor();
+await view("Ask");
+await page.getByRole("button", { name: "New question" }).click();
+// A call that writes waits for the person, and the run goes on with the decision.
+await page.getByRole("textbox", { name: "Question" }).fill("Please keep one row");
+await page.keyboard.press("Enter");
+await page.locator('.run[data-outcome="paused"] .approval[data-state="waiting"]').waitFor();
+await picture("approval");
+await accessible("an approval");
+const paused = page.url();
+await page.getByRole("button", { name: "Approve" }).click();
+await page.locator('.run[data-outcome="done"] .answer', { hasText: "Kept it." }).waitFor();
+await page.locator('.approval[data-state="approved"]').waitFor();
+await page.goto("about:blank");
+await page.goto(paused);
+await page.locator('.run[data-outcome="paused"] .approval[data-state="approved"]').waitFor();
+assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0, "what is decided is not asked again");
+await view("Query");
+assert.match(await run("SELECT one FROM kept"), /^1 row in/);
+await run("DROP TABLE kept");
 await view("Ask");
 await page.getByRole("button", { name: "New question" }).click();
 await page.getByRole("textbox", { name: "Question" }).fill("wait");
@@ -243,6 +309,12 @@ await run(`DROP TABLE ${table}`);
 await view("Settings");
 await page.getByText("Python (ADBC").click();
 await page.locator(".recipe[open] .code", { hasText: new URL(url).host }).first().waitFor();
+if (token === "") {
+  // Administrators see the server's settings.
+  await page.getByText(/^\d+ settings, /).click();
+  await page.getByLabel("Find a setting").fill("log.format");
+  await page.locator("tr", { hasText: "log.format" }).waitFor();
+}
 await picture("settings");
 await accessible("Settings");
 for (const theme of ["Light", "Dark"]) {

@@ -474,7 +474,7 @@ impl Transcript {
 }
 
 fn question(text: &str, include_thinking: bool) -> AskRequest {
-    AskRequest { question: text.to_owned(), database: None, include_thinking, session_id: None }
+    AskRequest { question: text.to_owned(), database: None, include_thinking, session_id: None, approvals: false }
 }
 
 fn turn(events: Value) -> Value {

@@ -91,8 +91,13 @@ impl AnswersFixture {
     async fn ask(&self, question: &str, turns: Value) -> Vec<EventKind> {
         let model = Arc::new(from_value(json!({ "runs": [{ "turns": turns, "repeat_last": true }] })).unwrap());
         let agent = Agent::new(self.engine.clone(), model, AgentConfig::default());
-        let request =
-            AskRequest { question: question.to_owned(), database: None, include_thinking: false, session_id: None };
+        let request = AskRequest {
+            question: question.to_owned(),
+            database: None,
+            include_thinking: false,
+            session_id: None,
+            approvals: false,
+        };
         let run = agent.ask(&Principal::local_admin(), request).await.unwrap();
         run.events.map(|event| event.kind.clone()).collect().await
     }

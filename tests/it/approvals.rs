@@ -137,6 +137,7 @@ async fn where_nobody_can_be_asked_the_call_is_refused() {
         database: None,
         include_thinking: false,
         session_id: None,
+        approvals: false,
     };
     let events: Vec<_> = fixture.agent.ask(&fixture.who, request).await.unwrap().events.collect().await;
     let refused = events.iter().any(|event| match &event.kind {

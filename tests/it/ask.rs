@@ -18,16 +18,23 @@ use uuid::Uuid;
 fn requests_are_read_leniently_and_refused_clearly() {
     let read = |body: &str| parse_request(body.as_bytes());
     assert_eq!(
-        read(r#"{"question": "  which service errored most? ", "database": "default", "include_thinking": true, "session_id": " s-1 ", "source": 7}"#)
+        read(r#"{"question": "  which service errored most? ", "database": "default", "include_thinking": true, "session_id": " s-1 ", "approvals": true, "source": 7}"#)
             .unwrap(),
         AskRequest {
             question: "which service errored most?".to_owned(),
             database: Some("default".to_owned()),
             include_thinking: true,
             session_id: Some("s-1".to_owned()),
+            approvals: true,
         }
     );
-    let plain = AskRequest { question: "q".to_owned(), database: None, include_thinking: false, session_id: None };
+    let plain = AskRequest {
+        question: "q".to_owned(),
+        database: None,
+        include_thinking: false,
+        session_id: None,
+        approvals: false,
+    };
     for body in [
         r#"{"question": "q"}"#,
         r#"{"question": "q", "database": null, "include_thinking": null}"#,
@@ -44,6 +51,7 @@ fn requests_are_read_leniently_and_refused_clearly() {
         (r#"{"question": 7}"#, "`question` must be a string, not a number"),
         (r#"{"question": "q", "database": ["a"]}"#, "`database` must be a string, not an array"),
         (r#"{"question": "q", "include_thinking": "yes"}"#, "`include_thinking` must be true or false, not a string"),
+        (r#"{"question": "q", "approvals": "yes"}"#, "`approvals` must be true or false, not a string"),
         (r#"{"question": "q", "session_id": 7}"#, "`session_id` must be a string, not a number"),
         (r#"{"question": "q", "tools": []}"#, "`tools` is not a field that has an effect here; leave it out"),
         (

@@ -37,6 +37,18 @@ async fn flight_sql_for_node() {
     run_client(node).await;
 }
 
+/// The client package that is made of the server's own OpenAPI document.
+#[tokio::test]
+async fn the_generated_client() {
+    let server = TestServer::start(TestSettings::default().tokens("writer-tok:write")).await;
+    let folder = TempDir::new().unwrap();
+    let generator = querent_tests::package_folder().join("../scripts/typescript_client.mjs");
+    let mut node = NodeJs::client("typescript_client.mjs");
+    node.args([server.url("/"), "writer-tok".to_owned()]);
+    node.args([generator.as_path(), folder.path()]);
+    run_client(node).await;
+}
+
 #[tokio::test]
 async fn kusto_for_python() {
     let server = TestServer::start(TestSettings::default()).await;

@@ -88,7 +88,7 @@ async fn a_script_is_asked_for_a_token_only() {
 #[tokio::test]
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
 async fn every_view_works_in_a_browser() {
-    let server = TestServer::start(TestSettings::default().script(script())).await;
+    let server = TestServer::start(settings()).await;
     seed(&server).await;
     let pictures = TempDir::new().unwrap();
     let mut node = NodeJs::client("console.mjs");
@@ -100,13 +100,18 @@ async fn every_view_works_in_a_browser() {
 #[tokio::test]
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
 async fn a_browser_logs_in_with_a_token() {
-    let server = TestServer::start(TestSettings::default().tokens("writer-tok:write").script(script())).await;
+    let server = TestServer::start(settings().tokens("writer-tok:write")).await;
     seed(&server).await;
     let pictures = TempDir::new().unwrap();
     let mut node = NodeJs::client("console.mjs");
     node.args([server.url("/"), pictures.path().to_string_lossy().into_owned(), "writer-tok".to_owned()]);
     let [printed, _] = run_client(node).await;
     assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
+/// With tools that write, so that the person is asked.
+fn settings() -> TestSettings {
+    TestSettings::default().script(script()).change(|settings| settings.agent.write_tools = true)
 }
 
 async fn seed(server: &TestServer) {
@@ -123,7 +128,7 @@ async fn seed(server: &TestServer) {
         .await;
 }
 
-/// A model that looks at the catalog, counts, and names a number that no row proves.
+/// A model that looks at the catalog, counts, and names a number that no row proves; and one that writes.
 fn script() -> Value {
     let count = "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier ORDER BY flights DESC";
     json!({ "capabilities": { "tool_style": "native", "thinking": true, "small": false, "context_tokens": 8192 }, "runs": [
@@ -135,6 +140,10 @@ fn script() -> Value {
                 run_sql(count),
             ] },
             { "events": [{ "text": "**UA** had 2000 flights, and 31337 were late." }] },
+        ] },
+        { "when": "keep", "turns": [
+            { "events": [tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))] },
+            { "events": [{ "text": "Kept it." }] },
         ] },
         { "when": "wait", "turns": [{ "events": [{ "text": "Wait" }, "hang"] }] },
     ] })

@@ -1,12 +1,15 @@
 //! The HTTP door: every route, who may use it, what it answers, and how it refuses.
 
 mod agent;
+mod approvals;
 mod catalog;
 mod complete;
 mod idempotency;
 mod import;
 mod openapi;
 mod query;
+mod settings;
+mod tables;
 mod values;
 
 use base64::Engine as _;

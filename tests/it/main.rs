@@ -16,6 +16,7 @@ mod approvals;
 mod ask;
 mod attacks;
 mod audit;
+mod book;
 mod catalog_keys;
 mod catalog_store;
 mod changes;

@@ -1,6 +1,7 @@
 //! The ask protocol: `POST /v1/agent/ask` as server-sent events, and the JSON documents of stored runs.
 //! The stored trace consists of its frames, so it replays exactly what a client saw.
 
+mod decisions;
 mod trace;
 
 use std::borrow::Cow;
@@ -13,9 +14,10 @@ use serde_json::{Value, json};
 use super::fields::check_names;
 use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of};
 use crate::error::{AgentError, Result};
-use crate::event::{EventKind, RunEvent};
+use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
 use crate::request::{AskRequest, MAX_QUESTION_BYTES};
 
+pub use decisions::{RunDecisions, approval_json};
 pub use trace::decode_trace;
 pub(crate) use trace::encode_trace;
 
@@ -23,9 +25,9 @@ pub(crate) use trace::encode_trace;
 const MAX_SESSION_ID_BYTES: usize = 256;
 
 /// The fields of a request. `source`, which says where a question comes from, has no effect.
-const FIELDS: [&str; 5] = ["question", "database", "include_thinking", "session_id", "source"];
+const FIELDS: [&str; 6] = ["question", "database", "include_thinking", "session_id", "approvals", "source"];
 
-/// Reads the body of a request: `{question, database?, include_thinking?, session_id?}`.
+/// Reads the body of a request: `{question, database?, include_thinking?, session_id?, approvals?}`.
 ///
 /// Errors: `empty_question`, `invalid_request`; the protocol answers both with 400 and `{"error": message}`.
 pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
@@ -54,13 +56,13 @@ pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
         Some(Value::String(database)) => Some(database.trim().to_owned()).filter(|name| !name.is_empty()),
         Some(other) => return Err(invalid(format!("`database` must be a string, not {}", kind_of(&other)))),
     };
-    let include_thinking = match fields.remove("include_thinking") {
-        None | Some(Value::Null) => false,
-        Some(Value::Bool(include_thinking)) => include_thinking,
-        Some(other) => {
-            return Err(invalid(format!("`include_thinking` must be true or false, not {}", kind_of(&other))));
-        }
+    let mut flag = |name: &str| match fields.remove(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(flag),
+        Some(other) => Err(invalid(format!("`{name}` must be true or false, not {}", kind_of(&other)))),
     };
+    let include_thinking = flag("include_thinking")?;
+    let approvals = flag("approvals")?;
     let session_id = match fields.remove("session_id") {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) if id.len() > MAX_SESSION_ID_BYTES => {
@@ -72,7 +74,7 @@ pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
         Some(Value::String(id)) => Some(id.trim().to_owned()).filter(|id| !id.is_empty()),
         Some(other) => return Err(invalid(format!("`session_id` must be a string, not {}", kind_of(&other)))),
     };
-    Ok(AskRequest { question, database, include_thinking, session_id })
+    Ok(AskRequest { question, database, include_thinking, session_id, approvals })
 }
 
 /// Turns events into frames: one frame for each event that the protocol knows.
@@ -110,6 +112,9 @@ impl AskRenderer {
                 if let Some(session_id) = &started.conversation {
                     data["session_id"] = json!(session_id);
                 }
+                if let (Trigger::Resume, Some(paused)) = (started.trigger, started.previous_run_id) {
+                    data["continues"] = json!(paused);
+                }
                 ("run_started", data)
             }
             EventKind::TextStarted { .. } => {
@@ -117,7 +122,11 @@ impl AskRenderer {
                 return None;
             }
             EventKind::ToolCallStarted(call) => {
-                ("tool_call", json!({ "tool": call.tool, "args": call.args, "call_index": call.call_index }))
+                let mut data = json!({ "tool": call.tool, "args": call.args, "call_index": call.call_index });
+                if let Some(approved) = &call.approval_request_id {
+                    data["approval_id"] = json!(approved);
+                }
+                ("tool_call", data)
             }
             EventKind::ToolResult(result) => {
                 let mut data = json!({ "tool": result.tool, "call_index": result.call_index, "result": result.result });
@@ -139,15 +148,34 @@ impl AskRenderer {
             EventKind::RunError { code, message, detail_code } => {
                 ("run_error", json!({ "code": code.as_str(), "message": message, "detail_code": detail_code }))
             }
-            EventKind::RunFinished { run_id, usage, .. } => (
-                "run_finished",
+            EventKind::ApprovalRequested(call) => (
+                "approval_requested",
                 json!({
+                    "approval_id": call.item_id,
+                    "tool": call.name,
+                    "args": stored_json(&call.args_raw, || json!(call.args_raw)),
+                    "description": call.description,
+                }),
+            ),
+            EventKind::ApprovalResolved { request_id, name, approved, reason, .. } => {
+                let mut data = json!({ "approval_id": request_id, "tool": name, "approved": approved });
+                if let Some(reason) = reason {
+                    data["reason"] = json!(reason);
+                }
+                ("approval_resolved", data)
+            }
+            EventKind::RunFinished { run_id, outcome, usage, .. } => {
+                let mut data = json!({
                     "run_id": run_id,
                     "usage": { "input_tokens": usage.tokens.input_tokens, "output_tokens": usage.tokens.output_tokens },
                     "elapsed_ms": usage.elapsed_ms,
                     "tool_calls": usage.tool_calls,
-                }),
-            ),
+                });
+                if *outcome == RunOutcome::Paused {
+                    data["outcome"] = json!("paused");
+                }
+                ("run_finished", data)
+            }
             EventKind::CompactionStarted { .. }
             | EventKind::CompactionFinished { .. }
             | EventKind::LlmCallStarted { .. }
@@ -157,8 +185,6 @@ impl AskRenderer {
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDone { .. }
             | EventKind::TextDone { .. }
-            | EventKind::ApprovalRequested(_)
-            | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolRequested(_)
             | EventKind::ClientToolResolved { .. }
             | EventKind::Conversation { .. }

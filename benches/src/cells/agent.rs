@@ -75,7 +75,8 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     for round in 0..WARM_UPS + RUNS {
         model.first_request.clear();
         let question = format!("how many orders were made in region {round}?");
-        let request = AskRequest { question, database: None, include_thinking: false, session_id: None };
+        let request =
+            AskRequest { question, database: None, include_thinking: false, session_id: None, approvals: false };
         let started = Instant::now();
         let mut run = agent.ask(&principal, request).await?;
         let (mut first_event, mut called, mut tool_call) = (None, None, None);

@@ -301,8 +301,13 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
     let config =
         AgentConfig { run_timeout, slow_run_timeout: run_timeout, voting, prompt_form, ..AgentConfig::default() };
     let agent = Agent::new(engine.clone(), Arc::clone(model), config);
-    let request =
-        AskRequest { question: question.to_owned(), database: None, include_thinking: false, session_id: None };
+    let request = AskRequest {
+        question: question.to_owned(),
+        database: None,
+        include_thinking: false,
+        session_id: None,
+        approvals: false,
+    };
     let started = Instant::now();
     let mut run = agent.ask(&Principal::local_admin(), request).await?;
     let mut answer = AgentAnswer {

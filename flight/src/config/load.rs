@@ -485,10 +485,20 @@ fn misspelt_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
 fn display_text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Null => String::new(),
-        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::String(text) => without_password(text),
         serde_json::Value::Array(items) => items.iter().map(display_text).collect::<Vec<_>>().join(", "),
         serde_json::Value::Object(entry) if entry.contains_key("name") => display_text(&entry["name"]),
         other => other.to_string(),
+    }
+}
+
+/// Returns a URL without the name and the password in it, and any other text as it is.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest.get(..end).and_then(|authority| authority.rfind('@')) {
+        Some(at) => format!("{scheme}://***{}", rest.get(at..).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

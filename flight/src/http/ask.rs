@@ -61,6 +61,6 @@ async fn rest_of(
     Ok(is_same.then_some(events))
 }
 
-fn streamed(events: RunEvents, run_id: uuid::Uuid, after: Option<EventId>) -> Response {
+pub(super) fn streamed(events: RunEvents, run_id: uuid::Uuid, after: Option<EventId>) -> Response {
     event_stream_with(events, AskRenderer::default(), push_after(run_id, after), || ())
 }

@@ -110,7 +110,8 @@ impl SchemaPage<'_> {
     }
 }
 
-fn table_json(table: &TableInfo) -> Value {
+/// Returns a table as the schema has it: `{name, kind, comment?, columns}`.
+pub(super) fn table_json(table: &TableInfo) -> Value {
     let columns: Vec<Value> = table.columns.iter().map(column_json).collect();
     let mut json = json!({ "name": table.name.table, "kind": table.kind });
     if let Some(comment) = &table.comment {

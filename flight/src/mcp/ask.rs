@@ -50,7 +50,7 @@ pub(super) async fn call(
         return refused_reply(&SPEC.name, &ApiError::new(ErrorCode::InvalidRequest, message));
     }
     let database = text("database").filter(|name| !name.is_empty()).or(database);
-    let request = AskRequest { question, database, include_thinking: false, session_id: None };
+    let request = AskRequest { question, database, include_thinking: false, session_id: None, approvals: false };
     let mut run = match agent.ask(who, request).await {
         Ok(run) => run,
         Err(error) => return refused_reply(&SPEC.name, &ApiError::from(error)),

@@ -30,8 +30,13 @@ fn model(first: &str, fenced: &str, text: &str) -> Arc<ScriptedModel> {
 
 async fn asked(fixture: &AnswersFixture, model: &Arc<ScriptedModel>, config: AgentConfig) -> Vec<EventKind> {
     let agent = Agent::new(fixture.engine.clone(), Arc::clone(model) as Arc<_>, config);
-    let request =
-        AskRequest { question: QUESTION.to_owned(), database: None, include_thinking: false, session_id: None };
+    let request = AskRequest {
+        question: QUESTION.to_owned(),
+        database: None,
+        include_thinking: false,
+        session_id: None,
+        approvals: false,
+    };
     let run = agent.ask(&Principal::local_admin(), request).await.unwrap();
     run.events.map(|event| event.kind.clone()).collect().await
 }

@@ -148,8 +148,13 @@ async fn ask(case: &str, question: &str) -> Finished {
     let config = AgentConfig { run_timeout: Duration::from_secs(900), ..AgentConfig::default() };
     let agent = Agent::new(engine.clone(), model(case).await, config);
     let principal = Principal::local_admin();
-    let request =
-        AskRequest { question: question.to_owned(), database: None, include_thinking: false, session_id: None };
+    let request = AskRequest {
+        question: question.to_owned(),
+        database: None,
+        include_thinking: false,
+        session_id: None,
+        approvals: false,
+    };
 
     let events: Vec<_> = agent.ask(&principal, request).await.unwrap().events.collect().await;
     let events: Vec<EventKind> = events.iter().map(|event| event.kind.clone()).collect();

@@ -2,7 +2,7 @@
 import { ApiFailure, asFailure, getJson, isAbort, request } from "../api";
 import { Cell, storedCell } from "../cell";
 import { database } from "../preferences";
-import { type AskRun, type RunEvent, fold, newRun, readEvents } from "./run";
+import { type ApprovalState, type AskRun, type RunEvent, decided, fold, newRun, readEvents } from "./run";
 
 /** The runs of the conversation that is open, oldest first. */
 export const thread = new Cell<AskRun[]>([]);
@@ -35,7 +35,33 @@ export async function readPastRuns(): Promise<void> {
 export async function ask(question: string): Promise<void> {
   stopReplay();
   const sessionId = thread.value.at(-1)?.sessionId ?? `console-${randomId()}`;
-  let run = newRun(question, sessionId);
+  await stream(newRun(question, sessionId), "/v1/agent/ask", {
+    question, database: database.value, include_thinking: withThinking.value, session_id: sessionId, approvals: true,
+  });
+}
+
+/** A decision on a call of a paused run. */
+export interface Verdict {
+  approval_id: string;
+  approve: boolean;
+  reason?: string;
+}
+
+/** Decides on the calls of a paused run; the run that goes on is shown below it. */
+export async function decide(paused: AskRun, verdicts: Verdict[]): Promise<void> {
+  if (paused.id === null) return;
+  stopReplay();
+  const next = { ...newRun(paused.question, paused.sessionId), continues: paused.id };
+  const states = new Map(verdicts.map((one): [string, ApprovalState] => [one.approval_id, one.approve ? "approved" : "denied"]));
+  const isTaken = await stream(next, `/v1/agent/runs/${encodeURIComponent(paused.id)}/approvals`, { decisions: verdicts }, () =>
+    thread.update((runs) => runs.map((run) => (run.id === paused.id ? decided(run, states) : run))));
+  // Somebody else, or another tab, may have been faster.
+  if (!isTaken) await readDecisions(paused.id);
+}
+
+/** Posts what begins a run and shows the run, as the last of the conversation. Returns whether it began. */
+async function stream(begun: AskRun, path: string, body: object, onStarted: () => void = () => undefined): Promise<boolean> {
+  let run = begun;
   askFailure.set(null);
   thread.update((runs) => [...runs, run]);
   const at = thread.value.length - 1;
@@ -47,17 +73,17 @@ export async function ask(question: string): Promise<void> {
   };
   abort = new AbortController();
   try {
-    const response = await request("/v1/agent/ask", {
+    const response = await request(path, {
       method: "POST",
       signal: abort.signal,
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        question, database: database.value, include_thinking: withThinking.value, session_id: sessionId,
-      }),
+      body: JSON.stringify(body),
     });
     for await (const event of readEvents(response.body!)) {
       show(fold(run, event));
-      if (event.event === "run_started" && run.id) history.replaceState(null, "", `#/ask/run/${run.id}`);
+      if (event.event !== "run_started" || !run.id) continue;
+      history.replaceState(null, "", `#/ask/run/${run.id}`);
+      onStarted();
     }
     if (run.outcome === "running") show(failed(run, "stream_ended", "The server stopped before the answer was whole."));
   } catch (error) {
@@ -71,6 +97,16 @@ export async function ask(question: string): Promise<void> {
   }
   abort = null;
   readPastRuns().catch(() => undefined);
+  return run.id !== null;
+}
+
+/** Reads what was decided on the calls of a run that is shown. */
+async function readDecisions(id: string): Promise<void> {
+  const answer = await getJson<{ approvals: { approval_id: string; state: ApprovalState }[] }>(
+    `/v1/agent/runs/${encodeURIComponent(id)}/approvals`,
+  ).catch(() => ({ approvals: [] }));
+  const states = new Map(answer.approvals.map((one): [string, ApprovalState] => [one.approval_id, one.state]));
+  thread.update((runs) => runs.map((run) => (run.id === id ? decided(run, states) : run)));
 }
 
 /** Stops the run that goes on: by its id, so that its stream ends as it should. */
@@ -115,10 +151,11 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
   }
   if (run.outcome === "running" && stored.status !== "running") run = failed(run, stored.status, `The run ended: ${stored.status}.`);
   thread.set([run]);
+  if (run.outcome === "paused") await readDecisions(stored.run_id);
 }
 
 /** How long a replay waits after an event, in milliseconds; the trace has no times. */
-const PACE: Record<string, number> = { run_started: 400, tool_call: 900, tool_result: 700, answer_final: 200 };
+const PACE: Record<string, number> = { run_started: 400, tool_call: 900, tool_result: 700, approval_requested: 900, answer_final: 200 };
 
 export function stopReplay(): void {
   replay++;

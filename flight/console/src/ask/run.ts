@@ -24,9 +24,13 @@ export interface ToolResult {
   [other: string]: unknown;
 }
 
+/** `abandoned`: the conversation went on without a decision. */
+export type ApprovalState = "waiting" | "approved" | "denied" | "abandoned";
+
 export type Step =
   | { kind: "thinking"; text: string }
   | { kind: "text"; text: string }
+  | { kind: "approval"; id: string; tool: string; args: Record<string, unknown>; description: string; state: ApprovalState }
   | { kind: "tool"; index: number; tool: string; args: Record<string, unknown>; result: ToolResult | null; chart: object | null };
 
 export interface AskRun {
@@ -34,7 +38,10 @@ export interface AskRun {
   sessionId: string | null;
   question: string;
   model: string | null;
-  outcome: "running" | "done" | "failed";
+  /** `paused`: a person has to decide on its calls. */
+  outcome: "running" | "done" | "failed" | "paused";
+  /** The paused run that it goes on from. */
+  continues: string | null;
   steps: Step[];
   answer: { text: string; proof: Proof[]; query: string | null; language: "sql" | "kql" } | null;
   error: { code: string; message: string } | null;
@@ -49,7 +56,7 @@ export interface RunEvent {
 
 export function newRun(question: string, sessionId: string | null): AskRun {
   return {
-    id: null, sessionId, question, model: null, outcome: "running", steps: [], answer: null, error: null,
+    id: null, sessionId, question, model: null, outcome: "running", continues: null, steps: [], answer: null, error: null,
     elapsedMs: null, tokens: null,
   };
 }
@@ -63,6 +70,7 @@ export function fold(run: AskRun, { event, data }: RunEvent): AskRun {
         id: text(data["run_id"]),
         question: text(data["question"]) ?? run.question,
         model: text(data["model"]),
+        continues: text(data["continues"]),
         sessionId: text(data["session_id"]) ?? run.sessionId,
       };
     case "thinking_delta":
@@ -89,6 +97,17 @@ export function fold(run: AskRun, { event, data }: RunEvent): AskRun {
         steps: run.steps.map((step) => (step.kind === "tool" && step.index === index ? { ...step, result, chart } : step)),
       };
     }
+    case "approval_requested": {
+      const step: Step = {
+        kind: "approval",
+        id: String(data["approval_id"]),
+        tool: String(data["tool"]),
+        args: argumentsOf(data["args"]),
+        description: String(data["description"] ?? ""),
+        state: "waiting",
+      };
+      return { ...run, steps: [...run.steps, step] };
+    }
     case "answer_final":
       return { ...run, steps: withoutLastText(run.steps), answer: answerOf(data, run.steps) };
     case "run_error":
@@ -97,7 +116,7 @@ export function fold(run: AskRun, { event, data }: RunEvent): AskRun {
       const usage = (data["usage"] ?? {}) as { input_tokens?: number; output_tokens?: number };
       return {
         ...run,
-        outcome: run.error ? "failed" : "done",
+        outcome: run.error ? "failed" : data["outcome"] === "paused" ? "paused" : "done",
         elapsedMs: Number(data["elapsed_ms"]),
         tokens: { input: usage.input_tokens ?? 0, output: usage.output_tokens ?? 0 },
       };
@@ -105,6 +124,16 @@ export function fold(run: AskRun, { event, data }: RunEvent): AskRun {
     default:
       return run;
   }
+}
+
+/** The run with what was decided on its calls, by their ids. */
+export function decided(run: AskRun, states: ReadonlyMap<string, ApprovalState>): AskRun {
+  const steps = run.steps.map((step) => (step.kind === "approval" ? { ...step, state: states.get(step.id) ?? step.state } : step));
+  return { ...run, steps };
+}
+
+function argumentsOf(value: unknown): Record<string, unknown> {
+  return value !== null && typeof value === "object" ? (value as Record<string, unknown>) : { arguments: value };
 }
 
 function answerOf(data: Record<string, unknown>, steps: Step[]): AskRun["answer"] {

@@ -22,7 +22,8 @@ const FEW_ROWS = 12;
 const WORDS: Record<string, string> = {
   run_sql: "SQL", run_kql: "KQL", search_schema: "Searched the catalog", describe_table: "Looked at a table",
   list_databases: "Listed the databases", sample_rows: "Drew sample rows", explore_schema: "Explored the schema",
-  find_references_to: "Looked for a value", graph_traverse: "Walked a graph",
+  find_references_to: "Looked for a value", graph_traverse: "Walked a graph", create_table_as: "Made a table",
+  insert_rows: "Added rows", save_verified_query: "Kept a verified query",
 };
 
 export function ToolCall({ step, marked }: { step: ToolStep; marked: MarkedCell | null }) {

@@ -1,8 +1,7 @@
 // The text editor of queries.
 import { autocompletion, closeBrackets, closeBracketsKeymap, closeCompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { sql } from "@codemirror/lang-sql";
-import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, LanguageSupport, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { Compartment, EditorState, type Extension, Prec } from "@codemirror/state";
 import {
@@ -11,9 +10,9 @@ import {
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "preact/hooks";
 
-import { type CatalogNames, catalogNames } from "../catalog-names";
+import { completeOnServer } from "./complete";
+import { kqlLanguage } from "./kql";
 import { querentSql } from "./sql";
-import { completeKql, kqlLanguage } from "./kql";
 
 export type Language = "sql" | "kql";
 
@@ -72,7 +71,8 @@ export function Editor(props: EditorProps) {
           EditorView.cspNonce.of(nonce),
           Prec.highest(keymap.of([{ key: "Mod-Enter", run }])),
           lineNumbers(), highlightSpecialChars(), history(), drawSelection(), indentOnInput(), bracketMatching(),
-          closeBrackets(), autocompletion({ icons: false }), highlightActiveLine(), syntaxHighlighting(colours),
+          closeBrackets(), highlightActiveLine(), syntaxHighlighting(colours),
+          autocompletion({ icons: false, override: [completeOnServer(() => latest.current.language)] }),
           EditorView.lineWrapping,
           placeholder("Write a query; Ctrl-Enter runs it"),
           // Tab indents; Escape and then Tab leaves the editor, as CodeMirror has it.
@@ -84,7 +84,7 @@ export function Editor(props: EditorProps) {
             echoes.current.push(text);
             latest.current.onChange(text);
           }),
-          language.current.of(languageOf(props.language, catalogNames.value)),
+          language.current.of(languageOf(props.language)),
         ],
       }),
     });
@@ -94,11 +94,7 @@ export function Editor(props: EditorProps) {
   }, []);
 
   useEffect(() => {
-    const configure = () =>
-      view.current?.dispatch({ effects: language.current.reconfigure(languageOf(latest.current.language, catalogNames.value)) });
-    configure();
-    const stop = catalogNames.watch(configure);
-    return () => void stop();
+    view.current?.dispatch({ effects: language.current.reconfigure(languageOf(props.language)) });
   }, [props.language]);
 
   useEffect(() => {
@@ -135,15 +131,6 @@ function diagnostic(mark: EditorMark, editor: EditorView): Diagnostic {
   };
 }
 
-function languageOf(language: Language, names: CatalogNames): Extension {
-  if (language === "kql") {
-    return [kqlLanguage, kqlLanguage.data.of({ autocomplete: completeKql(() => names) })];
-  }
-  const schema: Record<string, string[]> = {};
-  for (const table of names.tables) {
-    const columns = table.columns.map((column) => column.name);
-    schema[`${table.database}.${table.name}`] = columns;
-    if (table.database === "default") schema[table.name] = columns;
-  }
-  return sql({ dialect: querentSql, schema, upperCaseKeywords: true });
+function languageOf(language: Language): Extension {
+  return language === "kql" ? kqlLanguage : new LanguageSupport(querentSql.language);
 }

@@ -1,8 +1,6 @@
-// KQL in the editor: colours, and completion from the catalog and what stands before the cursor.
-import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
+// KQL in the editor: its colours.
 import { StreamLanguage } from "@codemirror/language";
 
-import type { CatalogNames } from "../catalog-names";
 import { FUNCTIONS } from "./kql-names";
 
 const OPERATORS = `
@@ -45,49 +43,3 @@ export const kqlLanguage = StreamLanguage.define<{ isVerbatim: boolean }>({
   },
   languageData: { commentTokens: { line: "//" }, closeBrackets: { brackets: ["(", "[", "{", '"', "'"] } },
 });
-
-/** What may stand at the cursor: operators after a pipe, else columns of the tables named before it, and functions. */
-export function completeKql(names: () => CatalogNames) {
-  return (context: CompletionContext): CompletionResult | null => {
-    const word = context.matchBefore(/[\w-]+/);
-    if (!word && !context.explicit) return null;
-    const from = word?.from ?? context.pos;
-    const before = context.state.sliceDoc(0, from);
-    if (/\|\s*$/.test(before)) return { from, options: options(OPERATORS, "keyword"), validFor: /^[\w-]*$/ };
-    const { tables } = names();
-    const named = tables.filter((table) => new RegExp(`\\b${escape(table.name)}\\b`, "i").test(context.state.doc.toString()));
-    const tableOptions = tables.map((table): Completion => ({
-      label: plainName(table.name),
-      type: "class",
-      detail: table.database,
-      boost: 1,
-    }));
-    if (/(^|;|\(|\bunion\b[^|]*|\bin\s*\()\s*$/.test(before)) {
-      return { from, options: [...tableOptions, ...options(WORDS, "keyword")], validFor: /^\w*$/ };
-    }
-    const columns = named.flatMap((table) =>
-      table.columns.map((column): Completion => ({ label: plainName(column.name), type: "property", detail: column.type, boost: 2 })),
-    );
-    return {
-      from,
-      options: [...columns, ...tableOptions, ...calls(FUNCTIONS), ...options(WORDS, "keyword"), ...options(TYPES, "type")],
-      validFor: /^\w*$/,
-    };
-  };
-}
-
-function options(labels: string[], type: string): Completion[] {
-  return labels.map((label) => ({ label, type }));
-}
-
-function calls(labels: string[]): Completion[] {
-  return labels.map((label) => ({ label, type: "function", apply: `${label}(` }));
-}
-
-function plainName(name: string): string {
-  return /^[A-Za-z_]\w*$/.test(name) ? name : `['${name.replace(/'/g, "\\'")}']`;
-}
-
-function escape(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-}

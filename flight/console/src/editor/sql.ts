@@ -1,4 +1,4 @@
-// The server's SQL as the editor colours and completes it: words that columns are often called are no keywords here.
+// The server's SQL as the editor colours it: words that columns are often called are no keywords here.
 import { SQLDialect } from "@codemirror/lang-sql";
 
 export const querentSql = SQLDialect.define({

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { AnswerText, proofText } from "../ask/answer-text";
+import { Approvals } from "../ask/approval";
 import {
   ask, askFailure, cancel, newConversation, openRun, pastRuns, readPastRuns, thread, withThinking,
 } from "../ask/asking";
@@ -38,7 +39,9 @@ export function AskView() {
       <div class="ask-main">
         <div class="scroll ask-thread">
           {runs.length === 0 && !failure && <Welcome />}
-          {runs.map((run) => <Run run={run} key={run.id ?? run.question} />)}
+          {runs.map((run, at) => (
+            <Run run={run} isContinued={run.continues !== null && runs[at - 1]?.id === run.continues} key={run.id ?? run.question} />
+          ))}
           {failure && <FailureBox failure={failure} />}
           <div ref={end} />
         </div>
@@ -120,7 +123,7 @@ function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing:
   );
 }
 
-function Run({ run }: { run: AskRun }) {
+function Run({ run, isContinued }: { run: AskRun; isContinued: boolean }) {
   const [marked, mark] = useState<MarkedCell | null>(null);
   const place = useRef<HTMLElement>(null);
   const show = (proof: Proof) => {
@@ -135,9 +138,10 @@ function Run({ run }: { run: AskRun }) {
   const proofs = run.answer?.proof ?? [];
   return (
     <article class="run" ref={place} data-outcome={run.outcome}>
-      <h2 class="question">{run.question}</h2>
+      <h2 class={isContinued ? "soft" : "question"}>{isContinued ? "After the decision" : run.question}</h2>
       {run.steps.map((step, at) => {
         if (step.kind === "tool") return <ToolCall key={step.index} step={step} marked={marked} />;
+        if (step.kind === "approval") return null;
         if (step.kind === "text") return <AnswerText text={step.text} proofs={[]} onProof={() => undefined} />;
         const isOpen = run.outcome === "running" && at === run.steps.length - 1;
         return (
@@ -147,6 +151,7 @@ function Run({ run }: { run: AskRun }) {
           </details>
         );
       })}
+      <Approvals run={run} />
       {run.outcome === "running" && <p class="working" role="status">Working…</p>}
       {run.answer && (
         <section class="answer" aria-label="Answer">
@@ -182,7 +187,7 @@ function RunFoot({ run }: { run: AskRun }) {
         {run.tokens && ` · ${run.tokens.input.toLocaleString("en-US")} + ${run.tokens.output.toLocaleString("en-US")} tokens`}
       </small>
       <span class="grow" />
-      <button class="link" onClick={() => void ask(run.question)}>Ask again</button>
+      {run.outcome !== "paused" && <button class="link" onClick={() => void ask(run.question)}>Ask again</button>}
       {run.id && (
         <>
           <button class="link" onClick={() => void openRun(run.id!, true)}>Replay</button>
@@ -204,7 +209,7 @@ function PastRuns({ current }: { current: string | null }) {
             <li>
               <a href={address("ask", ["run", run.run_id])} aria-current={run.run_id === current ? "page" : undefined}>
                 {run.question}
-                <small>{time(run.started_at)}{run.status !== "success" && <span class="warning"> · {run.status}</span>}</small>
+                <small>{time(run.started_at)}{run.status !== "success" && <span class="warning"> · {run.status === "paused" ? "waits for approval" : run.status}</span>}</small>
               </a>
             </li>
           ))}

@@ -24,6 +24,7 @@ export function SettingsView() {
         />
       </section>
       <Models />
+      <ServerSettings />
       <section>
         <h2>Other clients</h2>
         <p class="soft">Each with this server's address. {token.value !== "" && "Write your token where it says TOKEN."}</p>
@@ -83,6 +84,46 @@ function Models() {
         Querent {version}, <a href="/docs">all of its routes</a>
         {models && <>; questions are answered by <code>{models.current}</code>{models.names.length > 1 && `, of ${models.names.join(", ")}`}</>}
       </p>
+    </section>
+  );
+}
+
+interface Setting {
+  name: string;
+  value: string;
+  origin: string;
+  about: string;
+}
+
+/** The server's settings, which only administrators may see; for others there is nothing here. */
+function ServerSettings() {
+  const known = useCell(token);
+  const [settings, setSettings] = useState<Setting[]>([]);
+  const [filter, setFilter] = useState("");
+  useEffect(() => {
+    getJson<{ settings: Setting[] }>("/v1/settings").then((answer) => setSettings(answer.settings), () => setSettings([]));
+  }, [known]);
+  if (settings.length === 0) return null;
+  const words = filter.toLowerCase();
+  const shown = settings.filter((one) => [one.name, one.value, one.about].some((text) => text.toLowerCase().includes(words)));
+  return (
+    <section>
+      <h2>Settings of the server</h2>
+      <details class="recipe">
+        <summary>{settings.length} settings, {settings.filter((one) => one.origin !== "default").length} of them set</summary>
+        <input type="search" class="settings-filter" aria-label="Find a setting" placeholder="Find a setting" value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)} />
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Settings of the server">
+          <table class="facts">
+            <thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">From</th><th scope="col">What it is</th></tr></thead>
+            <tbody>
+              {shown.map((one) => (
+                <tr><th scope="row"><code>{one.name}</code></th><td><code>{one.value}</code></td><td>{one.origin}</td><td>{one.about}</td></tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
     </section>
   );
 }

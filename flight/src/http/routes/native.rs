@@ -2,8 +2,8 @@
 
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
 use crate::http::{
-    ask, complete, console, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query,
-    relationships, runs, schema, search, sessions,
+    approvals, ask, complete, console, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query,
+    relationships, runs, schema, search, sessions, tables,
 };
 
 const LIMIT: Field = Field::new("limit", FieldKind::Integer, "entries of a page");
@@ -168,6 +168,16 @@ pub(super) const QUERY: Surface = Surface {
     ],
 };
 
+const TABLE_DATABASE: &[Field] = &[Field::text("database", "the table's database; `default` unless given")];
+const TABLE: Media = Media::json(&[
+    Field::text("database", "its database").required(),
+    Field::text("name", "its name").required(),
+    Field::text("kind", "managed, external or view").required(),
+    Field::text("comment", "what it is, where somebody said so"),
+    Field::new("row_count", FieldKind::Integer, "its rows, where they are known without reading"),
+    Field::new("columns", FieldKind::List, "`{name, data_type, nullable, comment}` each").required(),
+]);
+
 const RELATIONSHIP: Media = Media::json(&[
     Field::new("from", FieldKind::Object, "`{database, table}`").required(),
     Field::new("from_columns", FieldKind::List, "its columns").required(),
@@ -199,6 +209,49 @@ pub(super) const CATALOG: Surface = Surface {
             DATABASE,
             Field::new("limit", FieldKind::Integer, "tables at most"),
         ]),
+        Route::get("/v1/catalog/tables/{table}", "One table with its columns and comments", |verb| {
+            verb.answered_by(tables::get)
+        })
+        .query(TABLE_DATABASE)
+        .answers(&[TABLE]),
+        Route::patch("/v1/catalog/tables/{table}", "Sets comments of a table and of its columns", |verb| {
+            verb.answered_by(tables::comment)
+        })
+        .writers()
+        .query(TABLE_DATABASE)
+        .takes(&[Media::json(&[
+            Field::new("comment", FieldKind::TextOrNull, "the table's comment; null takes it away"),
+            Field::new("columns", FieldKind::Object, "comments by the names of columns; null takes one away"),
+        ])
+        .with(r#"{"comment": "Flights of 2013", "columns": {"dep_delay": "minutes late at departure"}}"#)])
+        .answers(&[TABLE]),
+        Route::get(
+            "/v1/catalog/tables/{table}/profile",
+            "What a table's columns hold, as the caller may see it: nulls, distinct and frequent values, extremes, histograms",
+            |verb| verb.answered_by(tables::profile),
+        )
+        .query(TABLE_DATABASE)
+        .answers(&[Media::json(&[
+            Field::text("database", "the table's database").required(),
+            Field::text("table", "the table").required(),
+            Field::new("rows", FieldKind::Integer, "rows that were counted").required(),
+            Field::new("is_complete", FieldKind::Flag, "whether that is all rows, and every column is described").required(),
+            Field::new("left_out_columns", FieldKind::Integer, "columns beyond the first 100").required(),
+            Field::new(
+                "columns",
+                FieldKind::List,
+                "`{name, type, nulls, distinct, min, max, mean, top_values: [{value, rows}], histogram: [{from, to, rows}]}` each",
+            )
+            .required(),
+        ])]),
+        Route::patch("/v1/catalog/databases/{database}", "Sets a database's comment", |verb| {
+            verb.answered_by(tables::comment_database)
+        })
+        .writers()
+        .takes(&[Media::json(&[
+            Field::new("comment", FieldKind::TextOrNull, "the comment; null takes it away").required(),
+        ])
+        .with(r#"{"comment": "What the shop sold"}"#)]),
         Route::get(
             "/v1/catalog/relationships",
             "Declared relationships, of one table where both parameters name it",
@@ -300,6 +353,7 @@ pub(super) const AGENT: Surface = Surface {
             Field::text("database", "where bare names resolve"),
             Field::new("include_thinking", FieldKind::Flag, "whether the model's thinking is sent too"),
             Field::text("session_id", "the conversation that the question belongs to"),
+            Field::new("approvals", FieldKind::Flag, "whether the run may pause for a person's approval of a call that writes"),
         ])
         .with(r#"{"question": "which service errored most in the last hour?", "database": "default"}"#)])
         .answers(&[EVENTS.with("event: answer_delta\ndata: {\"text\":\"The service\"}\n\n")])
@@ -316,6 +370,24 @@ pub(super) const AGENT: Surface = Surface {
             "Stops a run; its stream still ends with `run_finished`",
             |verb| verb.answered_by(runs::cancel),
         ),
+        Route::get("/v1/agent/runs/{run_id}/approvals", "The calls of a run that a person is asked about", |verb| {
+            verb.answered_by(approvals::list)
+        })
+        .answers(&[JSON.with(
+            r#"{"approvals": [{"approval_id": "mcpr_1", "tool": "save_verified_query", "args": {}, "state": "waiting"}]}"#,
+        )]),
+        Route::post(
+            "/v1/agent/runs/{run_id}/approvals",
+            "Approves or denies the calls that a paused run waits for; the run that goes on, as server-sent events",
+            |verb| verb.answered_by(approvals::decide),
+        )
+        .takes(&[Media::json(&[
+            Field::new("approve", FieldKind::Flag, "the decision on all calls"),
+            Field::text("reason", "why, which the model reads"),
+            Field::new("decisions", FieldKind::List, "instead, `{approval_id, approve, reason}` for each call"),
+        ])
+        .with(r#"{"approve": true}"#)])
+        .answers(&[EVENTS]),
         Route::post(
             "/v1/agent/runs/{run_id}/feedback",
             "Says that a run's answer is right, wrong, or what it should be; what is right is proposed as a verified query",

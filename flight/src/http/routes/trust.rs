@@ -1,7 +1,7 @@
 //! Who may do what, who did what, and whether the folder is whole: tokens, the policy, queries that run, the audit log, backups.
 
 use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
-use crate::http::{maintenance, policy, queries, tokens};
+use crate::http::{maintenance, policy, queries, settings, tokens};
 
 pub(super) const TRUST: Surface = Surface {
     name: "trust",
@@ -78,6 +78,13 @@ pub(super) const TRUST: Surface = Surface {
             verb.answered_by(queries::cancel)
         }),
         Route::delete("/v1/queries/{id}", "The same", |verb| verb.answered_by(queries::cancel)),
+        Route::get("/v1/settings", "The settings in force and where each came from; secrets are `***`", |verb| {
+            verb.answered_by(settings::list)
+        })
+        .admins()
+        .answers(&[JSON.with(
+            r#"{"settings": [{"name": "log.format", "value": "json", "origin": "command line", "about": "text or json"}]}"#,
+        )]),
         Route::get("/v1/audit", "Records of the audit log, oldest first", |verb| verb.answered_by(maintenance::audit))
             .admins()
             .query(&[

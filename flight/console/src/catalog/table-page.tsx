@@ -1,0 +1,99 @@
+// One table: its columns and what they hold, comments that are edited in place, first rows, and what it joins.
+import { useEffect, useMemo, useState } from "preact/hooks";
+
+import { ApiFailure, asFailure, getJson, rowsOf } from "../api";
+import { readCatalogNames } from "../catalog-names";
+import { count } from "../format";
+import { Grid } from "../grid/grid";
+import { ObjectRows } from "../grid/rows";
+import { FailureBox, Switch } from "../parts";
+import { database as chosenDatabase } from "../preferences";
+import { address } from "../router";
+import { openQuery } from "../views/query-tabs";
+import { Comment } from "./comment";
+import { Columns } from "./columns";
+import { Relationships } from "./relationships";
+import { type TableDocument, pathOf, qualified, readTable } from "./table";
+
+type Side = "columns" | "rows" | "relationships";
+
+export function TablePage({ database, table }: { database: string; table: string }) {
+  const [shown, setShown] = useState<TableDocument | null>(null);
+  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [side, setSide] = useState<Side>("columns");
+  useEffect(() => {
+    readTable(database, table).then(setShown, (error: unknown) => setFailure(asFailure(error)));
+  }, []);
+  const name = qualified(database, table);
+  const open = () => {
+    chosenDatabase.set(database);
+    openQuery("sql", `SELECT * FROM ${name} LIMIT 1000`, true);
+  };
+  /** Sets comments, and shows the table as it is then. */
+  const change = async (comments: { comment?: string | null; columns?: Record<string, string | null> }) => {
+    setShown(await getJson<TableDocument>(pathOf(database, table), {
+      method: "PATCH",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(comments),
+    }));
+    readCatalogNames().catch(() => undefined);
+  };
+  return (
+    <article class="pad">
+      <header class="table-head">
+        <a class="back" href={address("catalog")}>All tables</a>
+        <h2>{database}.{table}</h2>
+        {shown && (
+          <>
+            <p class="soft">
+              {shown.kind}
+              {shown.row_count !== undefined && ` · ${count(shown.row_count, "row")}`}
+              {` · ${count(shown.columns.length, "column")}`}
+            </p>
+            <Comment of={`table ${table}`} text={shown.comment ?? ""} onSave={(comment) => change({ comment })} />
+          </>
+        )}
+        <div class="row">
+          <button class="primary" onClick={open}>Query it</button>
+          <Switch<Side>
+            label="Of this table"
+            value={side}
+            options={[
+              { value: "columns", label: "Columns" },
+              { value: "rows", label: "Sample" },
+              { value: "relationships", label: "Relationships" },
+            ]}
+            onChange={(chosen) => setSide(chosen)}
+          />
+        </div>
+      </header>
+      {failure && <FailureBox failure={failure} />}
+      {side === "columns" && shown && (
+        <Columns table={shown} onComment={(column, comment) => change({ columns: { [column]: comment } })} />
+      )}
+      {side === "rows" && <Sample name={name} database={database} />}
+      {side === "relationships" && <Relationships database={database} table={table} />}
+    </article>
+  );
+}
+
+function Sample({ name, database }: { name: string; database: string }) {
+  const [rows, setRows] = useState<Record<string, unknown>[] | null>(null);
+  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  useEffect(() => {
+    rowsOf(`SELECT * FROM ${name} LIMIT 100`, database).then(setRows, (error: unknown) => setFailure(asFailure(error)));
+  }, []);
+  const shown = useMemo(() => {
+    const columns = Object.entries(rows?.[0] ?? {});
+    return new ObjectRows(columns.map(([column, value]) => ({ name: column, type: typeof value === "number" ? "Int64" : "" })), rows ?? []);
+  }, [rows]);
+  if (failure) return <FailureBox failure={failure} />;
+  if (!rows) return <p class="empty">Reading…</p>;
+  if (rows.length === 0) return <p class="empty">The table has no rows.</p>;
+  return (
+    <section class="sample">
+      <p class="soft">The first {count(rows.length, "row")}.</p>
+      <Grid rows={shown} version={0} label="First rows" />
+    </section>
+  );
+}

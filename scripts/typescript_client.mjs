@@ -1,0 +1,272 @@
+// Writes a client package for TypeScript and JavaScript from a server's OpenAPI document: one method for each operation,
+// with the types of its parameters, body and answer. It has no dependencies, in browsers and in Node.js 20.
+//
+// usage: node scripts/typescript_client.mjs OPENAPI.json FOLDER
+//
+// Methods are named by the operations: `get_v1_catalog_search` is `getCatalogSearch`.
+
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const METHODS = ["get", "post", "patch", "delete"];
+const STREAM = "text/event-stream";
+const JSON_TYPE = "application/json";
+
+const [source, folder] = process.argv.slice(2);
+if (!source || !folder) {
+  console.error("usage: node scripts/typescript_client.mjs OPENAPI.json FOLDER");
+  process.exit(2);
+}
+const document = JSON.parse(readFileSync(source, "utf8"));
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  METHODS.filter((method) => item[method]).map((method) => read(path, method, item[method])));
+const twice = operations.find((one, at) => operations.findIndex((other) => other.name === one.name) !== at);
+if (twice) throw new Error(`two operations are called ${twice.name}`);
+
+mkdirSync(folder, { recursive: true });
+write("package.json", `${JSON.stringify({
+  name: "querent-client",
+  version: document.info.version,
+  description: "A client of Querent's HTTP routes, made from its OpenAPI document",
+  license: "Apache-2.0",
+  type: "module",
+  main: "index.js",
+  types: "index.d.ts",
+  files: ["index.js", "index.d.ts"],
+}, null, 2)}\n`);
+write("index.js", script());
+write("index.d.ts", declarations());
+
+function write(name, text) {
+  writeFileSync(join(folder, name), text);
+}
+
+/** What both files say of an operation. */
+function read(path, method, operation) {
+  const words = operation.operationId.split("_").filter((word) => word !== "v1");
+  const name = words.map((word, at) => (at === 0 ? word : word[0].toUpperCase() + word.slice(1))).join("");
+  const parameters = operation.parameters ?? [];
+  const bodies = Object.entries(operation.requestBody?.content ?? {});
+  const status = Object.keys(operation.responses).find((code) => code.startsWith("2"));
+  const answers = Object.entries(operation.responses[status]?.content ?? {});
+  return { name, path, method, operation, parameters, bodies, answers, kind: kindOf(answers) };
+}
+
+/** `json`, `events`, or `response` where the caller chooses the form, or there is nothing. */
+function kindOf(answers) {
+  const types = answers.map(([type]) => type);
+  if (types.length === 1 && types[0] === JSON_TYPE) return "json";
+  if (types.length === 1 && types[0] === STREAM) return "events";
+  return "response";
+}
+
+function script() {
+  const methods = operations.map(({ name, path, method, parameters, bodies, kind }) => {
+    const named = (place) => JSON.stringify(parameters.filter((one) => one.in === place).map((one) => one.name));
+    const route = [path, method.toUpperCase(), bodies.length > 0].map((part) => JSON.stringify(part)).join(", ");
+    return `  ${name}(input = {}, options = {}) {\n    return this.#${kind}(${route}, ${named("query")}, ${named("header")}, input, options);\n  }\n`;
+  });
+  return `// Made by scripts/typescript_client.mjs of Querent ${document.info.version}.
+
+/** What the server said no with. \`code\` is stable. */
+export class QuerentError extends Error {
+  constructor(status, code, message, hint) {
+    super(message);
+    this.name = "QuerentError";
+    this.status = status;
+    this.code = code;
+    this.hint = hint;
+  }
+}
+
+export class QuerentClient {
+  #url;
+  #token;
+  #fetch;
+
+  constructor(url, { token, fetch = globalThis.fetch } = {}) {
+    this.#url = String(url).replace(/\\/+$/, "");
+    this.#token = token;
+    this.#fetch = fetch;
+  }
+
+${methods.join("\n")}
+  async #response(path, method, hasBody, query, headers, input, { signal } = {}) {
+    const filled = path.replace(/\\{(\\w+)\\}/g, (_, name) => {
+      if (input[name] === undefined) throw new TypeError(\`\${name} is missing\`);
+      return encodeURIComponent(input[name]);
+    });
+    const params = new URLSearchParams();
+    for (const name of query) if (input[name] !== undefined && input[name] !== null) params.set(name, String(input[name]));
+    const sent = new Headers();
+    for (const name of headers) if (input[name] !== undefined && input[name] !== null) sent.set(name, String(input[name]));
+    if (this.#token) sent.set("authorization", \`Bearer \${this.#token}\`);
+    let body;
+    if (hasBody && input.contentType !== undefined) {
+      sent.set("content-type", input.contentType);
+      // A form says its own boundary.
+      if (input.contentType === "multipart/form-data") sent.delete("content-type");
+      body = input.body;
+    } else if (hasBody) {
+      sent.set("content-type", "application/json");
+      body = JSON.stringify(input.body ?? {});
+    }
+    const address = this.#url + filled + (params.size > 0 ? \`?\${params}\` : "");
+    const response = await this.#fetch(address, { method, headers: sent, body, signal });
+    if (!response.ok) throw await failure(response);
+    return response;
+  }
+
+  async #json(...request) {
+    return (await this.#response(...request)).json();
+  }
+
+  async *#events(...request) {
+    const response = await this.#response(...request);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    try {
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        const frames = (rest + piece.value).replace(/\\r\\n/g, "\\n").split("\\n\\n");
+        rest = frames.pop();
+        for (const frame of frames) {
+          const event = readEvent(frame);
+          if (event) yield event;
+        }
+      }
+    } finally {
+      await reader.cancel();
+    }
+  }
+}
+
+function readEvent(frame) {
+  const found = { event: "message", id: null };
+  const data = [];
+  for (const line of frame.split("\\n")) {
+    const [, name, value] = /^(event|data|id): ?(.*)$/.exec(line) ?? [];
+    if (name === "data") data.push(value);
+    else if (name) found[name] = value;
+  }
+  if (data.length === 0) return null;
+  const text = data.join("\\n");
+  try {
+    return { ...found, data: JSON.parse(text) };
+  } catch {
+    return { ...found, data: text };
+  }
+}
+
+async function failure(response) {
+  const text = await response.text();
+  let error = text;
+  try {
+    const body = JSON.parse(text);
+    error = body.error ?? body.detail ?? text;
+  } catch {
+    // No JSON: the text is the message.
+  }
+  const code = response.headers.get("x-querent-error-code") ?? error.code ?? \`http_\${response.status}\`;
+  const message = typeof error === "string" ? error : (error.message ?? text);
+  return new QuerentError(response.status, code, message, error.hint ?? null);
+}
+`;
+}
+
+function declarations() {
+  const methods = operations.map(({ name, path, method, operation, parameters, bodies, answers, kind }) => {
+    const fields = parameters.map((one) => field(one.name, one.required, one.schema, one.description ?? one.schema?.description));
+    if (bodies.length > 0) fields.push(...bodyFields(bodies));
+    const answer = { json: () => typeOf(answers[0][1].schema), events: () => "ServerEvent", response: () => "Response" }[kind]();
+    const returned = kind === "events" ? "AsyncGenerator<ServerEvent, void, undefined>" : `Promise<${answer}>`;
+    const isNeeded = parameters.some((one) => one.required) || bodies.length > 0;
+    const input = fields.length === 0 ? "Record<string, never>" : `{\n${fields.join("")}  }`;
+    const about = comment(`${operation.summary}. \`${method.toUpperCase()} ${path}\``, "  ");
+    return `${about}  ${name}(input${isNeeded ? "" : "?"}: ${input}, options?: CallOptions): ${returned};\n`;
+  });
+  return `// Made by scripts/typescript_client.mjs of Querent ${document.info.version}.
+
+/** What the server said no with. \`code\` is stable. */
+export declare class QuerentError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly hint: string | null;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+export interface ClientOptions {
+  token?: string;
+  fetch?: typeof globalThis.fetch;
+}
+
+/** A server-sent event. */
+export interface ServerEvent {
+  event: string;
+  id: string | null;
+  data: any;
+}
+
+export declare class QuerentClient {
+  constructor(url: string | URL, options?: ClientOptions);
+
+${methods.join("\n")}}
+`;
+}
+
+/** One body of JSON is \`body\`; of several content types the caller names one, unless it sends JSON. */
+function bodyFields(bodies) {
+  const json = bodies.find(([type]) => type === JSON_TYPE);
+  const others = bodies.filter(([type]) => type !== JSON_TYPE).map(([type]) => JSON.stringify(type));
+  if (others.length === 0) return [field("body", true, json[1].schema)];
+  const types = others.join(" | ");
+  const body = json ? `${typeOf(json[1].schema)} | BodyInit` : "BodyInit";
+  return [`    body: ${body};\n`, `    contentType${json ? "?" : ""}: ${types};\n`];
+}
+
+function field(name, isRequired, schema, about = schema?.description) {
+  return `${about ? comment(about, "    ") : ""}    ${key(name)}${isRequired ? "" : "?"}: ${typeOf(schema)};\n`;
+}
+
+function key(name) {
+  return /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
+}
+
+function comment(text, indent) {
+  return `${indent}/** ${text.replace(/\*\//g, "* /").replace(/\s+/g, " ")} */\n`;
+}
+
+function typeOf(schema) {
+  if (!schema) return "any";
+  if (schema.$ref) return typeOf(schema.$ref.split("/").slice(1).reduce((found, part) => found[part], document));
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+  const several = schema.anyOf ?? schema.oneOf;
+  if (several) return several.map(typeOf).join(" | ");
+  if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type })).join(" | ");
+  switch (schema.type) {
+    case "string":
+      return schema.format === "binary" ? "Blob" : "string";
+    case "integer":
+    case "number":
+      return "number";
+    case "boolean":
+      return "boolean";
+    case "null":
+      return "null";
+    case "array": {
+      const items = typeOf(schema.items);
+      return /^\w+$/.test(items) ? `${items}[]` : `(${items})[]`;
+    }
+    default:
+      return objectType(schema);
+  }
+}
+
+function objectType(schema) {
+  const fields = Object.entries(schema.properties ?? {});
+  if (fields.length === 0) return schema.type === "object" ? "Record<string, any>" : "any";
+  const required = new Set(schema.required ?? []);
+  return `{ ${fields.map(([name, of]) => `${key(name)}${required.has(name) ? "" : "?"}: ${typeOf(of)}`).join("; ")} }`;
+}

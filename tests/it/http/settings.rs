@@ -1,0 +1,31 @@
+//! `GET /v1/settings`: for administrators, and without secrets.
+
+use querent_tests::{TestServer, TestSettings};
+use serde_json::{Value, json};
+
+use super::TOKENS;
+
+#[tokio::test]
+async fn settings_are_shown_to_administrators_without_secrets() {
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.cube.api_keys = vec!["app=very-secret".to_owned()];
+        settings.agent.ollama_host = "http://user:hush@models.example/v1".to_owned();
+    };
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS).change(change)).await;
+    let reply = server.get("/v1/settings", Some("admin-tok")).await;
+    let settings = reply.json();
+    let named = |name: &str| -> Value {
+        let settings = settings["settings"].as_array().unwrap();
+        settings.iter().find(|setting| setting["name"] == name).unwrap_or_else(|| panic!("no {name}")).clone()
+    };
+    assert_eq!((&named("auth.tokens")["is_secret"], &named("log.format")["is_secret"]), (&json!(true), &json!(false)));
+    assert_eq!(named("agent.ollama_host")["value"], "http://***@models.example/v1");
+    for secret in ["admin-tok", "reader-tok", "very-secret", "hush"] {
+        assert!(!reply.text.contains(secret), "{secret}: {}", reply.text);
+    }
+    assert!(named("data")["about"].as_str().unwrap().contains("data folder"), "{settings}");
+    for token in ["reader-tok", "writer-tok"] {
+        assert_eq!(server.get("/v1/settings", Some(token)).await.status, 403, "{token}");
+    }
+    assert_eq!(server.get("/v1/settings", None).await.status, 401);
+}
