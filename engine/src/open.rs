@@ -11,6 +11,7 @@ use crate::options::EngineOptions;
 use crate::profiler;
 use crate::runtime::Runtime;
 use crate::sql::tables_named_in;
+use crate::stores::LakeUrl;
 
 impl Engine {
     /// Opens or creates a data folder with default options and no embedder.
@@ -23,12 +24,13 @@ impl Engine {
         read_views_with(|sql, database| tables_named_in(sql, database).ok());
         let catalog = Catalog::open(CatalogOptions {
             data_dir: options.data_dir.clone(),
+            data_path: options.data_path.as_ref().map(LakeUrl::to_string),
             embedder: options.embedder.clone(),
             reranker: options.reranker.clone(),
             progress: Arc::clone(&options.progress),
         })
         .await?;
-        let runtime = Runtime::open(&options).await?;
+        let runtime = Runtime::open(&options, catalog.data_dir(), catalog.location().await?).await?;
         let engine = Self::assemble(catalog, runtime, options);
         engine.spawn_background(profiler::profile_queued_tables);
         Ok(engine)

@@ -9,7 +9,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus, Usage};
-use querent_engine::ColumnCacheState;
+use querent_engine::{ColumnCacheState, FileCacheState};
 
 /// Upper bounds of the duration histograms, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
@@ -51,6 +51,12 @@ fn describe() {
     describe_gauge!("querent_column_cache_bytes", "memory of decoded columns that are kept for the next query");
     describe_counter!("querent_column_cache_hits_total", "columns of row groups that scans found decoded");
     describe_counter!("querent_column_cache_misses_total", "columns of row groups that scans decoded");
+    describe_gauge!("querent_file_cache_bytes", "disk of parts of files in an object store");
+    describe_counter!(
+        "querent_file_cache_hits_total",
+        "blocks of files in an object store that were read from the disk"
+    );
+    describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
@@ -109,6 +115,13 @@ pub fn column_cache(cache: ColumnCacheState) {
     gauge!("querent_column_cache_bytes").set(cache.bytes as f64);
     counter!("querent_column_cache_hits_total").absolute(cache.hits);
     counter!("querent_column_cache_misses_total").absolute(cache.misses);
+}
+
+/// Shows what the engine keeps of files in an object store, as of now.
+pub fn file_cache(cache: FileCacheState) {
+    gauge!("querent_file_cache_bytes").set(cache.bytes as f64);
+    counter!("querent_file_cache_hits_total").absolute(cache.hits);
+    counter!("querent_file_cache_misses_total").absolute(cache.misses);
 }
 
 /// Counts the agent's runs.

@@ -273,7 +273,7 @@ async fn forget_old_runs(state: AppState) {
 
 /// Removes the files that writes of a process that was killed have left.
 async fn remove_orphans(state: AppState) {
-    match state.engine.catalog().remove_orphans(ORPHAN_GRACE).await {
+    match state.engine.remove_orphans(ORPHAN_GRACE).await {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => {
             let bytes: u64 = removed.iter().map(|file| file.bytes).sum();

@@ -5,6 +5,7 @@
 
 mod object_store;
 mod process;
+mod s3;
 pub mod script;
 mod server;
 mod waiting;
@@ -14,5 +15,6 @@ pub use process::{
     NodeJs, Python, ServerProcess, models_dir, nycflights_dir, package_folder, python_package, querent_binary,
     run_client,
 };
+pub use s3::{BUCKET, ProxiedRequest, S3Server, StoreFault};
 pub use server::{HttpReply, SseFrame, TestServer, TestSettings, collect_sse, read_until};
 pub use waiting::{PATIENCE, wait_for, wait_until, wait_until_memory_is_free};
