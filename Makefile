@@ -23,7 +23,7 @@ demo: ## ask a question of real data, from nothing: import, serve, ask, check
 	@./scripts/demo.sh
 
 test: ## all tests, from nothing
-	@$(setup) system data embed static clients
+	@$(setup) system data embed static clients s3
 	cargo test --workspace --no-fail-fast
 
 test-llm: ## the agent cases against the live small model

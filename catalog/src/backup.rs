@@ -1,8 +1,8 @@
 //! Backups of a data folder: the store at one moment, and the files that it names. One is made while the folder is in use.
 //!
 //! Files of tables never change once they are written, so a copy of the store and a copy of all that it names belong together
-//! whatever is committed meanwhile. The schema index, vector indexes, spilled rows and uploads are left out: they are derived
-//! or passing.
+//! whatever is committed meanwhile. Files in an object store stay there, where the backup names them. The schema index, vector
+//! indexes, spilled rows and uploads are left out: they are derived or passing.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CatalogError, Result};
-use crate::store::{CATALOG_FILE, DATA_FOLDER, Store, lake_files};
+use crate::store::{CATALOG_FILE, DATA_FOLDER, Store, lake_files, lake_location};
 use crate::vector_indexes;
 
 /// What a backup says of itself; written last, so that a folder without it is no whole backup.
@@ -30,6 +30,9 @@ pub struct BackupSummary {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The URL at which the files of tables lie, where they are not in the backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_path: Option<String>,
 }
 
 /// Makes a backup in a folder that is empty or not there. Errors: `invalid_object`, `io_error`.
@@ -52,7 +55,9 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
             let (mut files, mut bytes) = (0, 0);
             let mut copied = std::collections::HashSet::new();
             let data = folder.join(DATA_FOLDER);
-            lake_files::for_each(&Connection::open(&copy)?, |file| {
+            let copied_store = Connection::open(&copy)?;
+            let location = lake_location::load(&copied_store)?;
+            lake_files::for_each(&copied_store, |file| {
                 // What lies elsewhere is not the folder's.
                 let Ok(below) = file.path.strip_prefix(&data) else { return Ok(()) };
                 if copied.insert(below.to_owned()) && file.path.is_file() {
@@ -63,7 +68,9 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
                 }
                 Ok(())
             })?;
-            let summary = BackupSummary { made_at, querent: env!("CARGO_PKG_VERSION").to_owned(), files, bytes };
+            let data_path = location.is_remote().then_some(location.data_path);
+            let querent = env!("CARGO_PKG_VERSION").to_owned();
+            let summary = BackupSummary { made_at, querent, files, bytes, data_path };
             write_manifest(&target, &summary)?;
             Ok(summary)
         })

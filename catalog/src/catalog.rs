@@ -21,14 +21,14 @@ use crate::integrity::{self, FolderCheck, Orphan};
 use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::measurements::CatalogMeasurements;
-use crate::model::SnapshotId;
+use crate::model::{LakeLocation, SnapshotId};
 use crate::policies::CatalogPolicies;
 use crate::progress::{NoProgress, Progress};
 use crate::relationships::CatalogRelationships;
 use crate::retention::{self, Purged};
 use crate::runs::CatalogRuns;
 use crate::search::CatalogSearch;
-use crate::store::{FolderServer, Store};
+use crate::store::{FolderServer, Store, lake_location};
 use crate::tables::CatalogTables;
 use crate::tokens::{CatalogTokens, TokenRegistry};
 use crate::values::CatalogValues;
@@ -42,6 +42,8 @@ const INDEX_FOLDER: &str = "index";
 pub struct CatalogOptions {
     /// The data folder; created when absent.
     pub data_dir: PathBuf,
+    /// The URL below which the files of managed tables are to lie. `None`: where they do, in the data folder where it is new.
+    pub data_path: Option<String>,
     /// Turns strings into vectors. `None` leaves search to names and BM25.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Reranks the best hundred tables of a search, where `embedder` is fast and less precise. `None` for no reranking.
@@ -53,7 +55,13 @@ pub struct CatalogOptions {
 impl CatalogOptions {
     /// A data folder without embedder, reranker and progress.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), embedder: None, reranker: None, progress: Arc::new(NoProgress) }
+        Self {
+            data_dir: data_dir.into(),
+            data_path: None,
+            embedder: None,
+            reranker: None,
+            progress: Arc::new(NoProgress),
+        }
     }
 }
 
@@ -71,9 +79,10 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Opens or creates the data folder. Errors: `data_folder_in_use`, `newer_format`, `catalog_corrupt`, `io_error`.
+    /// Opens or creates the data folder. Errors: `data_folder_in_use`, `newer_format`, `catalog_corrupt`, `io_error`;
+    /// `invalid_object` where its tables have files that lie elsewhere than at `data_path`.
     pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
-        let store = Arc::new(Store::open(&options.data_dir).await?);
+        let store = Arc::new(Store::open(&options.data_dir, options.data_path).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
         let vector_indexes = VectorIndexRegistry::load(&store, Arc::clone(&options.progress)).await?;
         let index =
@@ -95,6 +104,11 @@ impl Catalog {
     /// The data folder, absolute.
     pub fn data_dir(&self) -> &Path {
         self.store.data_dir()
+    }
+
+    /// Where the files of managed tables lie.
+    pub async fn location(&self) -> Result<LakeLocation> {
+        self.store.read(lake_location::load).await
     }
 
     /// The newest snapshot.
@@ -119,6 +133,21 @@ impl Catalog {
     /// Removes files that no row names and that have not changed for `grace`: what a write left that never committed.
     pub async fn remove_orphans(&self, grace: Duration) -> Result<Vec<Orphan>> {
         integrity::remove_orphans(&self.store, grace).await
+    }
+
+    /// Checks a folder whose files lie in an object store, which has `listed`. What is in the files is not looked at.
+    pub async fn check_listed(&self, listed: Vec<Orphan>) -> Result<FolderCheck> {
+        let mut check = integrity::check_listed(&self.store, listed).await?;
+        if let Some(fault) = self.audit.verify_if_there().await? {
+            check.faults.push(format!("the audit log: {fault}"));
+        }
+        Ok(check)
+    }
+
+    /// Returns those of `listed` that no row names. They are listed before this is called, so that what is committed meanwhile
+    /// is not among them.
+    pub async fn unnamed(&self, listed: Vec<Orphan>) -> Result<Vec<Orphan>> {
+        integrity::unnamed(&self.store, listed).await
     }
 
     /// Copies the folder to another one that is empty or not there, while it is in use. Errors: `invalid_object`, `io_error`.

@@ -1,7 +1,7 @@
 //! Whether a data folder is whole: the store as SQLite checks it, the files that the lake names, the audit log's chain; and
 //! files that no row names, which a write left that never committed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -73,9 +73,7 @@ pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
                 Ok(())
             })?;
             check.orphans = found.into_iter().filter(|file| !named.contains(&file.path)).collect();
-            let pending: i64 =
-                connection.query_row("SELECT count(*) FROM querent_pending_objects", [], |row| row.get(0))?;
-            check.pending_objects = pending.unsigned_abs();
+            check.pending_objects = pending_objects(connection)?;
             Ok(check)
         })
         .await
@@ -100,6 +98,66 @@ pub(crate) async fn remove_orphans(store: &Store, grace: Duration) -> Result<Vec
             Ok(found)
         })
         .await
+}
+
+/// Checks a folder whose files lie in an object store: whether the store has them, and of which length.
+pub(crate) async fn check_listed(store: &Store, listed: Vec<Orphan>) -> Result<FolderCheck> {
+    store
+        .read(move |connection| {
+            let mut check = FolderCheck::default();
+            integrity(connection, &mut check)?;
+            let lengths: HashMap<&Path, u64> = listed.iter().map(|file| (file.path.as_path(), file.bytes)).collect();
+            let mut named = HashSet::new();
+            lake_files::for_each(connection, |file| {
+                let path = file.path.display();
+                let fault = match (lengths.get(file.path.as_path()), file.bytes) {
+                    _ if !file.is_live || named.contains(&file.path) => None,
+                    (None, _) => Some(format!("{path} is not there")),
+                    (Some(found), Some(bytes)) if bytes != *found => {
+                        Some(format!("{path} has {found} bytes instead of {bytes}"))
+                    }
+                    (Some(found), _) => {
+                        check.bytes += found;
+                        None
+                    }
+                };
+                check.files += u64::from(file.is_live && !named.contains(&file.path));
+                check.faults.extend(fault.filter(|_| check.faults.len() < MAX_FAULTS));
+                named.insert(file.path);
+                Ok(())
+            })?;
+            check.pending_objects = pending_objects(connection)?;
+            check.orphans =
+                listed.into_iter().filter(|file| is_lakes(&file.path) && !named.contains(&file.path)).collect();
+            Ok(check)
+        })
+        .await
+}
+
+/// Returns the files that are named as the lake's are, and that no row names.
+pub(crate) async fn unnamed(store: &Store, mut listed: Vec<Orphan>) -> Result<Vec<Orphan>> {
+    store
+        .read(move |connection| {
+            let mut named = HashSet::new();
+            lake_files::for_each(connection, |file| {
+                named.insert(file.path);
+                Ok(())
+            })?;
+            listed.retain(|file| is_lakes(&file.path) && !named.contains(&file.path));
+            Ok(listed)
+        })
+        .await
+}
+
+fn pending_objects(connection: &Connection) -> Result<u64> {
+    let pending: i64 = connection.query_row("SELECT count(*) FROM querent_pending_objects", [], |row| row.get(0))?;
+    Ok(pending.unsigned_abs())
+}
+
+/// Returns whether a file is named as those are that the lake's writers make.
+fn is_lakes(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("ducklake-") && name.ends_with(".parquet")
 }
 
 #[expect(clippy::disallowed_methods, reason = "on a blocking thread of the store")]
@@ -178,9 +236,7 @@ fn data_files(folder: &Path) -> Result<Vec<Orphan>> {
                 folders.push(entry.path());
                 continue;
             }
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if !kind.is_file() || !name.starts_with("ducklake-") || !name.ends_with(".parquet") {
+            if !kind.is_file() || !is_lakes(&entry.path()) {
                 continue;
             }
             // Gone meanwhile is not there.

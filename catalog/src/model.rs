@@ -1,6 +1,7 @@
 //! The nouns of the catalog: databases, tables, columns, files, pages, relationships. Plain data without I/O.
 
 mod key;
+mod lake_location;
 mod relationship;
 
 use std::borrow::Cow;
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use key::{KeyConstraint, KeyFilter, KeyKind, ReferredKey, UniqueKey};
+pub use lake_location::LakeLocation;
+pub(crate) use lake_location::is_url;
 pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin};
 
 /// A DuckLake snapshot number; every committed change makes the next one.

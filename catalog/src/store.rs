@@ -19,6 +19,7 @@ pub(crate) mod files;
 mod inlined;
 pub(crate) mod keys;
 pub(crate) mod lake_files;
+pub(crate) mod lake_location;
 pub(crate) mod listing;
 mod lock;
 mod migrations;
@@ -125,8 +126,8 @@ impl SnapshotView<'_> {
 }
 
 impl Store {
-    /// Opens or creates the store of a data folder and takes the folder's lock.
-    pub(crate) async fn open(data_dir: &Path) -> Result<Self> {
+    /// Opens or creates the store of a data folder and takes the folder's lock. `data_path` is where the lake's files are to lie.
+    pub(crate) async fn open(data_dir: &Path, data_path: Option<String>) -> Result<Self> {
         let io_error = |source| CatalogError::Io { path: data_dir.to_path_buf(), source };
         tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
@@ -135,7 +136,7 @@ impl Store {
         let writer = on_blocking_thread(move || {
             let file = folder.join(CATALOG_FILE);
             let mut writer = connect(&file)?;
-            migrations::prepare(&mut writer, &folder).map_err(|error| named(&file, error))?;
+            migrations::prepare(&mut writer, &folder, data_path.as_deref()).map_err(|error| named(&file, error))?;
             lock::sync_folder(&folder)?;
             let policies = policies::newest(&writer)?;
             Ok((writer, policies))

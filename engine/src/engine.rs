@@ -4,6 +4,7 @@
 //! imports files.
 
 mod commit;
+mod maintenance;
 mod turns;
 
 use std::future::Future;
@@ -24,7 +25,7 @@ use crate::options::EngineOptions;
 use crate::plan_cache::{PlanCache, PlanCacheState, PlanStore};
 use crate::profile_queue::ProfileQueue;
 use crate::runtime::{PlanningState, Runtime};
-use crate::stores::UrlRoot;
+use crate::stores::{FileCacheState, TableFiles, UrlRoot};
 
 use turns::TableTurns;
 
@@ -147,6 +148,12 @@ impl Engine {
         &self.state.plans
     }
 
+    /// Returns what is kept on the disk of files in an object store, and how it was used.
+    pub fn file_cache(&self) -> FileCacheState {
+        let lake = self.table_files().remote();
+        lake.and_then(|lake| lake.cache()).map(|cache| cache.state()).unwrap_or_default()
+    }
+
     /// Waits for commits in progress and closes the catalog.
     pub async fn close(&self) -> Result<()> {
         self.state.commits.close();
@@ -154,6 +161,9 @@ impl Engine {
         self.state.profile_queue.wait_until_empty(PROFILING_TIME).await;
         self.state.stop.cancel();
         self.state.background.wait().await;
+        if let Some(lake) = self.table_files().remote() {
+            lake.close().await;
+        }
         Ok(self.state.catalog.close().await?)
     }
 
@@ -176,6 +186,11 @@ impl Engine {
 
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.state.runtime
+    }
+
+    /// Where the files of managed tables lie.
+    pub(crate) fn table_files(&self) -> &TableFiles {
+        &self.state.runtime.files
     }
 
     pub(crate) fn planning_state(&self) -> PlanningState {

@@ -196,6 +196,7 @@ impl EngineError {
             EngineError::Store(StoreError::NoSuchBucket { .. }) => "no_such_bucket",
             EngineError::Store(StoreError::Unavailable { .. }) => "store_unavailable",
             EngineError::Store(StoreError::Unusable { .. }) => "store_error",
+            EngineError::Store(StoreError::Occupied { .. }) => "conflict",
             EngineError::Store(StoreError::Gone { .. }) => "no_files",
             EngineError::Store(StoreError::Refused { .. }) => "location_not_allowed",
             EngineError::InvalidValue { .. } => "invalid_value",

@@ -35,6 +35,7 @@ use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, QueryClock, QueryLabel, QueryUsage};
 use crate::policy::{allowed_location, require_privilege};
 use crate::session::RejectsTable;
+use crate::stores::is_inside;
 use crate::tables::external::{
     self, FoundFiles, LocatedFile, Partitioning, Rejects, SourceReading, TypedCsv, TypedJson, TypedWorkbook, blocking,
 };
@@ -178,7 +179,7 @@ fn require_import_role(who: &Principal) -> Result<()> {
 /// Returns the source as an absolute path or a URL, if `who` may read it.
 async fn allowed_source(engine: &Engine, who: &Principal, request: &ImportRequest) -> Result<String> {
     let data_dir = engine.catalog().data_dir();
-    let uploaded = managed::is_inside(Path::new(&request.source), &data_dir.join(UPLOADS));
+    let uploaded = is_inside(Path::new(&request.source), &data_dir.join(UPLOADS));
     if uploaded && !request.external {
         return Ok(request.source.clone());
     }
@@ -223,7 +224,8 @@ async fn create(
     let draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
     let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
-    let files = managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?;
+    let write_schema = Arc::clone(&draft.write_schema);
+    let files = managed::write_files(engine.table_files(), &draft.location, write_schema, stream).await?;
     let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
@@ -262,7 +264,7 @@ async fn append(
     let write_schema = catalog.tables().write_schema(&table).await?;
     let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
-    let files = managed::write_files(&table.location, write_schema, stream).await?;
+    let files = managed::write_files(engine.table_files(), &table.location, write_schema, stream).await?;
     let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, true).await?;
     let mut rows = Some(0);
     if !files.is_empty() {

@@ -26,7 +26,7 @@
 //! | 3 | `tables` | managed, external and system tables as DataFusion's table providers |
 //! | 3 | `stream` | a running query's batches within its limits, and the queue to their reader |
 //! | 3 | `options` | how an engine is opened, with the defaults |
-//! | 2 | `stores` | the object stores and web servers that may be read |
+//! | 2 | `stores` | where managed tables have their files, and the object stores and web servers that may be read |
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
 //! | 2 | `limits`, `slots`, `threads` | what one query may use, how many run beside each other, and their threads |
 //! | 1 | `error` | the errors with their codes |
@@ -93,7 +93,7 @@ pub use session::{
 };
 pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
 pub use sql::{SessionVariables, qualify_tables};
-pub use stores::UrlRoot;
+pub use stores::{FileCacheState, LakeUrl, UrlRoot};
 pub use stream::{QueryStats, QueryStream, ResultTypes};
 pub use table_statistics::{ColumnStatistics, HistogramBucket, TableStatistics, ValueFrequency};
 pub use tables::{ReadColumn, SourceReading, check_reader_options};

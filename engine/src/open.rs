@@ -11,6 +11,7 @@ use crate::options::EngineOptions;
 use crate::profiler;
 use crate::runtime::Runtime;
 use crate::sql::{UseVectorIndexes, tables_named_in};
+use crate::stores::LakeUrl;
 use crate::vector_indexing;
 
 impl Engine {
@@ -24,12 +25,14 @@ impl Engine {
         read_views_with(|sql, database| tables_named_in(sql, database).ok());
         let catalog = Catalog::open(CatalogOptions {
             data_dir: options.data_dir.clone(),
+            data_path: options.data_path.as_ref().map(LakeUrl::to_string),
             embedder: options.embedder.clone(),
             reranker: options.reranker.clone(),
             progress: Arc::clone(&options.progress),
         })
         .await?;
-        let runtime = Runtime::open(&options, [Arc::new(UseVectorIndexes) as _]).await?;
+        let rules = [Arc::new(UseVectorIndexes) as _];
+        let runtime = Runtime::open(&options, rules, catalog.data_dir(), catalog.location().await?).await?;
         let engine = Self::assemble(catalog, runtime, options);
         engine.spawn_background(profiler::profile_queued_tables);
         engine.spawn_background(|worker, _queue, stop| vector_indexing::follow_tables(worker, stop));

@@ -8,13 +8,17 @@ use querent_catalog::index::embed::Embedder;
 use querent_catalog::{NoProgress, Progress};
 
 use crate::limits::ScanLimits;
-use crate::stores::UrlRoot;
+use crate::stores::{LakeUrl, UrlRoot};
 
 /// How to open an engine.
 #[derive(Clone)]
 pub struct EngineOptions {
     /// The data folder: catalog, data, index, spill.
     pub data_dir: PathBuf,
+    /// The URL below which the files of managed tables are to lie. `None`: where they do, in the data folder where it is new.
+    pub data_path: Option<LakeUrl>,
+    /// The most that parts of files in an object store take on the disk of the data folder, in bytes. 0 keeps none.
+    pub file_cache_bytes: u64,
     /// Memory shared by all queries, in bytes. `None`: [`EngineOptions::DEFAULT_MEMORY_PERCENT`] of the machine's, or of
     /// the control group's where that is smaller.
     pub memory_bytes: Option<usize>,
@@ -58,12 +62,16 @@ impl EngineOptions {
     pub const DEFAULT_PLAN_CACHE_BYTES: usize = 32 << 20;
     /// What spill files may take where nothing else is said, in bytes.
     pub const DEFAULT_SPILL_BYTES: u64 = 100 << 30;
+    /// What parts of files in an object store may take on the disk where nothing else is said, in bytes.
+    pub const DEFAULT_FILE_CACHE_BYTES: u64 = 10 << 30;
 
     /// Returns the defaults for a data folder: a share of the machine's memory, every core, no folders for external
     /// tables of role `write`, no object stores, no embedder, no reranker.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
+            data_path: None,
+            file_cache_bytes: Self::DEFAULT_FILE_CACHE_BYTES,
             memory_bytes: None,
             column_cache_bytes: None,
             plan_cache_bytes: Self::DEFAULT_PLAN_CACHE_BYTES,

@@ -15,7 +15,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::optimizer::OptimizerRule;
 use datafusion::prelude::SessionConfig;
 use parking_lot::Mutex;
-use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
+use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE, LakeLocation};
 use querent_kql::StoredComparisons;
 use scopeguard::ScopeGuard;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ use crate::governor::{governed, governed_optimizer_rules, governed_physical_rule
 use crate::limits::{EnginePool, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
 use crate::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
-use crate::stores::Stores;
+use crate::stores::{LakeUrl, RangeCache, RemoteLake, Stores, TableFiles};
 use crate::tables::system::RunTraceDecoder;
 use crate::threads::QueryThreads;
 
@@ -43,6 +43,11 @@ const GATHERED_BYTES: usize = 128 << 20;
 /// The most states that are kept for the next statements.
 const MAX_IDLE_STATES: usize = 32;
 
+/// The folder of spill files, and of files that are about to be uploaded.
+const SPILL_FOLDER: &str = "spill";
+/// The folder of what was read from an object store.
+const FILE_CACHE_FOLDER: &str = "file-cache";
+
 /// The name of DataFusion's session, of which an engine has one.
 const SESSION: &str = "querent";
 
@@ -56,6 +61,8 @@ pub(crate) struct Runtime {
     /// The settings of every state.
     config: SessionConfig,
     env: Arc<RuntimeEnv>,
+    /// Where the files of managed tables lie; an extension of every session's configuration.
+    pub(crate) files: Arc<TableFiles>,
     /// Columns that scans decoded before; an extension of every session's configuration.
     pub(crate) columns: Arc<ColumnCache>,
     /// What the whole process may take from the machine.
@@ -68,10 +75,12 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     /// Prepares memory and an empty spill folder. `rules` optimise plans after all others. This process has to hold the data
-    /// folder already.
+    /// folder already, whose tables have their files at `location`.
     pub(crate) async fn open(
         options: &EngineOptions,
         rules: impl IntoIterator<Item = Arc<dyn OptimizerRule + Send + Sync>>,
+        data_dir: &Path,
+        location: LakeLocation,
     ) -> Result<Self> {
         let resident_bytes = match options.resident_bytes {
             Some(bytes) => bytes,
@@ -84,6 +93,7 @@ impl Runtime {
         };
         follow_spawned_tasks();
         let spill_dir = emptied_spill_dir(&options.data_dir).await?;
+        let files = Arc::new(table_files(options, data_dir, location).await?);
         let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(memory_bytes));
         let cache_bytes =
             options.column_cache_bytes.unwrap_or(memory_bytes / 100 * EngineOptions::DEFAULT_CACHE_PERCENT);
@@ -101,11 +111,12 @@ impl Runtime {
                 metadata_cache_limit: METADATA_CACHE_BYTES,
                 ..CacheManagerConfig::default()
             })
-            .with_object_store_registry(Arc::new(Stores::new(options.external_urls.clone())))
+            .with_object_store_registry(Arc::new(Stores::new(options.external_urls.clone(), Arc::clone(&files))))
             .build_arc()?;
         let run_traces = Arc::new(RunTraceDecoder::default());
         let config = session_config(options.target_partitions)
             .with_extension(Arc::clone(&run_traces))
+            .with_extension(Arc::clone(&files))
             .with_extension(Arc::clone(&columns));
         let dimension = options.embedder.as_ref().map(|embedder| embedder.model().dimension);
         let scalar_functions = functions::scalar_functions().into_iter().chain([functions::embed(dimension)]);
@@ -125,7 +136,7 @@ impl Runtime {
             .build();
         let states = Arc::new(IdleStates::new(template));
         let resident = ResidentLimit::new(resident_bytes, &options.data_dir, Arc::clone(&columns));
-        Ok(Self { states, config, env, columns, resident, run_traces, threads: QueryThreads::start()? })
+        Ok(Self { states, config, env, files, columns, resident, run_traces, threads: QueryThreads::start()? })
     }
 
     /// Returns the state that plans one statement, for which `now()` is the time of this call.
@@ -263,15 +274,38 @@ fn share(bytes: u64, percent: u64) -> usize {
     usize::try_from(bytes / 100 * percent).unwrap_or(usize::MAX)
 }
 
+/// Returns where the files of managed tables lie. A lake at a URL of an unknown kind is one whose files cannot be read.
+async fn table_files(options: &EngineOptions, data_dir: &Path, location: LakeLocation) -> Result<TableFiles> {
+    let cache_folder = data_dir.join(FILE_CACHE_FOLDER);
+    let lake = location.lake_id.as_ref().filter(|_| location.is_remote());
+    let (Some(lake_id), Ok(url)) = (lake, location.data_path.parse::<LakeUrl>()) else {
+        return Ok(TableFiles::Local(data_dir.to_owned()));
+    };
+    let cache = match options.file_cache_bytes {
+        0 => {
+            remove_folder(&cache_folder).await?;
+            None
+        }
+        bytes => Some(Arc::new(RangeCache::new(cache_folder, bytes))),
+    };
+    let spool = data_dir.join(SPILL_FOLDER);
+    Ok(TableFiles::Remote(Arc::new(RemoteLake::new(url, lake_id.clone(), spool, cache))))
+}
+
 /// Returns the folder for spill files without the files that a killed process left.
 async fn emptied_spill_dir(data_dir: &Path) -> Result<PathBuf> {
-    let spill_dir = data_dir.join("spill");
-    let failed = |source| EngineError::Catalog(CatalogError::Io { path: spill_dir.clone(), source });
-    match tokio::fs::remove_dir_all(&spill_dir).await {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
-    }
-    tokio::fs::create_dir_all(&spill_dir).await.map_err(failed)?;
+    let spill_dir = data_dir.join(SPILL_FOLDER);
+    remove_folder(&spill_dir).await?;
+    tokio::fs::create_dir_all(&spill_dir)
+        .await
+        .map_err(|source| EngineError::Catalog(CatalogError::Io { path: spill_dir.clone(), source }))?;
     Ok(spill_dir)
+}
+
+async fn remove_folder(folder: &Path) -> Result<()> {
+    match tokio::fs::remove_dir_all(folder).await {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(EngineError::Catalog(CatalogError::Io { path: folder.to_owned(), source })),
+    }
 }

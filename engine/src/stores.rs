@@ -1,14 +1,19 @@
-//! The object stores and web servers that external tables lie in, opened when they are first read.
+//! The object stores and web servers that external tables lie in, and the one where the lake's own files may lie, opened when
+//! they are first needed.
 //!
 //! This is the only place that opens one, and it opens none that the settings do not name. Credentials come from the
-//! environment's standard variables, at that moment; nothing here keeps, prints or passes them on. Stores are read, never
-//! written.
+//! environment's standard variables, at that moment; nothing here keeps, prints or passes them on. Only the lake's own store is
+//! written to, only by [`RemoteLake`], and never over an object that is there.
 
 mod client_error;
 mod guarded;
+mod lake_url;
 mod lance_bridge;
 mod open;
+mod range_cache;
+mod remote_lake;
 mod root;
+mod table_files;
 mod url;
 mod web;
 
@@ -21,8 +26,13 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use parking_lot::Mutex;
 
+pub use lake_url::LakeUrl;
 pub(crate) use lance_bridge::DatasetFolder;
+pub use range_cache::FileCacheState;
+pub(crate) use range_cache::RangeCache;
+pub(crate) use remote_lake::RemoteLake;
 pub use root::UrlRoot;
+pub(crate) use table_files::{TableFiles, is_inside};
 pub(crate) use url::{StoreUrl, redacted};
 pub(crate) use web::is_public;
 
@@ -36,15 +46,16 @@ const KEPT_OPEN: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Stores {
     files: Arc<dyn ObjectStore>,
+    lake: Arc<TableFiles>,
     roots: Vec<UrlRoot>,
     /// By scheme and bucket or host, the last used at the end.
     open: Mutex<Vec<(String, Arc<dyn ObjectStore>)>>,
 }
 
 impl Stores {
-    /// Opens nothing yet; `roots` are what may be read.
-    pub(crate) fn new(roots: Vec<UrlRoot>) -> Self {
-        Self { files: Arc::new(LocalFileSystem::new()), roots, open: Mutex::default() }
+    /// Opens nothing yet; `roots` are what may be read, and the lake's own files.
+    pub(crate) fn new(roots: Vec<UrlRoot>, lake: Arc<TableFiles>) -> Self {
+        Self { files: Arc::new(LocalFileSystem::new()), lake, roots, open: Mutex::default() }
     }
 
     fn remote(&self, url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
@@ -87,6 +98,9 @@ impl ObjectStoreRegistry for Stores {
     fn get_store(&self, url: &Url) -> DataFusionResult<Arc<dyn ObjectStore>> {
         if url.scheme() == "file" {
             return Ok(Arc::clone(&self.files));
+        }
+        if let (remote_lake::LAKE_SCHEME, Some(lake)) = (url.scheme(), self.lake.remote()) {
+            return Ok(lake.scanned()?);
         }
         let Some(url) = StoreUrl::parse(url.as_str())? else {
             return Err(EngineError::Internal(format!("no store for a URL of scheme {}", url.scheme())).into());

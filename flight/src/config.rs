@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use querent_agent::{AgentConfig, AnswerThreshold, ConfidenceFit, Voting};
 use querent_catalog::Role;
-use querent_engine::{EngineOptions, Limits, UrlRoot};
+use querent_engine::{EngineOptions, LakeUrl, Limits, UrlRoot};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -58,6 +58,8 @@ pub struct Settings {
     pub listen_unix: Option<PathBuf>,
     /// The data folder; made when absent.
     pub data: PathBuf,
+    /// The URL below which the files of managed tables are to lie; unset: where they do, in the data folder where it is new.
+    pub data_path: Option<LakeUrl>,
     /// How long `/ready` answers 503 before connections are refused, so that load balancers notice.
     pub shutdown_delay: DurationSetting,
     /// How long open requests may take to end at shutdown.
@@ -255,6 +257,8 @@ pub struct QuerySettings {
     pub plan_cache: ByteSize,
     /// Resident memory of the process at which the query that holds most is ended; unset: 85 % of the machine's.
     pub process_memory: Option<ByteSize>,
+    /// Parts of files in an object store, on the disk of the data folder; 0: none.
+    pub file_cache: ByteSize,
     /// Spill files of all queries together.
     pub spill: ByteSize,
     /// Threads of one query; unset: the machine's cores.
@@ -333,6 +337,7 @@ impl Default for Settings {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             listen_unix: None,
             data: PathBuf::from("./querent-data"),
+            data_path: None,
             shutdown_delay: DurationSetting(Duration::ZERO),
             shutdown_timeout: DurationSetting(Duration::from_secs(30)),
             auth: AuthSettings::default(),
@@ -409,6 +414,7 @@ impl Default for QuerySettings {
             column_cache: None,
             plan_cache: ByteSize(EngineOptions::DEFAULT_PLAN_CACHE_BYTES as u64),
             process_memory: None,
+            file_cache: ByteSize(EngineOptions::DEFAULT_FILE_CACHE_BYTES),
             spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),
             threads: None,
             max_concurrent: 64,

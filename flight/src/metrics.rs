@@ -9,7 +9,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus, Usage};
-use querent_engine::{ColumnCacheState, PlanCacheState};
+use querent_engine::{ColumnCacheState, FileCacheState, PlanCacheState};
 
 /// Upper bounds of the duration histograms, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
@@ -54,6 +54,12 @@ fn describe() {
     describe_gauge!("querent_plan_cache_bytes", "memory of plans that are kept for statements that come again");
     describe_counter!("querent_plan_cache_hits_total", "statements whose plan was known");
     describe_counter!("querent_plan_cache_misses_total", "statements that were planned and whose plan was kept");
+    describe_gauge!("querent_file_cache_bytes", "disk of parts of files in an object store");
+    describe_counter!(
+        "querent_file_cache_hits_total",
+        "blocks of files in an object store that were read from the disk"
+    );
+    describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
@@ -119,6 +125,13 @@ pub fn plan_cache(cache: PlanCacheState) {
     gauge!("querent_plan_cache_bytes").set(cache.bytes as f64);
     counter!("querent_plan_cache_hits_total").absolute(cache.hits);
     counter!("querent_plan_cache_misses_total").absolute(cache.misses);
+}
+
+/// Shows what the engine keeps of files in an object store, as of now.
+pub fn file_cache(cache: FileCacheState) {
+    gauge!("querent_file_cache_bytes").set(cache.bytes as f64);
+    counter!("querent_file_cache_hits_total").absolute(cache.hits);
+    counter!("querent_file_cache_misses_total").absolute(cache.misses);
 }
 
 /// Counts the agent's runs.

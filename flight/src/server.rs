@@ -287,7 +287,7 @@ async fn remove_orphans(state: AppState) {
 }
 
 async fn remove_older_orphans(state: &AppState, grace: Duration) {
-    match state.engine.catalog().remove_orphans(grace).await {
+    match state.engine.remove_orphans(grace).await {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => {
             let bytes: u64 = removed.iter().map(|file| file.bytes).sum();

@@ -502,13 +502,20 @@ import duckdb, duckdb_extension_ducklake, duckdb_extension_sqlite_scanner
 
 request = json.load(sys.stdin)
 connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-for package in (duckdb_extension_sqlite_scanner, duckdb_extension_ducklake):
+
+def load(package):
     folder = os.path.dirname(package.__file__)
     [extension] = glob.glob(os.path.join(folder, "extensions", "v*", "*.duckdb_extension"))
     connection.execute(f"LOAD '{extension}'")
+
+load(duckdb_extension_sqlite_scanner)
+load(duckdb_extension_ducklake)
 options = f" ({request['options']})" if request["options"] else ""
 
 def run(statement):
+    if statement == "LOAD httpfs":
+        import duckdb_extension_httpfs
+        return load(duckdb_extension_httpfs)
     for attempt in range(50):
         try:
             result = connection.execute(statement)

@@ -54,6 +54,8 @@ mod maintenance;
 mod many_tables;
 mod mcp;
 mod models;
+mod object_store_faults;
+mod object_store_lake;
 mod object_stores;
 mod oidc;
 mod openai;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::sql::{admin, engine, rows};
 
-fn parquet_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn parquet_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

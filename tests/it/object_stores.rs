@@ -455,7 +455,7 @@ async fn quiet(store: &ObjectServer) {
     wait_until("nobody reads from the store any more", is_silent).await;
 }
 
-async fn ask(server: &ServerProcess, sql: &str) -> Value {
+pub(crate) async fn ask(server: &ServerProcess, sql: &str) -> Value {
     let request = reqwest::Client::new().post(format!("{}/v1/query", server.url)).header("accept", "application/json");
     let reply = request.header("content-type", "application/sql").body(sql.to_owned()).send().await.unwrap();
     reply.json().await.unwrap()
@@ -484,7 +484,7 @@ async fn engine(roots: &[&str]) -> (TempDir, Engine) {
 }
 
 /// Asserts that no file of a folder contains any of the strings.
-fn assert_nowhere(folder: &Path, texts: &[&str]) {
+pub(crate) fn assert_nowhere(folder: &Path, texts: &[&str]) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

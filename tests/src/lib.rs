@@ -8,6 +8,7 @@ mod fuzzed_server;
 mod object_store;
 mod process;
 mod random;
+mod s3;
 pub mod script;
 mod server;
 mod waiting;
@@ -19,5 +20,6 @@ pub use process::{
     run_client,
 };
 pub use random::{Mutator, RandomNumbers};
+pub use s3::{BUCKET, ProxiedRequest, S3Server, StoreFault};
 pub use server::{HttpReply, SseFrame, TestServer, TestSettings, collect_sse, read_until};
 pub use waiting::{PATIENCE, wait_for, wait_until, wait_until_memory_is_free};

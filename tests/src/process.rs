@@ -226,7 +226,7 @@ impl Drop for ServerProcess {
 
 /// Returns the path that an environment variable names, else the one of that name in the cache folder, where
 /// `scripts/setup.sh` installs.
-fn installed(variable: &str, name: &str) -> PathBuf {
+pub(crate) fn installed(variable: &str, name: &str) -> PathBuf {
     let path_in = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let user_cache = || {
         let home = || path_in("HOME").unwrap_or_default().join(".cache");

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use rusqlite::OptionalExtension;
 
 use super::change::quoted;
-use super::files::{REWRITE_HINT, RefusedTable, count, is_remote};
+use super::files::{REWRITE_HINT, RefusedTable, count};
+use super::lake_location::is_elsewhere;
 use super::relations::LakePath;
 use crate::error::{CatalogError, Result};
 use crate::model::{DataFile, FileDeletes, SnapshotId};
@@ -46,7 +47,8 @@ pub(super) fn read(refusal: &RefusedTable<'_>, files: &mut [DataFile]) -> Result
         let is_parquet = row.format.as_deref().is_none_or(|format| format.eq_ignore_ascii_case("parquet"));
         // Such a file holds deletes of several snapshots, some of them younger than the one asked for.
         let is_younger = row.partial_max.is_some_and(|newest| newest > table.snapshot);
-        if !is_parquet || row.is_encrypted || is_younger || is_remote(&path) || deletes.file.is_some() {
+        let is_elsewhere = is_elsewhere(refusal.connection, &path)?;
+        if !is_parquet || row.is_encrypted || is_younger || is_elsewhere || deletes.file.is_some() {
             return Err(refusal.because("deleted rows (delete files of a kind that is not read)", REWRITE_HINT));
         }
         deletes.file = Some(path);

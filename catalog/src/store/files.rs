@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::relations::LakePath;
-use super::{deletes, inlined};
+use super::{deletes, inlined, lake_location};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnStats, DataFile, FileDeletes, ManagedTable, SnapshotId, TableContents};
 
@@ -192,18 +192,14 @@ fn refuse_file(refusal: &RefusedTable<'_>, row: &FileRow, defaulted: &[Defaulted
             refusal.because("merged files that are newer than its snapshot", "read the table's newest snapshot")
         );
     }
-    if is_remote(&row.file.path) {
-        return Err(refusal.because("files outside the local file system", REWRITE_HINT));
+    if lake_location::is_elsewhere(refusal.connection, &row.file.path)? {
+        return Err(refusal.because("files outside of the lake's data path", REWRITE_HINT));
     }
     if let Some(column) = defaulted.iter().find(|column| column.since > row.begin_snapshot) {
         let what = format!("rows that are older than column `{}`, which was added with a default value", column.name);
         return Err(refusal.because(&what, REWRITE_HINT));
     }
     Ok(())
-}
-
-pub(super) fn is_remote(path: &std::path::Path) -> bool {
-    path.to_str().is_none_or(|path| path.contains("://"))
 }
 
 fn read_statistics(

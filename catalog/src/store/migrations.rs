@@ -15,7 +15,7 @@ use super::ddl::{
     PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL,
     VALUES_DDL, VECTOR_INDEXES_DDL,
 };
-use super::{DATA_FOLDER, change, column_names, objects};
+use super::{DATA_FOLDER, change, column_names, lake_location, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::DEFAULT_DATABASE;
 
@@ -76,8 +76,8 @@ const MIGRATIONS: [Migration; 14] = [
 ];
 
 /// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it
-/// lacks.
-pub(super) fn prepare(connection: &mut Connection, data_dir: &Path) -> Result<()> {
+/// lacks. `data_path` is where the lake's files are to lie; `None`: where they do, beside the catalog where it is new.
+pub(super) fn prepare(connection: &mut Connection, data_dir: &Path, data_path: Option<&str>) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let file = data_dir.join(super::CATALOG_FILE);
     if has_table(&transaction, "ducklake_metadata")? {
@@ -90,6 +90,7 @@ pub(super) fn prepare(connection: &mut Connection, data_dir: &Path) -> Result<()
     transaction.execute_batch(META_DDL)?;
     migrate(&transaction, &file)?;
     follow_moved_folder(&transaction, data_dir)?;
+    lake_location::choose(&transaction, data_path)?;
     ensure_default_database(&transaction)?;
     transaction.commit()?;
     Ok(())

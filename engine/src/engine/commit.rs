@@ -1,12 +1,13 @@
 //! Commits of data files: either the files are the table's, or they are removed. Commits of other changes.
 
 use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use querent_catalog::NewDataFile;
 
 use super::Engine;
 use crate::error::{EngineError, Result};
-use crate::tables::managed;
 
 impl Engine {
     /// Commits files that are written: runs `transaction`, which returns whether it had anything to do. A commit that has
@@ -19,10 +20,12 @@ impl Engine {
         transaction: impl Future<Output = Result<bool>> + Send + 'static,
     ) -> Result<Option<u64>> {
         let rows = files.iter().map(|file| file.row_count).sum();
+        let paths: Vec<PathBuf> = files.into_iter().map(|file| file.path).collect();
+        let place = Arc::clone(&self.state.runtime.files);
         let commit = self.spawn_commit(async move {
             let outcome = transaction.await;
             if !matches!(outcome, Ok(true)) {
-                managed::remove_files(&files).await;
+                place.remove(&paths).await;
             }
             outcome
         });

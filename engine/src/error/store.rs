@@ -39,7 +39,7 @@ pub enum StoreError {
         detail: String,
     },
     /// The answer cannot be used.
-    #[error("{store} cannot be read{}", colon_detail(.detail))]
+    #[error("{store} cannot be used{}", colon_detail(.detail))]
     Unusable {
         /// Scheme and bucket or host.
         store: String,
@@ -49,6 +49,12 @@ pub enum StoreError {
     /// No such object.
     #[error("no files at {location}")]
     Gone {
+        /// The object.
+        location: String,
+    },
+    /// Another object has the name of one that was to be written. It stays as it is.
+    #[error("there is another object at {location}; nothing was overwritten")]
+    Occupied {
         /// The object.
         location: String,
     },
@@ -76,6 +82,7 @@ impl StoreError {
             StoreError::Unavailable { .. } => {
                 "check the endpoint in the server's environment and the network, or try again".to_owned()
             }
+            StoreError::Occupied { .. } => "run the statement again, which chooses another name".to_owned(),
             StoreError::Unusable { .. } | StoreError::Gone { .. } | StoreError::Refused { .. } => return None,
         })
     }

@@ -9,15 +9,29 @@ use querent_catalog::{Principal, Role};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::stores::{StoreUrl, UrlRoot, is_public};
+use crate::stores::{StoreUrl, TableFiles, UrlRoot, is_public};
 use crate::tables::external::base_folder;
 
 /// Returns the URL or the absolute local path of the file, folder or glob that `location` names, if `who` may read it.
 /// Errors: `location_not_allowed`.
 pub(crate) async fn allowed_location(location: &str, who: &Principal, engine: &Engine) -> Result<String> {
     match StoreUrl::parse(location)? {
-        Some(url) => allowed_url(&url, who, engine.external_urls()),
+        Some(url) => {
+            refuse_own_files(&url, engine.table_files())?;
+            allowed_url(&url, who, engine.external_urls())
+        }
         None => allowed_path(location, who, engine.external_roots(), engine.catalog().data_dir()).await,
+    }
+}
+
+/// Refuses what holds the lake's own files or is part of them: rows of managed tables are read under their grants.
+fn refuse_own_files(url: &StoreUrl, files: &TableFiles) -> Result<()> {
+    match files.remote().filter(|lake| lake.url().overlaps(url)) {
+        Some(_) => Err(EngineError::LocationNotAllowed {
+            location: url.to_string(),
+            reason: "it holds the files of managed tables or is part of them".into(),
+        }),
+        None => Ok(()),
     }
 }
 

@@ -175,7 +175,8 @@ async fn create_table(
     let files = match rows {
         Some(query) => {
             let stream = not_null(session.execute_query(query, interrupt).await?, &draft.write_schema);
-            managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?
+            let files = session.engine().table_files();
+            managed::write_files(files, &draft.location, Arc::clone(&draft.write_schema), stream).await?
         }
         None => Vec::new(),
     };
@@ -245,7 +246,7 @@ async fn insert(
     let catalog = session.engine().catalog();
     let write_schema = catalog.tables().write_schema(table).await?;
     let stream = not_null(session.execute_query(input, interrupt).await?, &write_schema);
-    let files = managed::write_files(&table.location, write_schema, stream).await?;
+    let files = managed::write_files(session.engine().table_files(), &table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
         return Ok(0);
     }

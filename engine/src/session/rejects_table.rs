@@ -73,14 +73,15 @@ impl<'r> RejectsTable<'r> {
             else {
                 return Err(EngineError::Execution { message: format!("`{name}` changed meanwhile") });
             };
-            let files =
-                managed::write_files(&table.location, catalog.tables().write_schema(&table).await?, rows).await?;
+            let schema = catalog.tables().write_schema(&table).await?;
+            let files = managed::write_files(engine.table_files(), &table.location, schema, rows).await?;
             let committed = files.clone();
             let appended = async move { Ok(catalog.tables().append(&table, committed).await.map(|_| true)?) };
             engine.commit_files(files, appended).await?;
         } else {
             let draft = catalog.tables().draft(&name, &schema, None).await?;
-            let files = managed::write_files(&draft.location, Arc::clone(&draft.write_schema), rows).await?;
+            let schema = Arc::clone(&draft.write_schema);
+            let files = managed::write_files(engine.table_files(), &draft.location, schema, rows).await?;
             let committed = files.clone();
             let created = async move {
                 Ok(matches!(catalog.tables().create(draft, committed, IfExists::Replace).await?, Created::New(_)))

@@ -139,5 +139,5 @@ impl fmt::Display for GuardedStore {
 }
 
 fn read_only() -> Error {
-    Error::NotSupported { source: "external tables are read, never written".into() }
+    Error::NotSupported { source: "it is read here, never written".into() }
 }

@@ -19,6 +19,8 @@ use crate::error::{Result, StoreError};
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The time between two pieces of an answer, the first included.
 const READ_TIME: Duration = Duration::from_secs(15);
+/// The time from the begin of a request that writes to its answer: a data file is sent meanwhile.
+const WRITE_TIME: Duration = Duration::from_secs(60);
 /// After this time no request is repeated: a dead endpoint costs a statement this and one more wait, 30 s together.
 const RETRY_TIME: Duration = Duration::from_secs(15);
 const RETRIES: usize = 3;
@@ -32,6 +34,15 @@ const AZURE_VARIABLES: &str = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCO
 
 /// Opens the store of a URL. `named`: the settings name its host, so it may be anywhere.
 pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> {
+    open_with(url, named, READ_TIME)
+}
+
+/// Opens the store of a URL to write to it.
+pub(super) fn open_patient(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
+    open_with(url, true, WRITE_TIME)
+}
+
+fn open_with(url: &StoreUrl, named: bool, answer_time: Duration) -> Result<Arc<dyn ObjectStore>> {
     let store = url.store();
     let unusable = |_: object_store::Error| StoreError::AccessDenied {
         store: store.clone(),
@@ -44,7 +55,7 @@ pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> 
             let builder = AmazonS3Builder::from_env()
                 .with_bucket_name(&url.authority)
                 .with_retry(retries())
-                .with_http_connector(Connector { to: Reach::Operators });
+                .with_http_connector(Connector { to: Reach::Operators, answer_time });
             if !has_s3_credentials(&builder) {
                 return Err(missing(S3_VARIABLES).into());
             }
@@ -54,7 +65,7 @@ pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> 
             let builder = GoogleCloudStorageBuilder::from_env()
                 .with_bucket_name(&url.authority)
                 .with_retry(retries())
-                .with_http_connector(Connector { to: Reach::Operators });
+                .with_http_connector(Connector { to: Reach::Operators, answer_time });
             if !has_gcs_credentials(&builder) {
                 return Err(missing(GCS_VARIABLES).into());
             }
@@ -64,7 +75,7 @@ pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> 
             let builder = MicrosoftAzureBuilder::from_env()
                 .with_url(&store)
                 .with_retry(retries())
-                .with_http_connector(Connector { to: Reach::Operators });
+                .with_http_connector(Connector { to: Reach::Operators, answer_time });
             if !has_azure_credentials(&builder) {
                 return Err(missing(AZURE_VARIABLES).into());
             }
@@ -72,8 +83,10 @@ pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> 
         }
         Scheme::Http | Scheme::Https => {
             let to = if named { Reach::Named } else { Reach::Public };
-            let builder =
-                HttpBuilder::new().with_url(store.clone()).with_retry(retries()).with_http_connector(Connector { to });
+            let builder = HttpBuilder::new()
+                .with_url(store.clone())
+                .with_retry(retries())
+                .with_http_connector(Connector { to, answer_time });
             Arc::new(builder.build().map_err(unusable)?)
         }
     })
@@ -131,10 +144,11 @@ fn is_true(value: Option<String>) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-/// Makes the HTTP client that a store is read with.
+/// Makes the HTTP client that a store is reached with.
 #[derive(Debug, Clone, Copy)]
 struct Connector {
     to: Reach,
+    answer_time: Duration,
 }
 
 /// Which hosts a client reaches.
@@ -154,7 +168,7 @@ impl HttpConnector for Connector {
         let client = reqwest::Client::builder()
             .user_agent(concat!("querent/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIME)
-            .read_timeout(READ_TIME)
+            .read_timeout(self.answer_time)
             .referer(false)
             .http1_only()
             // The ranges of a body that is decompressed on the way are not those of the file.

@@ -3,7 +3,7 @@
 //! Rows that DuckDB deleted are left out, and rows that it keeps in the catalog are read with those of the files.
 //!
 //! A scan lists the table's files at the snapshot the table was resolved at, when it is planned and not before, with
-//! the statistics of only the columns that the query uses. Every path read or written lies inside the data folder.
+//! the statistics of only the columns that the query uses. Every path read or written lies in the lake's own place ([`TableFiles`]).
 
 mod deletes;
 mod encodings;
@@ -13,11 +13,11 @@ mod leaf_statistics;
 mod near_rows;
 mod nearest;
 mod row_groups;
+mod upload;
 mod write;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Component, Path};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -29,7 +29,6 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::table_schema::TableSchema;
-use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
@@ -38,10 +37,12 @@ use parking_lot::Mutex;
 use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
 pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
-pub(crate) use write::{cast_batch, remove_files, write_files};
+pub(crate) use upload::write_files;
+pub(crate) use write::cast_batch;
 
 use super::file_scan::{FileScan, scan_schema};
 use crate::error::EngineError;
+use crate::stores::TableFiles;
 use field_ids::FieldIdAdapterFactory;
 
 /// With more columns than this, a projection's statistics cost more to fetch than the optimizer gains by them.
@@ -70,6 +71,7 @@ impl ScanContents {
 /// A managed table as resolved by one statement.
 pub(crate) struct ManagedTableProvider {
     catalog: Arc<Catalog>,
+    files: Arc<TableFiles>,
     name: String,
     table: ManagedTable,
     schema: SchemaRef,
@@ -92,8 +94,10 @@ impl ManagedTableProvider {
         resolved: &ResolvedTable,
         table: &ManagedTable,
     ) -> Self {
+        let files = state.config().get_extension::<TableFiles>();
         Self {
             catalog: Arc::clone(catalog),
+            files: files.unwrap_or_else(|| Arc::new(TableFiles::Local(catalog.data_dir().to_owned()))),
             name: resolved.info.name.to_string(),
             table: table.clone(),
             schema: scan_schema(state, &resolved.info.arrow_schema()),
@@ -142,7 +146,7 @@ impl ManagedTableProvider {
         let ids = self.schema.fields().iter().map(|field| field.name().clone()).zip(self.column_ids.iter().copied());
         let format = Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone()));
         let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
-        let mut scan = FileScan::new(state, format, ObjectStoreUrl::local_filesystem(), schema, files);
+        let mut scan = FileScan::new(state, format, self.files.store_url()?, schema, files);
         scan.table = Some(self.name.clone());
         scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
         Ok(ScanContents { scan, deletes, inlined })
@@ -163,7 +167,7 @@ impl ManagedTableProvider {
             let mut files = Vec::with_capacity(scan.files.len());
             for file in scan.files {
                 files.push(match deletes.remove(&file.object_meta.location) {
-                    Some(gone) => deletes::without(state, file, gone, self.catalog.data_dir()).await?,
+                    Some(gone) => deletes::without(state, file, gone, &self.files).await?,
                     None => file,
                 });
             }
@@ -223,14 +227,7 @@ impl ManagedTableProvider {
     }
 
     fn partitioned_file(&self, file: &DataFile) -> DfResult<PartitionedFile> {
-        if !is_inside(&file.path, self.catalog.data_dir()) {
-            return Err(DataFusionError::from(EngineError::LocationNotAllowed {
-                location: file.path.display().to_string(),
-                reason: format!("a data file of `{}` must lie inside the data folder", self.name),
-            }));
-        }
-        let location =
-            StorePath::from_absolute_path(&file.path).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let location = self.files.path_of(&file.path, &format!("a data file of `{}`", self.name))?;
         let mut statistics = file_statistics::file_statistics(file, &self.schema, &self.column_ids);
         if !file.deletes.is_empty() {
             statistics = statistics.to_inexact();
@@ -271,25 +268,5 @@ impl TableProvider for ManagedTableProvider {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let contents = self.contents(state, projection, filters).await?;
         self.plan_of(state, contents, projection, filters, limit).await
-    }
-}
-
-/// Returns whether `path` is absolute, plain (no `..`) and below `folder`.
-pub(crate) fn is_inside(path: &Path, folder: &Path) -> bool {
-    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    path.is_absolute() && plain && path.starts_with(folder)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_stay_inside_the_data_folder() {
-        let folder = Path::new("/srv/lake");
-        assert!(is_inside(Path::new("/srv/lake/data/db/t/a.parquet"), folder));
-        assert!(!is_inside(Path::new("/srv/lake/../secret.parquet"), folder));
-        assert!(!is_inside(Path::new("/srv/lakeside/a.parquet"), folder));
-        assert!(!is_inside(Path::new("data/a.parquet"), folder));
     }
 }

@@ -74,7 +74,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<(), CliError> {
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
-            let checked = embedded.engine.catalog().check(args.remove_orphans.then_some(args.grace.0)).await;
+            let checked = embedded.engine.check(args.remove_orphans.then_some(args.grace.0)).await;
             embedded.close().await?;
             json!(checked?)
         }
@@ -127,7 +127,11 @@ pub(super) async fn backup(args: BackupArgs) -> Result<(), CliError> {
             json!(made?)
         }
     };
-    output::print_line(&format!("{} files, {} bytes, as of {}", made["files"], made["bytes"], made["made_at"]))
+    output::print_line(&format!("{} files, {} bytes, as of {}", made["files"], made["bytes"], made["made_at"]))?;
+    if let Some(place) = made["data_path"].as_str() {
+        output::note(&format!("the files of tables stay at {place}; keep them there as long as the backup"));
+    }
+    Ok(())
 }
 
 pub(super) async fn restore(args: RestoreArgs) -> Result<(), CliError> {

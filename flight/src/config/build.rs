@@ -45,6 +45,8 @@ impl Settings {
         };
         Ok(EngineOptions {
             data_dir: self.data.clone(),
+            data_path: self.data_path.clone(),
+            file_cache_bytes: self.query.file_cache.0,
             memory_bytes: self.query.pool_memory.map(|bytes| bytes.to_usize()),
             column_cache_bytes: self.query.column_cache.map(|bytes| bytes.to_usize()),
             plan_cache_bytes: self.query.plan_cache.to_usize(),

@@ -54,6 +54,12 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key("data", &["QUERENT_DATA"], SettingKind::Text, "the data folder"),
     key(
+        "data_path",
+        &["QUERENT_DATA_PATH"],
+        SettingKind::Text,
+        "URL below which a new folder's tables have their files, such as s3://bucket/lake/; unset: in the data folder",
+    ),
+    key(
         "shutdown_delay",
         &["QUERENT_SHUTDOWN_DELAY"],
         SettingKind::Text,
@@ -301,6 +307,12 @@ pub const KEYS: &[SettingKey] = &[
         &["QUERENT_QUERY_PROCESS_MEMORY"],
         SettingKind::Text,
         "resident memory of the process at which the query that holds most is ended; none: 85 % of the machine's",
+    ),
+    key(
+        "query.file_cache",
+        &["QUERENT_QUERY_FILE_CACHE"],
+        SettingKind::Text,
+        "disk of the data folder for parts of files in an object store; 0: none",
     ),
     key("query.spill", &["QUERENT_QUERY_SPILL"], SettingKind::Text, "spill files of all queries, at most"),
     key(

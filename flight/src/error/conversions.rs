@@ -114,6 +114,7 @@ impl From<&StoreError> for ErrorCode {
             StoreError::NoSuchBucket { .. } => ErrorCode::NoSuchBucket,
             StoreError::Unavailable { .. } => ErrorCode::StoreUnavailable,
             StoreError::Unusable { .. } => ErrorCode::StoreError,
+            StoreError::Occupied { .. } => ErrorCode::Conflict,
             StoreError::Gone { .. } => ErrorCode::NoFiles,
             StoreError::Refused { .. } => ErrorCode::LocationNotAllowed,
         }

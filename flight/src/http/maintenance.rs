@@ -46,7 +46,7 @@ pub(super) async fn check(
 ) -> Result<Response, ApiError> {
     require_all_databases(&principal)?;
     let grace = params.grace_seconds.map_or(ORPHAN_GRACE, Duration::from_secs);
-    let found = state.engine.catalog().check(params.remove_orphans.then_some(grace)).await?;
+    let found = state.engine.check(params.remove_orphans.then_some(grace)).await?;
     Ok(json_response(StatusCode::OK, &json!(found)))
 }
 

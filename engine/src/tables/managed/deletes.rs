@@ -2,22 +2,24 @@
 //! deletes name them, become a selection of the rows to read.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 use datafusion::catalog::Session;
+use datafusion::common::DataFusionError;
 use datafusion::common::stats::Precision;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, RowGroupAccess};
-use datafusion::execution::object_store::ObjectStoreUrl;
+use object_store::ObjectStoreExt;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::file::reader::ChunkReader;
 use querent_catalog::FileDeletes;
 
-use super::is_inside;
 use crate::error::{EngineError, Result};
+use crate::stores::TableFiles;
 use crate::tables::external::{blocking, open_local};
 
 /// The column of positions in a delete file.
@@ -28,12 +30,12 @@ pub(super) async fn without(
     state: &dyn Session,
     mut file: PartitionedFile,
     deletes: FileDeletes,
-    data_dir: &Path,
+    files: &TableFiles,
 ) -> Result<PartitionedFile> {
     let named = file.object_meta.location.to_string();
     let bad = |detail: String| EngineError::BadData { location: named.clone(), detail };
-    let gone = deleted_positions(&named, deletes, data_dir).await?;
-    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let gone = deleted_positions(state, &named, deletes, files).await?;
+    let store = state.runtime_env().object_store(files.store_url()?)?;
     let metadata = DFParquetMetadata::new(&store, &file.object_meta)
         .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
         .fetch_metadata()
@@ -60,16 +62,24 @@ pub(super) async fn without(
 }
 
 /// Returns the positions of the deleted rows of the file at `location`.
-pub(super) async fn deleted_positions(location: &str, deletes: FileDeletes, data_dir: &Path) -> Result<BTreeSet<u64>> {
+pub(super) async fn deleted_positions(
+    state: &dyn Session,
+    location: &str,
+    deletes: FileDeletes,
+    files: &TableFiles,
+) -> Result<BTreeSet<u64>> {
     let mut gone: BTreeSet<u64> = deletes.positions.iter().copied().collect();
     if let Some(path) = deletes.file {
-        if !is_inside(&path, data_dir) {
-            return Err(EngineError::LocationNotAllowed {
-                location: path.display().to_string(),
-                reason: "a delete file must lie inside the data folder".into(),
-            });
-        }
-        let positions = blocking(move || positions_in(path)).await?;
+        let place = files.path_of(&path, "a delete file")?;
+        let positions = match files {
+            TableFiles::Local(_) => blocking(move || positions_in(&path, open_local(&path)?)).await?,
+            TableFiles::Remote(_) => {
+                let store = state.runtime_env().object_store(files.store_url()?)?;
+                let content = async { store.get(&place).await?.bytes().await };
+                let content = content.await.map_err(DataFusionError::from)?;
+                blocking(move || positions_in(&path, content)).await?
+            }
+        };
         if positions.len() as u64 != deletes.file_rows {
             let (found, expected) = (positions.len(), deletes.file_rows);
             let detail = format!("its delete file names {found} rows where {expected} are expected");
@@ -95,9 +105,9 @@ fn group_access(gone: &[usize], rows: usize) -> RowGroupAccess {
 }
 
 /// Returns the positions that a delete file names. Blocks.
-fn positions_in(path: PathBuf) -> Result<BTreeSet<u64>> {
+fn positions_in(path: &Path, content: impl ChunkReader + 'static) -> Result<BTreeSet<u64>> {
     let bad = |detail: String| EngineError::BadData { location: path.display().to_string(), detail };
-    let reader = ParquetRecordBatchReaderBuilder::try_new(open_local(&path)?)
+    let reader = ParquetRecordBatchReaderBuilder::try_new(content)
         .and_then(|builder| builder.build())
         .map_err(|error| bad(error.to_string()))?;
     let mut positions = BTreeSet::new();

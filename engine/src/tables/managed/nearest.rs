@@ -144,8 +144,8 @@ impl NearestTable {
         }
         let mut deleted: HashMap<i64, BTreeSet<u64>> = HashMap::new();
         for file in covered.values().filter(|file| !file.deletes.is_empty()) {
-            let (location, data_dir) = (file.path.display().to_string(), managed.catalog.data_dir());
-            let gone = deletes::deleted_positions(&location, file.deletes.clone(), data_dir).await?;
+            let location = file.path.display().to_string();
+            let gone = deletes::deleted_positions(state, &location, file.deletes.clone(), &managed.files).await?;
             deleted.insert(file.id, gone);
         }
         let rows = self.request.rows;

@@ -33,17 +33,37 @@ const TARGET_FILE_BYTES: usize = 256 << 20;
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
 
-/// Writes a stream as Parquet files named `ducklake-<uuidv7>.parquet` in `location` (created where it is missing), each synced
-/// and with statistics. `write_schema` has field ids; input batches are cast to it by position. On an error, and when the
-/// future is dropped, every file written is removed. A stream without rows makes no file.
-pub(crate) async fn write_files(
-    location: &Path,
+/// Where files are written, and when one is closed.
+pub(super) struct WriteTarget {
+    folder: PathBuf,
+    /// Past this size a file is closed and the next one begun.
+    file_bytes: usize,
+    /// Takes each file when it is closed; `None`: the files stay in their folder.
+    closed: Option<mpsc::Sender<NewDataFile>>,
+}
+
+impl WriteTarget {
+    /// A folder in which the files stay, synced.
+    pub(super) fn kept(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf(), file_bytes: TARGET_FILE_BYTES, closed: None }
+    }
+
+    /// A folder from which each file is taken when it is closed.
+    pub(super) fn taken(folder: &Path, file_bytes: usize, closed: mpsc::Sender<NewDataFile>) -> Self {
+        Self { folder: folder.to_path_buf(), file_bytes, closed: Some(closed) }
+    }
+}
+
+/// Writes a stream as Parquet files named `ducklake-<uuidv7>.parquet` in the target's folder (created where it is missing), each
+/// with statistics. `write_schema` has field ids; input batches are cast to it by position. Returns the files that stay. On an
+/// error, and when the future is dropped, these are removed. A stream without rows makes no file.
+pub(super) async fn write_stream(
+    target: WriteTarget,
     write_schema: SchemaRef,
     mut input: SendableRecordBatchStream,
 ) -> Result<Vec<NewDataFile>> {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let location = location.to_path_buf();
-    let writing = tokio::task::spawn_blocking(move || write_all(&location, write_schema, receiver));
+    let writing = tokio::task::spawn_blocking(move || write_all(&target, write_schema, receiver));
     let mut failure = None;
     while let Some(batch) = input.next().await {
         match batch {
@@ -71,15 +91,6 @@ pub(crate) async fn write_files(
     }
 }
 
-/// Removes files that were written and then not committed.
-pub(crate) async fn remove_files(files: &[NewDataFile]) {
-    for file in files {
-        if let Err(error) = tokio::fs::remove_file(&file.path).await {
-            tracing::warn!(path = %file.path.display(), %error, "data file left behind");
-        }
-    }
-}
-
 enum WriterMessage {
     Batch(RecordBatch),
     /// Without it a closed queue means that the caller went away.
@@ -93,6 +104,15 @@ struct WrittenFiles {
 }
 
 impl WrittenFiles {
+    fn add(&mut self, file: NewDataFile, target: &WriteTarget) -> Result<()> {
+        match &target.closed {
+            None => self.files.push(file),
+            // Whoever takes the files and then does not has an error of their own, which is the one to report.
+            Some(closed) => closed.blocking_send(file).map_err(|_| abandoned())?,
+        }
+        Ok(())
+    }
+
     fn keep(mut self) -> Vec<NewDataFile> {
         std::mem::take(&mut self.files)
     }
@@ -106,14 +126,19 @@ impl Drop for WrittenFiles {
     }
 }
 
-fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<WriterMessage>) -> Result<WrittenFiles> {
+fn write_all(
+    target: &WriteTarget,
+    schema: SchemaRef,
+    mut batches: mpsc::Receiver<WriterMessage>,
+) -> Result<WrittenFiles> {
+    let location = target.folder.as_path();
     let leaves = leaves(&schema);
     let mut written = WrittenFiles::default();
     let mut open: Option<OpenDataFile> = None;
     while let Some(message) = batches.blocking_recv() {
         let WriterMessage::Batch(batch) = message else {
             if let Some(file) = open.take() {
-                written.files.push(file.close(&leaves)?);
+                written.add(file.close(&leaves)?, target)?;
             }
             if !written.files.is_empty() {
                 sync_folder(location)?;
@@ -128,19 +153,23 @@ fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Wri
         let mut file = match open.take() {
             Some(file) if file.may_hold(&nan) => file,
             Some(file) => {
-                written.files.push(file.close(&leaves)?);
+                written.add(file.close(&leaves)?, target)?;
                 OpenDataFile::create(location, &leaves, nan, &batch)?
             }
             None => OpenDataFile::create(location, &leaves, nan, &batch)?,
         };
         file.write(&batch, &leaves)?;
-        if file.bytes() >= TARGET_FILE_BYTES {
-            written.files.push(file.close(&leaves)?);
+        if file.bytes() >= target.file_bytes {
+            written.add(file.close(&leaves)?, target)?;
         } else {
             open = Some(file);
         }
     }
-    Err(EngineError::Execution { message: "the write was abandoned".into() })
+    Err(abandoned())
+}
+
+fn abandoned() -> EngineError {
+    EngineError::Execution { message: "the write was abandoned".into() }
 }
 
 /// A Parquet file being written; removed unless closed.

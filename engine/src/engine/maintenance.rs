@@ -1,0 +1,41 @@
+//! Whether the files of managed tables are whole, and the removal of those that no table has, wherever they lie.
+
+use std::time::Duration;
+
+use querent_catalog::{FolderCheck, Orphan};
+
+use super::Engine;
+use crate::error::Result;
+
+impl Engine {
+    /// Checks whether the data folder is whole, and the files of its tables; with `remove_orphans`, removes files that no row
+    /// names and that have not changed for so long. Of files in an object store only their presence and length are checked.
+    /// Errors: those of the object store.
+    pub async fn check(&self, remove_orphans: Option<Duration>) -> Result<FolderCheck> {
+        let Some(lake) = self.table_files().remote() else {
+            return Ok(self.catalog().check(remove_orphans).await?);
+        };
+        // Listed before the rows are read: what is committed meanwhile is no orphan.
+        let listed = lake.list().await?;
+        let mut check = self.catalog().check_listed(listed).await?;
+        if let Some(grace) = remove_orphans {
+            check.removed = self.remove_orphans(grace).await?.len() as u64;
+        }
+        Ok(check)
+    }
+
+    /// Removes files that no row names and that have not changed for `grace`: what a write left that never committed. Errors:
+    /// those of the object store; `location_not_allowed` where its prefix is another lake's.
+    pub async fn remove_orphans(&self, grace: Duration) -> Result<Vec<Orphan>> {
+        let Some(lake) = self.table_files().remote() else {
+            return Ok(self.catalog().remove_orphans(grace).await?);
+        };
+        let mut listed = lake.list().await?;
+        listed.retain(|file| file.age_seconds >= grace.as_secs());
+        let orphans = self.catalog().unnamed(listed).await?;
+        if orphans.is_empty() {
+            return Ok(orphans);
+        }
+        lake.remove_orphans(orphans).await
+    }
+}
