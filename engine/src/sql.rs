@@ -52,6 +52,7 @@ mod session_functions;
 pub(crate) mod session_settings;
 mod session_statement;
 pub(crate) mod session_variables;
+mod set_comparisons;
 mod shorthand;
 mod show;
 mod show_functions;
