@@ -7,7 +7,7 @@
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `date_arithmetic`, `value_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
-//! `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `list_casts`, `text_casts`,
+//! `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `lifted_subqueries`, `list_casts`, `text_casts`,
 //! `operator_forms` and `expression_forms`, which plan and write out expressions; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s.
 
@@ -33,6 +33,7 @@ mod hybrid_search;
 mod interval_texts;
 mod json_tables;
 mod lateral_joins;
+mod lifted_subqueries;
 mod list_casts;
 mod marks;
 mod number_types;

@@ -28,17 +28,16 @@ pub(super) fn compared(comparison: &SetComparison) -> Result<Option<Expr>> {
     };
     let with = |bound: Expr| Expr::BinaryExpr(BinaryExpr::new(expr.clone(), *op, Box::new(bound)));
     let (least, greatest) = (|| of_values(min(value.clone())), || of_values(max(value.clone())));
-    let holds = match (quantifier, op) {
-        (SetQuantifier::Any, Operator::Gt | Operator::GtEq) | (SetQuantifier::All, Operator::Lt | Operator::LtEq) => {
-            with(least()?)
-        }
-        (SetQuantifier::Any, Operator::Lt | Operator::LtEq) | (SetQuantifier::All, Operator::Gt | Operator::GtEq) => {
-            with(greatest()?)
-        }
-        (SetQuantifier::Any, Operator::NotEq) => with(least()?).or(with(greatest()?)),
-        (SetQuantifier::All, Operator::Eq) => with(least()?).and(with(greatest()?)),
-        _ => return Ok(None),
-    };
+    let holds =
+        match (quantifier, op) {
+            (SetQuantifier::Any, Operator::Gt | Operator::GtEq)
+            | (SetQuantifier::All, Operator::Lt | Operator::LtEq) => with(least()?),
+            (SetQuantifier::Any, Operator::Lt | Operator::LtEq)
+            | (SetQuantifier::All, Operator::Gt | Operator::GtEq) => with(greatest()?),
+            (SetQuantifier::Any, Operator::NotEq) => with(least()?).or(with(greatest()?)),
+            (SetQuantifier::All, Operator::Eq) => with(least()?).and(with(greatest()?)),
+            _ => return Ok(None),
+        };
     let is_any = *quantifier == SetQuantifier::Any;
     let decided = if is_any { holds } else { Expr::Not(Box::new(holds)) };
     let rows = of_values(count(lit(1_i64)))?;
