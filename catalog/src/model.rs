@@ -2,6 +2,8 @@
 
 mod key;
 mod relationship;
+mod row_changes;
+mod table_alteration;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,6 +17,8 @@ use uuid::Uuid;
 
 pub use key::{KeyConstraint, KeyFilter, KeyKind, ReferredKey, UniqueKey};
 pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin};
+pub use row_changes::{DeletedRows, NewDeleteFile, RowChanges};
+pub use table_alteration::TableAlteration;
 
 /// A DuckLake snapshot number; every committed change makes the next one.
 pub type SnapshotId = i64;

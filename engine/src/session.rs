@@ -5,6 +5,7 @@
 
 mod apply_write;
 mod audit;
+mod change_rows;
 mod copy_to;
 mod describe;
 mod explain_policy;
@@ -424,6 +425,7 @@ impl Session {
             temporary: self.temporary.as_ref(),
             variables: self.variables.as_deref(),
             files,
+            numbered: None,
         }
     }
 

@@ -9,9 +9,11 @@
 //! `date_arithmetic`, `value_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
 //! `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `lifted_subqueries`, `list_casts`, `text_casts`,
 //! `operator_forms` and `expression_forms`, which plan and write out expressions; `statement`, which plans
-//! every kind of statement, those that write as [`write_statement`]s.
+//! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge` and
+//! `alter_table`.
 
 mod accepted;
+mod alter_table;
 pub(crate) mod catalog_table;
 mod collations;
 mod column_folding;
@@ -36,6 +38,7 @@ mod lateral_joins;
 mod lifted_subqueries;
 mod list_casts;
 mod marks;
+mod merge;
 mod number_types;
 mod operator_forms;
 mod ordinality;
@@ -49,6 +52,7 @@ mod relation_folding;
 mod relations;
 mod resolved_names;
 pub(crate) mod restrictions;
+mod row_statements;
 mod series;
 mod session_functions;
 pub(crate) mod session_settings;

@@ -5,11 +5,13 @@
 //! A scan lists the table's files at the snapshot the table was resolved at, when it is planned and not before, with
 //! the statistics of only the columns that the query uses. Every path read or written lies inside the data folder.
 
+mod delete_files;
 mod deletes;
 mod encodings;
 mod field_ids;
 mod file_statistics;
 mod leaf_statistics;
+mod numbered;
 mod row_groups;
 mod write;
 
@@ -34,6 +36,8 @@ use datafusion::physical_plan::union::UnionExec;
 use object_store::path::Path as StorePath;
 use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
+pub(crate) use delete_files::{DeletedPositions, write_delete_files};
+pub(crate) use numbered::{FILE_COLUMN, INLINED_FILE, NumberedTable, POSITION_COLUMN};
 pub(crate) use write::{cast_batch, remove_files, write_files};
 
 use super::file_scan::{FileScan, scan_schema};
@@ -92,25 +96,30 @@ impl ManagedTableProvider {
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
     ) -> DfResult<ScanContents> {
-        let wanted = self.statistics_columns(projection, filters);
-        let TableContents { files, inlined } = self
-            .catalog
-            .tables()
-            .contents(&self.table, &wanted)
-            .await
-            .map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?;
+        let TableContents { files, inlined } = self.listed(projection, filters).await?;
         let mut deletes = HashMap::new();
         for file in files.iter().filter(|file| !file.deletes.is_empty()) {
             deletes.insert(self.partitioned_file(file)?.object_meta.location, file.deletes.clone());
         }
         let files = files.iter().map(|file| self.partitioned_file(file)).collect::<DfResult<_>>()?;
+        Ok(ScanContents { scan: self.file_scan(state, files), deletes, inlined })
+    }
+
+    /// Returns what the catalog lists of the table.
+    async fn listed(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<TableContents> {
+        let wanted = self.statistics_columns(projection, filters);
+        let contents = self.catalog.tables().contents(&self.table, &wanted).await;
+        contents.map_err(|error| DataFusionError::from(EngineError::Catalog(error)))
+    }
+
+    fn file_scan(&self, state: &dyn Session, files: Vec<PartitionedFile>) -> FileScan {
         let ids = self.schema.fields().iter().map(|field| field.name().clone()).zip(self.column_ids.iter().copied());
         let format = Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone()));
         let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
         let mut scan = FileScan::new(state, format, ObjectStoreUrl::local_filesystem(), schema, files);
         scan.table = Some(self.name.clone());
         scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
-        Ok(ScanContents { scan, deletes, inlined })
+        scan
     }
 
     /// Returns a plan of the rows that are in the catalog.

@@ -32,21 +32,7 @@ pub(super) async fn without(
 ) -> Result<PartitionedFile> {
     let named = file.object_meta.location.to_string();
     let bad = |detail: String| EngineError::BadData { location: named.clone(), detail };
-    let mut gone: BTreeSet<u64> = deletes.positions.iter().copied().collect();
-    if let Some(path) = deletes.file {
-        if !is_inside(&path, data_dir) {
-            return Err(EngineError::LocationNotAllowed {
-                location: path.display().to_string(),
-                reason: "a delete file must lie inside the data folder".into(),
-            });
-        }
-        let positions = blocking(move || positions_in(path)).await?;
-        if positions.len() as u64 != deletes.file_rows {
-            let (found, expected) = (positions.len(), deletes.file_rows);
-            return Err(bad(format!("its delete file names {found} rows where {expected} are expected")));
-        }
-        gone.extend(positions);
-    }
+    let gone = deleted_positions(deletes, &named, data_dir).await?;
     let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
     let metadata = DFParquetMetadata::new(&store, &file.object_meta)
         .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
@@ -71,6 +57,36 @@ pub(super) async fn without(
         file.statistics = Some(Arc::new(known));
     }
     Ok(file.with_extension(ParquetAccessPlan::new(access)))
+}
+
+/// Returns the positions of all rows that are deleted from the file at `location`.
+pub(super) async fn deleted_positions(deletes: FileDeletes, location: &str, data_dir: &Path) -> Result<BTreeSet<u64>> {
+    let mut gone = file_positions(deletes.file, deletes.file_rows, location, data_dir).await?;
+    gone.extend(deletes.positions);
+    Ok(gone)
+}
+
+/// Returns the positions that a delete file of the data file at `location` names; none where there is no such file.
+pub(super) async fn file_positions(
+    path: Option<PathBuf>,
+    expected: u64,
+    location: &str,
+    data_dir: &Path,
+) -> Result<BTreeSet<u64>> {
+    let Some(path) = path else { return Ok(BTreeSet::new()) };
+    if !is_inside(&path, data_dir) {
+        return Err(EngineError::LocationNotAllowed {
+            location: path.display().to_string(),
+            reason: "a delete file must lie inside the data folder".into(),
+        });
+    }
+    let positions = blocking(move || positions_in(path)).await?;
+    if positions.len() as u64 != expected {
+        let found = positions.len();
+        let detail = format!("its delete file names {found} rows where {expected} are expected");
+        return Err(EngineError::BadData { location: location.to_owned(), detail });
+    }
+    Ok(positions)
 }
 
 /// Returns the rows of a row group that are left without `gone`, which are sorted.
