@@ -3,6 +3,8 @@
 mod key;
 mod lake_location;
 mod relationship;
+mod row_changes;
+mod table_alteration;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,6 +20,8 @@ pub use key::{KeyConstraint, KeyFilter, KeyKind, ReferredKey, UniqueKey};
 pub use lake_location::LakeLocation;
 pub(crate) use lake_location::is_url;
 pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin};
+pub use row_changes::{DeletedRows, NewDeleteFile, RowChanges};
+pub use table_alteration::TableAlteration;
 
 /// A DuckLake snapshot number; every committed change makes the next one.
 pub type SnapshotId = i64;

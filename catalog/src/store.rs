@@ -6,6 +6,7 @@
 //! schema index has to learn. DuckDB may commit to the same file at any time; its changes are absorbed
 //! ([`objects::absorb`]) before names are read or written.
 
+pub(crate) mod alter;
 pub(crate) mod bulk;
 mod change;
 pub(crate) mod column_names;
@@ -30,6 +31,7 @@ pub(crate) mod pending;
 pub(crate) mod policies;
 pub(crate) mod relations;
 pub(crate) mod resolve;
+pub(crate) mod row_changes;
 pub(crate) mod rows;
 pub(crate) mod search_text;
 mod stats;

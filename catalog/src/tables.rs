@@ -9,8 +9,8 @@ use crate::error::{CatalogError, Result};
 use crate::index::SchemaIndex;
 use crate::model::{
     CatalogVersion, Created, DataFile, ExternalTable, IfExists, ManagedTable, NewDataFile, NewTable, Page, PageRequest,
-    Registered, ResolvedTable, SnapshotId, TableContents, TableDraft, TableFilter, TableInfo, TableKind, TableName,
-    TableSummary,
+    Registered, ResolvedTable, RowChanges, SnapshotId, TableAlteration, TableContents, TableDraft, TableFilter,
+    TableInfo, TableKind, TableName, TableSummary,
 };
 use crate::principal::Principal;
 use crate::progress::Progress;
@@ -127,6 +127,20 @@ impl CatalogTables<'_> {
     pub async fn replace_files(self, table: &ManagedTable, files: Vec<NewDataFile>) -> Result<SnapshotId> {
         let table = table.clone();
         self.store.write(move |change| store::tables::replace(change, &table, &files)).await
+    }
+
+    /// Deletes rows of a table as resolved, and adds files with others, in one snapshot. `conflict` when it was dropped or
+    /// altered since, or when another writer took rows of one of these files.
+    pub async fn change_rows(self, table: &ManagedTable, changes: RowChanges) -> Result<SnapshotId> {
+        let table = table.clone();
+        self.store.write(move |change| store::row_changes::apply(change, &table, &changes)).await
+    }
+
+    /// Alters a managed table in one snapshot. Its policies and keys follow what is renamed.
+    pub async fn alter(self, name: &TableName, alteration: TableAlteration) -> Result<()> {
+        let name = name.clone();
+        let alter = self.store.write(move |change| store::alter::apply(change, &name, &alteration));
+        self.index.change(alter).await
     }
 
     /// Creates a view. `schema` is that of its query's result, recorded for describe and search.

@@ -189,7 +189,7 @@ impl Engine {
     }
 
     /// Where the files of managed tables lie.
-    pub(crate) fn table_files(&self) -> &TableFiles {
+    pub(crate) fn table_files(&self) -> &Arc<TableFiles> {
         &self.state.runtime.files
     }
 

@@ -5,6 +5,7 @@
 
 mod apply_write;
 mod audit;
+mod change_rows;
 mod copy_to;
 mod describe;
 mod explain_policy;

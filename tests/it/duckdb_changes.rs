@@ -1,6 +1,8 @@
 //! Tables that DuckDB changed: rows it keeps in the catalog, deletes there and in delete files, updates. DuckDB is the
 //! oracle: each query is asked of both.
 
+mod row_changes;
+
 use std::path::Path;
 
 use querent_engine::{Engine, Session};

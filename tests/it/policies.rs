@@ -4,6 +4,7 @@
 mod doors;
 mod property;
 mod renames;
+mod row_changes;
 mod stored_runs;
 mod table_functions;
 

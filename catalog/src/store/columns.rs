@@ -66,25 +66,24 @@ impl ColumnLayout {
             if !seen.insert(name_key(field.name())) {
                 return Err(invalid(field.name(), "another column of the table has this name (case aside)"));
             }
-            let written = builder.add(field.name(), field, None).map_err(|hint| CatalogError::UnsupportedType {
-                column: field.name().clone(),
-                data_type: field.data_type().to_string(),
-                hint,
-            })?;
-            columns.push(ColumnInfo {
-                id: field_id(&written),
-                name: field.name().clone(),
-                data_type: without_metadata(written.data_type()),
-                nullable: field.is_nullable(),
-                comment: None,
-            });
+            let written = builder.column(field)?;
+            columns.push(column_info(field, &written));
             fields.push(written_field(&written));
         }
         let write_schema = Arc::new(Schema::new(fields));
         Ok(Self { columns, write_schema, rows: builder.rows, dimensions: builder.dimensions })
     }
 
-    /// Writes the rows of a new table.
+    /// Lays out one more column of a table whose columns have the ids up to `last_id`. Errors: `unsupported_type`.
+    pub(super) fn of_column(field: &Field, last_id: i64) -> Result<Self> {
+        let mut builder = ColumnLayoutBuilder { last_id, ..ColumnLayoutBuilder::default() };
+        let written = builder.column(field)?;
+        let columns = vec![column_info(field, &written)];
+        let write_schema = Arc::new(Schema::new(vec![written_field(&written)]));
+        Ok(Self { columns, write_schema, rows: builder.rows, dimensions: builder.dimensions })
+    }
+
+    /// Writes the rows of new columns.
     pub(super) fn insert(&self, change: &mut CatalogChange<'_>, table_id: i64) -> Result<()> {
         let connection = change.connection();
         let mut insert = connection.prepare_cached(
@@ -113,14 +112,35 @@ impl ColumnLayout {
 
 #[derive(Default)]
 struct ColumnLayoutBuilder {
+    /// The highest id of the columns before these.
+    last_id: i64,
     rows: Vec<ColumnRow>,
     dimensions: BTreeMap<i64, i32>,
 }
 
+fn column_info(field: &Field, written: &Field) -> ColumnInfo {
+    ColumnInfo {
+        id: field_id(written),
+        name: field.name().clone(),
+        data_type: without_metadata(written.data_type()),
+        nullable: field.is_nullable(),
+        comment: None,
+    }
+}
+
 impl ColumnLayoutBuilder {
+    /// Adds a column of the table, as [`ColumnLayoutBuilder::add`] does.
+    fn column(&mut self, field: &Field) -> Result<Field> {
+        self.add(field.name(), field, None).map_err(|hint| CatalogError::UnsupportedType {
+            column: field.name().clone(),
+            data_type: field.data_type().to_string(),
+            hint,
+        })
+    }
+
     /// Adds a field with its children and returns it as it is written to Parquet. `Err` holds a hint for the user.
     fn add(&mut self, name: &str, field: &Field, parent: Option<i64>) -> Result<Field, String> {
-        let id = self.rows.len() as i64 + 1;
+        let id = self.last_id + self.rows.len() as i64 + 1;
         let shape = storable(field.data_type())?;
         let column_type = match &shape {
             Shape::Leaf(name, _) => name.clone(),

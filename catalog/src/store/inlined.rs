@@ -10,29 +10,51 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast_with_options, concat_batches};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::change::quoted;
 use super::columns::LoadedColumns;
 use super::files::{FLUSH_HINT, RefusedTable};
 use crate::error::{CatalogError, Result};
-use crate::model::SnapshotId;
+use crate::model::{ManagedTable, SnapshotId};
+
+/// The rows that live at a snapshot.
+const LIVE: &str = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
+
+/// The tables of a table's rows, each with its version, in the order in which they are read.
+fn data_tables(connection: &Connection, table_id: i64) -> Result<Vec<(String, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT table_name, schema_version FROM ducklake_inlined_data_tables WHERE table_id = ?
+           AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table') ORDER BY schema_version",
+    )?;
+    let tables = statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(tables.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Where each of the rows that [`read`] returns is kept, in the same order: the table and the row's id in it.
+pub(super) fn row_ids(connection: &Connection, table: &ManagedTable) -> Result<Vec<(String, i64)>> {
+    let mut all = Vec::new();
+    for (name, _) in data_tables(connection, table.id)? {
+        let sql = format!("SELECT row_id FROM {} WHERE {LIVE} ORDER BY row_id", quoted(&name));
+        let mut statement = connection.prepare(&sql)?;
+        let ids = statement.query_map([table.snapshot], |row| row.get::<_, i64>(0))?;
+        for id in ids {
+            all.push((name.clone(), id?));
+        }
+    }
+    Ok(all)
+}
 
 /// The rows at the table's snapshot, with the table's columns; `None` where there are none.
 pub(super) fn read(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Result<Option<RecordBatch>> {
     let fields: Vec<Field> =
         loaded.columns.iter().map(|column| Field::new(&column.name, column.data_type.clone(), true)).collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
-    let mut statement = refusal.connection.prepare_cached(
-        "SELECT table_name, schema_version FROM ducklake_inlined_data_tables WHERE table_id = ?
-           AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table') ORDER BY schema_version",
-    )?;
-    let tables = statement.query_map([refusal.table.id], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    let tables = data_tables(refusal.connection, refusal.table.id)?;
     let mut batches = Vec::new();
-    for table in tables {
-        let (name, version) = table?;
-        let live = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
+    for (name, version) in tables {
+        let live = LIVE;
         let is_empty: bool = refusal.connection.query_row(
             &format!("SELECT NOT EXISTS (SELECT 1 FROM {} WHERE {live})", quoted(&name)),
             [refusal.table.snapshot],

@@ -40,8 +40,8 @@ pub(crate) fn newest_version(connection: &Connection) -> Result<i64> {
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
-/// Lets the policy follow a table, and its columns, whose names another writer changed since the absorbed snapshot: what was
-/// hidden would be there under the new name.
+/// Lets the policy follow a table, and its columns, whose names changed since the absorbed snapshot: what was hidden would be
+/// there under the new name.
 pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &TableName) -> Result<()> {
     if newest_version(connection)? == 0 {
         return Ok(());
@@ -67,8 +67,13 @@ pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &Ta
     if document == policy.document {
         return Ok(());
     }
-    let statement = format!("ALTER TABLE {known} by another writer; it is {table} now");
-    add(connection, document, &statement, "duckdb", Utc::now())?;
+    // What another writer committed is a snapshot already; what we change is not yet.
+    let is_of_another: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM ducklake_snapshot WHERE snapshot_id > ?)")?
+        .query_row([objects::absorbed_snapshot(connection)?], |row| row.get(0))?;
+    let (by, writer) = if is_of_another { (" by another writer", "duckdb") } else { ("", "querent") };
+    let statement = format!("ALTER TABLE {known}{by}; it is {table} now");
+    add(connection, document, &statement, writer, Utc::now())?;
     Ok(())
 }
 

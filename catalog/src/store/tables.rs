@@ -304,7 +304,7 @@ fn require_database(view: &SnapshotView<'_>, name: &str) -> Result<i64> {
 }
 
 /// The table, unless it was dropped or altered since it was resolved. Errors: `conflict`.
-fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<StoredRelation> {
+pub(super) fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<StoredRelation> {
     let connection = change.connection();
     let conflict = |name: &str| CatalogError::Conflict { object: name.to_string() };
     let relation = relations::load(connection, table.id, change.base())?
@@ -339,7 +339,8 @@ pub(super) fn refuse_encrypted(change: &CatalogChange<'_>, table: &str) -> Resul
     }
 }
 
-fn add_files(
+/// Adds files with rows to a table, and to its statistics.
+pub(super) fn add_files(
     change: &mut CatalogChange<'_>,
     table_id: i64,
     location: &std::path::Path,
@@ -451,6 +452,7 @@ fn with_slash(path: &str) -> String {
     if path.ends_with('/') { path.to_string() } else { format!("{path}/") }
 }
 
-fn stored(count: u64) -> Result<i64> {
+/// A count as the lake holds it.
+pub(super) fn stored(count: u64) -> Result<i64> {
     i64::try_from(count).map_err(|_| CatalogError::Internal(format!("{count} does not fit the lake's integers")))
 }

@@ -33,7 +33,7 @@ const NESTED: &str = "it cannot be part of another statement";
 ///
 /// A query passes when all it does is read what was resolved for its principal. Read-only mode and role `read` let
 /// nothing else through; role `write` and above may also carry out the statements of `sql::write_statement`. Everything else
-/// that DataFusion can plan (SET, COPY, PREPARE, DELETE, ...) is refused for everybody.
+/// that DataFusion can plan (SET, COPY, PREPARE, TRUNCATE, ...) is refused for everybody.
 pub fn authorize(plan: LogicalPlan, who: &Principal, mode: Mode) -> Result<AuthorizedPlan> {
     StatementRights { who, mode, parameters: OpenParameters::Refused }.check(&plan)?;
     Ok(AuthorizedPlan { plan, optimized: None })
@@ -105,6 +105,8 @@ impl StatementRights<'_> {
             | WriteStatement::CreateView { .. }
             | WriteStatement::DropTable { .. }
             | WriteStatement::Insert { .. }
+            | WriteStatement::ChangeRows { .. }
+            | WriteStatement::AlterTable { .. }
             | WriteStatement::CreateTemporary { .. }
             | WriteStatement::InsertTemporary { .. }
             | WriteStatement::DropTemporary { .. }
@@ -141,13 +143,12 @@ impl StatementRights<'_> {
     }
 
     fn dml(&self, op: &WriteOp) -> Result<()> {
-        const REWRITE: &str = "rewrite the table with CREATE OR REPLACE TABLE ... AS SELECT, or INSERT OVERWRITE";
         match op {
             WriteOp::Insert(_) => self.refuse("INSERT", NESTED),
             WriteOp::Ctas => self.refuse("CREATE TABLE AS", NESTED),
-            WriteOp::Delete => self.refuse("DELETE", REWRITE),
-            WriteOp::Update => self.refuse("UPDATE", REWRITE),
-            WriteOp::Truncate => self.refuse("TRUNCATE", "drop the table and create it again"),
+            WriteOp::Delete => self.refuse("DELETE", NESTED),
+            WriteOp::Update => self.refuse("UPDATE", NESTED),
+            WriteOp::Truncate => self.refuse("TRUNCATE", "write DELETE FROM t"),
         }
     }
 

@@ -4,7 +4,7 @@
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use querent_catalog::policy::{PolicyEdit, Privilege, Rights};
-use querent_catalog::{CatalogError, DatabaseScope, ResolvedTable, Role, RowRestriction, TableName};
+use querent_catalog::{CatalogError, DatabaseScope, ResolvedTable, Role, RowRestriction, TableAlteration, TableName};
 
 use crate::error::{EngineError, Result};
 use crate::sql::catalog_table::CatalogTable;
@@ -59,6 +59,23 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         WriteStatement::Insert { target, overwrite, .. } => {
             let privilege = if *overwrite { Privilege::Modify } else { Privilege::Insert };
             require_privilege(what, privilege, &target.info.name, Some(target), rights)
+        }
+        WriteStatement::ChangeRows { target, .. } => {
+            require_privilege(what, Privilege::Modify, &target.info.name, Some(target), rights)
+        }
+        WriteStatement::AlterTable { name, .. } if !rights.may_see_table(name) => Err(table_not_found(name)),
+        WriteStatement::AlterTable { name, alteration } => {
+            require_privilege(what, Privilege::Modify, name, None, rights)?;
+            match alteration {
+                // Under its new name it is as if it were created there.
+                TableAlteration::RenameTable { to } => {
+                    let renamed = TableName::new(&name.database, to);
+                    require_privilege(what, Privilege::Modify, &renamed, None, rights)
+                }
+                TableAlteration::AddColumn { .. }
+                | TableAlteration::DropColumn { .. }
+                | TableAlteration::RenameColumn { .. } => Ok(()),
+            }
         }
         WriteStatement::CreateTable { name, .. } | WriteStatement::CreateView { name, .. } => {
             require_privilege(what, Privilege::Modify, name, None, rights)

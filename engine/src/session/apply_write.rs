@@ -11,10 +11,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::{
-    CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableKind, TableName, TableSource,
-    UniqueKey,
+    CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableAlteration, TableKind, TableName,
+    TableSource, UniqueKey,
 };
 
+use super::change_rows::change_rows;
 use super::{RejectsTable, Session};
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
@@ -50,6 +51,19 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         }
         WriteStatement::Insert { target, overwrite, input } => {
             return insert(session, &target, overwrite, &input, interrupt).await;
+        }
+        WriteStatement::ChangeRows { target, statement, input } => {
+            return change_rows(session, &target, statement, &input, interrupt).await;
+        }
+        WriteStatement::AlterTable { name, alteration } => {
+            let now = match &alteration {
+                TableAlteration::RenameTable { to } => TableName::new(&name.database, to),
+                TableAlteration::AddColumn { .. }
+                | TableAlteration::DropColumn { .. }
+                | TableAlteration::RenameColumn { .. } => name.clone(),
+            };
+            catalog.tables().alter(&name, alteration).await?;
+            session.engine().queue_changed_table(now);
         }
         WriteStatement::CreateTemporary { name, if_exists, with_rows, not_null, input } => {
             let tables = session.temporary_tables().ok_or_else(no_session)?;
@@ -325,7 +339,7 @@ fn already_exists(name: &TableName, existing: &ResolvedTable) -> EngineError {
 }
 
 /// Returns the stream, which fails where a column that may not hold nulls does.
-fn not_null(input: SendableRecordBatchStream, target: &SchemaRef) -> SendableRecordBatchStream {
+pub(super) fn not_null(input: SendableRecordBatchStream, target: &SchemaRef) -> SendableRecordBatchStream {
     let required: Vec<(usize, String)> = target
         .fields()
         .iter()

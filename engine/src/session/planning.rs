@@ -100,6 +100,7 @@ impl Session {
             variables: self.variables.as_deref(),
             files,
             notes: None,
+            numbered: None,
         }
     }
 }

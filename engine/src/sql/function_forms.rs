@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
-use super::shorthand::{call, text};
+use super::shorthand::{call, number, text};
 use super::syntax::{any_expr, count_nodes};
 use crate::error::{EngineError, Result};
 
@@ -271,8 +271,39 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             carry(&mut written, function, false);
             Some(written)
         }
-        ("string_to_array" | "string_split" | "str_split" | "split", Some([value, separator])) => {
+        ("string_to_array", Some([value, separator])) => {
             Some(call("string_to_array", vec![value.clone(), separator.clone()]))
+        }
+        // DuckDB's parts of an empty text are one; PostgreSQL's function has none.
+        ("string_split" | "str_split" | "split", Some(arguments @ [value, _])) => {
+            if count_nodes(std::slice::from_ref(value)) > MAX_REPEATED_NODES {
+                return Err(EngineError::too_deep());
+            }
+            let meaning = "CASE WHEN $1 = '' THEN make_array('') ELSE string_to_array($1, $2) END";
+            Some(filled(parse(meaning)?, arguments))
+        }
+        ("percentile_cont" | "percentile_disc", Some([Expr::Array(Array { elem, .. })]))
+            if !function.within_group.is_empty() =>
+        {
+            let percentiles = elem.iter().map(|fraction| {
+                let Expr::Function(mut one) = call(name, vec![fraction.clone()]) else { return Ok(fraction.clone()) };
+                add_modifiers(&mut one, function);
+                one.within_group = function.within_group.clone();
+                let mut one = Expr::Function(one);
+                expand(&mut one)?;
+                Ok(one)
+            });
+            Some(call("make_array", percentiles.collect::<Result<_>>()?))
+        }
+        ("regexp_extract", Some([value, pattern, Expr::Array(Array { elem: names, .. })])) => {
+            if count_nodes(std::slice::from_ref(value)) > MAX_REPEATED_NODES {
+                return Err(EngineError::too_deep());
+            }
+            let fields = names.iter().zip(1..).flat_map(|(name, group)| {
+                let group = number(&group.to_string());
+                [name.clone(), call("regexp_extract", vec![value.clone(), pattern.clone(), group])]
+            });
+            Some(call("named_struct", fields.collect()))
         }
         _ => None,
     })

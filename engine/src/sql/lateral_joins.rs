@@ -1,6 +1,6 @@
 //! Subqueries of a FROM clause that use columns of the tables before them (`LATERAL`), where the columns are used in select
-//! lists, in WHERE and in `unnest`: the tables are joined first, and the expressions computed over both. What aggregates is
-//! left to DataFusion's rule; an order or a limit that depends on the outer row is refused there.
+//! lists, in WHERE and in `unnest`: the tables are joined first, and the expressions computed over both. What aggregates, orders or
+//! limits by the outer row is for [`super::lifted_subqueries`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,6 +10,8 @@ use datafusion::common::{Column, DFSchema, JoinType, RecursionUnnestOption, Tabl
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection};
+
+use super::lifted_subqueries::lifted_join;
 
 /// What the columns of a subquery's own tables are qualified by while both sides are joined.
 const INNER: &str = "__lateral";
@@ -25,11 +27,16 @@ pub(super) fn join_laterals(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Join(join) if join.join_type == JoinType::Inner && is_subquery(&join.right) => {
-            Ok(match joined(&join)? {
-                Some(plan) => Transformed::yes(plan),
-                None => Transformed::no(LogicalPlan::Join(join)),
-            })
+        LogicalPlan::Join(join)
+            if matches!(join.join_type, JoinType::Inner | JoinType::Left) && is_subquery(&join.right) =>
+        {
+            let plain = if join.join_type == JoinType::Inner { joined(&join)? } else { None };
+            let plan = match plain {
+                Some(plan) => Some(plan),
+                None if depends_on_outer(&join.right)? => lifted_join(&join)?,
+                None => None,
+            };
+            Ok(plan.map_or_else(|| Transformed::no(LogicalPlan::Join(join)), Transformed::yes))
         }
         other => Ok(Transformed::no(other)),
     })
@@ -46,11 +53,12 @@ fn is_subquery(plan: &LogicalPlan) -> bool {
 }
 
 /// A subquery as columns over a plan without outer columns, or over one that has the outer tables already.
-struct Pulled {
-    base: LogicalPlan,
-    has_left: bool,
-    filters: Vec<Expr>,
-    columns: Vec<(Option<TableReference>, String, Expr)>,
+pub(super) struct Pulled {
+    pub(super) base: LogicalPlan,
+    /// Whether the outer tables are in `base`.
+    pub(super) has_left: bool,
+    pub(super) filters: Vec<Expr>,
+    pub(super) columns: Vec<(Option<TableReference>, String, Expr)>,
 }
 
 fn joined(join: &Join) -> Result<Option<LogicalPlan>> {
@@ -89,7 +97,7 @@ fn depends_on_outer(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Pulls the expressions that use outer columns out of a subquery; `None` where it has others than those of this file.
-fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option<Pulled>> {
+pub(super) fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option<Pulled>> {
     if !depends_on_outer(plan)? {
         // Its columns get names that those of the outer tables have not.
         let own = plan.schema().columns();

@@ -21,6 +21,9 @@ const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "nvl"
 /// The functions that are computed with doubles whatever they are given.
 const OF_DOUBLES: [&str; 1] = ["power"];
 
+/// A whole number is rounded already, and stays of its type.
+const ROUND: &str = "round";
+
 /// Returns whether types of numbers may meet in an expression.
 pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
     match expr {
@@ -35,7 +38,9 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             meets(*op) && !is_plain(left) && !is_plain(right)
         }
         Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
-        Expr::ScalarFunction(call) => OF_ONE_TYPE.contains(&call.name()) || OF_DOUBLES.contains(&call.name()),
+        Expr::ScalarFunction(call) => {
+            OF_ONE_TYPE.contains(&call.name()) || OF_DOUBLES.contains(&call.name()) || call.name() == ROUND
+        }
         Expr::AggregateFunction(call) => call.func.name() == "avg",
         _ => false,
     }
@@ -83,6 +88,14 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             let args =
                 if has_decimal { args.into_iter().map(|arg| cast(arg, DataType::Float64)).collect() } else { args };
             Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func, args }), has_decimal)
+        }
+        Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == ROUND && args.len() == 1 => {
+            let is_whole =
+                args.first().and_then(|arg| arg.get_type(schema).ok()).is_some_and(|found| found.is_integer());
+            match is_whole {
+                true => Transformed::yes(args.swap_remove(0)),
+                false => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+            }
         }
         Expr::AggregateFunction(AggregateFunction { func, mut params }) if func.name() == "avg" => {
             let mut changed = false;

@@ -38,9 +38,12 @@ use super::sql_types::SqlTypes;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 use crate::tables;
+use crate::tables::managed::NumberedTable;
 use crate::tables::system::is_system_database;
 use crate::temporary::TemporaryTables;
 
+/// What a statement that changes rows calls the table in its query.
+pub(super) const NUMBERED_TABLE: &str = "__querent_rows";
 /// The one system table that needs no qualifier.
 const AGENT_RUNS: &str = "agent_runs";
 /// The most views that may be defined on one another.
@@ -68,6 +71,8 @@ pub(crate) struct OwnTables<'a> {
     pub(crate) temporary: Option<&'a Arc<TemporaryTables>>,
     /// Files of the statement.
     pub(crate) files: &'a FileSources,
+    /// The table whose rows are read with their numbers, as [`NUMBERED_TABLE`].
+    pub(crate) numbered: Option<&'a TableName>,
 }
 
 /// A full name in lower case.
@@ -134,12 +139,18 @@ impl ResolvedNames {
         database: &str,
         own: OwnTables<'_>,
     ) -> Result<Self> {
-        let OwnTables { temporary: tables, files } = own;
+        let OwnTables { temporary: tables, files, numbered } = own;
         let mut temporary = HashMap::new();
         let mut wanted = BTreeSet::new();
         for reference in nesting.with_room(|| table_references(statement))? {
             if let (TableReference::Bare { table }, Some(source)) = (&reference, files.get(reference.table())) {
                 temporary.insert(table.to_lowercase(), Arc::clone(source));
+                continue;
+            }
+            if let (TableReference::Bare { table }, Some(name)) = (&reference, numbered)
+                && table.as_ref() == NUMBERED_TABLE
+            {
+                wanted.insert(name.clone());
                 continue;
             }
             match (&reference, tables.and_then(|tables| tables.provider(reference.table()))) {
@@ -153,6 +164,12 @@ impl ResolvedNames {
             }
         }
         let names = Self::resolve_all(catalog, state, who, wanted.into_iter().collect()).await?;
+        if let Some(name) = numbered {
+            let Some(entry) = names.entries.get(&NameKey::from_name(name)) else {
+                return Err(catalog.tables().not_found(who, name).await.into());
+            };
+            temporary.insert(NUMBERED_TABLE.to_owned(), numbered_source(catalog, state, entry, name)?);
+        }
         Ok(Self { temporary, ..names })
     }
 
@@ -198,6 +215,34 @@ impl ResolvedNames {
             _ => None,
         }
     }
+}
+
+/// Returns the source of a table's rows with their numbers. Errors: it is no managed table of which the caller sees all.
+fn numbered_source(
+    catalog: &Arc<Catalog>,
+    state: &SessionState,
+    entry: &NameEntry,
+    name: &TableName,
+) -> Result<Arc<dyn TableSource>> {
+    let resolved = match entry {
+        NameEntry::Table(source) => CatalogTable::resolved_behind(source),
+        NameEntry::View(_) => None,
+    };
+    match resolved {
+        Some(resolved) if resolved.restriction.is_none() => match &resolved.source {
+            Source::Managed(managed) => {
+                let rows = Arc::new(NumberedTable::try_new(catalog, state, &resolved, managed)?);
+                Ok(provider_as_source(Arc::new(CatalogTable::new(Some(resolved), rows))))
+            }
+            Source::External(_) | Source::View { .. } => Err(no_rows(name)),
+        },
+        Some(_) | None => Err(no_rows(name)),
+    }
+}
+
+fn no_rows(name: &TableName) -> EngineError {
+    let why = ": it is not a managed table of which this caller sees all".to_owned();
+    EngineError::NotAllowed { what: format!("changing rows of `{name}`"), why }
 }
 
 /// Returns what a statement reads or inserts into, without common table expressions.

@@ -20,6 +20,7 @@ use super::expression_forms::write_out_form;
 use super::function_forms;
 use super::marks;
 use super::operator_forms::operators;
+use super::ordinality::write_out_ordinality;
 use super::predicate_subqueries::write_out_predicates;
 use super::syntax::{any_expr, has_relation, try_visit_statement};
 use super::unary_minus::bind_minus;
@@ -78,6 +79,11 @@ impl VisitorMut for ShorthandWriter {
             query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
         }
         flow(recursive_queries(query).and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
+        write_out_ordinality(factor);
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {

@@ -26,6 +26,7 @@ use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::plan_notes::PlanNotes;
 use super::relation_folding::fold_relations;
 use super::resolved_names::{FileSources, OwnTables, PlanningScope, ResolvedNames, full_name};
+use super::row_statements::take_with;
 use super::session_functions::{SessionValues, write_out_session};
 use super::session_variables::SessionVariables;
 use super::shorthand::{insert_with, write_out_asof};
@@ -57,6 +58,8 @@ pub(crate) struct StatementPlanner<'a> {
     pub(crate) files: &'a FileSources,
     /// Where it is noted what planning depends on, if the plan may be kept.
     pub(crate) notes: Option<&'a PlanNotes>,
+    /// The table whose rows a statement changes, where its query is planned.
+    pub(crate) numbered: Option<&'a TableName>,
 }
 
 impl StatementPlanner<'_> {
@@ -64,6 +67,7 @@ impl StatementPlanner<'_> {
     pub(crate) async fn plan(&self, parsed: ParsedStatement) -> Result<LogicalPlan> {
         let ParsedStatement { mut statement, nesting, has_parameters, .. } = parsed;
         insert_with(&mut statement);
+        let with = take_with(&mut statement);
         nesting.with_room(|| check_accepted(&statement))?;
         match statement {
             Statement::Statement(statement)
@@ -71,7 +75,7 @@ impl StatementPlanner<'_> {
             {
                 Err(EngineError::Plan { message: "a view has no parameters; write the value in its place".into() })
             }
-            Statement::Statement(statement) => self.plan_sql(*statement, nesting).await,
+            Statement::Statement(statement) => self.plan_sql(*statement, with, nesting).await,
             Statement::Reset(statement) => self.reset_statement(statement),
             Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) => {
                 self.plan_datafusion(statement, nesting).await
@@ -84,7 +88,12 @@ impl StatementPlanner<'_> {
         Ok(self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?)
     }
 
-    async fn plan_sql(&self, statement: ast::Statement, nesting: Nesting) -> Result<LogicalPlan> {
+    async fn plan_sql(
+        &self,
+        statement: ast::Statement,
+        with: Option<ast::With>,
+        nesting: Nesting,
+    ) -> Result<LogicalPlan> {
         match statement {
             ast::Statement::CreateDatabase { db_name, if_not_exists, .. } => {
                 let if_exists = if if_not_exists { IfExists::Ignore } else { IfExists::Error };
@@ -138,6 +147,10 @@ impl StatementPlanner<'_> {
             ast::Statement::Kill { modifier: None | Some(ast::KillType::Query), id } => {
                 Ok(WriteStatement::Kill { id }.into_plan())
             }
+            ast::Statement::Delete(delete) => self.delete(delete, with, nesting).await,
+            ast::Statement::Update(update) => self.update(update, with, nesting).await,
+            ast::Statement::Merge(merge) => self.merge(merge, with, nesting).await,
+            ast::Statement::AlterTable(alter) => self.alter_table(alter).await,
             ast::Statement::ShowFunctions { filter } => show_functions::plan(self.state, filter),
             ast::Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } => {
                 let reference = object_name_to_table_reference(obj_name, false)?;
@@ -169,7 +182,7 @@ impl StatementPlanner<'_> {
     }
 
     /// Plans a statement with DataFusion's planner, and turns DDL and DML of ours into [`WriteStatement`]s.
-    async fn plan_datafusion(&self, mut statement: Statement, nesting: Nesting) -> Result<LogicalPlan> {
+    pub(super) async fn plan_datafusion(&self, mut statement: Statement, nesting: Nesting) -> Result<LogicalPlan> {
         let created = match &mut statement {
             Statement::Statement(inner) => match inner.as_mut() {
                 ast::Statement::CreateTable(table) => {
@@ -200,7 +213,7 @@ impl StatementPlanner<'_> {
             &statement,
             nesting,
             self.database,
-            OwnTables { temporary: self.temporary, files: self.files },
+            OwnTables { temporary: self.temporary, files: self.files, numbered: self.numbered },
         )
         .await?;
         if let Some(notes) = self.notes {
@@ -230,20 +243,20 @@ impl StatementPlanner<'_> {
     }
 
     /// Plans a query over the catalog's tables.
-    async fn query(&self, sql: &str) -> Result<LogicalPlan> {
+    pub(super) async fn query(&self, sql: &str) -> Result<LogicalPlan> {
         let ParsedStatement { statement, nesting, .. } = parse_statement(sql)?;
         self.plan_datafusion(statement, nesting).await
     }
 
     /// Returns the name of the table of the session that a reference finds.
-    fn temporary_name(&self, reference: &TableReference) -> Option<String> {
+    pub(super) fn temporary_name(&self, reference: &TableReference) -> Option<String> {
         match reference {
             TableReference::Bare { table } if self.temporary?.contains(table) => Some(table.to_string()),
             _ => None,
         }
     }
 
-    fn full_name(&self, reference: &TableReference) -> Result<TableName> {
+    pub(super) fn full_name(&self, reference: &TableReference) -> Result<TableName> {
         full_name(reference, self.database)
     }
 

@@ -1,6 +1,6 @@
 //! Subqueries that belong to a row of the query around them, and that DataFusion refuses or answers wrongly: a value that is not
-//! aggregated, `EXISTS` of an aggregate, which always has its one row, and `IN` of one; and subqueries in the rows of
-//! `VALUES`.
+//! aggregated, `EXISTS` of an aggregate, which always has its one row, `IN` of one, and comparisons with `ANY` and `ALL`; and
+//! subqueries in the rows of `VALUES`.
 
 use std::sync::Arc;
 
@@ -16,12 +16,13 @@ use datafusion::logical_expr::{
 };
 
 use super::field_access::own_call;
+use super::set_comparisons::compared;
 use crate::error::EngineError;
 use crate::functions::SINGLE_VALUE;
 
 /// Returns whether an expression may be such a subquery.
 pub(super) fn may_be_subquery(expr: &Expr) -> bool {
-    matches!(expr, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_))
+    matches!(expr, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
 }
 
 /// Returns the expression with such subqueries written as what DataFusion can answer. Errors: `unsupported`.
@@ -50,6 +51,11 @@ pub(super) fn with_subquery_values(expr: Expr) -> Result<Transformed<Expr>> {
         Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => match gathered(&subquery)? {
             Some(value) => Transformed::yes(value),
             None => Transformed::no(Expr::ScalarSubquery(subquery)),
+        },
+        Expr::SetComparison(comparison) => match compared(&comparison)? {
+            Some(Expr::InSubquery(found)) => return with_subquery_values(Expr::InSubquery(found)).map(as_changed),
+            Some(found) => Transformed::yes(found),
+            None => Transformed::no(Expr::SetComparison(comparison)),
         },
         other => Transformed::no(other),
     })
@@ -94,6 +100,10 @@ pub(super) fn with_subqueries_in_rows(plan: LogicalPlan) -> Result<Transformed<L
 fn has_subquery(row: &[Expr]) -> bool {
     let is_subquery = |expr: &Expr| Ok(may_be_subquery(expr) || matches!(expr, Expr::SetComparison(_)));
     row.iter().any(|expr| expr.exists(is_subquery).unwrap_or(true))
+}
+
+fn as_changed(expr: Transformed<Expr>) -> Transformed<Expr> {
+    Transformed::yes(expr.data)
 }
 
 /// Returns whether a plan has one row whatever its input has: that of aggregates without groups.

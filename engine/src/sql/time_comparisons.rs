@@ -23,6 +23,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
 use super::float_order::{has_compared_results, may_compute_double, with_plain_operands, with_plain_result};
 use super::lateral_joins::join_laterals;
+use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::with_lists;
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
 use super::sql_types::has_nanoseconds;
@@ -65,7 +66,8 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             Ok(settled.update_data(|expr| name.restore(expr)))
         })?;
         let node = node.transform_data(with_subqueries_in_rows)?;
-        node.transform_data(with_column_types)?.map_data(LogicalPlan::recompute_schema)
+        let node = node.transform_data(with_column_types)?.transform_data(with_lifted_values)?;
+        node.map_data(LogicalPlan::recompute_schema)
     })
     .data()
 }

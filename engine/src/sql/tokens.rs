@@ -1,5 +1,5 @@
 //! What is rewritten before a statement is parsed, because the parser knows other forms of it: digit separators, list
-//! comprehensions, lambdas, `USING SAMPLE`, `SUMMARIZE`, DuckDB's `PIVOT` and `UNPIVOT`, `ASOF JOIN`. Each becomes a form
+//! comprehensions, lambdas, `USING SAMPLE`, `SUMMARIZE`, `STRUCT(...)` types, DuckDB's `PIVOT` and `UNPIVOT`, `ASOF JOIN`. Each becomes a form
 //! that is parsed and that later steps know ([`super::relations`]).
 //!
 //! Brackets are matched first, so that every search stays on one level of them.
@@ -8,6 +8,7 @@ mod brackets;
 mod copies;
 mod operators;
 mod samples;
+mod types;
 
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
@@ -15,6 +16,7 @@ use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree
 use self::copies::copies;
 use self::operators::{has_operators, operators};
 use self::samples::samples;
+use self::types::{has_types, types};
 use super::marks;
 use crate::error::{EngineError, Result};
 
@@ -48,6 +50,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
     if !has_powers
         && !has_operators(&tokens)
+        && !has_types(&tokens)
         && !tokens.iter().any(is_trigger)
         && !tokens.windows(2).any(begins_with_from)
     {
@@ -142,7 +145,7 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
             token => inner.push(token),
         }
     }
-    inner = powers(from_first(materialized(inner), function));
+    inner = powers(from_first(materialized(types(inner)), function));
     arrows(&mut inner, function.is_some_and(|function| HIGHER_ORDER.contains(&function)));
     let items = statement_forms(operators(inner))?;
     let items = joins(items)?;

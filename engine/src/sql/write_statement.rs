@@ -14,7 +14,9 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::policy::PolicyEdit;
-use querent_catalog::{ForeignKey, GraphModel, IfExists, ResolvedTable, TableKind, TableName, UniqueKey, VectorMetric};
+use querent_catalog::{
+    ForeignKey, GraphModel, IfExists, ResolvedTable, TableAlteration, TableKind, TableName, UniqueKey, VectorMetric,
+};
 
 use super::session_variables::SessionChange;
 
@@ -44,6 +46,10 @@ pub(crate) enum WriteStatement {
     DropTable { name: TableName, kinds: &'static [TableKind], if_missing_ok: bool },
     /// `INSERT INTO`, `INSERT OVERWRITE`; `input` has the target's columns in the target's order.
     Insert { target: Box<ResolvedTable>, overwrite: bool, input: Arc<LogicalPlan> },
+    /// `DELETE`, `UPDATE`, `MERGE`: `input` has the rows that change, as [`RowStatement`] says.
+    ChangeRows { target: Box<ResolvedTable>, statement: RowStatement, input: Arc<LogicalPlan> },
+    /// `ALTER TABLE`.
+    AlterTable { name: TableName, alteration: TableAlteration },
     /// `CREATE TEMPORARY TABLE`, with rows or without: a table of the session.
     CreateTemporary {
         name: String,
@@ -72,6 +78,28 @@ pub(crate) enum WriteStatement {
     Kill { id: u64 },
     /// `GRANT`, `REVOKE`, `CREATE` and `DROP` of a `ROW POLICY` or a `MASK`; `text` is kept with the change.
     ChangePolicy { edit: Box<PolicyEdit>, text: String },
+}
+
+/// A statement that changes rows. Its query has the row's file and its position there first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowStatement {
+    /// Nothing else.
+    Delete,
+    /// Then a value for each column.
+    Update,
+    /// Then whether a row is written, and a value for each column; a row that is new has no file.
+    Merge,
+}
+
+impl RowStatement {
+    /// Returns its name in messages.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            RowStatement::Delete => "DELETE",
+            RowStatement::Update => "UPDATE",
+            RowStatement::Merge => "MERGE",
+        }
+    }
 }
 
 /// What `CREATE EXTERNAL TABLE` asks for.
@@ -179,6 +207,7 @@ impl WriteStatement {
         matches!(
             self,
             WriteStatement::Insert { .. }
+                | WriteStatement::ChangeRows { .. }
                 | WriteStatement::InsertTemporary { .. }
                 | WriteStatement::CopyTo { .. }
                 | WriteStatement::CreateTable { with_rows: true, .. }
@@ -199,6 +228,8 @@ impl WriteStatement {
             WriteStatement::DropTable { .. } => "DROP TABLE",
             WriteStatement::Insert { overwrite: false, .. } => "INSERT",
             WriteStatement::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
+            WriteStatement::ChangeRows { statement, .. } => statement.label(),
+            WriteStatement::AlterTable { .. } => "ALTER TABLE",
             WriteStatement::CreateTemporary { .. } => "CREATE TEMPORARY TABLE",
             WriteStatement::InsertTemporary { .. } => "INSERT",
             WriteStatement::DropTemporary { .. } => "DROP TABLE",
@@ -229,9 +260,12 @@ impl WriteStatement {
             WriteStatement::CreateVectorIndex(request) => &request.table.database,
             WriteStatement::CreateTable { name, .. }
             | WriteStatement::CreateView { name, .. }
+            | WriteStatement::AlterTable { name, .. }
             | WriteStatement::DropTable { name, .. } => &name.database,
             WriteStatement::CreateExternalTable(request) => &request.name.database,
-            WriteStatement::Insert { target, .. } => &target.info.name.database,
+            WriteStatement::Insert { target, .. } | WriteStatement::ChangeRows { target, .. } => {
+                &target.info.name.database
+            }
             WriteStatement::Comment { target, .. } => match target {
                 CommentTarget::Database(name) => name,
                 CommentTarget::Table(name) | CommentTarget::Column(name, _) => &name.database,
@@ -251,9 +285,12 @@ impl WriteStatement {
         match self {
             WriteStatement::CreateTable { name, .. }
             | WriteStatement::CreateView { name, .. }
+            | WriteStatement::AlterTable { name, .. }
             | WriteStatement::DropTable { name, .. } => Some(name.to_string()),
             WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
-            WriteStatement::Insert { target, .. } => Some(target.info.name.to_string()),
+            WriteStatement::Insert { target, .. } | WriteStatement::ChangeRows { target, .. } => {
+                Some(target.info.name.to_string())
+            }
             WriteStatement::CreateVectorIndex(request) => Some(request.table.to_string()),
             WriteStatement::DropVectorIndex { found: Some((_, table)), .. } => Some(table.to_string()),
             WriteStatement::ChangePolicy { .. } => Some("the policy".to_owned()),
@@ -270,10 +307,12 @@ impl WriteStatement {
             | WriteStatement::CreateTemporary { input, .. }
             | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::CopyTo { input, .. }
+            | WriteStatement::ChangeRows { input, .. }
             | WriteStatement::Insert { input, .. } => Some(input),
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
+            | WriteStatement::AlterTable { .. }
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
@@ -295,12 +334,14 @@ impl WriteStatement {
             | WriteStatement::CreateTemporary { input, .. }
             | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::CopyTo { input, .. }
+            | WriteStatement::ChangeRows { input, .. }
             | WriteStatement::Insert { input, .. } => {
                 *input = Arc::new(replacement);
             }
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
+            | WriteStatement::AlterTable { .. }
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)

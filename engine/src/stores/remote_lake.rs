@@ -98,7 +98,7 @@ impl RemoteLake {
     }
 
     /// Returns the store that scans read.
-    pub(super) fn scanned(&self) -> Result<Arc<dyn ObjectStore>> {
+    pub(crate) fn scanned(&self) -> Result<Arc<dyn ObjectStore>> {
         Ok(Arc::clone(&self.stores()?.scanned))
     }
 

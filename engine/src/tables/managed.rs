@@ -5,6 +5,7 @@
 //! A scan lists the table's files at the snapshot the table was resolved at, when it is planned and not before, with
 //! the statistics of only the columns that the query uses. Every path read or written lies in the lake's own place ([`TableFiles`]).
 
+mod delete_files;
 mod deletes;
 mod encodings;
 mod field_ids;
@@ -12,6 +13,7 @@ mod file_statistics;
 mod leaf_statistics;
 mod near_rows;
 mod nearest;
+mod numbered;
 mod row_groups;
 mod upload;
 mod write;
@@ -36,7 +38,9 @@ use object_store::path::Path as StorePath;
 use parking_lot::Mutex;
 use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
+pub(crate) use delete_files::{DeletedPositions, write_delete_files};
 pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
+pub(crate) use numbered::{FILE_COLUMN, INLINED_FILE, NumberedTable, POSITION_COLUMN};
 pub(crate) use upload::write_files;
 pub(crate) use write::cast_batch;
 
@@ -143,13 +147,17 @@ impl ManagedTableProvider {
             deletes.insert(self.partitioned_file(file)?.object_meta.location, file.deletes.clone());
         }
         let files = files.iter().map(|file| self.partitioned_file(file)).collect::<DfResult<_>>()?;
+        Ok(ScanContents { scan: self.file_scan(state, files)?, deletes, inlined })
+    }
+
+    fn file_scan(&self, state: &dyn Session, files: Vec<PartitionedFile>) -> DfResult<FileScan> {
         let ids = self.schema.fields().iter().map(|field| field.name().clone()).zip(self.column_ids.iter().copied());
         let format = Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone()));
         let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
         let mut scan = FileScan::new(state, format, self.files.store_url()?, schema, files);
         scan.table = Some(self.name.clone());
         scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
-        Ok(ScanContents { scan, deletes, inlined })
+        Ok(scan)
     }
 
     /// Returns the plan of a scan, without deleted rows.

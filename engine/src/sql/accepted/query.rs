@@ -389,7 +389,8 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
                 "an earlier version of a table",
                 "leave it out: a statement reads the newest snapshot",
             )?;
-            refuse_if(*with_ordinality, "WITH ORDINALITY", "number the rows with row_number() OVER ()")?;
+            let of_rows = *with_ordinality && args.is_none();
+            refuse_if(of_rows, "WITH ORDINALITY of a table", "number the rows with row_number() OVER ()")?;
             refuse_if(!partitions.is_empty(), "PARTITION behind a table", "write a condition in WHERE")?;
             refuse_if(json_path.is_some(), "a path behind a table", "write it behind the column")?;
             refuse_if(!index_hints.is_empty(), "index hints", LEAVE_OUT)?;
@@ -406,10 +407,9 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
             check_alias(alias.as_ref())?;
             refuse_if(*with_ordinality, "WITH ORDINALITY", "number the rows with row_number() OVER ()")
         }
-        TableFactor::UNNEST { alias, array_exprs: _, with_offset, with_offset_alias: _, with_ordinality } => {
+        TableFactor::UNNEST { alias, array_exprs: _, with_offset, with_offset_alias: _, with_ordinality: _ } => {
             check_alias(alias.as_ref())?;
-            let numbered = *with_offset || *with_ordinality;
-            refuse_if(numbered, "WITH ORDINALITY and WITH OFFSET", "number the rows with row_number() OVER ()")
+            refuse_if(*with_offset, "WITH OFFSET", "write WITH ORDINALITY, which counts from 1")
         }
         TableFactor::NestedJoin { table_with_joins, alias } => {
             check_alias(alias.as_ref())?;

@@ -164,16 +164,14 @@ fn check_insert(insert: &Insert) -> Result<()> {
     refuse_if(several, "INSERT into several tables", "write one INSERT for each")
 }
 
-const REWRITE: &str = "rewrite the table with CREATE OR REPLACE TABLE ... AS SELECT, or INSERT OVERWRITE";
-
-/// Plans of UPDATE and DELETE are refused by policy, for everybody; a clause that is lost on the way changes nothing.
+/// The parts of UPDATE that are taken apart where it is planned.
 fn check_update(update: &Update) -> Result<()> {
     let Update {
         update_token: _,
         optimizer_hints: _,
         table: _,
         assignments: _,
-        from,
+        from: _,
         selection: _,
         returning,
         output,
@@ -181,14 +179,12 @@ fn check_update(update: &Update) -> Result<()> {
         order_by,
         limit,
     } = update;
-    let any = from.is_some()
-        || returning.is_some()
-        || output.is_some()
-        || or.is_some()
-        || !order_by.is_empty()
-        || limit.is_some();
-    refuse_if(any, "UPDATE", REWRITE)
+    refuse_if(returning.is_some() || output.is_some(), "RETURNING", "query the table afterwards")?;
+    refuse_if(or.is_some(), "UPDATE with a conflict clause", LEAVE_OUT)?;
+    refuse_if(!order_by.is_empty() || limit.is_some(), "ORDER BY and LIMIT of UPDATE", CHOOSE)
 }
+
+const CHOOSE: &str = "choose the rows in WHERE: key IN (SELECT key FROM t ORDER BY ... LIMIT ...)";
 
 fn check_delete(delete: &Delete) -> Result<()> {
     let Delete {
@@ -196,20 +192,16 @@ fn check_delete(delete: &Delete) -> Result<()> {
         optimizer_hints: _,
         tables,
         from: _,
-        using,
+        using: _,
         selection: _,
         returning,
         output,
         order_by,
         limit,
     } = delete;
-    let any = !tables.is_empty()
-        || using.is_some()
-        || returning.is_some()
-        || output.is_some()
-        || !order_by.is_empty()
-        || limit.is_some();
-    refuse_if(any, "DELETE", REWRITE)
+    refuse_if(!tables.is_empty(), "DELETE of several tables", "write DELETE FROM t USING others WHERE ...")?;
+    refuse_if(returning.is_some() || output.is_some(), "RETURNING", "query the table afterwards")?;
+    refuse_if(!order_by.is_empty() || limit.is_some(), "ORDER BY and LIMIT of DELETE", CHOOSE)
 }
 
 fn check_create_view(view: &CreateView) -> Result<()> {

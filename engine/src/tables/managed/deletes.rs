@@ -2,7 +2,7 @@
 //! deletes name them, become a selection of the rows to read.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
@@ -34,7 +34,7 @@ pub(super) async fn without(
 ) -> Result<PartitionedFile> {
     let named = file.object_meta.location.to_string();
     let bad = |detail: String| EngineError::BadData { location: named.clone(), detail };
-    let gone = deleted_positions(state, &named, deletes, files).await?;
+    let gone = deleted_positions(deletes, &named, files).await?;
     let store = state.runtime_env().object_store(files.store_url()?)?;
     let metadata = DFParquetMetadata::new(&store, &file.object_meta)
         .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
@@ -61,33 +61,41 @@ pub(super) async fn without(
     Ok(file.with_extension(ParquetAccessPlan::new(access)))
 }
 
-/// Returns the positions of the deleted rows of the file at `location`.
+/// Returns the positions of all rows that are deleted from the file at `location`.
 pub(super) async fn deleted_positions(
-    state: &dyn Session,
-    location: &str,
     deletes: FileDeletes,
+    location: &str,
     files: &TableFiles,
 ) -> Result<BTreeSet<u64>> {
-    let mut gone: BTreeSet<u64> = deletes.positions.iter().copied().collect();
-    if let Some(path) = deletes.file {
-        let place = files.path_of(&path, "a delete file")?;
-        let positions = match files {
-            TableFiles::Local(_) => blocking(move || positions_in(&path, open_local(&path)?)).await?,
-            TableFiles::Remote(_) => {
-                let store = state.runtime_env().object_store(files.store_url()?)?;
-                let content = async { store.get(&place).await?.bytes().await };
-                let content = content.await.map_err(DataFusionError::from)?;
-                blocking(move || positions_in(&path, content)).await?
-            }
-        };
-        if positions.len() as u64 != deletes.file_rows {
-            let (found, expected) = (positions.len(), deletes.file_rows);
-            let detail = format!("its delete file names {found} rows where {expected} are expected");
-            return Err(EngineError::BadData { location: location.to_owned(), detail });
-        }
-        gone.extend(positions);
-    }
+    let mut gone = file_positions(deletes.file, deletes.file_rows, location, files).await?;
+    gone.extend(deletes.positions);
     Ok(gone)
+}
+
+/// Returns the positions that a delete file of the data file at `location` names; none where there is no such file.
+pub(super) async fn file_positions(
+    path: Option<PathBuf>,
+    expected: u64,
+    location: &str,
+    files: &TableFiles,
+) -> Result<BTreeSet<u64>> {
+    let Some(path) = path else { return Ok(BTreeSet::new()) };
+    let place = files.path_of(&path, "a delete file")?;
+    let positions = match files {
+        TableFiles::Local(_) => blocking(move || positions_in(&path, open_local(&path)?)).await?,
+        TableFiles::Remote(lake) => {
+            let store = lake.scanned()?;
+            let content = async { store.get(&place).await?.bytes().await };
+            let content = content.await.map_err(DataFusionError::from)?;
+            blocking(move || positions_in(&path, content)).await?
+        }
+    };
+    if positions.len() as u64 != expected {
+        let found = positions.len();
+        let detail = format!("its delete file names {found} rows where {expected} are expected");
+        return Err(EngineError::BadData { location: location.to_owned(), detail });
+    }
+    Ok(positions)
 }
 
 /// Returns the rows of a row group that are left without `gone`, which are sorted.

@@ -145,7 +145,7 @@ impl NearestTable {
         let mut deleted: HashMap<i64, BTreeSet<u64>> = HashMap::new();
         for file in covered.values().filter(|file| !file.deletes.is_empty()) {
             let location = file.path.display().to_string();
-            let gone = deletes::deleted_positions(state, &location, file.deletes.clone(), &managed.files).await?;
+            let gone = deletes::deleted_positions(file.deletes.clone(), &location, &managed.files).await?;
             deleted.insert(file.id, gone);
         }
         let rows = self.request.rows;

@@ -286,7 +286,7 @@ impl Drop for OpenDataFile {
 }
 
 #[expect(clippy::disallowed_methods, reason = "undoes a write on the thread that made it")]
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path) {
         tracing::warn!(path = %path.display(), %error, "data file left behind");
     }
@@ -294,7 +294,7 @@ fn remove(path: &Path) {
 
 /// A new file is durable only when its folder's entry is, and so on up to the folder of all databases.
 #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
-fn sync_folder(folder: &Path) -> Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> Result<()> {
     for folder in folder.ancestors().take(3) {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(|source| io_error(folder, source))?;
     }
@@ -303,7 +303,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
 
 /// Returns the bytes of the file's metadata, as its last eight bytes say.
 #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
-fn footer_size(path: &Path) -> Result<u64> {
+pub(super) fn footer_size(path: &Path) -> Result<u64> {
     use std::io::{Read, Seek, SeekFrom};
 
     let read = || {
@@ -346,10 +346,10 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         .map_err(|error| EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) })
 }
 
-fn io_error(path: &Path, source: std::io::Error) -> EngineError {
+pub(super) fn io_error(path: &Path, source: std::io::Error) -> EngineError {
     EngineError::Catalog(CatalogError::Io { path: path.to_path_buf(), source })
 }
 
-fn parquet_error(path: &Path, error: &parquet::errors::ParquetError) -> EngineError {
+pub(super) fn parquet_error(path: &Path, error: &parquet::errors::ParquetError) -> EngineError {
     EngineError::Execution { message: format!("{}: {error}", path.display()) }
 }

@@ -1,0 +1,165 @@
+//! Applies DELETE, UPDATE and MERGE: the query's rows say which rows of the table go and what comes in their places; delete files
+//! and data files are written first, and one catalog transaction makes both hold.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{Int64Type, Schema};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use querent_catalog::{ResolvedTable, RowChanges, TableSource};
+
+use super::Session;
+use super::apply_write::not_null;
+use crate::error::{EngineError, Result};
+use crate::limits::{Interrupt, PlanningMemory};
+use crate::sql::write_statement::RowStatement;
+use crate::tables::managed::{self, DeletedPositions, INLINED_FILE};
+
+/// What a position takes in a set, with its share of the set's nodes.
+const POSITION_BYTES: usize = 32;
+
+/// Returns how many rows changed. Errors: `conflict` where another writer changed the same rows.
+pub(super) async fn change_rows(
+    session: &Session,
+    target: &ResolvedTable,
+    statement: RowStatement,
+    input: &LogicalPlan,
+    interrupt: &Interrupt,
+) -> Result<u64> {
+    let TableSource::Managed(table) = &target.source else {
+        return Err(EngineError::Internal(format!("{} of `{}`", statement.label(), target.info.name)));
+    };
+    let catalog = Arc::clone(session.engine().catalog());
+    let memory = session.engine().runtime().query_memory(session.limits());
+    let chosen = Arc::new(Mutex::new(ChosenRows {
+        table: target.info.name.to_string(),
+        statement,
+        positions: DeletedPositions::new(),
+        rows: 0,
+        memory: PlanningMemory::in_pool(Arc::clone(&memory)),
+    }));
+    let mut rows = session.execute_query_within(input, &memory, interrupt).await?;
+    let added = match statement {
+        RowStatement::Delete => {
+            while let Some(batch) = rows.next().await {
+                chosen.lock().add(&batch?)?;
+            }
+            Vec::new()
+        }
+        RowStatement::Update | RowStatement::Merge => {
+            let write_schema = catalog.tables().write_schema(table).await?;
+            let values = not_null(written_values(rows, &chosen, statement)?, &write_schema);
+            managed::write_files(session.engine().table_files(), &table.location, write_schema, values).await?
+        }
+    };
+    let (changed, mut positions) = {
+        let mut chosen = chosen.lock();
+        (chosen.changed(), std::mem::take(&mut chosen.positions))
+    };
+    if positions.is_empty() && added.is_empty() {
+        return Ok(0);
+    }
+    let inlined = positions.remove(&INLINED_FILE).unwrap_or_default().into_iter().collect();
+    let (table, committed) = (table.clone(), added.clone());
+    let place = Arc::clone(session.engine().table_files());
+    session
+        .engine()
+        .commit_files(added, async move {
+            let files = match positions.is_empty() {
+                true => Vec::new(),
+                // At the snapshot that the positions are of.
+                false => catalog.tables().contents(&table, &[]).await?.files,
+            };
+            let deletes = managed::write_delete_files(place, &table.location, files, positions).await?;
+            let changes = RowChanges { deleted: deletes.deleted(), inlined, added: committed };
+            catalog.tables().change_rows(&table, changes).await?;
+            deletes.keep();
+            Ok(true)
+        })
+        .await?;
+    session.engine().queue_changed_table(target.info.name.clone());
+    Ok(changed)
+}
+
+/// The rows that a statement found, by their numbers.
+struct ChosenRows {
+    table: String,
+    statement: RowStatement,
+    positions: DeletedPositions,
+    /// Rows of the query.
+    rows: u64,
+    memory: PlanningMemory,
+}
+
+impl ChosenRows {
+    /// Notes the rows of a batch. Errors: a row that is to get several values, `memory_exceeded`.
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let number = |index: usize| {
+            let column = batch.columns().get(index).and_then(|column| column.as_primitive_opt::<Int64Type>());
+            column.ok_or_else(|| EngineError::Internal(format!("{} has no row numbers", self.statement.label())))
+        };
+        let (files, positions) = (number(0)?, number(1)?);
+        self.memory.keep(batch.num_rows() * POSITION_BYTES)?;
+        for (file, position) in files.iter().zip(positions) {
+            self.rows += 1;
+            let (Some(file), Some(position)) = (file, position) else { continue };
+            let position = u64::try_from(position)
+                .map_err(|_| EngineError::Internal(format!("row {position} of file {file} changes")))?;
+            let is_new = self.positions.entry(file).or_default().insert(position);
+            if !is_new && self.statement != RowStatement::Delete {
+                return Err(EngineError::InvalidValue {
+                    message: format!(
+                        "{} changes a row of `{}` more than once; let each row match one row of the other side",
+                        self.statement.label(),
+                        self.table
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows of the table changed: a DELETE may have found one several times.
+    fn changed(&self) -> u64 {
+        match self.statement {
+            RowStatement::Delete => self.positions.values().map(|positions| positions.len() as u64).sum(),
+            RowStatement::Update | RowStatement::Merge => self.rows,
+        }
+    }
+}
+
+/// Returns the values of the rows that are written, and notes the rows whose places they take.
+fn written_values(
+    rows: SendableRecordBatchStream,
+    chosen: &Arc<Mutex<ChosenRows>>,
+    statement: RowStatement,
+) -> Result<SendableRecordBatchStream> {
+    let numbers = match statement {
+        RowStatement::Delete | RowStatement::Update => 2,
+        RowStatement::Merge => 3,
+    };
+    let schema = rows.schema();
+    let values: Vec<usize> = (numbers..schema.fields().len()).collect();
+    let written: Schema = schema.project(&values).map_err(|error| EngineError::Internal(error.to_string()))?;
+    let chosen = Arc::clone(chosen);
+    let batches = rows.map(move |batch| {
+        let batch = batch?;
+        chosen.lock().add(&batch)?;
+        let written = match statement {
+            RowStatement::Delete | RowStatement::Update => batch,
+            RowStatement::Merge => {
+                let is_written = batch.columns().get(2).and_then(|writes| writes.as_boolean_opt());
+                let is_written = is_written.ok_or_else(|| EngineError::Internal("MERGE without a choice".into()))?;
+                filter_record_batch(&batch, is_written)?
+            }
+        };
+        Ok::<_, DataFusionError>(written.project(&values)?)
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::new(written), batches)))
+}

@@ -1,0 +1,435 @@
+//! Subqueries that belong to a row of the query around them and that DataFusion cannot take apart: those whose condition is no
+//! equality, which aggregate, order or limit by the outer row, and `LATERAL` ones of that kind.
+//!
+//! The outer rows are numbered, joined with the subquery's tables, and the subquery's operators work within each outer row: an
+//! aggregate groups by it, a window and a limit are of its partition. So that no outer row is lost on the way, each has at least
+//! one row at every step; one whose mark is null stands for nothing: aggregates leave it out, and it is taken away at the end.
+//! The outer rows are read once, so that it does not matter whether they would be the same a second time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, JoinType, Result, TableReference};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr, WindowFunction};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder,
+    Operator, SkipType, Subquery, Window, lit, when,
+};
+
+use super::lateral_joins::{Pulled, pull};
+
+/// The number of an outer row.
+const ROW: &str = "__outer_row";
+/// True in a row of the subquery; null in one that only keeps its outer row.
+const MARK: &str = "__in_subquery";
+/// What the subquery's columns are qualified by on the way.
+const LIFTED: &str = "__lifted";
+
+/// A subquery over the numbered outer rows: the number, the outer columns and the mark, and the subquery's columns as
+/// expressions over all of them.
+struct Lifted {
+    plan: LogicalPlan,
+    columns: Vec<LiftedColumn>,
+    /// Whether each outer row has one row.
+    is_single: bool,
+}
+
+struct LiftedColumn {
+    table: Option<TableReference>,
+    name: String,
+    expr: Expr,
+}
+
+/// Returns a join of which the right side is a subquery by the rows of the left one; `None` where it has another form.
+pub(super) fn lifted_join(join: &Join) -> Result<Option<LogicalPlan>> {
+    let has_condition = join.filter.as_ref().is_some_and(|filter| *filter != lit(true));
+    let is_outer = join.join_type == JoinType::Left;
+    if !join.on.is_empty() || (is_outer && has_condition) {
+        return Ok(None);
+    }
+    let outer = OuterRows::number(Arc::clone(&join.left))?;
+    let Some(lifted) = outer.lift(&join.right)? else { return Ok(None) };
+    let mut plan = LogicalPlanBuilder::from(lifted.plan);
+    plan = match is_outer {
+        false => plan.filter(mark().is_not_null())?,
+        true if lifted.is_single => plan,
+        true => {
+            // Of the rows that stand for nothing one is left, where there is no other.
+            let alive =
+                Expr::from(WindowFunction::new(count_udaf(), vec![mark()])).partition_by(vec![row()]).build()?;
+            let place = row_number().partition_by(vec![row()]).order_by(vec![mark().sort(true, false)]).build()?;
+            let (is_empty, is_first) = (output(&alive).eq(lit(0_i64)), output(&place).eq(lit(1_u64)));
+            plan.window(vec![alive])?.window(vec![place])?.filter(mark().is_not_null().or(is_empty.and(is_first)))?
+        }
+    };
+    let left = join.left.schema().columns().into_iter().map(Expr::Column);
+    let right = lifted.columns.into_iter().map(|column| column.expr.alias_qualified(column.table, column.name));
+    plan = plan.project(left.chain(right).collect::<Vec<_>>())?;
+    if let Some(condition) = join.filter.as_ref().filter(|_| has_condition) {
+        plan = plan.filter(condition.clone())?;
+    }
+    plan.build().map(Some)
+}
+
+/// Returns a query with the values of such subqueries, of its select list or its condition, as columns below it.
+pub(super) fn with_lifted_values(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let input = match &node {
+        LogicalPlan::Projection(projection) => Arc::clone(&projection.input),
+        LogicalPlan::Filter(filter) => Arc::clone(&filter.input),
+        _ => return Ok(Transformed::no(node)),
+    };
+    let mut found: Vec<Subquery> = Vec::new();
+    node.apply_expressions(|expr| {
+        expr.apply(|part| {
+            if let Expr::ScalarSubquery(subquery) = part
+                && !found.contains(subquery)
+                && is_beyond_joins(&subquery.subquery)?
+                && is_of(subquery, input.schema())
+            {
+                found.push(subquery.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    let mut values: Vec<(Subquery, Expr)> = Vec::new();
+    let mut below = Arc::clone(&input);
+    for subquery in found {
+        let outer = OuterRows::number(Arc::clone(&below))?;
+        let Some(lifted) = outer.lift(&subquery.subquery)? else { continue };
+        let Some(value) = lifted.columns.into_iter().next().filter(|_| lifted.is_single) else { continue };
+        let name = format!("{LIFTED}_value{}", values.len());
+        let columns = below.schema().columns().into_iter().map(Expr::Column);
+        let columns = columns.chain([value.expr.alias(&name)]).collect::<Vec<_>>();
+        below = Arc::new(LogicalPlanBuilder::from(lifted.plan).project(columns)?.build()?);
+        values.push((subquery, Expr::Column(Column::new_unqualified(name))));
+    }
+    if values.is_empty() {
+        return Ok(Transformed::no(node));
+    }
+    let written = |expr: Expr| {
+        let written = expr.transform_down(|part| {
+            let known = match &part {
+                Expr::ScalarSubquery(subquery) => values.iter().find(|(known, _)| known == subquery),
+                _ => None,
+            };
+            Ok(match known {
+                Some((_, value)) => Transformed::new(value.clone(), true, TreeNodeRecursion::Jump),
+                None => Transformed::no(part),
+            })
+        });
+        written.map(|written| written.data)
+    };
+    let plan = match &node {
+        LogicalPlan::Filter(filter) => {
+            let outer = input.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
+            LogicalPlanBuilder::from(below).filter(written(filter.predicate.clone())?)?.project(outer)?.build()?
+        }
+        LogicalPlan::Projection(projection) => {
+            let named = projection.expr.iter().zip(projection.schema.iter()).map(|(expr, (table, field))| {
+                let written = written(expr.clone().unalias())?;
+                Ok(written.alias_qualified(table.cloned(), field.name()))
+            });
+            LogicalPlanBuilder::from(below).project(named.collect::<Result<Vec<_>>>()?)?.build()?
+        }
+        _ => return Ok(Transformed::no(node)),
+    };
+    Ok(Transformed::yes(plan))
+}
+
+/// Returns whether DataFusion would not take a subquery for a value apart.
+fn is_beyond_joins(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_beyond = false;
+    plan.apply(|node| {
+        is_beyond |= match node {
+            LogicalPlan::Filter(filter) => {
+                split_conjunction(&filter.predicate).iter().any(|part| part.contains_outer() && !is_equality(part))
+            }
+            LogicalPlan::Limit(_) | LogicalPlan::Window(_) | LogicalPlan::Sort(_) => {
+                !node.all_out_ref_exprs().is_empty()
+            }
+            other => other.contains_outer_reference(),
+        };
+        Ok(if is_beyond { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(is_beyond)
+}
+
+/// Whether a condition is a column of the subquery that equals what has none of them.
+fn is_equality(condition: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
+    let is_column = |expr: &Expr| match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Column(_)),
+        _ => false,
+    };
+    (is_column(left) && !right.any_column_refs()) || (is_column(right) && !left.any_column_refs())
+}
+
+/// Whether a subquery's outer columns are all of this query, and none of one further out.
+fn is_of(subquery: &Subquery, schema: &DFSchema) -> bool {
+    let is_known = |expr: &Expr| matches!(expr, Expr::OuterReferenceColumn(_, column) if schema.has_column(column));
+    !subquery.outer_ref_columns.is_empty() && subquery.subquery.all_out_ref_exprs().iter().all(is_known)
+}
+
+/// The numbered rows of the query around.
+struct OuterRows {
+    plan: Arc<LogicalPlan>,
+    /// The number and the columns.
+    columns: Vec<Expr>,
+}
+
+impl OuterRows {
+    fn number(plan: Arc<LogicalPlan>) -> Result<Self> {
+        let number = row_number();
+        let own = plan.schema().columns().into_iter().map(Expr::Column);
+        let own = [output(&number).alias(ROW)].into_iter().chain(own).collect::<Vec<_>>();
+        let plan = LogicalPlanBuilder::from(plan).window(vec![number])?.project(own)?.build()?;
+        let columns = plan.schema().columns().into_iter().map(Expr::Column).collect();
+        Ok(Self { plan: Arc::new(plan), columns })
+    }
+
+    /// Returns a subquery over these rows; `None` where it has operators or expressions that are not worked on here.
+    fn lift(&self, plan: &LogicalPlan) -> Result<Option<Lifted>> {
+        if let Some(pulled) = pull(plan, &self.plan)?.filter(|pulled| !pulled.has_left) {
+            return self.joined(pulled).map(Some);
+        }
+        match plan {
+            LogicalPlan::Subquery(subquery) => self.lift(&subquery.subquery),
+            LogicalPlan::SubqueryAlias(alias) => Ok(self.lift(&alias.input)?.map(|mut lifted| {
+                lifted.columns.iter_mut().for_each(|column| column.table = Some(alias.alias.clone()));
+                lifted
+            })),
+            LogicalPlan::Projection(projection) => {
+                let Some(lifted) = self.lift(&projection.input)? else { return Ok(None) };
+                let mut columns = Vec::with_capacity(projection.expr.len());
+                for expr in &projection.expr {
+                    let (table, name) = expr.qualified_name();
+                    let Some(written) = self.written(expr, &lifted)? else { return Ok(None) };
+                    columns.push(LiftedColumn { table, name, expr: marked(written.unalias())? });
+                }
+                Ok(Some(Lifted { columns, ..lifted }))
+            }
+            LogicalPlan::Filter(filter) => {
+                let Some(lifted) = self.lift(&filter.input)? else { return Ok(None) };
+                let Some(condition) = self.written(&filter.predicate, &lifted)? else { return Ok(None) };
+                self.with_mark(lifted, condition).map(Some)
+            }
+            // The order of rows that are not limited says nothing.
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.lift(&sort.input),
+            LogicalPlan::Limit(limit) => self.limited(limit),
+            LogicalPlan::Aggregate(aggregate) => self.aggregated(aggregate),
+            LogicalPlan::Window(window) => self.windowed(window),
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let Some(lifted) = self.lift(input)? else { return Ok(None) };
+                let lifted = self.flat(lifted)?;
+                let plan = LogicalPlanBuilder::from(lifted.plan).distinct()?.build()?;
+                Ok(Some(Lifted { plan, ..lifted }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Joins a subquery that is columns and conditions over tables of its own.
+    fn joined(&self, pulled: Pulled) -> Result<Lifted> {
+        let own = pulled.base.schema().columns().into_iter().map(Expr::Column);
+        let own = own.chain([lit(true).alias(MARK)]).collect::<Vec<_>>();
+        let base = LogicalPlanBuilder::from(pulled.base).project(own)?.build()?;
+        let conditions = pulled.filters.into_iter().chain([lit(true)]);
+        let plan = LogicalPlanBuilder::from(Arc::clone(&self.plan));
+        let plan = plan.join_on(base, JoinType::Left, conditions)?.build()?;
+        let columns = pulled.columns.into_iter();
+        let columns = columns.map(|(table, name, expr)| Ok(LiftedColumn { table, name, expr: marked(expr)? }));
+        Ok(Lifted { plan, columns: columns.collect::<Result<_>>()?, is_single: false })
+    }
+
+    /// The subquery's columns as columns of the plan.
+    fn flat(&self, lifted: Lifted) -> Result<Lifted> {
+        let mut exprs = self.columns.clone();
+        exprs.push(mark());
+        let mut columns = Vec::with_capacity(lifted.columns.len());
+        for (index, LiftedColumn { table, name, expr }) in lifted.columns.into_iter().enumerate() {
+            let flat = Column::new(Some(LIFTED), format!("c{index}"));
+            exprs.push(expr.alias_qualified(flat.relation.clone(), &flat.name));
+            columns.push(LiftedColumn { table, name, expr: Expr::Column(flat) });
+        }
+        let plan = LogicalPlanBuilder::from(lifted.plan).project(exprs)?.build()?;
+        Ok(Lifted { plan, columns, is_single: lifted.is_single })
+    }
+
+    /// The rows of which a condition holds; the others stand for nothing from here on.
+    fn with_mark(&self, lifted: Lifted, condition: Expr) -> Result<Lifted> {
+        let lifted = self.flat(lifted)?;
+        let holds = when(mark().is_not_null().and(condition), lit(true)).end()?;
+        let mut exprs = self.columns.clone();
+        exprs.push(holds.alias(MARK));
+        exprs.extend(lifted.columns.iter().map(|column| column.expr.clone()));
+        let plan = LogicalPlanBuilder::from(lifted.plan).project(exprs)?.build()?;
+        let columns =
+            lifted.columns.into_iter().map(|column| Ok(LiftedColumn { expr: marked(column.expr)?, ..column }));
+        Ok(Lifted { plan, columns: columns.collect::<Result<_>>()?, is_single: lifted.is_single })
+    }
+
+    fn limited(&self, limit: &Limit) -> Result<Option<Lifted>> {
+        let SkipType::Literal(skip) = limit.get_skip_type()? else { return Ok(None) };
+        let FetchType::Literal(fetch) = limit.get_fetch_type()? else { return Ok(None) };
+        // Columns that are sorted by and not selected are taken away above the sort.
+        let (above, below) = match limit.input.as_ref() {
+            LogicalPlan::Projection(projection) if matches!(projection.input.as_ref(), LogicalPlan::Sort(_)) => {
+                (Some(projection), &projection.input)
+            }
+            _ => (None, &limit.input),
+        };
+        let (below, order) = match below.as_ref() {
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => (&sort.input, sort.expr.as_slice()),
+            _ => (below, [].as_slice()),
+        };
+        let Some(lifted) = self.lift(below)? else { return Ok(None) };
+        let lifted = self.flat(lifted)?;
+        // What stands for nothing comes last.
+        let mut keys = vec![mark().sort(true, false)];
+        for SortExpr { expr, asc, nulls_first } in order {
+            let Some(expr) = self.written(expr, &lifted)? else { return Ok(None) };
+            keys.push(SortExpr { expr, asc: *asc, nulls_first: *nulls_first });
+        }
+        let place = row_number().partition_by(vec![row()]).order_by(keys).build()?;
+        let skipped = lit(skip as u64);
+        let mut is_within = output(&place).gt(skipped);
+        if let Some(fetch) = fetch {
+            is_within = is_within.and(output(&place).lt_eq(lit(skip.saturating_add(fetch) as u64)));
+        }
+        let is_kept = is_within.clone().or(output(&place).eq(lit(1_u64)));
+        let plan = LogicalPlanBuilder::from(lifted.plan).window(vec![place])?.filter(is_kept)?.build()?;
+        let is_single = lifted.is_single || fetch.is_some_and(|fetch| skip == 0 && fetch <= 1);
+        let limited = self.with_mark(Lifted { plan, ..lifted }, is_within)?;
+        let limited = Lifted { is_single, ..limited };
+        let Some(above) = above else { return Ok(Some(limited)) };
+        let mut columns = Vec::with_capacity(above.expr.len());
+        for expr in &above.expr {
+            let (table, name) = expr.qualified_name();
+            let Some(written) = self.written(expr, &limited)? else { return Ok(None) };
+            columns.push(LiftedColumn { table, name, expr: marked(written.unalias())? });
+        }
+        Ok(Some(Lifted { columns, ..limited }))
+    }
+
+    fn aggregated(&self, aggregate: &Aggregate) -> Result<Option<Lifted>> {
+        let Some(lifted) = self.lift(&aggregate.input)? else { return Ok(None) };
+        let lifted = self.flat(lifted)?;
+        let is_single = aggregate.group_expr.is_empty();
+        let mut groups = self.columns.clone();
+        if !is_single {
+            groups.push(mark());
+        }
+        let outer = groups.len();
+        let mut exprs = self.columns.iter().cloned().chain([mark()]).collect::<Vec<_>>();
+        exprs.extend(lifted.columns.iter().map(|column| column.expr.clone()));
+        for group in &aggregate.group_expr {
+            if matches!(group, Expr::GroupingSet(_)) {
+                return Ok(None);
+            }
+            let Some(written) = self.written(group, &lifted)? else { return Ok(None) };
+            let name = format!("{LIFTED}_group{}", groups.len());
+            exprs.push(written.alias(&name));
+            groups.push(Expr::Column(Column::new_unqualified(name)));
+        }
+        let mut values = Vec::with_capacity(aggregate.aggr_expr.len());
+        for value in &aggregate.aggr_expr {
+            let Some(written) = self.written(value, &lifted)? else { return Ok(None) };
+            let Expr::AggregateFunction(AggregateFunction { func, mut params }) = written.unalias() else {
+                return Ok(None);
+            };
+            let filter = match params.filter.take() {
+                Some(filter) => mark().is_not_null().and(*filter),
+                None => mark().is_not_null(),
+            };
+            params.filter = Some(Box::new(filter));
+            let value = Expr::AggregateFunction(AggregateFunction { func, params });
+            values.push(value.alias(format!("{LIFTED}_value{}", values.len())));
+        }
+        let input = LogicalPlanBuilder::from(lifted.plan).project(exprs)?.build()?;
+        let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, values)?);
+        let found = plan.schema().columns().into_iter().skip(outer).map(Expr::Column).collect::<Vec<_>>();
+        let mut plan = LogicalPlanBuilder::from(plan);
+        if is_single {
+            // An aggregate of no rows is a row.
+            let all = self.columns.iter().cloned().chain([lit(true).alias(MARK)]).chain(found.iter().cloned());
+            plan = plan.project(all.collect::<Vec<_>>())?;
+        }
+        let columns = aggregate.schema.iter().zip(found).map(|((table, field), expr)| {
+            Ok(LiftedColumn { table: table.cloned(), name: field.name().clone(), expr: marked(expr)? })
+        });
+        Ok(Some(Lifted { plan: plan.build()?, columns: columns.collect::<Result<_>>()?, is_single }))
+    }
+
+    fn windowed(&self, window: &Window) -> Result<Option<Lifted>> {
+        let Some(lifted) = self.lift(&window.input)? else { return Ok(None) };
+        let mut lifted = self.flat(lifted)?;
+        let mut values = Vec::with_capacity(window.window_expr.len());
+        for value in &window.window_expr {
+            let Some(written) = self.written(value, &lifted)? else { return Ok(None) };
+            let Expr::WindowFunction(found) = written.unalias() else { return Ok(None) };
+            let WindowFunction { fun, mut params } = *found;
+            params.partition_by.extend([row(), mark()]);
+            values.push(Expr::from(WindowFunction { fun, params }));
+        }
+        let own = window.input.schema().fields().len();
+        for ((table, field), value) in window.schema.iter().skip(own).zip(&values) {
+            let (table, name, expr) = (table.cloned(), field.name().clone(), marked(output(value))?);
+            lifted.columns.push(LiftedColumn { table, name, expr });
+        }
+        let plan = LogicalPlanBuilder::window_plan(lifted.plan, values)?;
+        Ok(Some(Lifted { plan, ..lifted }))
+    }
+
+    /// Returns an expression of the subquery over the lifted columns; `None` where it has a subquery of its own, or a column of
+    /// a query further out.
+    fn written(&self, expr: &Expr, lifted: &Lifted) -> Result<Option<Expr>> {
+        let columns = lifted.columns.iter();
+        let known: HashMap<(Option<&TableReference>, &str), &Expr> =
+            columns.map(|column| ((column.table.as_ref(), column.name.as_str()), &column.expr)).collect();
+        let mut is_other = false;
+        let written = expr.clone().transform_down(|part| {
+            Ok(match &part {
+                Expr::OuterReferenceColumn(_, column) => {
+                    is_other |= !self.plan.schema().has_column(column);
+                    Transformed::new(Expr::Column(column.clone()), true, TreeNodeRecursion::Jump)
+                }
+                Expr::Column(column) => match known.get(&(column.relation.as_ref(), column.name.as_str())) {
+                    Some(found) => Transformed::new((*found).clone(), true, TreeNodeRecursion::Jump),
+                    None => {
+                        is_other = true;
+                        Transformed::no(part)
+                    }
+                },
+                Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => {
+                    is_other = true;
+                    Transformed::no(part)
+                }
+                _ => Transformed::no(part),
+            })
+        })?;
+        Ok((!is_other).then_some(written.data))
+    }
+}
+
+fn row() -> Expr {
+    Expr::Column(Column::new_unqualified(ROW))
+}
+
+fn mark() -> Expr {
+    Expr::Column(Column::new_unqualified(MARK))
+}
+
+/// The column of an expression that is computed below.
+fn output(expr: &Expr) -> Expr {
+    Expr::Column(Column::new_unqualified(expr.schema_name().to_string()))
+}
+
+/// A value of the subquery: null in a row that stands for nothing.
+fn marked(expr: Expr) -> Result<Expr> {
+    when(mark().is_not_null(), expr).end()
+}

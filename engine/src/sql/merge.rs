@@ -1,0 +1,212 @@
+//! MERGE INTO as a query: source and table are joined, and the first clause whose condition holds says what becomes of a row.
+
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
+    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, ObjectName, ObjectNamePart, Parens, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
+    WildcardAdditionalOptions, With,
+};
+
+use super::parse::Nesting;
+use super::row_statements::{ChangedTable, value_name};
+use super::shorthand::{plain, query_of, select_star};
+use super::statement::StatementPlanner;
+use super::write_statement::RowStatement;
+use crate::error::{EngineError, Result};
+use crate::tables::managed::FILE_COLUMN;
+
+/// True in every row of the source; null beside a row of the table that has none.
+const IN_SOURCE: &str = "__querent_source";
+
+/// What a clause does with its rows.
+enum MergedRow {
+    Delete,
+    /// A value for each column; `None`: as it was, or null in a new row.
+    Write(Vec<Option<Expr>>),
+}
+
+impl StatementPlanner<'_> {
+    /// Plans a MERGE.
+    pub(super) async fn merge(&self, merge: Merge, with: Option<With>, nesting: Nesting) -> Result<LogicalPlan> {
+        let Merge { merge_token: _, optimizer_hints: _, into: _, table, source, on, clauses, output } = merge;
+        if output.is_some() {
+            return Err(unsupported("OUTPUT of MERGE", "query the table afterwards"));
+        }
+        let table = self.changed_table(RowStatement::Merge, table).await?;
+        let mut cases: Vec<(Expr, MergedRow)> = Vec::with_capacity(clauses.len());
+        let keeps_all = clauses.iter().any(|clause| clause.clause_kind == MergeClauseKind::NotMatchedBySource);
+        let source_name = source_name(&source)
+            .ok_or_else(|| unsupported("MERGE of a source without a name", "write USING (...) AS s"))?;
+        let in_source = Expr::CompoundIdentifier(vec![source_name.clone(), Ident::new(IN_SOURCE)]);
+        for clause in clauses {
+            cases.push(case_of(&table, &in_source, clause)?);
+        }
+        let joined = Join {
+            relation: table.numbered(),
+            global: false,
+            join_operator: match keeps_all {
+                true => JoinOperator::FullOuter(JoinConstraint::On(*on)),
+                false => JoinOperator::LeftOuter(JoinConstraint::On(*on)),
+            },
+        };
+        let tables = TableWithJoins { relation: marked(source, source_name), joins: vec![joined] };
+        let projection = merged_values(&table, &cases);
+        let is_changed = cases.iter().map(|(condition, _)| (condition.clone(), boolean(true)));
+        let selection = Some(first_of(is_changed.collect(), boolean(false)));
+        let select = Select { projection, selection, ..select_star(vec![tables]) };
+        self.row_statement(&table, RowStatement::Merge, with, select, nesting).await
+    }
+}
+
+/// What the columns of the source are qualified by.
+fn source_name(source: &TableFactor) -> Option<Ident> {
+    match source {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(alias.name.clone())
+        }
+        TableFactor::Table { name, alias: None, .. } => name.0.last().and_then(ObjectNamePart::as_ident).cloned(),
+        _ => None,
+    }
+}
+
+/// The source, with a column that says that it is there.
+fn marked(source: TableFactor, name: Ident) -> TableFactor {
+    let of_source = ObjectName(vec![ObjectNamePart::Identifier(name.clone())]);
+    let all = SelectItem::QualifiedWildcard(
+        SelectItemQualifiedWildcardKind::ObjectName(of_source),
+        WildcardAdditionalOptions::default(),
+    );
+    let mark = SelectItem::ExprWithAlias { expr: boolean(true), alias: Ident::new(IN_SOURCE) };
+    let select = Select { projection: vec![all, mark], ..select_star(vec![plain(source)]) };
+    TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query_of(SetExpr::Select(Box::new(select)))),
+        alias: Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None }),
+        sample: None,
+    }
+}
+
+/// The numbers of the row that goes, whether one comes, and its values.
+fn merged_values(table: &ChangedTable, cases: &[(Expr, MergedRow)]) -> Vec<SelectItem> {
+    let writes = cases.iter().map(|(condition, row)| (condition.clone(), boolean(matches!(row, MergedRow::Write(_)))));
+    let writes = first_of(writes.collect(), boolean(false));
+    let mut items = table.numbers();
+    items.push(SelectItem::ExprWithAlias { expr: writes, alias: Ident::with_quote('"', "__querent_writes") });
+    for index in 0..table.columns.len() {
+        // Beside a row of the source that the table has not, the column is null.
+        let values = cases.iter().filter_map(|(condition, row)| match row {
+            MergedRow::Delete => None,
+            MergedRow::Write(values) => {
+                let value = values.get(index).cloned().flatten();
+                Some((condition.clone(), value.unwrap_or_else(|| table.column(index))))
+            }
+        });
+        let expr = first_of(values.collect(), table.column(index));
+        items.push(SelectItem::ExprWithAlias { expr, alias: value_name(index) });
+    }
+    items
+}
+
+fn case_of(table: &ChangedTable, in_source: &Expr, clause: MergeClause) -> Result<(Expr, MergedRow)> {
+    let MergeClause { when_token: _, clause_kind, predicate, action } = clause;
+    let in_table = || Expr::IsNotNull(Box::new(table.qualified(FILE_COLUMN)));
+    let is_of_source = || Expr::IsNotNull(Box::new(in_source.clone()));
+    let (condition, has_row) = match clause_kind {
+        MergeClauseKind::Matched => (and(in_table(), is_of_source()), true),
+        MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => (not(in_table()), false),
+        MergeClauseKind::NotMatchedBySource => (not(is_of_source()), true),
+    };
+    let row = match (action, has_row) {
+        (MergeAction::Delete { delete_token: _ }, true) => MergedRow::Delete,
+        (MergeAction::Update(update), true) => {
+            let MergeUpdateExpr { update_token: _, assignments, update_predicate, delete_predicate } = update;
+            if update_predicate.is_some() || delete_predicate.is_some() {
+                return Err(unsupported("WHERE in an UPDATE of MERGE", "write WHEN MATCHED AND condition THEN"));
+            }
+            MergedRow::Write(table.assigned(assignments)?)
+        }
+        (MergeAction::Insert(insert), false) => MergedRow::Write(inserted(table, insert)?),
+        (MergeAction::Insert(_), true) => {
+            return Err(unsupported("INSERT of a row that matches", "write WHEN NOT MATCHED THEN INSERT"));
+        }
+        (MergeAction::Delete { .. } | MergeAction::Update(_), false) => {
+            return Err(unsupported("UPDATE and DELETE of a row that is not there", "write WHEN MATCHED THEN"));
+        }
+    };
+    let condition = match predicate {
+        Some(predicate) => and(condition, Expr::Nested(Box::new(predicate))),
+        None => condition,
+    };
+    Ok((condition, row))
+}
+
+fn inserted(table: &ChangedTable, insert: MergeInsertExpr) -> Result<Vec<Option<Expr>>> {
+    let MergeInsertExpr { insert_token: _, columns, kind_token: _, kind, insert_predicate } = insert;
+    if insert_predicate.is_some() {
+        return Err(unsupported("WHERE in an INSERT of MERGE", "write WHEN NOT MATCHED AND condition THEN"));
+    }
+    let MergeInsertKind::Values(values) = kind else {
+        return Err(unsupported("INSERT ROW in MERGE", "write INSERT (columns) VALUES (...)"));
+    };
+    let rows: Vec<Vec<Expr>> = values.rows.into_iter().map(row_values).collect();
+    let Ok([row]) = <[Vec<Expr>; 1]>::try_from(rows) else {
+        return Err(unsupported("INSERT of several rows in MERGE", "a row of the source becomes one row"));
+    };
+    let positions: Vec<usize> = match columns.is_empty() {
+        true => (0..table.columns.len()).collect(),
+        false => columns.iter().map(|column| table.position(column)).collect::<Result<_>>()?,
+    };
+    if positions.len() != row.len() {
+        let (values, columns) = (row.len(), positions.len());
+        return Err(EngineError::Plan { message: format!("{values} values for {columns} columns in INSERT") });
+    }
+    let mut all = vec![None; table.columns.len()];
+    for (position, value) in positions.into_iter().zip(row) {
+        if let Some(slot) = all.get_mut(position)
+            && slot.replace(value).is_some()
+        {
+            return Err(EngineError::Plan { message: format!("column `{}` is set twice", table.columns[position]) });
+        }
+    }
+    Ok(all)
+}
+
+fn row_values(row: Parens<Vec<Expr>>) -> Vec<Expr> {
+    row.content
+}
+
+/// The value of the first condition that holds.
+fn first_of(cases: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
+    if cases.is_empty() {
+        return otherwise;
+    }
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: cases.into_iter().map(|(condition, result)| CaseWhen { condition, result }).collect(),
+        else_result: Some(Box::new(otherwise)),
+    }
+}
+
+fn and(left: Expr, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) }
+}
+
+/// The opposite of `x IS NOT NULL`.
+fn not(expr: Expr) -> Expr {
+    match expr {
+        Expr::IsNotNull(operand) => Expr::IsNull(operand),
+        other => other,
+    }
+}
+
+fn boolean(value: bool) -> Expr {
+    Expr::Value(Value::Boolean(value).into())
+}
+
+fn unsupported(what: &str, hint: &str) -> EngineError {
+    EngineError::Unsupported { what: what.to_owned(), hint: hint.to_owned() }
+}

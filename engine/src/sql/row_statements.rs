@@ -1,0 +1,239 @@
+//! DELETE, UPDATE and MERGE as queries: each row that changes, by its file and its position there, with the values that it gets.
+//! The table is resolved in the same batch as the other names of the statement, under a name of ours.
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::planner::object_name_to_table_reference;
+use datafusion::sql::sqlparser::ast::{
+    self, Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind, With,
+};
+use querent_catalog::{ResolvedTable, TableName, TableSource};
+
+use super::catalog_table::CatalogTable;
+use super::parse::Nesting;
+use super::resolved_names::NUMBERED_TABLE;
+use super::shorthand::{plain, query_of, select_star, table_factor};
+use super::statement::StatementPlanner;
+use super::syntax::spelled_columns;
+use super::write_statement::{RowStatement, WriteStatement};
+use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
+use crate::tables::managed::{FILE_COLUMN, POSITION_COLUMN};
+
+/// A table whose rows change, as the statement names it.
+pub(super) struct ChangedTable {
+    name: TableName,
+    /// What its columns are qualified by.
+    alias: Ident,
+    /// Its columns, as they are spelled.
+    pub(super) columns: Vec<String>,
+}
+
+impl StatementPlanner<'_> {
+    /// Plans a DELETE.
+    pub(super) async fn delete(&self, delete: Delete, with: Option<With>, nesting: Nesting) -> Result<LogicalPlan> {
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = delete.from;
+        let table = self.changed_table(RowStatement::Delete, single(RowStatement::Delete, from)?).await?;
+        let mut tables = vec![plain(table.numbered())];
+        tables.extend(delete.using.unwrap_or_default());
+        let select = Select { projection: table.numbers(), selection: delete.selection, ..select_star(tables) };
+        self.row_statement(&table, RowStatement::Delete, with, select, nesting).await
+    }
+
+    /// Plans an UPDATE.
+    pub(super) async fn update(&self, update: Update, with: Option<With>, nesting: Nesting) -> Result<LogicalPlan> {
+        let table = self.changed_table(RowStatement::Update, single(RowStatement::Update, vec![update.table])?).await?;
+        let values = table.assigned(update.assignments)?;
+        let mut projection = table.numbers();
+        projection.extend(values.into_iter().enumerate().map(|(index, value)| {
+            let value = value.unwrap_or_else(|| table.column(index));
+            SelectItem::ExprWithAlias { expr: value, alias: value_name(index) }
+        }));
+        let mut tables = vec![plain(table.numbered())];
+        if let Some(UpdateTableFromKind::BeforeSet(others) | UpdateTableFromKind::AfterSet(others)) = update.from {
+            tables.extend(others);
+        }
+        let select = Select { projection, selection: update.selection, ..select_star(tables) };
+        self.row_statement(&table, RowStatement::Update, with, select, nesting).await
+    }
+
+    /// Resolves the table whose rows change. Errors: one that is not a managed table, of which the caller sees all.
+    pub(super) async fn changed_table(&self, kind: RowStatement, factor: TableFactor) -> Result<ChangedTable> {
+        let TableFactor::Table { name, alias, args: None, sample: None, .. } = factor else {
+            return Err(one_table(kind));
+        };
+        let reference = object_name_to_table_reference(name.clone(), false)?;
+        if self.temporary_name(&reference).is_some() {
+            return Err(EngineError::Unsupported {
+                what: format!("{} of a temporary table", kind.label()),
+                hint: "write its rows anew: INSERT OVERWRITE t SELECT ... FROM t".into(),
+            });
+        }
+        let full = self.full_name(&reference)?;
+        let tables = self.catalog.tables();
+        let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
+        let Some(found) = found else { return Err(tables.not_found(self.who, &full).await.into()) };
+        require_whole_managed(kind.label(), &found)?;
+        let alias = match alias {
+            Some(TableAlias { name, columns, .. }) if columns.is_empty() => name,
+            Some(_) => return Err(one_table(kind)),
+            None => name.0.last().and_then(ObjectNamePart::as_ident).cloned().ok_or_else(|| one_table(kind))?,
+        };
+        let columns = found.info.columns.iter().map(|column| column.name.clone()).collect();
+        Ok(ChangedTable { name: full, alias, columns })
+    }
+
+    /// Plans the query of a statement over the rows of `table`.
+    pub(super) async fn row_statement(
+        &self,
+        table: &ChangedTable,
+        statement: RowStatement,
+        with: Option<With>,
+        select: Select,
+        nesting: Nesting,
+    ) -> Result<LogicalPlan> {
+        let planner = StatementPlanner { numbered: Some(&table.name), ..*self };
+        let query = Query { with, ..query_of(SetExpr::Select(Box::new(select))) };
+        let query = ast::Statement::Query(Box::new(query));
+        let input = planner.plan_datafusion(Statement::Statement(Box::new(query)), nesting).await?;
+        let Some(target) = numbered_target(&input)? else {
+            return Err(EngineError::Internal(format!("the rows of `{}` are not in the plan", table.name)));
+        };
+        Ok(WriteStatement::ChangeRows { target: Box::new(target), statement, input: input.into() }.into_plan())
+    }
+}
+
+impl ChangedTable {
+    /// Its rows with their numbers.
+    pub(super) fn numbered(&self) -> TableFactor {
+        let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', NUMBERED_TABLE))]);
+        let mut factor = table_factor(name, None);
+        if let TableFactor::Table { alias, .. } = &mut factor {
+            *alias = Some(TableAlias { explicit: true, name: self.alias.clone(), columns: Vec::new(), at: None });
+        }
+        factor
+    }
+
+    /// The numbers of a row, in a select list.
+    pub(super) fn numbers(&self) -> Vec<SelectItem> {
+        [FILE_COLUMN, POSITION_COLUMN].map(|name| SelectItem::UnnamedExpr(self.qualified(name))).to_vec()
+    }
+
+    /// One of its columns.
+    pub(super) fn column(&self, index: usize) -> Expr {
+        self.qualified(self.columns.get(index).map_or("", String::as_str))
+    }
+
+    pub(super) fn qualified(&self, column: &str) -> Expr {
+        Expr::CompoundIdentifier(vec![self.alias.clone(), Ident::with_quote('"', column)])
+    }
+
+    /// Returns the value that each column is set to, if it is. Errors: `column_not_found`, a column that is set twice.
+    pub(super) fn assigned(&self, assignments: Vec<Assignment>) -> Result<Vec<Option<Expr>>> {
+        let mut values: Vec<Option<Expr>> = vec![None; self.columns.len()];
+        for Assignment { target, value } in assignments {
+            let AssignmentTarget::ColumnName(name) = target else {
+                return Err(EngineError::Unsupported {
+                    what: "SET of several columns at once".into(),
+                    hint: "write SET a = ..., b = ...".into(),
+                });
+            };
+            let index = self.position(&name)?;
+            if let Some(slot) = values.get_mut(index)
+                && slot.replace(value).is_some()
+            {
+                return Err(EngineError::Plan { message: format!("column `{}` is set twice", self.columns[index]) });
+            }
+        }
+        Ok(values)
+    }
+
+    /// Returns the place of a column that is written `column`, or with the table before it.
+    pub(super) fn position(&self, name: &ObjectName) -> Result<usize> {
+        let parts: Vec<&Ident> = name.0.iter().filter_map(ObjectNamePart::as_ident).collect();
+        let column = match parts.as_slice() {
+            [column] => *column,
+            [table, column] if same_name(&table.value, &self.alias.value) => *column,
+            _ => {
+                return Err(EngineError::Unsupported {
+                    what: format!("setting `{name}`"),
+                    hint: "name a column; a part of a value is set with struct_update(value, name := ...)".into(),
+                });
+            }
+        };
+        let known: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        let spelled = spelled_columns(std::slice::from_ref(column), &known, &self.name.table)?;
+        let index = spelled.first().and_then(|spelled| self.columns.iter().position(|column| column == spelled));
+        index.ok_or_else(|| EngineError::Internal(format!("column `{name}` vanished")))
+    }
+}
+
+/// `WITH c AS (...) DELETE FROM t USING c` is a DELETE of a query with that WITH, which is returned.
+pub(super) fn take_with(statement: &mut Statement) -> Option<With> {
+    let Statement::Statement(inner) = statement else { return None };
+    let ast::Statement::Query(query) = inner.as_mut() else { return None };
+    let is_bare = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    let changing = match query.body.as_ref() {
+        SetExpr::Delete(changing) | SetExpr::Update(changing) | SetExpr::Merge(changing) if is_bare => changing.clone(),
+        _ => return None,
+    };
+    let with = query.with.take();
+    **inner = changing;
+    with
+}
+
+/// The name of a value in the query of a statement.
+pub(super) fn value_name(index: usize) -> Ident {
+    Ident::with_quote('"', format!("__querent_value_{index}"))
+}
+
+/// Refuses a statement about anything but a managed table of which the caller sees all.
+pub(super) fn require_whole_managed(what: &str, table: &ResolvedTable) -> Result<()> {
+    let name = &table.info.name;
+    let refused = |why: &str| Err(EngineError::NotAllowed { what: format!("{what} of `{name}`"), why: why.to_owned() });
+    match &table.source {
+        TableSource::Managed(_) if table.restriction.is_some() => Err(EngineError::NotAllowed {
+            what: what.to_owned(),
+            why: format!(": this caller sees a part of `{name}` only"),
+        }),
+        TableSource::Managed(_) => Ok(()),
+        TableSource::External(_) => refused(": it is an external table; its files belong to somebody else"),
+        TableSource::View { .. } => refused(": it is a view; change the tables that it reads"),
+    }
+}
+
+/// Returns the table whose numbered rows a plan reads.
+fn numbered_target(plan: &LogicalPlan) -> Result<Option<ResolvedTable>> {
+    let mut found = None;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && scan.table_name.table() == NUMBERED_TABLE
+        {
+            found = CatalogTable::resolved_behind(&scan.source);
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn single(kind: RowStatement, tables: Vec<TableWithJoins>) -> Result<TableFactor> {
+    match <[TableWithJoins; 1]>::try_from(tables) {
+        Ok([TableWithJoins { relation, joins }]) if joins.is_empty() => Ok(relation),
+        _ => Err(one_table(kind)),
+    }
+}
+
+fn one_table(kind: RowStatement) -> EngineError {
+    EngineError::Unsupported {
+        what: format!("{} of anything but one table", kind.label()),
+        hint: match kind {
+            RowStatement::Delete => "write DELETE FROM t [AS a] [USING others] WHERE ...",
+            RowStatement::Update => "write UPDATE t [AS a] SET ... [FROM others] WHERE ...",
+            RowStatement::Merge => "write MERGE INTO t [AS a] USING source ON ... WHEN ...",
+        }
+        .into(),
+    }
+}

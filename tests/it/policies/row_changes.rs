@@ -1,0 +1,91 @@
+//! DELETE, UPDATE and ALTER TABLE are for those who may change the table and see all of it; policies follow what is renamed.
+
+use querent_catalog::Role;
+use querent_engine::Limits;
+
+use super::{admin, caller, code, principal, run};
+use crate::sql::{engine, rows};
+
+const CHANGES: [&str; 5] = [
+    "DELETE FROM people WHERE id = 1",
+    "UPDATE people SET region = 'EU'",
+    "MERGE INTO people USING (SELECT 1 AS id) s ON people.id = s.id WHEN MATCHED THEN DELETE",
+    "ALTER TABLE people RENAME COLUMN region TO area",
+    "ALTER TABLE people RENAME TO persons",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_are_not_seen_are_not_changed() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    let setup = [
+        "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'EU', '123'), (2, 'US', '456')) v(id, region, ssn)",
+        "GRANT SELECT, INSERT ON people TO ROLE clerk",
+        "GRANT SELECT, MODIFY ON DATABASE default TO ROLE owner",
+    ];
+    run(&root, &setup).await;
+    let writer = |roles: &[&str]| engine.session(principal("anna", Role::Write, roles, None), Limits::default());
+    let before = engine.catalog().snapshot().await.unwrap();
+    for change in CHANGES {
+        assert_eq!(code(&writer(&["clerk"]), change).await, "not_allowed", "{change}");
+        assert_eq!(code(&caller(&engine, "ben", &["owner"], None), change).await, "not_allowed", "{change}");
+        assert_eq!(code(&writer(&["owner"]).read_only(), change).await, "not_allowed", "{change}");
+    }
+    run(&root, &["CREATE ROW POLICY eu ON people USING (region = 'EU') TO ROLE owner"]).await;
+    for change in CHANGES {
+        assert_eq!(code(&writer(&["owner"]), change).await, "not_allowed", "{change}");
+    }
+    run(&root, &["DROP ROW POLICY eu ON people", "CREATE MASK hidden ON people(ssn) USING ('***') TO ROLE owner"])
+        .await;
+    for change in CHANGES {
+        assert_eq!(code(&writer(&["owner"]), change).await, "not_allowed", "{change}");
+    }
+    assert_eq!(engine.catalog().snapshot().await.unwrap(), before);
+    run(&root, &["DROP MASK hidden ON people"]).await;
+    assert_eq!(rows(&writer(&["owner"]), "UPDATE people SET region = 'AS' WHERE id = 2").await.unwrap(), [["1"]]);
+    // A condition that reads what is hidden reads the part that is there.
+    run(
+        &root,
+        &[
+            "CREATE TABLE done AS SELECT 1 AS id UNION ALL SELECT 2",
+            "CREATE ROW POLICY asia ON people USING (region = 'AS') TO ROLE owner",
+        ],
+    )
+    .await;
+    let delete = "DELETE FROM done WHERE id IN (SELECT id FROM people)";
+    assert_eq!(rows(&writer(&["owner"]), delete).await.unwrap(), [["1"]]);
+    assert_eq!(rows(&root, "SELECT id FROM done").await.unwrap(), [["1"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_follow_what_we_rename() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'EU', '123'), (2, 'US', '456')) v(id, region, ssn)",
+            "CREATE ROW POLICY eu ON people USING (region = 'EU') TO PUBLIC",
+            "CREATE MASK hidden ON people(ssn) USING ('***') TO PUBLIC",
+            "GRANT SELECT ON people TO PUBLIC",
+        ],
+    )
+    .await;
+    let anna = caller(&engine, "anna", &[], None);
+    assert_eq!(rows(&anna, "SELECT id, ssn FROM people").await.unwrap(), [["1", "***"]]);
+    let changed = [
+        "DROP ROW POLICY eu ON people",
+        "DROP MASK hidden ON people",
+        "CREATE ROW POLICY eu ON people USING (region = 'EU') TO PUBLIC EXCEPT ROLE owner",
+        "CREATE MASK hidden ON people(ssn) USING ('***') TO PUBLIC EXCEPT ROLE owner",
+        "GRANT MODIFY ON DATABASE default TO ROLE owner",
+    ];
+    run(&root, &changed).await;
+    let owner = engine.session(principal("olga", Role::Write, &["owner"], None), Limits::default());
+    run(&owner, &["ALTER TABLE people RENAME COLUMN ssn TO tax_id", "ALTER TABLE people RENAME TO persons"]).await;
+    assert_eq!(rows(&anna, "SELECT id, tax_id FROM persons").await.unwrap(), [["1", "***"]]);
+    // A condition over a column that is gone hides the table.
+    run(&owner, &["ALTER TABLE persons DROP COLUMN region"]).await;
+    assert!(rows(&anna, "SELECT id FROM persons").await.is_err());
+    assert_eq!(rows(&owner, "SELECT count(*) FROM persons").await.unwrap(), [["2"]]);
+}
