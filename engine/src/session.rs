@@ -38,7 +38,6 @@ use datafusion::scalar::ScalarValue;
 use futures::{FutureExt, StreamExt};
 use querent_catalog::policy::Rights;
 use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
-use querent_kql::KqlParameters;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -56,7 +55,6 @@ use crate::tables::managed::ExactVectorSearch;
 use crate::tables::sample;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
-use kql_host::SessionHost;
 
 pub use describe::StatementDescription;
 pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
@@ -249,21 +247,6 @@ impl Session {
         let (session, text) = (self.in_force(), text.to_owned());
         self.plan_on_query_threads(async move { session.parse_and_plan(&text, ParameterValues::None, None).await })
             .await
-    }
-
-    /// Plans, authorises and executes one KQL query of one result. Times have microseconds. The wall clock starts here.
-    /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
-    pub async fn kql(&self, text: &str) -> Result<QueryStream> {
-        let (text, label) = (text.to_owned(), self.label(text));
-        let work = move |session: Session, interrupt: Interrupt| async move {
-            let text = session.answered_command(&text, &interrupt).await?;
-            let state = session.engine.planning_state();
-            let host = SessionHost::new(&session, &state, &interrupt);
-            let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
-            let plan = host.authorized(planned.in_arrow_types()?)?;
-            session.begin_query_within(plan, Arc::new(host.into_memory()), &interrupt).await
-        };
-        self.spawn_on_query_threads(label, work).await
     }
 
     /// Authorises a plan for this session's principal and mode.

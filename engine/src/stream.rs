@@ -15,8 +15,10 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
+use querent_kql::{BindErrorCode, KqlError, KqlErrorCode};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use tokio_util::task::AbortOnDropHandle;
@@ -255,6 +257,29 @@ pub(crate) struct StartedQuery {
     pub(crate) memory: Arc<dyn MemoryPool>,
     /// Whether the rows are all that were asked for.
     pub(crate) is_all: bool,
+}
+
+impl StartedQuery {
+    /// Returns the query, which fails where it has more rows than `most`.
+    pub(crate) fn failing_beyond(mut self, most: Option<u64>) -> Self {
+        let Some(most) = most else { return self };
+        let (schema, mut count) = (self.rows.schema(), 0);
+        let counted = self.rows.map(move |batch| {
+            let batch = batch?;
+            count += batch.num_rows() as u64;
+            if count <= most { Ok(batch) } else { Err(too_many_rows(most).into()) }
+        });
+        self.rows = Box::pin(RecordBatchStreamAdapter::new(schema, counted));
+        self
+    }
+}
+
+fn too_many_rows(most: u64) -> KqlError {
+    KqlError {
+        code: KqlErrorCode::Bind(BindErrorCode::TooLarge),
+        message: format!("the result has more than {most} rows, which are those of the query's truncationmaxrecords"),
+        hint: Some("let the query return fewer rows, or raise the limit that it sets".to_owned()),
+    }
 }
 
 /// What a query's reader has of one that has begun.

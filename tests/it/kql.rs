@@ -1,5 +1,7 @@
 //! KQL from outside: the same tables, policy, limits and errors that SQL has, and every column type.
 
+mod access;
+mod decimals;
 mod documentation;
 mod external_data;
 mod find;

@@ -28,12 +28,12 @@ use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, SortExpr, cast, l
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use crate::ast::{Expr, ExprKind, FunctionCall, NamedExpr};
+use crate::ast::{BinaryOperator, Expr, ExprKind, FunctionCall, NamedExpr};
 use crate::bind::{
     BindErrorCode, Binder, ExpressionScope, Result, Typed, argument_name, call_name, constant_of, fail, given_name,
     invalid, not_supported, null_of,
 };
-use crate::functions::part_of;
+use crate::functions::{ScalarOperator, part_of};
 use crate::plan::{Column, field_column, field_of};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -51,6 +51,26 @@ pub(super) struct AggregateOutput {
 /// Whether Kusto or this crate has an aggregate of that name.
 pub(super) fn is_aggregate(name: &str) -> bool {
     KNOWN.lines().any(|known| known == name)
+}
+
+/// The most values that an aggregate of one value takes, beside its condition.
+fn most_arguments(name: &str, is_conditional: bool) -> usize {
+    match name {
+        "count" | "cnt" if is_conditional => 0,
+        "make_list"
+        | "makelist"
+        | "make_list_with_nulls"
+        | "make_set"
+        | "makeset"
+        | "make_bag"
+        | "make_dictionary"
+        | "dcount"
+        | "hll"
+        | "tdigest"
+        | "covariance"
+        | "covariancep" => 2,
+        _ => 1,
+    }
 }
 
 /// Whether this module made an aggregate.
@@ -136,6 +156,10 @@ impl<'a> Binder<'a> {
             name,
             "percentile" | "percentiles" | "percentiles_array" | "percentilew" | "percentilesw" | "percentilesw_array"
         ) {
+            let least = if name.starts_with("percentilew") || name.starts_with("percentilesw") { 3 } else { 2 };
+            if typed.len() < least {
+                return invalid(span, format!("`{full_name}` takes at least {least} arguments"));
+            }
             return self.percentiles(name, &named_by, typed, &context);
         }
         let output = self.single_value_aggregate(name, typed, filter, &context)?;
@@ -157,7 +181,11 @@ impl<'a> Binder<'a> {
         context: &AggregateContext<'_>,
     ) -> Result<Typed> {
         let span = context.span;
-        if name == "count" {
+        let most = most_arguments(name, filter.is_some());
+        if arguments.len() > most {
+            return invalid(span, format!("`{name}` takes at most {most} arguments"));
+        }
+        if matches!(name, "count" | "cnt") {
             let counted = self.call_aggregate(count_udaf(), vec![lit(1_i64)], filter, context);
             return Ok(Typed::new(counted, KqlType::Long));
         }
@@ -177,11 +205,13 @@ impl<'a> Binder<'a> {
             "avg" => {
                 let value = self.summable(value, span)?;
                 let kql_type = value.kql_type;
+                if kql_type == KqlType::Decimal {
+                    return self.average_of_decimals(value, filter, span, context);
+                }
                 let average =
                     self.call_aggregate(avg_udaf(), vec![cast(value.expr, DataType::Float64)], filter, context);
                 match kql_type {
                     KqlType::TimeSpan | KqlType::DateTime => Ok(Typed::new(cast(average, DataType::Int64), kql_type)),
-                    KqlType::Decimal => self.convert(Typed::new(average, KqlType::Real), KqlType::Decimal, span),
                     _ => Ok(Typed::new(coalesce(vec![average, lit(f64::NAN)]), KqlType::Real)),
                 }
             }
@@ -212,6 +242,7 @@ impl<'a> Binder<'a> {
                 Ok(Typed::new(self.add_aggregate(count, context), KqlType::Long))
             }
             "stdev" | "stdevp" | "variance" | "variancep" => {
+                let value = self.summable(value, span)?;
                 let value = self.convert(value, KqlType::Real, span)?;
                 let function = match name {
                     "stdev" => stddev_udaf(),
@@ -226,6 +257,8 @@ impl<'a> Binder<'a> {
                 let Some(other) = arguments.next() else {
                     return invalid(span, format!("`{name}` needs two arguments"));
                 };
+                let both = [self.summable(value, span)?, self.summable(other, span)?];
+                let [value, other] = both;
                 let both = [self.convert(value, KqlType::Real, span)?, self.convert(other, KqlType::Real, span)?];
                 let function = if name == "covariance" { covar_samp_udaf() } else { covar_pop_udaf() };
                 let spread = self.call_aggregate(function, both.map(|value| value.expr).to_vec(), filter, context);
@@ -275,6 +308,21 @@ impl<'a> Binder<'a> {
             }
             _ => not_supported(span, format_args!("the aggregate `{name}`")),
         }
+    }
+
+    /// Returns the average with a decimal's digits; null where there is no value.
+    fn average_of_decimals(
+        &mut self,
+        value: Typed,
+        filter: Option<PlanExpr>,
+        span: Span,
+        context: &AggregateContext<'_>,
+    ) -> Result<Typed> {
+        let physical = KqlType::Decimal.arrow_type();
+        let sum = self.call_aggregate(sum_udaf(), vec![value.expr.clone()], filter.clone(), context);
+        let count = self.call_aggregate(count_udaf(), vec![value.expr], filter, context);
+        let both = vec![Typed::new(cast(sum, physical), KqlType::Decimal), Typed::new(count, KqlType::Long)];
+        self.apply_operator(ScalarOperator::Binary(BinaryOperator::Divide), both, span)
     }
 
     pub(super) fn summable(&mut self, value: Typed, span: Span) -> Result<Typed> {

@@ -11,7 +11,7 @@ const TICK_NANOSECONDS: u64 = 100;
 /// What a query's `set` statements say of its own limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AskedLimits {
-    /// `truncationmaxrecords`: a result of more rows is a failure.
+    /// `truncationmaxrecords`: a result of more rows is a failure, unless there is `notruncation`.
     pub rows: Option<u64>,
     /// `servertimeout`.
     pub time: Option<Duration>,
@@ -26,17 +26,21 @@ pub fn asked_limits(text: &str) -> AskedLimits {
 /// Returns the limits that a query asks for, from its tree.
 pub(crate) fn limits_of(query: &Query) -> AskedLimits {
     let mut asked = AskedLimits::default();
+    let mut is_truncated = true;
     for statement in &query.statements {
-        let StatementKind::Set { name, value: Some(ParameterValue::Literal(value)) } = &statement.kind else {
-            continue;
-        };
+        let StatementKind::Set { name, value } = &statement.kind else { continue };
         match (name.text.as_str(), value) {
-            ("truncationmaxrecords", Literal::Long(rows)) => asked.rows = asked.rows.or(u64::try_from(*rows).ok()),
-            ("servertimeout", value) => asked.time = asked.time.or_else(|| duration(value)),
+            ("notruncation", None | Some(ParameterValue::Literal(Literal::Bool(true)))) => is_truncated = false,
+            ("truncationmaxrecords", Some(ParameterValue::Literal(Literal::Long(rows)))) => {
+                asked.rows = asked.rows.or(u64::try_from(*rows).ok());
+            }
+            ("servertimeout", Some(ParameterValue::Literal(value))) => {
+                asked.time = asked.time.or_else(|| duration(value));
+            }
             _ => {}
         }
     }
-    asked
+    AskedLimits { rows: asked.rows.filter(|_| is_truncated), ..asked }
 }
 
 fn duration(value: &Literal) -> Option<Duration> {
@@ -59,5 +63,7 @@ mod tests {
         assert_eq!(asked_limits(text), AskedLimits { rows: Some(2), time: Some(Duration::from_millis(1500)) });
         assert_eq!(asked_limits("set servertimeout = time(00:01:00); T").time, Some(Duration::from_secs(60)));
         assert_eq!(asked_limits("T | where a =="), AskedLimits::default());
+        assert_eq!(asked_limits("set truncationmaxrecords = 2; set notruncation; T"), AskedLimits::default());
+        assert_eq!(asked_limits("set notruncation = false; set truncationmaxrecords = 2; T").rows, Some(2));
     }
 }

@@ -5,7 +5,9 @@
 //! [`Need`]; the caller answers and binds again from the start, which asks the same questions in the same order. Every
 //! column has a field name of its own in the plan, so no operator can confuse two; KQL's names are kept beside it.
 
+mod access;
 mod graph_scope;
+mod instead;
 mod names;
 mod native_operators;
 mod options;
@@ -32,6 +34,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub(super) use crate::bind_error::{BindError, BindErrorCode};
 pub(super) use graph_scope::{GraphScope, HIDDEN, NeededSource, NeededValue, PathValue, graph_name};
+pub(super) use instead::unsupported_name;
 pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};

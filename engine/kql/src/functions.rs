@@ -81,6 +81,7 @@ const FAMILIES: &[&[FunctionEntry]] = &[
     encoding::FUNCTIONS,
     formatting::FUNCTIONS,
     geography::FUNCTIONS,
+    geography::h3_cover::FUNCTIONS,
     geography::places::FUNCTIONS,
     geography::s2::FUNCTIONS,
     geohash::FUNCTIONS,

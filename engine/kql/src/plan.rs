@@ -13,6 +13,7 @@ mod join;
 mod key_numbers;
 mod macro_expand;
 mod materialize;
+mod operator_parameters;
 mod order;
 mod parse;
 mod partition;
@@ -31,7 +32,9 @@ use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
 use crate::ast::{Name, Operator, OperatorKind, Property};
 use crate::bind::{BindError, BindErrorCode, Binder, Environment, Result, invalid};
+pub(crate) use columns::matches_wildcard;
 pub(super) use materialize::MaterializedPart;
+use operator_parameters::check_parameters;
 pub(super) use relation::{Column, Relation, field_column, field_of};
 pub use scan::StoredComparisons;
 
@@ -98,6 +101,7 @@ impl<'a> Binder<'a> {
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         self.spend(1, operator.span)?;
+        check_parameters(operator)?;
         match &operator.kind {
             OperatorKind::Print(values) => self.print(values, environment),
             OperatorKind::Range { column, from, to, step } => self.range(column, from, to, step, environment),
@@ -120,6 +124,7 @@ impl<'a> Binder<'a> {
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         self.spend(OPERATOR_NODES, operator.span)?;
+        check_parameters(operator)?;
         let span = operator.span;
         let takes_graph = matches!(
             operator.kind,

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, TimeUnit};
 use chrono::Utc;
+use datafusion::common::Column as PlanColumn;
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::{Expr as PlanExpr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use futures::StreamExt;
 
 use crate::asked_limits::{AskedLimits, limits_of};
@@ -21,6 +22,8 @@ use crate::query_error::{KqlError, KqlErrorCode};
 use crate::types::KqlType;
 use crate::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
 
+/// A computed decimal as readers of Arrow have it: many know none of more bits.
+const ARROW_DECIMAL: DataType = DataType::Decimal128(38, 18);
 /// How often binding may ask.
 const MAX_QUESTIONS: usize = 1_000;
 /// A value that is read for planning stands in the rows, in the plan, in what its optimiser makes of it, and in what runs.
@@ -206,14 +209,20 @@ impl PlannedKql {
         Ok(Self { plan, columns, rendering: None })
     }
 
-    /// The plan whose times are Arrow's: microseconds, which hold all of KQL's years.
+    /// The plan whose values are of types that readers of Arrow know: times of microseconds, which hold all of KQL's years,
+    /// and decimals as they are stored, or else of 38 digits of which 18 are behind the point.
     pub fn in_arrow_types(self) -> Result<LogicalPlan, DataFusionError> {
-        if !self.columns.iter().any(|column| matches!(column.kql_type, KqlType::DateTime | KqlType::TimeSpan)) {
+        let is_own = |kql_type: KqlType| matches!(kql_type, KqlType::DateTime | KqlType::TimeSpan | KqlType::Decimal);
+        if !self.columns.iter().any(|column| is_own(column.kql_type)) {
             return Ok(self.plan);
         }
         let exprs = self.columns.iter().map(|column| {
             let value = field_column(&column.name);
-            arrow_value(value, column.kql_type).alias(column.name.clone())
+            let value = match column.kql_type {
+                KqlType::Decimal => cast(value, stored_decimal(&self.plan, &column.name).unwrap_or(ARROW_DECIMAL)),
+                other => arrow_value(value, other),
+            };
+            value.alias(column.name.clone())
         });
         let exprs: Vec<PlanExpr> = exprs.collect();
         LogicalPlanBuilder::from(self.plan).project(exprs)?.build()
@@ -228,6 +237,37 @@ fn arrow_value(value: PlanExpr, kql_type: KqlType) -> PlanExpr {
         }
         KqlType::TimeSpan => cast(value / lit(TICKS_PER_MICROSECOND), DataType::Duration(TimeUnit::Microsecond)),
         _ => value,
+    }
+}
+
+/// Returns the type of the stored decimals that a column of a plan is, where nothing computes with them.
+fn stored_decimal(plan: &LogicalPlan, name: &str) -> Option<DataType> {
+    let (mut plan, mut column) = (plan, PlanColumn::new_unqualified(name));
+    loop {
+        match plan {
+            LogicalPlan::Filter(filter) => plan = &filter.input,
+            LogicalPlan::Sort(sort) => plan = &sort.input,
+            LogicalPlan::Limit(limit) => plan = &limit.input,
+            LogicalPlan::Projection(projection) => {
+                let mut expr = projection.expr.get(projection.schema.maybe_index_of_column(&column)?)?;
+                while let PlanExpr::Alias(alias) = expr {
+                    expr = &alias.expr;
+                }
+                match expr {
+                    PlanExpr::Column(inner) => column = inner.clone(),
+                    PlanExpr::Cast(conversion) => {
+                        return match conversion.expr.get_type(projection.input.schema()).ok()? {
+                            stored if stored.is_decimal() => Some(stored),
+                            DataType::UInt64 => Some(DataType::Decimal128(20, 0)),
+                            _ => None,
+                        };
+                    }
+                    _ => return None,
+                }
+                plan = &projection.input;
+            }
+            _ => return None,
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use arrow::datatypes::DataType;
 use crate::ast::ScalarType;
 
 /// The digits of a decimal, and how many of them follow the point.
-pub(crate) const DECIMAL_PRECISION: u8 = 38;
-pub(crate) const DECIMAL_SCALE: i8 = 10;
+pub(crate) const DECIMAL_PRECISION: u8 = 76;
+pub(crate) const DECIMAL_SCALE: i8 = 38;
 /// The bytes of a UUID. Binary columns of this width are taken for guids.
 pub(crate) const GUID_BYTES: i32 = 16;
 
@@ -22,7 +22,7 @@ pub enum KqlType {
     Long,
     /// `real`: Float64.
     Real,
-    /// `decimal`: Decimal128.
+    /// `decimal`: Decimal256, 38 digits on each side of the point, of which a computed value keeps 34.
     Decimal,
     /// `string`: Utf8View, never null. Scans return views, so stored strings are not copied.
     String,
@@ -106,7 +106,7 @@ impl KqlType {
             KqlType::Int => DataType::Int32,
             KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => DataType::Int64,
             KqlType::Real => DataType::Float64,
-            KqlType::Decimal => DataType::Decimal128(DECIMAL_PRECISION, DECIMAL_SCALE),
+            KqlType::Decimal => DataType::Decimal256(DECIMAL_PRECISION, DECIMAL_SCALE),
             KqlType::String => DataType::Utf8View,
             KqlType::Guid | KqlType::Dynamic => DataType::Utf8,
         }

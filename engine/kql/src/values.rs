@@ -11,13 +11,17 @@ mod ticks;
 mod timespan;
 
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type};
+use arrow::datatypes::{Decimal256Type, Float64Type, Int32Type, Int64Type};
 use serde_json::Value;
 
 use crate::types::KqlType;
 
 pub(crate) use datetime::{format_datetime, parse_datetime};
-pub(crate) use decimal::{decimal_from_real, decimal_one, decimal_to_real, format_decimal, parse_decimal};
+pub(crate) use decimal::{
+    decimal_ceiling, decimal_floor, decimal_from_long, decimal_from_real, decimal_one, decimal_product,
+    decimal_quotient, decimal_remainder, decimal_rounded, decimal_sum, decimal_to_long, decimal_to_real,
+    format_decimal, parse_decimal,
+};
 pub(crate) use json::{
     json_element, json_member, json_to_string, json_type_name, normalize_json, parse_json, value_to_json,
     value_to_string,
@@ -41,7 +45,7 @@ pub(crate) fn format_value(kql_type: KqlType, array: &dyn Array, row: usize) -> 
         KqlType::Long => ticks(array, row).map(|long| long.to_string()),
         KqlType::Real => array.as_primitive_opt::<Float64Type>().map(|reals| format_real(reals.value(row))),
         KqlType::Decimal => {
-            array.as_primitive_opt::<Decimal128Type>().map(|decimals| format_decimal(decimals.value(row)))
+            array.as_primitive_opt::<Decimal256Type>().map(|decimals| format_decimal(decimals.value(row)))
         }
         KqlType::DateTime => ticks(array, row).map(format_datetime),
         KqlType::TimeSpan => ticks(array, row).map(format_timespan),

@@ -73,12 +73,13 @@ impl Session {
     /// Returns the schema of a KQL query's rows, as [`Session::kql`] streams them. Queries whose rows decide the columns of
     /// the rest (`pivot`, `bag_unpack`) are run for it.
     pub async fn describe_kql(&self, text: &str) -> Result<SchemaRef> {
-        let (session, text) = (self.in_force(), text.to_owned());
-        let interrupt = Interrupt::new(QueryClock::start(self.limits.wall_clock));
+        let asked = querent_kql::asked_limits(text);
+        let (session, text) = (self.within_time(&asked).in_force(), text.to_owned());
+        let interrupt = Interrupt::new(QueryClock::start(session.limits.wall_clock));
         let abandoned = interrupt.abandon_on_drop();
         let work = async move {
             let state = session.engine.planning_state();
-            let host = SessionHost::new(&session, &state, &interrupt);
+            let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked.rows);
             let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
             let plan = host.authorized(planned.in_arrow_types()?)?;
             Ok(session.schema_of(&plan))

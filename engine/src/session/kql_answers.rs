@@ -1,11 +1,11 @@
-//! The results of one KQL query, one after the other: a query may have several statements that are expressions, a `fork` or
+//! The results of one KQL query within the limits that it asks for: the rows of its only one, or all, one after the other: a query may have several statements that are expressions, a `fork` or
 //! a `facet`. It is planned once; each result is executed when it is asked for, all within one clock and one memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use querent_kql::{KqlColumn, KqlParameters, PlannedKql, Rendering};
+use querent_kql::{AskedLimits, KqlColumn, KqlParameters, PlannedKql, Rendering};
 
 use super::Session;
 use super::kql_host::SessionHost;
@@ -39,6 +39,26 @@ pub struct KqlAnswers {
 }
 
 impl Session {
+    /// Plans, authorises and executes one KQL query of one result. Times have microseconds, decimals at most 18 digits behind
+    /// the point. The wall clock starts here. Errors: the codes that begin with `kql_`, and those of [`Session::sql`]; of
+    /// the rows `kql_too_large` where there are more than the query's `set truncationmaxrecords`.
+    pub async fn kql(&self, text: &str) -> Result<QueryStream> {
+        let asked = querent_kql::asked_limits(text);
+        let within = self.within_time(&asked);
+        let (text, label) = (text.to_owned(), self.label(text));
+        let work = move |session: Session, interrupt: Interrupt| async move {
+            let text = session.answered_command(&text, &interrupt).await?;
+            let state = session.engine.planning_state();
+            let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked.rows);
+            let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
+            let plan = host.authorized(planned.in_arrow_types()?)?;
+            let started = session.begin_query_within(plan, Arc::new(host.into_memory()), &interrupt).await?;
+            Ok(started.failing_beyond(asked.rows))
+        };
+        let clock = QueryClock::start(within.in_force().limits.wall_clock);
+        within.spawn_within(label, clock, work).await
+    }
+
     /// Plans and authorises one KQL query with all its results, whose rows have KQL's own types; `parameters` are the values
     /// of its `declare query_parameters`. The wall clock starts here. Errors: as [`Session::kql`].
     pub async fn kql_answers(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswers> {
@@ -83,9 +103,15 @@ impl Session {
 impl Session {
     /// Returns the session within the limits that a KQL query asks for, as far as they are within its own.
     fn within_asked(&self, kql: &str) -> Session {
-        let mut session = self.clone();
         let asked = querent_kql::asked_limits(kql);
+        let mut session = self.within_time(&asked);
         session.limits.max_rows = session.limits.max_rows.into_iter().chain(asked.rows).min();
+        session
+    }
+
+    /// Returns the session within the time that a KQL query asks for, if that is shorter.
+    pub(super) fn within_time(&self, asked: &AskedLimits) -> Session {
+        let mut session = self.clone();
         session.limits.wall_clock = asked.time.map_or(self.limits.wall_clock, |time| self.limits.wall_clock.min(time));
         session
     }

@@ -36,12 +36,19 @@ pub(crate) struct SessionHost<'s> {
     state: &'s SessionState,
     interrupt: &'s Interrupt,
     memory: PlanningMemory,
+    /// The rows beyond which the query's result fails.
+    failing_beyond: Option<u64>,
 }
 
 impl<'s> SessionHost<'s> {
     pub(crate) fn new(session: &'s Session, state: &'s SessionState, interrupt: &'s Interrupt) -> Self {
         let pool = session.engine().runtime().query_memory(session.limits());
-        Self { session, state, interrupt, memory: PlanningMemory::in_pool(pool) }
+        Self { session, state, interrupt, memory: PlanningMemory::in_pool(pool), failing_beyond: None }
+    }
+
+    /// Returns the host of a query that fails where its result has more rows, as whoever executes it sees to.
+    pub(crate) fn failing_beyond(self, rows: Option<u64>) -> Self {
+        Self { failing_beyond: rows, ..self }
     }
 
     /// Returns the memory that the plan keeps of rows that were read for it, to be held until it has run.
@@ -159,11 +166,13 @@ impl KqlHost for SessionHost<'_> {
         Ok(self.memory.keep(bytes)?)
     }
 
-    /// The limits that the session has are kept; they are those of the query where [`Session::within_asked`] took them.
+    /// The limits that the session has are kept; they are those of the query where [`Session::within_asked`] or
+    /// [`Session::within_time`] took them.
     fn keep_limits(&self, asked: &AskedLimits) -> Result<()> {
         let limits = self.session.limits();
         let keeps_time = asked.time.is_none_or(|time| limits.wall_clock <= time);
-        let keeps_rows = asked.rows.is_none_or(|rows| limits.max_rows.is_some_and(|most| most <= rows));
+        let most_rows = limits.max_rows.into_iter().chain(self.failing_beyond).min();
+        let keeps_rows = asked.rows.is_none_or(|rows| most_rows.is_some_and(|most| most <= rows));
         let option = match (keeps_time, keeps_rows) {
             (true, true) => return Ok(()),
             (false, _) => "servertimeout",
@@ -171,10 +180,8 @@ impl KqlHost for SessionHost<'_> {
         };
         Err(KqlError {
             code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
-            message: format!("`set {option}` is kept on Kusto's REST routes only"),
-            hint: Some(
-                "leave it out, and say the limit with the request; `set query_take_max_records` bounds rows".to_owned(),
-            ),
+            message: format!("`set {option}` is not kept by a query that stands in another statement"),
+            hint: Some("leave it out; `take` and `set query_take_max_records` bound the rows".to_owned()),
         }
         .into())
     }

@@ -59,9 +59,9 @@ async fn errors_say_where_and_what_instead() {
         ("otel_logs | project servce_name", "kql_unknown_column", "line 1, column 21: unknown column `servce_name`"),
         ("print tolowr('a')", "kql_unknown_function", "line 1, column 7: unknown function `tolowr`"),
         (
-            "print geo_polygon_buffer(dynamic({}))",
+            "print parse_user_agent('x', 'browser')",
             "kql_not_supported",
-            "line 1, column 7: the function `geo_polygon_buffer` is known to Kusto, but not supported here",
+            "line 1, column 7: the function `parse_user_agent` is known to Kusto, but not supported here",
         ),
         ("print 1 + 'a'", "kql_type_mismatch", "line 1, column 7"),
         ("print a = 'x", "kql_unterminated", "line 1, column 11"),
@@ -76,6 +76,9 @@ async fn errors_say_where_and_what_instead() {
     }
     let near = sent(&server, "print tolowr('a')", &[]).await.json();
     assert_eq!(near["error"]["hint"], "did you mean `tolower`?", "{near}");
+    let instead = sent(&server, "stored_query_result('r')", &[]).await.json();
+    let hint = instead["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("CREATE TABLE"), "{instead}");
     let empty = sent(&server, " \n", &[]).await;
     assert_eq!((empty.status, &empty.json()["error"]["code"]), (400, &json!("empty_query")));
 }

@@ -64,12 +64,20 @@ async fn limits_of_a_query_are_kept() {
     let mut answers = session.kql_answers(cut, Default::default()).await.unwrap();
     let (_, stats) = answers.next_rows().await.unwrap().unwrap().collect().await.unwrap();
     assert_eq!((stats.rows, stats.truncated), (2, true));
-    // A door that cannot keep a limit refuses it.
-    let refused = session.kql(cut).await.err().unwrap();
-    assert_eq!(refused.code(), "kql_not_supported");
-    assert!(refused.to_string().contains("`set truncationmaxrecords`"), "{refused}");
+    // Where the answer is one result, as at most doors, more rows are a failure of its own.
+    let failed = session.kql(cut).await.unwrap().collect().await.unwrap_err();
+    assert_eq!(failed.code(), "kql_too_large");
+    assert!(failed.to_string().contains("truncationmaxrecords"), "{failed}");
+    let fits = session.kql("set truncationmaxrecords = 5; range x from 1 to 5 step 1").await.unwrap();
+    let (_, stats) = fits.collect().await.unwrap();
+    assert_eq!((stats.rows, stats.truncated), (5, false));
+    let fewer = session.kql("set truncationmaxrecords = 2; set query_take_max_records = 1; range x from 1 to 5 step 1");
+    assert_eq!(fewer.await.unwrap().collect().await.unwrap().1.rows, 1);
+    assert_eq!(session.describe_kql(cut).await.unwrap().fields().len(), 1);
     assert!(session.kql("set servertimeout = 10h; print 1").await.is_ok(), "the session's own limit is shorter");
     let endless = super::ENDLESS[0];
+    let ended = async { session.kql(&format!("set servertimeout = 200ms; {endless}")).await?.collect().await };
+    assert_eq!(ended.await.unwrap_err().code(), "wall_clock_exceeded");
     let error = answered(&session, &format!("set servertimeout = 200ms; {endless}")).await.unwrap_err();
     assert_eq!(error.code(), "wall_clock_exceeded");
     let limits = Limits { wall_clock: Duration::from_millis(300), ..Limits::default() };

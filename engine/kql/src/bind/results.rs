@@ -1,4 +1,5 @@
-//! The results of a query: of each statement that is an expression, and of each branch of a `fork` or `facet` at its end.
+//! The results of a query: of each statement that is an expression, and of each branch of a `fork`, a `facet` or a
+//! `preview` at its end.
 
 use std::rc::Rc;
 
@@ -100,6 +101,13 @@ impl<'a> Binder<'a> {
                     branches.push(self.counted(&input, column)?);
                 }
             }
+            OperatorKind::Evaluate { plugin: Expr { kind: ExprKind::Call(call), .. }, schema: None } => {
+                let [rows] = call.arguments.as_slice() else {
+                    return invalid(call.function.span, "`preview` takes a number of rows");
+                };
+                branches.push(self.take(input.clone(), rows, environment)?);
+                branches.push(self.count(input, None)?);
+            }
             _ => return invalid(branching.span, "this operator has no branches"),
         }
         for branch in branches {
@@ -156,6 +164,9 @@ fn is_branching(operator: &Operator) -> bool {
     match &operator.kind {
         OperatorKind::Fork(_) | OperatorKind::Facet { .. } => true,
         OperatorKind::GraphToTable(outputs) => outputs.len() > 1,
+        OperatorKind::Evaluate { plugin: Expr { kind: ExprKind::Call(call), .. }, schema: None } => {
+            call.function.text == "preview"
+        }
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use super::native_operators::{native_comparison, native_in};
 use super::several::refuse_several;
 use super::{
     BindError, BindErrorCode, Binder, Binding, ExpressionScope, HIDDEN, Result, Typed, constant_of, fail, invalid,
-    not_supported, text_of,
+    not_supported, text_of, unsupported_name,
 };
 use crate::aggregates;
 use crate::ast::{
@@ -465,7 +465,7 @@ impl<'a> Binder<'a> {
         match functions::bind(name, &types, self.functions()) {
             Ok(bound) => Ok(called(bound, arguments)),
             Err(FunctionError::WrongArguments { message }) => fail(BindErrorCode::TypeMismatch, span, message),
-            Err(FunctionError::KnownToKusto) => not_supported(name_span, format_args!("the function `{name}`")),
+            Err(FunctionError::KnownToKusto) => unsupported_name(name_span, "function", name),
             Err(FunctionError::Unknown { nearest }) => {
                 let error =
                     BindError::new(BindErrorCode::UnknownFunction, name_span, format!("unknown function `{name}`"));

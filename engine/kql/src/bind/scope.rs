@@ -5,13 +5,18 @@ use std::rc::Rc;
 
 use datafusion::logical_expr::{Expr as PlanExpr, SortExpr};
 
+use super::access::{TableAccess, is_value};
 use super::{GraphScope, Typed};
 use crate::ast;
 use crate::plan::{Column, Relation, field_column};
 
 /// The variables and functions in scope, the newest first. Cheap to clone: a `let` adds one in front.
 #[derive(Clone, Default)]
-pub(crate) struct Environment<'a>(Option<Rc<EnvironmentNode<'a>>>);
+pub(crate) struct Environment<'a> {
+    names: Option<Rc<EnvironmentNode<'a>>>,
+    /// What each `restrict access` before leaves of the tables.
+    restrictions: Vec<Rc<TableAccess>>,
+}
 
 struct EnvironmentNode<'a> {
     name: &'a str,
@@ -39,26 +44,48 @@ pub(crate) enum Binding<'a> {
 impl<'a> Environment<'a> {
     /// Returns this environment with one more name in front.
     pub(crate) fn with(&self, name: &'a str, binding: Binding<'a>) -> Self {
-        Self(Some(Rc::new(EnvironmentNode { name, binding, outer: self.clone() })))
+        let names = Some(Rc::new(EnvironmentNode { name, binding, outer: self.clone() }));
+        Self { names, restrictions: self.restrictions.clone() }
+    }
+
+    /// Returns this environment with the values, and with what else is left of its names and of the tables.
+    pub(super) fn restricted_to(&self, access: Rc<TableAccess>) -> Self {
+        let mut kept = Vec::new();
+        let mut next = self.names.as_deref();
+        while let Some(node) = next {
+            if is_value(&node.binding) || access.keeps_name(node.name) {
+                kept.push((node.name, node.binding.clone()));
+            }
+            next = node.outer.names.as_deref();
+        }
+        let mut restrictions = self.restrictions.clone();
+        restrictions.push(access);
+        let bare = Self { names: None, restrictions };
+        kept.into_iter().rev().fold(bare, |environment, (name, binding)| environment.with(name, binding))
+    }
+
+    /// Returns what each `restrict access` before leaves of the tables.
+    pub(super) fn restrictions(&self) -> &[Rc<TableAccess>] {
+        &self.restrictions
     }
 
     /// Whether both are one environment, by identity and not by content. Both must be alive.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
+        match (&self.names, &other.names) {
             (Some(own), Some(other)) => Rc::ptr_eq(own, other),
-            (None, None) => true,
+            (None, None) => self.restrictions.len() == other.restrictions.len(),
             (Some(_), None) | (None, Some(_)) => false,
         }
     }
 
     /// Returns the newest binding of a name.
     pub(crate) fn find(&self, name: &str) -> Option<&Binding<'a>> {
-        let mut next = self.0.as_deref();
+        let mut next = self.names.as_deref();
         while let Some(node) = next {
             if node.name == name {
                 return Some(&node.binding);
             }
-            next = node.outer.0.as_deref();
+            next = node.outer.names.as_deref();
         }
         None
     }
@@ -66,7 +93,7 @@ impl<'a> Environment<'a> {
     /// Returns the names of tables, for `union T*`, the oldest first.
     pub(crate) fn tables(&self) -> Vec<(&'a str, Binding<'a>)> {
         let mut found: Vec<(&'a str, Binding<'a>)> = Vec::new();
-        let mut next = self.0.as_deref();
+        let mut next = self.names.as_deref();
         while let Some(node) = next {
             let is_table = match &node.binding {
                 Binding::Table(..) | Binding::Bound(_) => true,
@@ -76,7 +103,7 @@ impl<'a> Environment<'a> {
             if is_table && !found.iter().any(|(name, _)| *name == node.name) {
                 found.push((node.name, node.binding.clone()));
             }
-            next = node.outer.0.as_deref();
+            next = node.outer.names.as_deref();
         }
         found.reverse();
         found

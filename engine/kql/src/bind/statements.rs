@@ -1,8 +1,9 @@
 //! Binds statements and tabular expressions: a name, a pipeline, a function that returns a table.
 
+use super::user_functions::check_parameters;
 use super::{
     BindError, BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail,
-    invalid, not_supported, text_of,
+    invalid, not_supported, text_of, unsupported_name,
 };
 use crate::ast::{
     Expr, ExprKind, FunctionCall, Names, OperatorKind, ParameterKind, Pipeline, Statement, StatementKind,
@@ -46,6 +47,7 @@ impl<'a> Binder<'a> {
                 *environment = environment.with(&name.text, binding);
             }
             StatementKind::LetFunction { name, function } => {
+                check_parameters(function)?;
                 *environment = environment.with(&name.text, Binding::Function(function, environment.clone()));
             }
             StatementKind::QueryParameters(parameters) => {
@@ -59,8 +61,10 @@ impl<'a> Binder<'a> {
             StatementKind::Pattern(pattern) => {
                 *environment = environment.with(&pattern.name.text, Binding::Pattern(pattern, environment.clone()));
             }
-            StatementKind::AliasDatabase { .. } => return not_supported(statement.span, "`alias database`"),
-            StatementKind::RestrictAccess(_) => return not_supported(statement.span, "`restrict access`"),
+            StatementKind::AliasDatabase { .. } => {
+                return unsupported_name(statement.span, "statement", "alias database");
+            }
+            StatementKind::RestrictAccess(allowed) => *environment = self.restricted(allowed, environment)?,
             StatementKind::Command => return not_supported(statement.span, "this management command"),
             StatementKind::Invalid => return invalid(statement.span, "this could not be read"),
         }
@@ -96,7 +100,10 @@ impl<'a> Binder<'a> {
             ExprKind::Call(call) if call.target.is_some() => call.function.text == "table",
             ExprKind::Call(call) => match environment.find(&call.function.text) {
                 Some(Binding::Function(function, outer)) => self.returns_table(&function.body, outer, function),
-                _ => matches!(call.function.text.as_str(), "table" | "external_table" | "materialized_view" | "graph"),
+                _ => matches!(
+                    call.function.text.as_str(),
+                    "table" | "external_table" | "materialized_view" | "stored_query_result" | "graph"
+                ),
             },
             _ => false,
         }
@@ -142,7 +149,7 @@ impl<'a> Binder<'a> {
         match &expr.kind {
             ExprKind::Name(name) => match environment.find(&name.text).cloned() {
                 Some(binding) => self.variable_table(&name.text, binding, name.span),
-                None => self.stored_table(None, &name.text, name.span),
+                None => self.stored_table(None, &name.text, name.span, environment),
             },
             ExprKind::Pipeline(pipeline) => self.pipeline(pipeline, environment),
             ExprKind::DataTable(table) => self.data_table(table, environment),
@@ -152,11 +159,14 @@ impl<'a> Binder<'a> {
             ExprKind::Subquery { function: SubqueryFunction::ToTable, body } => self.table(body, environment),
             ExprKind::Member { base, name } => {
                 let database = self.database_of(base, environment)?;
-                self.stored_table(Some(database), &name.text, expr.span)
+                self.stored_table(Some(database), &name.text, expr.span, environment)
             }
             ExprKind::Call(call) => self.table_of_call(call, expr.span, environment),
             ExprKind::Wildcard { .. } => self.union_of(std::slice::from_ref(expr), &[], environment),
-            ExprKind::ExternalData(external) => self.external_data(external, expr.span, environment),
+            ExprKind::ExternalData(external) => {
+                self.check_unrestricted(expr.span, environment)?;
+                self.external_data(external, expr.span, environment)
+            }
             ExprKind::Invalid => invalid(expr.span, "this could not be read"),
             _ => fail(BindErrorCode::TypeMismatch, expr.span, "expected a table, found a value"),
         }
@@ -196,8 +206,8 @@ impl<'a> Binder<'a> {
         if let Some(target) = &call.target {
             if call.function.text == "table" {
                 let database = self.database_of(target, environment)?;
-                let name = self.text_argument(call, environment)?;
-                return self.stored_table(Some(database), &name, span);
+                let name = self.name_argument(call, 1, environment)?;
+                return self.stored_table(Some(database), &name, span, environment);
             }
             return not_supported(span, "calling a function of another database");
         }
@@ -205,14 +215,20 @@ impl<'a> Binder<'a> {
             return self.user_table(call, None, function, &outer, &ExpressionScope::constant(environment));
         }
         match call.function.text.as_str() {
-            "table" | "materialized_view" => {
-                let name = self.text_argument(call, environment)?;
+            // A view is made of its tables as they are, so that it is of any age.
+            "table" | "materialized_view" | "external_table" => {
+                let most = if call.function.text == "materialized_view" { 2 } else { 1 };
+                let name = self.name_argument(call, most, environment)?;
                 if let Some(Binding::Table(value, outer)) = environment.find(&name).cloned() {
                     return self.table(value, &outer);
                 }
-                self.stored_table(None, &name, span)
+                self.stored_table(None, &name, span, environment)
             }
-            "graph" => self.stored_graph(call, span, environment),
+            "graph" => {
+                self.check_unrestricted(span, environment)?;
+                self.stored_graph(call, span, environment)
+            }
+            name @ "stored_query_result" => unsupported_name(call.function.span, "function", name),
             name => {
                 let error = BindError::new(
                     BindErrorCode::UnknownFunction,
@@ -242,10 +258,15 @@ impl<'a> Binder<'a> {
     /// Returns the database that `database('d')` names.
     pub(crate) fn database_of(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<String> {
         match &expr.kind {
-            ExprKind::Call(call) if call.function.text == "database" && call.target.is_none() => {
-                self.text_argument(call, environment)
+            ExprKind::Call(call) if is_call_of_other_cluster(call) => {
+                unsupported_name(expr.span, "function", "cluster")
             }
-            ExprKind::Call(call) if call.function.text == "cluster" => not_supported(expr.span, "another cluster"),
+            ExprKind::Call(call) if call.function.text == "database" && call.target.is_none() => {
+                if call.arguments.is_empty() {
+                    return Ok(self.answers.database.clone());
+                }
+                self.name_argument(call, 1, environment)
+            }
             ExprKind::Name(name) => match environment.find(&name.text) {
                 Some(Binding::Database(database)) => Ok(database.as_ref().to_owned()),
                 _ => Ok(name.text.clone()),
@@ -254,8 +275,9 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn text_argument(&mut self, call: &'a FunctionCall, environment: &Environment<'a>) -> Result<String> {
-        let [argument] = call.arguments.as_slice() else {
+    /// Returns the name that a call of at most so many arguments begins with.
+    fn name_argument(&mut self, call: &'a FunctionCall, most: usize, environment: &Environment<'a>) -> Result<String> {
+        let Some(argument) = call.arguments.first().filter(|_| call.arguments.len() <= most) else {
             return invalid(call.function.span, "expected one name");
         };
         let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
@@ -265,7 +287,14 @@ impl<'a> Binder<'a> {
         }
     }
 
-    pub(crate) fn stored_table(&mut self, database: Option<String>, name: &str, span: Span) -> Result<Relation> {
+    pub(crate) fn stored_table(
+        &mut self,
+        database: Option<String>,
+        name: &str,
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        self.check_access(database.as_deref(), name, span, environment)?;
         let key = TableKey { database, table: name.to_owned() };
         match self.answers.tables.get(&key) {
             Some(TableLookup::Found(source)) => {
@@ -318,6 +347,13 @@ impl<'a> Binder<'a> {
         let typed = self.scalar(expr, &ExpressionScope::constant(environment))?;
         self.one_row(vec![("print_0".to_owned(), typed)])
     }
+}
+
+/// Whether a call is `cluster(...)`, or is one of `cluster(...).database(...)`.
+fn is_call_of_other_cluster(call: &FunctionCall) -> bool {
+    let is_cluster = |call: &FunctionCall| call.function.text == "cluster";
+    is_cluster(call)
+        || matches!(call.target.as_ref().map(|target| &target.kind), Some(ExprKind::Call(of)) if is_cluster(of))
 }
 
 /// Returns the name that an expression is given, where it is one.

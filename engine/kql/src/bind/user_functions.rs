@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::{BindError, BindErrorCode, Binder, Binding, Environment, ExpressionScope, Result, invalid};
-use crate::ast::{Expr, Function, FunctionCall, NamedExpr, Names, Parameter, ParameterKind};
+use crate::ast::{ColumnDeclaration, Expr, Function, FunctionCall, NamedExpr, Names, Parameter, ParameterKind};
 use crate::plan::Relation;
 use crate::span::Span;
 use crate::types::KqlType;
@@ -74,9 +74,11 @@ impl<'a> Binder<'a> {
         let mut inside = environment.clone();
         let mut parameters = function.parameters.iter();
         if let Some(relation) = piped {
-            let Some(first) = parameters.next() else {
-                return invalid(span, "the function takes no table");
+            let Some((first, ParameterKind::Tabular(columns))) = parameters.next().map(|first| (first, &first.kind))
+            else {
+                return invalid(span, "the function's first parameter is no table");
             };
+            check_columns(&relation, columns, span)?;
             inside = inside.with(&first.name.text, Binding::Bound(Rc::new(relation)));
         }
         let parameters: Vec<&'a Parameter> = parameters.collect();
@@ -111,17 +113,7 @@ impl<'a> Binder<'a> {
                     return invalid(span, format!("the table `{}` is missing", parameter.name.text));
                 };
                 let relation = self.table(argument, scope.environment)?;
-                for wanted in columns {
-                    let found = relation.columns.iter().find(|column| column.name == wanted.name.text);
-                    if found.is_none_or(|column| column.kql_type != KqlType::from(wanted.scalar_type)) {
-                        let message = format!(
-                            "the table has no column `{}` of type {}",
-                            wanted.name.text,
-                            wanted.scalar_type.name()
-                        );
-                        return invalid(argument.span, message);
-                    }
-                }
+                check_columns(&relation, columns, argument.span)?;
                 Ok(Binding::Bound(Rc::new(relation)))
             }
             ParameterKind::Scalar { scalar_type, default } => {
@@ -147,6 +139,29 @@ impl<'a> Binder<'a> {
                 Ok(Binding::Scalar(value, self.spent() - before))
             }
         }
+    }
+}
+
+/// Checks that a table has the columns that a parameter declares, of these types.
+fn check_columns(table: &Relation, columns: &[ColumnDeclaration], span: Span) -> Result<()> {
+    for wanted in columns {
+        let found = table.columns.iter().find(|column| column.name == wanted.name.text);
+        if found.is_none_or(|column| column.kql_type != KqlType::from(wanted.scalar_type)) {
+            let (name, kql_type) = (&wanted.name.text, wanted.scalar_type.name());
+            return invalid(span, format!("the table has no column `{name}` of type {kql_type}"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that tables come before values among the parameters of a function.
+pub(super) fn check_parameters(function: &Function) -> Result<()> {
+    let is_table = |parameter: &&Parameter| matches!(parameter.kind, ParameterKind::Tabular(_));
+    let first_value = function.parameters.iter().position(|parameter| !is_table(&parameter));
+    let behind = first_value.map_or(&[][..], |first| &function.parameters[first..]);
+    match behind.iter().find(is_table) {
+        Some(table) => invalid(table.span, "the parameters that are tables come first"),
+        None => Ok(()),
     }
 }
 

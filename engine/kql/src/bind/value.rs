@@ -23,7 +23,7 @@ pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {
         KqlType::Int => ScalarValue::Int32(None),
         KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => ScalarValue::Int64(None),
         KqlType::Real => ScalarValue::Float64(None),
-        KqlType::Decimal => ScalarValue::Decimal128(None, DECIMAL_PRECISION, DECIMAL_SCALE),
+        KqlType::Decimal => ScalarValue::Decimal256(None, DECIMAL_PRECISION, DECIMAL_SCALE),
         KqlType::String => ScalarValue::Utf8View(Some(String::new())),
         KqlType::Guid | KqlType::Dynamic => ScalarValue::Utf8(None),
     }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal128Array, Float64Array, Int64Array, Scalar, StringArray,
+    Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal256Array, Float64Array, Int64Array, Scalar, StringArray,
     StringBuilder, StringViewArray,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Decimal256Type, Float64Type, Int64Type, i256};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
 use regex::{Regex, RegexBuilder};
@@ -163,9 +163,9 @@ impl<'a> FunctionArguments<'a> {
         Ok(TypedColumn { array: array.as_primitive::<Float64Type>().clone(), constant })
     }
 
-    pub(super) fn decimals(&self, index: usize) -> Result<TypedColumn<Decimal128Array>> {
+    pub(super) fn decimals(&self, index: usize) -> Result<TypedColumn<Decimal256Array>> {
         let (array, constant) = self.converted(index, KqlType::Decimal)?;
-        Ok(TypedColumn { array: array.as_primitive::<Decimal128Type>().clone(), constant })
+        Ok(TypedColumn { array: array.as_primitive::<Decimal256Type>().clone(), constant })
     }
 
     pub(super) fn bools(&self, index: usize) -> Result<TypedColumn<BooleanArray>> {
@@ -214,8 +214,8 @@ impl<'a> FunctionArguments<'a> {
         Ok(Arc::new(BooleanArray::new(arrow::buffer::BooleanBuffer::collect_bool(self.rows, row), None)))
     }
 
-    pub(super) fn make_decimals(&self, row: impl FnMut(usize) -> Option<i128>) -> Result<ArrayRef> {
-        let decimals = (0..self.rows).map(row).collect::<Decimal128Array>();
+    pub(super) fn make_decimals(&self, row: impl FnMut(usize) -> Option<i256>) -> Result<ArrayRef> {
+        let decimals = (0..self.rows).map(row).collect::<Decimal256Array>();
         Ok(Arc::new(decimals.with_precision_and_scale(DECIMAL_PRECISION, DECIMAL_SCALE)?))
     }
 
@@ -332,8 +332,8 @@ impl TypedColumn<Float64Array> {
     }
 }
 
-impl TypedColumn<Decimal128Array> {
-    pub(super) fn get(&self, row: usize) -> Option<i128> {
+impl TypedColumn<Decimal256Array> {
+    pub(super) fn get(&self, row: usize) -> Option<i256> {
         let row = self.physical_row(row);
         (!self.array.is_null(row)).then(|| self.array.value(row))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type, i256};
+use arrow::datatypes::{Decimal256Type, Float64Type, Int32Type, Int64Type, i256};
 use arrow::error::ArrowError;
 use datafusion::error::Result;
 
@@ -13,10 +13,10 @@ use super::arguments::{FunctionArguments, TypedColumn};
 use super::signature::{FunctionEntry, Returns, common_type, entry};
 use crate::ast::BinaryOperator;
 use crate::types::KqlType;
-use crate::values::{MAX_DATETIME_TICKS, decimal_one};
+use crate::values::{MAX_DATETIME_TICKS, decimal_product, decimal_quotient, decimal_remainder, decimal_sum};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
-    &[entry("min_of", "x*", Returns::Common, min_of), entry("max_of", "x*", Returns::Common, max_of)];
+    &[entry("min_of", "xx*", Returns::Common, min_of), entry("max_of", "xx*", Returns::Common, max_of)];
 
 /// Returns the type of `left operator right`, or `None` if there is no such operator.
 pub(super) fn result_type(operator: BinaryOperator, left: KqlType, right: KqlType) -> Option<KqlType> {
@@ -139,16 +139,14 @@ fn reals(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<Arra
 
 fn decimals(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.decimals(0)?, arguments.decimals(1)?);
-    let one = i256::from_i128(decimal_one());
     arguments.make_decimals(|row| {
         let (left, right) = (left.get(row)?, right.get(row)?);
-        let (wide_left, wide_right) = (i256::from_i128(left), i256::from_i128(right));
         match operator {
-            BinaryOperator::Add => left.checked_add(right),
-            BinaryOperator::Subtract => left.checked_sub(right),
-            BinaryOperator::Multiply => wide_left.checked_mul(wide_right)?.checked_div(one)?.to_i128(),
-            BinaryOperator::Divide => wide_left.checked_mul(one)?.checked_div(wide_right)?.to_i128(),
-            _ => left.checked_rem_euclid(right),
+            BinaryOperator::Add => decimal_sum(left, right),
+            BinaryOperator::Subtract => decimal_sum(left, right.wrapping_neg()),
+            BinaryOperator::Multiply => decimal_product(left, right),
+            BinaryOperator::Divide => decimal_quotient(left, right),
+            _ => decimal_remainder(left, right),
         }
     })
 }
@@ -178,7 +176,7 @@ pub(super) fn negate(arguments: &FunctionArguments) -> Result<ArrayRef> {
         }
         KqlType::Decimal => {
             let decimals = arguments.decimals(0)?;
-            arguments.make_decimals(|row| decimals.get(row).map(|decimal| -decimal))
+            arguments.make_decimals(|row| decimals.get(row).map(i256::wrapping_neg))
         }
         _ => {
             let longs = arguments.longs(0)?;
@@ -221,7 +219,7 @@ fn extreme(arguments: &FunctionArguments, least: bool) -> Result<ArrayRef> {
                 })
             }
             KqlType::Decimal => {
-                let (best, next) = (best.as_primitive::<Decimal128Type>(), next.as_primitive::<Decimal128Type>());
+                let (best, next) = (best.as_primitive::<Decimal256Type>(), next.as_primitive::<Decimal256Type>());
                 replaced(best, next, |row| {
                     if least { next.value(row) < best.value(row) } else { next.value(row) > best.value(row) }
                 })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
-use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float64Type, Int64Type};
+use arrow::datatypes::{ArrowPrimitiveType, Decimal256Type, Float64Type, Int64Type};
 use datafusion::error::Result;
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ fn compare_arguments(
         Domain::Typed(KqlType::String) => strings(operator, arguments, left, right)?,
         Domain::Typed(KqlType::Real) => primitives::<Float64Type>(operator, arguments, left, right, KqlType::Real)?,
         Domain::Typed(KqlType::Decimal) => {
-            primitives::<Decimal128Type>(operator, arguments, left, right, KqlType::Decimal)?
+            primitives::<Decimal256Type>(operator, arguments, left, right, KqlType::Decimal)?
         }
         Domain::Typed(kql_type) => primitives::<Int64Type>(operator, arguments, left, right, kql_type)?,
     };

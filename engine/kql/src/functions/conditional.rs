@@ -16,7 +16,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("iff", "bxx", Returns::By(choice_type), choose),
     entry("iif", "bxx", Returns::By(choice_type), choose),
     entry("case", "bxx*", Returns::By(choice_type), choose),
-    entry("coalesce", "x*", Returns::Common, coalesce),
+    entry("coalesce", "xx*", Returns::Common, coalesce),
     entry("isnull", "x", Returns::Is(KqlType::Bool), is_null),
     entry("isnotnull", "x", Returns::Is(KqlType::Bool), is_not_null),
     entry("notnull", "x", Returns::Is(KqlType::Bool), is_not_null),

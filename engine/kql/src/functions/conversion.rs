@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal256Array, Float64Array, Int32Array, Int64Array, StringArray,
 };
-use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type};
+use arrow::datatypes::{Decimal256Type, Float64Type, Int32Type, Int64Type, i256};
 use datafusion::error::Result;
 use serde_json::Value;
 
@@ -13,8 +13,8 @@ use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 use crate::values::{
-    self, MAX_DATETIME_TICKS, decimal_from_real, decimal_one, decimal_to_real, parse_bool, parse_datetime,
-    parse_decimal, parse_guid, parse_int, parse_long, parse_real, parse_timespan,
+    self, MAX_DATETIME_TICKS, decimal_from_long, decimal_from_real, decimal_to_long, decimal_to_real, parse_bool,
+    parse_datetime, parse_decimal, parse_guid, parse_int, parse_long, parse_real, parse_timespan,
 };
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
@@ -132,9 +132,11 @@ fn to_bools(from: KqlType, array: &ArrayRef) -> BooleanArray {
             longs(from, array).iter().map(|long| long.map(|long| long != 0)).collect()
         }
         KqlType::Real => array.as_primitive::<Float64Type>().iter().map(|real| real.map(|real| real != 0.0)).collect(),
-        KqlType::Decimal => {
-            array.as_primitive::<Decimal128Type>().iter().map(|stored| stored.map(|stored| stored != 0)).collect()
-        }
+        KqlType::Decimal => array
+            .as_primitive::<Decimal256Type>()
+            .iter()
+            .map(|stored| stored.map(|stored| stored != i256::ZERO))
+            .collect(),
         KqlType::Dynamic => from_json(array, |value| match value {
             Value::Bool(truth) => Some(*truth),
             Value::Number(number) => number.as_f64().map(|number| number != 0.0),
@@ -169,11 +171,9 @@ fn longs(from: KqlType, array: &ArrayRef) -> Int64Array {
         KqlType::Int => array.as_primitive::<Int32Type>().iter().map(|int| int.map(i64::from)).collect(),
         KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => array.as_primitive::<Int64Type>().clone(),
         KqlType::Real => array.as_primitive::<Float64Type>().iter().map(|real| real.and_then(truncated)).collect(),
-        KqlType::Decimal => array
-            .as_primitive::<Decimal128Type>()
-            .iter()
-            .map(|stored| stored.and_then(|stored| i64::try_from(stored / decimal_one()).ok()))
-            .collect(),
+        KqlType::Decimal => {
+            array.as_primitive::<Decimal256Type>().iter().map(|stored| stored.and_then(decimal_to_long)).collect()
+        }
         KqlType::String | KqlType::Guid => from_strings(array, parse_long).collect(),
         KqlType::Dynamic => from_json(array, json_long).collect(),
     }
@@ -210,7 +210,7 @@ fn to_reals(from: KqlType, array: &ArrayRef) -> Result<ArrayRef> {
 fn reals(from: KqlType, array: &ArrayRef) -> Float64Array {
     match from {
         KqlType::Decimal => {
-            array.as_primitive::<Decimal128Type>().iter().map(|stored| stored.map(decimal_to_real)).collect()
+            array.as_primitive::<Decimal256Type>().iter().map(|stored| stored.map(decimal_to_real)).collect()
         }
         KqlType::String | KqlType::Guid => from_strings(array, parse_real).collect(),
         KqlType::Dynamic => from_json(array, json_real).collect(),
@@ -230,18 +230,15 @@ pub(super) fn json_real(value: &Value) -> Option<f64> {
     }
 }
 
-fn to_decimals(from: KqlType, array: &ArrayRef) -> Decimal128Array {
+fn to_decimals(from: KqlType, array: &ArrayRef) -> Decimal256Array {
     match from {
-        KqlType::Decimal => array.as_primitive::<Decimal128Type>().clone(),
+        KqlType::Decimal => array.as_primitive::<Decimal256Type>().clone(),
         KqlType::Real => {
             array.as_primitive::<Float64Type>().iter().map(|real| real.and_then(decimal_from_real)).collect()
         }
         KqlType::String | KqlType::Guid => from_strings(array, parse_decimal).collect(),
         KqlType::Dynamic => from_json(array, |value| parse_decimal(&values::value_to_string(value))).collect(),
-        _ => longs(from, array)
-            .iter()
-            .map(|long| long.and_then(|long| i128::from(long).checked_mul(decimal_one())))
-            .collect(),
+        _ => longs(from, array).iter().map(|long| long.map(decimal_from_long)).collect(),
     }
 }
 

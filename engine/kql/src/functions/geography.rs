@@ -1,14 +1,17 @@
 //! Functions of points, lines and polygons on Earth, which Kusto takes for a sphere: lengths are in meters along great
 //! circles. What is not a point or a valid shape gives null.
 
+mod buffer;
 mod cells;
 mod cover;
 mod crossings;
 mod dense;
+pub(super) mod h3_cover;
 mod overlay;
 pub(super) mod places;
 pub(super) mod s2;
 mod shapes;
+mod simplify;
 mod sphere;
 mod wkt;
 

@@ -3,6 +3,7 @@
 use std::f64::consts::PI;
 
 use arrow::array::ArrayRef;
+use arrow::datatypes::i256;
 use datafusion::error::Result;
 use rand::Rng;
 
@@ -111,7 +112,7 @@ fn abs(arguments: &FunctionArguments) -> Result<ArrayRef> {
         KqlType::Real => reals(arguments, f64::abs),
         KqlType::Decimal => {
             let decimals = arguments.decimals(0)?;
-            arguments.make_decimals(|row| decimals.get(row).map(i128::abs))
+            arguments.make_decimals(|row| decimals.get(row).map(i256::wrapping_abs))
         }
         KqlType::Long | KqlType::TimeSpan => {
             let numbers = arguments.longs(0)?;

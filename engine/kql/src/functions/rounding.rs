@@ -7,14 +7,14 @@ use datafusion::error::Result;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::types::KqlType;
-use crate::values::{MAX_DATETIME_TICKS, decimal_one};
+use crate::values::{MAX_DATETIME_TICKS, decimal_ceiling, decimal_floor, decimal_rounded, decimal_sum};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("bin", "xx", Returns::By(bin_type), bin),
     entry("floor", "xx", Returns::By(bin_type), bin),
     entry("bin_at", "xxx", Returns::By(bin_type), bin_at),
-    entry("ceiling", "n", Returns::Is(KqlType::Real), ceiling),
-    entry("round", "n?i", Returns::Is(KqlType::Real), round),
+    entry("ceiling", "n", Returns::By(rounded_type), ceiling),
+    entry("round", "n?i", Returns::By(rounded_type), round),
 ];
 
 fn bin_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
@@ -42,10 +42,7 @@ fn bin(arguments: &FunctionArguments) -> Result<ArrayRef> {
         }
         KqlType::Decimal => {
             let (values, widths) = (arguments.decimals(0)?, arguments.decimals(1)?);
-            arguments.make_decimals(|row| {
-                let (value, width) = (values.get(row)?, widths.get(row)?);
-                (width != 0).then(|| value - remainder_of_floor(value, width))
-            })
+            arguments.make_decimals(|row| decimal_floor(values.get(row)?, widths.get(row)?))
         }
         returns => {
             let values = if returns == KqlType::DateTime { arguments.datetimes(0)? } else { arguments.longs(0)? };
@@ -70,17 +67,20 @@ fn remainder_of_floor(value: i128, width: i128) -> i128 {
 /// Computes bins of which one starts at the third argument.
 fn bin_at(arguments: &FunctionArguments) -> Result<ArrayRef> {
     match arguments.returns {
-        KqlType::Real | KqlType::Decimal => {
+        KqlType::Real => {
             let (values, widths, starts) = (arguments.reals(0)?, arguments.reals(1)?, arguments.reals(2)?);
-            let returns_decimal = arguments.returns == KqlType::Decimal;
-            let bins = |row: usize| {
+            arguments.make_reals(|row| {
                 let (value, width, start) = (values.get(row)?, widths.get(row)?, starts.get(row)?);
                 (width > 0.0).then(|| ((value - start) / width).floor() * width + start)
-            };
-            if returns_decimal {
-                return arguments.make_decimals(|row| Some((bins(row)? * decimal_one() as f64) as i128));
-            }
-            arguments.make_reals(bins)
+            })
+        }
+        KqlType::Decimal => {
+            let (values, widths, starts) = (arguments.decimals(0)?, arguments.decimals(1)?, arguments.decimals(2)?);
+            arguments.make_decimals(|row| {
+                let (value, start) = (values.get(row)?, starts.get(row)?);
+                let width = widths.get(row).filter(|width| width.is_positive())?;
+                decimal_sum(decimal_floor(decimal_sum(value, start.wrapping_neg())?, width)?, start)
+            })
         }
         returns => {
             let (values, starts) = match returns {
@@ -102,22 +102,30 @@ fn bin_at(arguments: &FunctionArguments) -> Result<ArrayRef> {
     }
 }
 
+/// A decimal stays one; all other numbers become real.
+fn rounded_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    Ok(if types.first() == Some(&KqlType::Decimal) { KqlType::Decimal } else { KqlType::Real })
+}
+
 fn ceiling(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    if arguments.returns == KqlType::Decimal {
+        let decimals = arguments.decimals(0)?;
+        return arguments.make_decimals(|row| decimal_ceiling(decimals.get(row)?));
+    }
     let numbers = arguments.reals(0)?;
     arguments.make_reals(|row| numbers.get(row).map(f64::ceil))
 }
 
 /// Rounds halves away from zero, judged by their decimal digits.
 fn round(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    let numbers = arguments.reals(0)?;
     let digits = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
-    arguments.make_reals(|row| {
-        let digits = match &digits {
-            Some(digits) => digits.get(row)?.clamp(-300, 300) as i32,
-            None => 0,
-        };
-        Some(rounded(numbers.get(row)?, digits))
-    })
+    let digits = |row: usize| digits.as_ref().map_or(Some(0), |digits| digits.get(row));
+    if arguments.returns == KqlType::Decimal {
+        let decimals = arguments.decimals(0)?;
+        return arguments.make_decimals(|row| decimal_rounded(decimals.get(row)?, digits(row)?));
+    }
+    let numbers = arguments.reals(0)?;
+    arguments.make_reals(|row| Some(rounded(numbers.get(row)?, digits(row)?.clamp(-300, 300) as i32)))
 }
 
 fn rounded(number: f64, digits: i32) -> f64 {

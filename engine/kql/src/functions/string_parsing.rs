@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use arrow::array::ArrayRef;
+use arrow::datatypes::i256;
 use datafusion::error::Result;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
-use crate::types::{DECIMAL_SCALE, KqlType};
+use crate::types::KqlType;
+use crate::values::decimal_one;
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
@@ -185,7 +187,7 @@ fn parse_version(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_decimals(|row| version(strings.get(row)))
 }
 
-fn version(text: &str) -> Option<i128> {
+fn version(text: &str) -> Option<i256> {
     const PART: i128 = 100_000_000;
     let parts: Vec<&str> = text.trim().split('.').collect();
     if parts.len() > 4 || text.trim().is_empty() {
@@ -197,7 +199,5 @@ fn version(text: &str) -> Option<i128> {
         let is_number = !part.is_empty() && part.len() <= 8 && part.bytes().all(|byte| byte.is_ascii_digit());
         number = number * PART + is_number.then(|| part.parse::<i128>().ok())??;
     }
-    // The digits of four full parts and of the decimal's scale do not fit together, so the number saturates.
-    let one = 10_i128.pow(DECIMAL_SCALE.unsigned_abs().into());
-    Some(number.checked_mul(one).filter(|stored| *stored < 10_i128.pow(38)).unwrap_or(10_i128.pow(38) - 1))
+    i256::from_i128(number).checked_mul(decimal_one())
 }

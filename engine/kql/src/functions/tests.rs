@@ -53,7 +53,7 @@ fn timespan(value: &str) -> TypedScalar {
 
 fn decimal(value: &str) -> TypedScalar {
     let stored = values::parse_decimal(value);
-    (KqlType::Decimal, ScalarValue::Decimal128(stored, DECIMAL_PRECISION, DECIMAL_SCALE))
+    (KqlType::Decimal, ScalarValue::Decimal256(stored, DECIMAL_PRECISION, DECIMAL_SCALE))
 }
 
 fn null(kql_type: KqlType) -> TypedScalar {
@@ -433,7 +433,7 @@ fn literals_and_columns_mix() {
 #[test]
 fn an_unknown_function_is_an_error_with_the_nearest_name() {
     let context = FunctionContext { now_ticks: NOW };
-    assert_eq!(bind("geo_line_simplify", &[], context).unwrap_err(), FunctionError::KnownToKusto);
+    assert_eq!(bind("parse_user_agent", &[], context).unwrap_err(), FunctionError::KnownToKusto);
     let nearest = Some("strlen".to_owned());
     assert_eq!(bind("strlenn", &[], context).unwrap_err(), FunctionError::Unknown { nearest });
     assert_eq!(bind("qqqq", &[], context).unwrap_err(), FunctionError::Unknown { nearest: None });

@@ -281,7 +281,7 @@ impl<'a> Binder<'a> {
         Ok(Relation { columns: ordered, ..input })
     }
 
-    pub(super) fn count(&mut self, input: Relation, name: Option<&'a Name>) -> Result<Relation> {
+    pub(crate) fn count(&mut self, input: Relation, name: Option<&'a Name>) -> Result<Relation> {
         let field = self.field("Count");
         let keys = input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
         let carried = self.carried_aggregates(&input);
@@ -377,7 +377,7 @@ pub(super) fn matches(pattern: &NamePattern, name: &str) -> bool {
 }
 
 /// Whether the parts of a pattern around each `*` are found in a name in their order.
-pub(super) fn matches_wildcard(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches_wildcard(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else { return false };

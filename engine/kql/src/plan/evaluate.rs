@@ -23,7 +23,7 @@ use crate::aggregates;
 use crate::ast::{Expr, ExprKind, FunctionCall, NamedExpr, PluginSchema};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
-    invalid, not_supported, text_literal, text_of,
+    invalid, text_literal, text_of, unsupported_name,
 };
 use crate::functions::ScalarOperator;
 use crate::span::Span;
@@ -85,19 +85,21 @@ impl<'a> Binder<'a> {
         let result = match call.function.text.as_str() {
             "bag_unpack" => self.bag_unpack(input, call, environment)?,
             "pivot" => self.pivot(input, call, environment)?,
-            "narrow" => self.narrow(input, span)?,
+            "narrow" if call.arguments.is_empty() => self.narrow(input, span)?,
             "rows_near" => self.rows_near(input, call, environment)?,
             "schema_merge" => self.schema_merge(input, call)?,
             "sequence_detect" => self.sequence_detect(input, call, environment)?,
             "dcount_intersect" => self.dcount_intersect(input, call)?,
             "funnel_sequence_completion" => self.funnel_completion(input, call, environment)?,
+            "preview" => return invalid(call.function.span, "`preview` ends a query: it has two results"),
             "identity" if call.arguments.is_empty() => input,
+            "narrow" | "identity" => return invalid(call.function.span, "this plugin takes no arguments"),
             name if segments::is_one(name) => self.segments(input, call, environment)?,
             name if activity::is_one(name) => self.activity(input, call, environment)?,
             name if places::is_one(name) => self.place_lookup(input, call, environment)?,
             name if networks::is_one(name) => self.network_lookup(input, call, environment)?,
             name if KNOWN.lines().any(|known| known == name) => {
-                return not_supported(call.function.span, format_args!("the plugin `{name}`"));
+                return unsupported_name(call.function.span, "plugin", name);
             }
             name => return invalid(call.function.span, format!("there is no plugin `{name}`")),
         };
@@ -111,8 +113,7 @@ impl<'a> Binder<'a> {
     pub(super) fn evaluate_alone(&mut self, plugin: &'a Expr, span: Span) -> Result<Relation> {
         match &plugin.kind {
             ExprKind::Call(call) if ALONE.contains(&call.function.text.as_str()) => {
-                let plugin = &call.function.text;
-                not_supported(call.function.span, format_args!("the plugin `{plugin}` without a table before it"))
+                unsupported_name(call.function.span, "plugin", &call.function.text)
             }
             _ => invalid(span, "this plugin needs a table before it"),
         }

@@ -46,7 +46,7 @@ impl<'a> Binder<'a> {
         Ok(Relation { order, is_serialized: true, ..input }.over(plan))
     }
 
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         input: Relation,
         count: &'a NamedExpr,

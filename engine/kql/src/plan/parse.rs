@@ -3,6 +3,7 @@
 
 mod captures;
 mod key_values;
+mod text_parts;
 
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use datafusion::prelude::coalesce;
@@ -14,7 +15,7 @@ use crate::functions::part_of;
 use crate::span::Span;
 use crate::types::KqlType;
 pub(super) use captures::is_captures_function;
-use captures::{Captures, captures, group_name};
+use captures::{captures, group_name};
 pub(super) use key_values::is_key_values_function;
 use key_values::{KeyValues, Notation, key_values};
 
@@ -68,7 +69,7 @@ impl<'a> Binder<'a> {
             return invalid(name.span, "between two columns of `kind=regex` a text must stand");
         }
         let pattern = pattern_of(&parse.pattern, mode, &flags)?;
-        let function = match captures(Captures { pattern, groups: columns.len() }) {
+        let function = match captures(&pattern, columns.len()) {
             Ok(function) => function,
             Err(error) => return invalid(operator.span, format!("the pattern is no regular expression: {error}")),
         };

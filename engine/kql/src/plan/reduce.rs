@@ -1,20 +1,21 @@
 //! `reduce by`: texts that have most of their terms in common become one pattern, with `*` for what differs. Binding reads
 //! the texts. Kusto's own way to group is not documented; texts are alike here when they have as many terms and at least
-//! half of them at the same places.
+//! half of them at the same places. With `kind=source` the rows stay, each with its text's pattern.
 
 use std::collections::HashMap;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
+use datafusion::common::{Column as PlanColumn, JoinType};
 use datafusion::functions_aggregate::count::count_all;
-use datafusion::logical_expr::{LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::Relation;
-use crate::ast::{NamedExpr, Operator};
+use super::{Column, Relation};
+use crate::ast::{NamedExpr, Operator, ParameterValue};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, ExpressionScope, Result, constant_of, fail, given_name, invalid, not_supported,
-    text_literal, text_of,
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name, invalid,
+    text_literal, text_of, unique_name,
 };
 use crate::types::KqlType;
 
@@ -35,9 +36,11 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        if operator.parameter("kind").is_some() {
-            return not_supported(operator.span, "`reduce kind=source`");
-        }
+        let keeps_rows = match operator.parameter("kind").map(|kind| (&kind.value, kind.span)) {
+            None => false,
+            Some((ParameterValue::Name(kind), _)) if kind.text == "source" => true,
+            Some((_, span)) => return invalid(span, "`reduce` has the kind `source`, and none"),
+        };
         let (mut threshold, mut characters) = (DEFAULT_THRESHOLD, String::new());
         for setting in with {
             let value = self.scalar(&setting.expr, &ExpressionScope::constant(environment))?;
@@ -58,8 +61,8 @@ impl<'a> Binder<'a> {
         }
         let text = self.scalar(&by.expr, &ExpressionScope::over_columns(environment, &input.columns))?;
         let text = self.convert(text, KqlType::String, by.span)?;
-        let plan = LogicalPlanBuilder::from(input.plan)
-            .aggregate(vec![text.expr.alias("text")], vec![count_all().alias("count")])?
+        let plan = LogicalPlanBuilder::from(input.plan.clone())
+            .aggregate(vec![text.expr.clone().alias("text")], vec![count_all().alias("count")])?
             .build()?;
         let plan = LogicalPlanBuilder::from(plan)
             .project(vec![super::field_column("text"), cast(super::field_column("count"), KqlType::Long.arrow_type())])?
@@ -81,18 +84,70 @@ impl<'a> Binder<'a> {
         if texts.len() > MAX_TEXTS {
             return fail(BindErrorCode::TooLarge, by.span, format!("more than {MAX_TEXTS} different texts"));
         }
-        let rows = patterns(&texts, &characters, threshold)
-            .into_iter()
-            .map(|pattern| vec![text_literal(pattern.text), lit(pattern.count), text_literal(pattern.representative)]);
-        let columns = [("Pattern", KqlType::String), ("Count", KqlType::Long), ("Representative", KqlType::String)];
-        self.values(columns.map(|(name, kql_type)| (name.to_owned(), kql_type)).to_vec(), rows.collect())
+        let patterns = patterns(&texts, &characters, threshold);
+        if keeps_rows {
+            return self.with_patterns(input, text, &texts, &patterns);
+        }
+        let rows = patterns.into_iter().map(TextPattern::values);
+        self.values(PATTERN_COLUMNS.map(|(name, kql_type)| (name.to_owned(), kql_type)).to_vec(), rows.collect())
+    }
+
+    /// Returns the rows with the pattern that the text of each has.
+    fn with_patterns(
+        &mut self,
+        input: Relation,
+        text: Typed,
+        texts: &[(String, i64)],
+        patterns: &[TextPattern],
+    ) -> Result<Relation> {
+        let mut of_texts = Vec::with_capacity(texts.len());
+        for pattern in patterns {
+            for index in &pattern.texts {
+                let mut row = vec![text_literal(texts[*index].0.clone())];
+                row.extend(pattern.clone().values());
+                of_texts.push(row);
+            }
+        }
+        let columns = std::iter::once(("text", KqlType::String)).chain(PATTERN_COLUMNS);
+        let columns = columns.map(|(name, kql_type)| (name.to_owned(), kql_type)).collect();
+        let known = self.values(columns, of_texts)?;
+        let key = self.field("text");
+        let mut kept: Vec<PlanExpr> = input.columns.iter().map(Column::expr).collect();
+        kept.push(text.expr.alias(key.clone()));
+        let rows = LogicalPlanBuilder::from(input.plan).project(kept)?;
+        let keys = (vec![field_name(key)], vec![field_name(known.columns[0].field.clone())]);
+        let plan = rows.join(known.plan, JoinType::Left, keys, None)?.build()?;
+        let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
+        for column in &known.columns[1..] {
+            let name = unique_name(&column.name, |taken| outputs.iter().any(|(name, _)| name == taken));
+            outputs.push((name, column.typed()));
+        }
+        let columns = input.columns.iter().chain(&known.columns).cloned().collect();
+        self.projected(Relation::new(plan, columns), outputs)
     }
 }
 
+fn field_name(field: String) -> PlanColumn {
+    PlanColumn::new_unqualified(field)
+}
+
+/// The columns that a pattern has.
+const PATTERN_COLUMNS: [(&str, KqlType); 3] =
+    [("Pattern", KqlType::String), ("Count", KqlType::Long), ("Representative", KqlType::String)];
+
+#[derive(Clone)]
 struct TextPattern {
     text: String,
     count: i64,
     representative: String,
+    /// Which texts have it.
+    texts: Vec<usize>,
+}
+
+impl TextPattern {
+    fn values(self) -> Vec<PlanExpr> {
+        vec![text_literal(self.text), lit(self.count), text_literal(self.representative)]
+    }
 }
 
 /// Texts that are alike: their common terms, `None` where they differ.
@@ -102,7 +157,8 @@ struct LikeTexts<'t> {
     between: Vec<&'t str>,
     count: i64,
     representative: &'t str,
-    is_one_text: bool,
+    /// Which texts they are.
+    texts: Vec<usize>,
 }
 
 /// Splits a text into terms and what is around them.
@@ -126,7 +182,7 @@ fn split<'t>(text: &'t str, characters: &str) -> (Vec<&'t str>, Vec<&'t str>) {
 fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<TextPattern> {
     let mut groups: Vec<LikeTexts> = Vec::new();
     let mut by_length: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (text, count) in texts {
+    for (number, (text, count)) in texts.iter().enumerate() {
         let (terms, between) = split(text, characters);
         let candidates = by_length.entry(terms.len()).or_default();
         let common = |group: &LikeTexts| {
@@ -146,19 +202,19 @@ fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<Te
                     }
                 }
                 group.count += count;
-                group.is_one_text = false;
+                group.texts.push(number);
             }
             None if candidates.len() < MAX_PATTERNS => {
                 candidates.push(groups.len());
                 let terms = terms.into_iter().map(Some).collect();
-                groups.push(LikeTexts { terms, between, count: *count, representative: text, is_one_text: true });
+                groups.push(LikeTexts { terms, between, count: *count, representative: text, texts: vec![number] });
             }
             None => groups.push(LikeTexts {
                 terms: Vec::new(),
                 between,
                 count: *count,
                 representative: text,
-                is_one_text: true,
+                texts: vec![number],
             }),
         }
     }
@@ -166,16 +222,18 @@ fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<Te
     let is_rare = |group: &LikeTexts| group.count as f64 <= threshold * total as f64;
     let (rare, frequent): (Vec<LikeTexts>, Vec<LikeTexts>) = groups.into_iter().partition(is_rare);
     let mut patterns: Vec<TextPattern> = frequent
-        .iter()
+        .into_iter()
         .map(|group| TextPattern {
-            text: if group.is_one_text { group.representative.to_owned() } else { written(group) },
+            text: if group.texts.len() == 1 { group.representative.to_owned() } else { written(&group) },
             count: group.count,
             representative: group.representative.to_owned(),
+            texts: group.texts,
         })
         .collect();
     let others: i64 = rare.iter().map(|group| group.count).sum();
     if others > 0 {
-        patterns.push(TextPattern { text: OTHERS.to_owned(), count: others, representative: String::new() });
+        let texts = rare.into_iter().flat_map(|group| group.texts).collect();
+        patterns.push(TextPattern { text: OTHERS.to_owned(), count: others, representative: String::new(), texts });
     }
     patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.count));
     patterns

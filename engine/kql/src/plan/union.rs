@@ -162,7 +162,9 @@ impl<'a> Binder<'a> {
         // Names of tables match without regard to case, as where they are written out.
         let pattern = pattern.to_lowercase();
         for name in names.iter().filter(|name| matches_wildcard(&pattern, &name.to_lowercase())) {
-            inputs.push(self.stored_table(database.clone(), name, span)?);
+            if self.may_name(database.as_deref(), name, environment) {
+                inputs.push(self.stored_table(database.clone(), name, span, environment)?);
+            }
         }
         Ok(())
     }

@@ -8,60 +8,62 @@ export const FUNCTIONS = `
   base64_decode_toarray base64_decode_toguid base64_decode_tostring base64_decodestring base64_encode_fromarray
   base64_encode_fromguid base64_encode_tostring base64_encodestring beta_cdf beta_inv beta_pdf bin bin_at bin_auto
   binary_all_and binary_all_or binary_all_xor binary_and binary_not binary_or binary_shift_left binary_shift_right
-  binary_xor bitset_count_ones buildschema case ceiling coalesce column_ifexists column_names_of columnifexists
-  convert_angle convert_energy convert_force convert_length convert_mass convert_speed convert_temperature
-  convert_volume cos cot count count_distinct count_distinctif countif countof covariance covarianceif covariancep
-  covariancepif current_database current_principal current_principal_details database datepart datetime_add
-  datetime_diff datetime_list_timezones datetime_local_to_utc datetime_part datetime_utc_to_local dayofmonth
-  dayofweek dayofyear dcount dcount_hll dcountif degrees dynamic_to_json endofday endofmonth endofweek endofyear
-  erf erfc estimate_data_size exp exp10 exp2 extract extract_all extract_json extractall extractjson floor
-  format_bytes format_datetime format_ipv4 format_ipv4_mask format_timespan gamma geo_angle geo_azimuth
-  geo_closest_point_on_line geo_closest_point_on_polygon geo_distance_2points geo_distance_point_to_line
-  geo_distance_point_to_polygon geo_from_wkt geo_geohash_neighbors geo_geohash_to_central_point
-  geo_geohash_to_polygon geo_h3cell_children geo_h3cell_level geo_h3cell_neighbors geo_h3cell_parent
-  geo_h3cell_rings geo_h3cell_to_central_point geo_h3cell_to_polygon geo_info_from_ip_address
+  binary_xor bitset_count_ones buildschema case ceiling cnt coalesce column_ifexists column_names_of
+  columnifexists convert_angle convert_energy convert_force convert_length convert_mass convert_speed
+  convert_temperature convert_volume cos cot count count_distinct count_distinctif countif countof covariance
+  covarianceif covariancep covariancepif current_database current_principal current_principal_details database
+  datepart datetime_add datetime_diff datetime_list_timezones datetime_local_to_utc datetime_part
+  datetime_utc_to_local dayofmonth dayofweek dayofyear dcount dcount_hll dcountif degrees dynamic_to_json endofday
+  endofmonth endofweek endofyear erf erfc estimate_data_size exp exp10 exp2 external_table extract extract_all
+  extract_json extractall extractjson floor format_bytes format_datetime format_ipv4 format_ipv4_mask
+  format_timespan gamma geo_angle geo_azimuth geo_closest_point_on_line geo_closest_point_on_polygon
+  geo_distance_2points geo_distance_point_to_line geo_distance_point_to_polygon geo_from_wkt geo_geohash_neighbors
+  geo_geohash_to_central_point geo_geohash_to_polygon geo_h3cell_children geo_h3cell_level geo_h3cell_neighbors
+  geo_h3cell_parent geo_h3cell_rings geo_h3cell_to_central_point geo_h3cell_to_polygon geo_info_from_ip_address
   geo_intersection_2lines geo_intersection_2polygons geo_intersection_line_with_polygon geo_intersects_2lines
-  geo_intersects_2polygons geo_intersects_line_with_polygon geo_line_centroid geo_line_densify
-  geo_line_interpolate_point geo_line_length geo_line_locate_point geo_line_to_s2cells geo_point_buffer
-  geo_point_in_circle geo_point_in_polygon geo_point_to_geohash geo_point_to_h3cell geo_point_to_s2cell
-  geo_polygon_area geo_polygon_centroid geo_polygon_densify geo_polygon_perimeter geo_polygon_to_s2cells
-  geo_s2cell_neighbors geo_s2cell_to_central_point geo_s2cell_to_polygon geo_union_lines_array
-  geo_union_polygons_array getmonth gettype getyear gzip_compress_to_base64_string
+  geo_intersects_2polygons geo_intersects_line_with_polygon geo_line_buffer geo_line_centroid geo_line_densify
+  geo_line_interpolate_point geo_line_length geo_line_locate_point geo_line_simplify geo_line_to_s2cells
+  geo_point_buffer geo_point_in_circle geo_point_in_polygon geo_point_to_geohash geo_point_to_h3cell
+  geo_point_to_s2cell geo_polygon_area geo_polygon_buffer geo_polygon_centroid geo_polygon_densify
+  geo_polygon_perimeter geo_polygon_simplify geo_polygon_to_h3cells geo_polygon_to_s2cells geo_s2cell_neighbors
+  geo_s2cell_to_central_point geo_s2cell_to_polygon geo_simplify_polygons_array geo_union_lines_array
+  geo_union_polygons_array getmonth gettype getyear graph gzip_compress_to_base64_string
   gzip_decompress_from_base64_string has_any_index has_any_ipv4 has_any_ipv4_prefix has_ipv4 has_ipv4_prefix hash
-  hash_combine hash_many hash_md5 hash_sha1 hash_sha256 hash_xxhash64 hll hll_if hll_isvalid hll_merge hourofday iff iif indexof
-  indexof_regex ingestion_time inner_nodes ipv4_compare ipv4_is_in_any_range ipv4_is_in_range ipv4_is_match
-  ipv4_is_private ipv4_netmask_suffix ipv4_range_to_cidr_list ipv6_compare ipv6_is_in_any_range ipv6_is_in_range
-  ipv6_is_match isascii iscolumnexists isempty isfinite isinf isnan isnotempty isnotnull isnull isutf8
-  jaccard_index labels log log10 log2 loggamma make_bag make_bag_if make_datetime make_dictionary make_list
-  make_list_if make_list_with_nulls make_set make_set_if make_string make_timespan makelist makeset map max max_of
-  maxif merge_tdigest min min_of minif monthofyear new_guid next node_degree_in node_degree_out node_id not
-  notempty notnull now pack pack_all pack_array pack_dictionary parse_command_line parse_csv parse_ipv4
-  parse_ipv4_mask parse_ipv6 parse_ipv6_mask parse_json parse_path parse_url parse_urlquery parse_version
-  parse_xml parsejson parseurl parseurlquery percentile percentile_tdigest percentiles percentiles_array
-  percentiles_array_tdigest percentilesw percentilesw_array percentilew percentrank_tdigest pi pow prev
-  punycode_domain_from_string punycode_domain_to_string punycode_from_string punycode_to_string radians rand range
-  rank_tdigest regex_quote repeat replace replace_regex replace_string replace_strings reverse round row_cumsum
-  row_number row_rank row_rank_dense row_rank_min row_window_session series_abs series_acos series_add series_asin
-  series_atan series_ceiling series_cos series_cosine_similarity series_decompose series_decompose_anomalies
-  series_decompose_forecast series_divide series_dot_product series_equals series_exp series_fft
-  series_fill_backward series_fill_const series_fill_forward series_fill_linear series_fir series_fit_2lines
-  series_fit_2lines_dynamic series_fit_line series_fit_line_dynamic series_fit_poly series_floor series_greater
-  series_greater_equals series_ifft series_iir series_less series_less_equals series_log series_magnitude
-  series_multiply series_not_equals series_outliers series_pearson_correlation series_periods_detect
-  series_periods_validate series_pow series_product series_seasonal series_sign series_sin series_stats
-  series_stats_dynamic series_subtract series_sum series_tan set_difference set_equals set_has_element
-  set_intersect set_union sign sin split sqrt startofday startofmonth startofweek startofyear stdev stdevif stdevp
-  strcat strcat_array strcat_delim strcmp string_size strlen strrep substring sum sumif table take_any take_anyif
-  tan tdigest tdigest_isvalid tdigest_merge to_utf8 tobool toboolean todatetime todecimal todouble todynamic
-  toguid tohex toint tolong tolower toobject toreal tostring totime totimespan toupper translate treepath trim
-  trim_end trim_start unicode_codepoints_from_string unicode_codepoints_to_string unixtime_microseconds_todatetime
-  unixtime_milliseconds_todatetime unixtime_nanoseconds_todatetime unixtime_seconds_todatetime url_decode
-  url_encode url_encode_component variance varianceif variancep variancepif week_of_year weekofyear welch_test zip
-  zlib_compress_to_base64_string zlib_decompress_from_base64_string
+  hash_combine hash_many hash_md5 hash_sha1 hash_sha256 hash_xxhash64 hll hll_if hll_isvalid hll_merge hourofday
+  iff iif indexof indexof_regex ingestion_time inner_nodes ipv4_compare ipv4_is_in_any_range ipv4_is_in_range
+  ipv4_is_match ipv4_is_private ipv4_netmask_suffix ipv4_range_to_cidr_list ipv6_compare ipv6_is_in_any_range
+  ipv6_is_in_range ipv6_is_match isascii iscolumnexists isempty isfinite isinf isnan isnotempty isnotnull isnull
+  isutf8 jaccard_index labels log log10 log2 loggamma make_bag make_bag_if make_datetime make_dictionary make_list
+  make_list_if make_list_with_nulls make_set make_set_if make_string make_timespan makelist makeset map
+  materialized_view max max_of maxif merge_tdigest min min_of minif monthofyear new_guid next node_degree_in
+  node_degree_out node_id not notempty notnull now pack pack_all pack_array pack_dictionary parse_command_line
+  parse_csv parse_ipv4 parse_ipv4_mask parse_ipv6 parse_ipv6_mask parse_json parse_path parse_url parse_urlquery
+  parse_version parse_xml parsejson parseurl parseurlquery percentile percentile_tdigest percentiles
+  percentiles_array percentiles_array_tdigest percentilesw percentilesw_array percentilew percentrank_tdigest pi
+  pow prev punycode_domain_from_string punycode_domain_to_string punycode_from_string punycode_to_string radians
+  rand range rank_tdigest regex_quote repeat replace replace_regex replace_string replace_strings reverse round
+  row_cumsum row_number row_rank row_rank_dense row_rank_min row_window_session series_abs series_acos series_add
+  series_asin series_atan series_ceiling series_cos series_cosine_similarity series_decompose
+  series_decompose_anomalies series_decompose_forecast series_divide series_dot_product series_equals series_exp
+  series_fft series_fill_backward series_fill_const series_fill_forward series_fill_linear series_fir
+  series_fit_2lines series_fit_2lines_dynamic series_fit_line series_fit_line_dynamic series_fit_poly series_floor
+  series_greater series_greater_equals series_ifft series_iir series_less series_less_equals series_log
+  series_magnitude series_multiply series_not_equals series_outliers series_pearson_correlation
+  series_periods_detect series_periods_validate series_pow series_product series_seasonal series_sign series_sin
+  series_stats series_stats_dynamic series_subtract series_sum series_tan set_difference set_equals
+  set_has_element set_intersect set_union sign sin split sqrt startofday startofmonth startofweek startofyear
+  stdev stdevif stdevp strcat strcat_array strcat_delim strcmp string_size strlen strrep substring sum sumif table
+  take_any take_anyif tan tdigest tdigest_isvalid tdigest_merge to_utf8 tobool toboolean todatetime todecimal
+  todouble todynamic toguid tohex toint tolong tolower toobject toreal tostring totime totimespan toupper
+  translate treepath trim trim_end trim_start unicode_codepoints_from_string unicode_codepoints_to_string
+  unixtime_microseconds_todatetime unixtime_milliseconds_todatetime unixtime_nanoseconds_todatetime
+  unixtime_seconds_todatetime url_decode url_encode url_encode_component variance varianceif variancep variancepif
+  week_of_year weekofyear welch_test zip zlib_compress_to_base64_string zlib_decompress_from_base64_string
 `.trim().split(/\s+/);
 
 export const PLUGINS = `
-  active_users_count activity_counts_metrics activity_engagement activity_metrics bag_unpack geo_line_lookup
-  geo_polygon_lookup ipv4_lookup ipv6_lookup narrow new_activity_metrics pivot rolling_percentile rows_near
-  session_count sliding_window_counts
+  active_users_count activity_counts_metrics activity_engagement activity_metrics autocluster bag_unpack basket
+  dcount_intersect diffpatterns funnel_sequence_completion geo_line_lookup geo_polygon_lookup identity ipv4_lookup
+  ipv6_lookup narrow new_activity_metrics pivot preview rolling_percentile rows_near sequence_detect session_count
+  sliding_window_counts
 `.trim().split(/\s+/);

@@ -1,5 +1,5 @@
 //! Functions of places on lines and polygons: the nearest point, the point at a fraction, where shapes meet, and shapes
-//! with more points.
+//! with more points, with fewer, or with what is around them.
 
 use std::f64::consts::PI;
 
@@ -7,21 +7,24 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
+use super::buffer::{BufferSize, buffer};
 use super::crossings::{
     intersection_of_lines, intersection_with_polygons, lines_meet, meets_polygons, polygons_meet, union_of_lines,
 };
 use super::dense::{dense_lines, dense_polygons};
 use super::overlay::{intersection_of_polygons, shape_of, union_of_polygons};
 use super::shapes::{LineShapes, PolygonShapes, ShapeEdge};
+use super::simplify::{simplified_lines, simplified_polygons};
 use super::sphere::{EARTH_RADIUS_METERS, Vector, azimuth, nearest_on_edge};
-use super::{BOOL, DYNAMIC, PointArguments, REAL, ShapeColumn, point_of, polygon};
+use super::{BOOL, DYNAMIC, PointArguments, REAL, ShapeColumn, point_of};
 use crate::functions::arguments::FunctionArguments;
 use crate::functions::signature::{FunctionEntry, entry};
+use crate::interrupt::check_interrupt;
 
 const NOT_COMBINED: &str = "these polygons are too large, or their sides too near to each other, to be combined here";
 const DEFAULT_TOLERANCE_METERS: f64 = 10.0;
-/// The most corners of a circle.
-const MAX_CORNERS: f64 = 10_000.0;
+/// The greatest tolerance of a simplified shape.
+const MAX_SIMPLIFIED_METERS: f64 = 7_800_000.0;
 
 pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_angle", "nnnnnn", REAL, angle),
@@ -95,15 +98,10 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
     }),
     entry("geo_union_polygons_array", "j", DYNAMIC, |arguments| {
         let arrays = arguments.dynamics(0)?;
-        arguments.make_dynamics(|row| {
-            let array = arrays.get(row);
-            let polygons = array.as_array().filter(|polygons| !polygons.is_empty());
-            let read = polygons.and_then(|all| all.iter().map(PolygonShapes::read).collect::<Option<Vec<_>>>());
-            match read.map(union_of_polygons) {
-                Some(Some(union)) => Ok(shape_of(&union)),
-                Some(None) => Err(arguments.error(NOT_COMBINED)),
-                None => Ok(Value::Null),
-            }
+        arguments.make_dynamics(|row| match polygons_of_array(&arrays.get(row)).map(union_of_polygons) {
+            Some(Some(union)) => Ok(shape_of(&union)),
+            Some(None) => Err(arguments.error(NOT_COMBINED)),
+            None => Ok(Value::Null),
         })
     }),
     entry("geo_union_lines_array", "j", DYNAMIC, |arguments| {
@@ -123,8 +121,52 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
         let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
         densify(arguments, |row, tolerance| polygons.map_row(row, |polygons| dense_polygons(polygons, tolerance))?)
     }),
-    entry("geo_point_buffer", "nnn?n", DYNAMIC, circle),
+    entry("geo_point_buffer", "nnn?n", DYNAMIC, |arguments| {
+        let points = PointArguments::read(arguments, 0)?;
+        buffers(arguments, 2, |row, size| {
+            Ok(points.get(row).map(|center| Some(PolygonShapes::of_rings(vec![vec![size.circle(center)]]))))
+        })
+    }),
+    entry("geo_line_buffer", "jn?n", DYNAMIC, |arguments| {
+        let lines = ShapeColumn::read(arguments, 0, LineShapes::read)?;
+        buffers(arguments, 1, |row, size| lines.map_row(row, |lines| buffer(lines.edges(), None, size)).transpose())
+    }),
+    entry("geo_polygon_buffer", "jn?n", DYNAMIC, |arguments| {
+        let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
+        buffers(arguments, 1, |row, size| {
+            let around = |polygons: &PolygonShapes| match union_of_polygons(polygons.split()) {
+                Some(union) => buffer(polygons.edges(), Some(union), size),
+                None => Ok(None),
+            };
+            polygons.map_row(row, around).transpose()
+        })
+    }),
+    entry("geo_line_simplify", "j?n", DYNAMIC, |arguments| {
+        let lines = ShapeColumn::read(arguments, 0, LineShapes::read)?;
+        simplify(arguments, |row, tolerance| lines.map_row(row, |lines| simplified_lines(lines, tolerance))?)
+    }),
+    entry("geo_polygon_simplify", "j?n", DYNAMIC, |arguments| {
+        let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
+        simplify(arguments, |row, tolerance| {
+            polygons
+                .map_row(row, |polygons| simplified_polygons(std::slice::from_ref(polygons), tolerance))?
+                .as_ref()
+                .map(shape_of)
+        })
+    }),
+    entry("geo_simplify_polygons_array", "j?n", DYNAMIC, |arguments| {
+        let arrays = arguments.dynamics(0)?;
+        simplify(arguments, |row, tolerance| {
+            simplified_polygons(&polygons_of_array(&arrays.get(row))?, tolerance).as_ref().map(shape_of)
+        })
+    }),
 ];
+
+/// Returns the polygons of an array that holds nothing else.
+fn polygons_of_array(array: &Value) -> Option<Vec<PolygonShapes>> {
+    let polygons = array.as_array().filter(|polygons| !polygons.is_empty())?;
+    polygons.iter().map(PolygonShapes::read).collect()
+}
 
 /// Returns the angle from the first edge to the second at the point between them, clockwise.
 fn angle(arguments: &FunctionArguments) -> Result<ArrayRef> {
@@ -213,28 +255,33 @@ fn densify(arguments: &FunctionArguments, dense: impl Fn(usize, f64) -> Option<V
     })
 }
 
-/// Returns polygons around points whose sides are at most the tolerance inside the circles.
-fn circle(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    let points = PointArguments::read(arguments, 0)?;
-    let radii = arguments.reals(2)?;
-    let tolerances = if arguments.len() > 3 { Some(arguments.reals(3)?) } else { None };
+/// Returns buffers of the radius in the argument `first`, and the tolerance behind it.
+fn buffers(
+    arguments: &FunctionArguments,
+    first: usize,
+    around: impl Fn(usize, &BufferSize) -> Result<Option<Option<PolygonShapes>>>,
+) -> Result<ArrayRef> {
+    let radii = arguments.reals(first)?;
+    let tolerances = if arguments.len() > first + 1 { Some(arguments.reals(first + 1)?) } else { None };
     arguments.make_dynamics(|row| {
         let tolerance = tolerances.as_ref().map_or(Some(DEFAULT_TOLERANCE_METERS), |tolerances| tolerances.get(row));
-        let tolerance = tolerance.filter(|tolerance| *tolerance > 0.0);
-        let most = 0.5 * PI * EARTH_RADIUS_METERS;
-        let radius = radii.get(row).filter(|radius| *radius > 0.0 && *radius < most);
-        let (Some(center), Some(radius), Some(tolerance)) = (points.get(row), radius, tolerance) else {
-            return Ok(Value::Null);
-        };
-        if tolerance < 1e-6 * radius {
-            return Ok(Value::Null);
+        let size = radii.get(row).zip(tolerance).and_then(|(radius, tolerance)| BufferSize::of(radius, tolerance));
+        let Some(size) = size else { return Ok(Value::Null) };
+        match around(row, &size)? {
+            Some(Some(buffer)) => Ok(shape_of(&buffer)),
+            Some(None) => Err(arguments.error(NOT_COMBINED)),
+            None => Ok(Value::Null),
         }
-        let angle = radius / EARTH_RADIUS_METERS;
-        let inner = (radius - tolerance.min(0.5 * radius)) / EARTH_RADIUS_METERS;
-        // A side's middle is at the inner angle where its half seen from the center has this cosine.
-        let half = (inner.tan() / angle.tan()).acos();
-        let corners = (PI / half).ceil().clamp(4.0, MAX_CORNERS);
-        let azimuths = (0..corners as usize).map(|corner| -2.0 * PI * corner as f64 / corners);
-        Ok(polygon(azimuths.map(|azimuth| center.beside(azimuth, angle).degrees())))
+    })
+}
+
+/// Returns shapes with fewer corners, by the tolerance in the second argument.
+fn simplify(arguments: &FunctionArguments, simplified: impl Fn(usize, f64) -> Option<Value>) -> Result<ArrayRef> {
+    let tolerances = if arguments.len() > 1 { Some(arguments.reals(1)?) } else { None };
+    arguments.make_dynamics(|row| {
+        check_interrupt()?;
+        let meters = tolerances.as_ref().map_or(Some(DEFAULT_TOLERANCE_METERS), |tolerances| tolerances.get(row));
+        let meters = meters.filter(|meters| (0.0..=MAX_SIMPLIFIED_METERS).contains(meters));
+        Ok(meters.and_then(|meters| simplified(row, meters / EARTH_RADIUS_METERS)).unwrap_or(Value::Null))
     })
 }

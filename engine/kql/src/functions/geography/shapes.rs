@@ -271,6 +271,11 @@ impl PolygonShapes {
         self.0.iter().any(|polygon| polygon.contains(point))
     }
 
+    /// Whether no two sides of a polygon cross, and all rings are counterclockwise around their insides.
+    pub(super) fn is_simple(&self) -> bool {
+        self.0.iter().all(|polygon| polygon.is_simple() && polygon.0.iter().all(|ring| ring.turned_area() > 0.0))
+    }
+
     /// Whether two of the polygons share points.
     pub(super) fn overlap(&self) -> bool {
         let pairs =

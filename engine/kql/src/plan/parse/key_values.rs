@@ -1,17 +1,12 @@
 //! The function of `parse-kv`: the values of named keys in a text, as a struct of texts. Of several values of a key the
 //! first one counts, and blanks around keys and values do not.
 
-use std::hash::{Hash, Hasher};
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder, StructArray};
-use arrow::datatypes::{DataType, Field, Fields};
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use regex::{Regex, RegexBuilder};
+use datafusion::logical_expr::ScalarUDF;
 
-/// The largest size of a compiled pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 4 << 20;
+use super::text_parts::{CompiledPattern, TextPartReader, is_text_parts, text_parts};
 
 /// How keys and values are told apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,96 +35,58 @@ pub(super) struct KeyValues {
 }
 
 /// Returns the function.
-pub(super) fn key_values(wanted: KeyValues) -> std::result::Result<Arc<ScalarUDF>, String> {
-    let regex = match &wanted.notation {
+pub(super) fn key_values(wanted: KeyValues) -> Result<Arc<ScalarUDF>, String> {
+    let pattern = match &wanted.notation {
         Notation::Pattern(pattern) => {
-            let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
-            let regex = regex.map_err(|error| format!("not a regular expression: {error}"))?;
-            if regex.captures_len() != 3 {
+            let pattern =
+                CompiledPattern::new(pattern).map_err(|error| format!("not a regular expression: {error}"))?;
+            if pattern.0.captures_len() != 3 {
                 return Err("the pattern must have a group for the key and one for the value".to_owned());
             }
-            Some(regex)
+            Some(pattern)
         }
         Notation::Delimited { .. } | Notation::Open => None,
     };
-    let signature = Signature::exact(vec![DataType::Utf8View], Volatility::Immutable);
-    Ok(Arc::new(ScalarUDF::new_from_impl(KeyValuesOf { wanted, regex, signature })))
+    Ok(text_parts(KeyValueReader { wanted, pattern }))
 }
 
 /// Whether a function is this one.
 pub(crate) fn is_key_values_function(function: &ScalarUDF) -> bool {
-    (function.inner().as_ref() as &dyn std::any::Any).is::<KeyValuesOf>()
+    is_text_parts::<KeyValueReader>(function)
 }
 
-#[derive(Debug)]
-struct KeyValuesOf {
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct KeyValueReader {
     wanted: KeyValues,
-    regex: Option<Regex>,
-    signature: Signature,
+    pattern: Option<CompiledPattern>,
 }
 
-impl PartialEq for KeyValuesOf {
-    fn eq(&self, other: &Self) -> bool {
-        self.wanted == other.wanted
-    }
-}
+impl TextPartReader for KeyValueReader {
+    const FUNCTION: &'static str = "kql_key_values";
 
-impl Eq for KeyValuesOf {}
-
-impl Hash for KeyValuesOf {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.wanted.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for KeyValuesOf {
-    fn name(&self) -> &str {
-        "kql_key_values"
+    fn names(&self) -> Vec<String> {
+        (0..self.wanted.keys.len()).map(|index| format!("v{index}")).collect()
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(self.fields()))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let Some(texts) = arrays.first().and_then(|array| array.as_string_view_opt()) else {
-            return Err(DataFusionError::Internal("kql_key_values takes a text".into()));
-        };
-        let mut builders: Vec<StringViewBuilder> = self.wanted.keys.iter().map(|_| StringViewBuilder::new()).collect();
-        for row in 0..texts.len() {
-            let text = if texts.is_valid(row) { texts.value(row) } else { "" };
-            let mut found: Vec<Option<String>> = vec![None; self.wanted.keys.len()];
-            self.read(text, &mut |key, value| {
-                let index = self.wanted.keys.iter().position(|known| known == key.trim());
-                if let Some(slot @ None) = index.and_then(|index| found.get_mut(index)) {
-                    *slot = Some(value.trim().to_owned());
-                }
-            });
-            for (builder, value) in builders.iter_mut().zip(found) {
-                builder.append_value(value.unwrap_or_default());
+    fn read<'t>(&self, text: &'t str, parts: &mut [Option<Cow<'t, str>>]) -> bool {
+        self.read_pairs(text, &mut |key, value| {
+            let index = self.wanted.keys.iter().position(|known| known == key.trim());
+            if let Some(slot @ None) = index.and_then(|index| parts.get_mut(index)) {
+                *slot = Some(Cow::Owned(value.trim().to_owned()));
             }
+        });
+        for part in parts.iter_mut().filter(|part| part.is_none()) {
+            *part = Some(Cow::Borrowed(""));
         }
-        let columns: Vec<ArrayRef> =
-            builders.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef).collect();
-        let made = StructArray::try_new_with_length(self.fields(), columns, None, texts.len())?;
-        Ok(ColumnarValue::Array(Arc::new(made)))
+        true
     }
 }
 
-impl KeyValuesOf {
-    fn fields(&self) -> Fields {
-        (0..self.wanted.keys.len()).map(|index| Field::new(format!("v{index}"), DataType::Utf8View, true)).collect()
-    }
-
-    fn read(&self, text: &str, add: &mut impl FnMut(&str, &str)) {
-        match (&self.wanted.notation, &self.regex) {
-            (Notation::Pattern(_), Some(regex)) => {
-                for captures in regex.captures_iter(text) {
+impl KeyValueReader {
+    fn read_pairs(&self, text: &str, add: &mut impl FnMut(&str, &str)) {
+        match (&self.wanted.notation, &self.pattern) {
+            (Notation::Pattern(_), Some(pattern)) => {
+                for captures in pattern.0.captures_iter(text) {
                     if let (Some(key), Some(value)) = (captures.get(1), captures.get(2)) {
                         add(key.as_str(), value.as_str());
                     }

@@ -1,0 +1,70 @@
+//! What a query can do instead of what Kusto has and this crate has not.
+
+use super::{BindError, BindErrorCode, Result};
+use crate::span::Span;
+
+const OTHER_CLUSTERS: &str = "a query reads the databases of this server: `database('d').T`";
+const NO_EXTENTS: &str = "tables have no extents here; keep what tells rows apart in a column";
+const NO_CURSORS: &str = "tables have no cursors here; keep the time of a row in a column, and compare that";
+const NO_REQUESTS: &str = "a query reaches no other service; write what that answers into a table first";
+const OTHER_DATABASES: &str =
+    "a query reaches no other database server; make its tables external tables, or write them into tables, first";
+const NO_CODE: &str =
+    "a query runs no code of other languages; do it with KQL's operators, or with the rows that it returns";
+const NO_MODELS: &str = "KQL calls no models; SQL has `embed(text)` where a provider of embeddings is configured";
+const FILES_BY_NAME: &str = "DESCRIBE SELECT * FROM 'file' in SQL says what columns a file has";
+
+/// Returns what does nearly the same.
+fn instead_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "alias database" => "name the database where it is read: `database('d').T`",
+        "cluster" | "current_cluster_endpoint" | "execute_query" => OTHER_CLUSTERS,
+        "current_node_id" => "a server is one node",
+        "cursor_after" | "cursor_before_or_at" | "cursor_current" | "current_cursor" => NO_CURSORS,
+        "extent_id" | "extent_tags" | "extentid" | "row_id" | "rowstore_ordinal_range" => NO_EXTENTS,
+        "current_principal_is_member_of" => {
+            "compare `current_principal()`; who reads which rows is for row policies to say"
+        }
+        "stored_query_result" => "write the result into a table, with CREATE TABLE ... AS in SQL, and name that",
+        "entity_group" => "write the group out: `macro-expand entity_group [database('a'), database('b')] as X (...)`",
+        "parse_user_agent" => "take what is needed out of the text with `extract`, `parse` or `has`",
+        "passthrough" => "leave it out",
+        "ai_chat_completion" | "ai_chat_completion_prompt" | "ai_embed_text" | "ai_embeddings" => NO_MODELS,
+        "azure_digital_twins_query_request" | "dax_request" | "http_request" | "http_request_post" => NO_REQUESTS,
+        "cosmosdb_sql_request" | "mysql_request" | "postgresql_request" | "sql_request" => OTHER_DATABASES,
+        "csharp" | "python" | "r" => NO_CODE,
+        "diffpatterns_text" => "use `diffpatterns` over columns of the text's parts, or `reduce by`",
+        "estimate_rows_count" => "use `count`, which reads no rows where the table's statistics tell",
+        "execute_show_command" => "send the command on its own, as in `.show tables`",
+        "external_datatable" => "use `externaldata`, or `external_table('name')`",
+        "funnel_sequence" => "use `funnel_sequence_completion`, `sequence_detect` or `scan`",
+        "identity_v3" => "use `identity`",
+        "infer_storage_schema" | "infer_storage_schema_with_suggestions" => FILES_BY_NAME,
+        _ => return None,
+    })
+}
+
+/// Refuses a function, an aggregate or a plugin that Kusto has.
+pub(crate) fn unsupported_name<T>(span: Span, kind: &str, name: &str) -> Result<T> {
+    let message = format!("the {kind} `{name}` is known to Kusto, but not supported here");
+    let error = BindError::new(BindErrorCode::NotSupported, span, message);
+    match instead_of(name) {
+        Some(instead) => Err(error.with_hint(instead).into()),
+        None => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bind::BindStop;
+
+    #[test]
+    fn what_is_refused_names_something_else() {
+        let Err(BindStop::Error(error)) = unsupported_name::<()>(Span::default(), "plugin", "python") else {
+            panic!("it is refused with an error of the query's");
+        };
+        assert_eq!(error.hint.as_deref(), Some(NO_CODE));
+        assert_eq!(instead_of("where"), None);
+    }
+}

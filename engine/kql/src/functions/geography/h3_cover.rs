@@ -1,0 +1,87 @@
+//! The H3 cells whose centers lie in a polygon, or within a radius of it: from the cells along its sides inwards.
+
+use std::collections::BTreeSet;
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use h3o::{CellIndex, LatLng, Resolution};
+use serde_json::Value;
+
+use super::shapes::PolygonShapes;
+use super::sphere::{EARTH_RADIUS_METERS, Vector};
+use super::{DYNAMIC, ShapeColumn};
+use crate::functions::arguments::FunctionArguments;
+use crate::functions::signature::{FunctionEntry, entry};
+use crate::interrupt::LoopTurns;
+
+const DEFAULT_RESOLUTION: i64 = 6;
+/// The most cells of a polygon.
+const MAX_CELLS: usize = 65_536;
+/// The most places along the sides of a polygon at which cells are looked for.
+const MAX_PLACES: f64 = 1e6;
+
+pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] =
+    &[entry("geo_polygon_to_h3cells", "j?in", DYNAMIC, cells_of)];
+
+fn cells_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
+    let resolutions = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
+    let radii = if arguments.len() > 2 { Some(arguments.reals(2)?) } else { None };
+    arguments.make_dynamics(|row| {
+        let number = resolutions.as_ref().map_or(Some(DEFAULT_RESOLUTION), |resolutions| resolutions.get(row));
+        let resolution = number.and_then(|number| Resolution::try_from(u8::try_from(number).ok()?).ok());
+        let radius = radii.as_ref().map_or(Some(0.0), |radii| radii.get(row));
+        let radius = radius.filter(|radius| *radius >= 0.0 && radius.is_finite());
+        let Some((resolution, radius)) = resolution.zip(radius) else { return Ok(Value::Null) };
+        let of = |polygons: &PolygonShapes| covering(polygons, resolution, radius / EARTH_RADIUS_METERS);
+        let Some(found) = polygons.map_row(row, of).transpose()?.flatten() else { return Ok(Value::Null) };
+        Ok(found.into_iter().map(|cell| Value::String(format!("{:x}", u64::from(cell)))).collect())
+    })
+}
+
+/// Returns the cells in order; `None` where there would be too many. Errors: the query is to end.
+fn covering(polygons: &PolygonShapes, resolution: Resolution, radius: f64) -> Result<Option<BTreeSet<CellIndex>>> {
+    let mut turns = LoopTurns::default();
+    // Less than the width of a cell that is smaller than most.
+    let step = 0.5 * resolution.edge_length_rads();
+    let places: f64 = polygons.edges().map(|[from, to]| (from.angle(to) / step).ceil()).sum();
+    if places > MAX_PLACES {
+        return Ok(None);
+    }
+    let is_within = |cell: CellIndex| {
+        let center = LatLng::from(cell);
+        let center = Vector::from_degrees(center.lng(), center.lat());
+        center.is_some_and(
+            |center| if radius > 0.0 { polygons.angle_to(center) <= radius } else { polygons.contains(center) },
+        )
+    };
+    let (mut seen, mut found, mut next) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for [from, to] in polygons.edges() {
+        let count = (from.angle(to) / step).ceil().max(1.0) as usize;
+        for place in 0..count {
+            turns.count()?;
+            let [longitude, latitude] = from.between(to, place as f64 / count as f64).degrees();
+            let Ok(place) = LatLng::new(latitude, longitude) else { continue };
+            next.push(place.to_cell(resolution));
+        }
+    }
+    // The cells along the sides are passed through, whether their centers are within or not.
+    let sides: BTreeSet<CellIndex> = next.iter().copied().collect();
+    while let Some(cell) = next.pop() {
+        turns.count()?;
+        if !seen.insert(cell) {
+            continue;
+        }
+        let is_found = is_within(cell);
+        if is_found {
+            found.insert(cell);
+            if found.len() > MAX_CELLS {
+                return Ok(None);
+            }
+        }
+        if is_found || sides.contains(&cell) {
+            next.extend(cell.grid_disk::<Vec<CellIndex>>(1).into_iter().filter(|other| !seen.contains(other)));
+        }
+    }
+    Ok(Some(found))
+}
