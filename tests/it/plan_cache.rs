@@ -340,7 +340,12 @@ async fn a_known_statement_leaves_the_same_traces() {
     }
     assert!(server.engine().plan_cache().hits >= USES as u64 - 1, "{:?}", server.engine().plan_cache());
     let kept = server.engine().catalog().audit().list(0, 1_000).await.unwrap();
-    let same = |record: &AuditRecord| AuditRecord { at: chrono::DateTime::UNIX_EPOCH, elapsed_ms: 0, ..record.clone() };
+    let same = |record: &AuditRecord| AuditRecord {
+        at: chrono::DateTime::UNIX_EPOCH,
+        bytes: 0,
+        elapsed_ms: 0,
+        ..record.clone()
+    };
     let traces: Vec<AuditRecord> =
         kept.iter().map(|kept| same(&kept.record)).filter(|record| record.statement == sql).collect();
     assert_eq!(traces.len(), USES);

@@ -1,11 +1,12 @@
 //! From a statement's text to an analysed plan: what the session gives to the planner, and the values of parameters.
 
+use std::sync::Arc;
+
 use arrow::datatypes::FieldRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
-use std::sync::Arc;
 
 use super::Session;
 use crate::error::Result;
