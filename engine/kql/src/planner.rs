@@ -26,7 +26,8 @@ use crate::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
 const ARROW_DECIMAL: DataType = DataType::Decimal128(38, 18);
 /// How often binding may ask.
 const MAX_QUESTIONS: usize = 1_000;
-/// A value that is read for planning stands in the rows, in the plan, in what its optimiser makes of it, and in what runs.
+/// A value that is read for planning stands in the rows, in the plan, in what its optimiser makes of it, and in what
+/// runs.
 const COPIES: usize = 4;
 /// A value that is read becomes an expression of the plan, of its optimised copy, and of what runs.
 const BYTES_PER_LITERAL: usize = 3 * size_of::<PlanExpr>();
@@ -86,8 +87,8 @@ pub async fn plan<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters) 
     }
 }
 
-/// Plans all results of a query, at least one: of each statement that is an expression, and of each branch of a `fork` or
-/// a `facet`.
+/// Plans all results of a query, at least one: of each statement that is an expression, and of each branch of a `fork`
+/// or a `facet`.
 pub async fn plan_all<H: KqlHost>(
     host: &H,
     text: &str,
@@ -209,8 +210,8 @@ impl PlannedKql {
         Ok(Self { plan, columns, rendering: None })
     }
 
-    /// The plan whose values are of types that readers of Arrow know: times of microseconds, which hold all of KQL's years,
-    /// and decimals as they are stored, or else of 38 digits of which 18 are behind the point.
+    /// The plan whose values are of types that readers of Arrow know: times of microseconds, which hold all of KQL's
+    /// years, and decimals as they are stored, or else of 38 digits of which 18 are behind the point.
     pub fn in_arrow_types(self) -> Result<LogicalPlan, DataFusionError> {
         let is_own = |kql_type: KqlType| matches!(kql_type, KqlType::DateTime | KqlType::TimeSpan | KqlType::Decimal);
         if !self.columns.iter().any(|column| is_own(column.kql_type)) {

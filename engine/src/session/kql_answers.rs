@@ -1,5 +1,6 @@
-//! The results of one KQL query within the limits that it asks for: the rows of its only one, or all, one after the other: a query may have several statements that are expressions, a `fork` or
-//! a `facet`. It is planned once; each result is executed when it is asked for, all within one clock and one memory.
+//! The results of one KQL query within the limits that it asks for: the rows of its only one, or all, one after the
+//! other: a query may have several statements that are expressions, a `fork` or a `facet`. It is planned once; each
+//! result is executed when it is asked for, all within one clock and one memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ pub struct KqlResult {
     pub rendering: Option<Rendering>,
 }
 
-/// A planned KQL query, whose results [`KqlAnswers::next_rows`] executes in order. Dropping it interrupts what they share.
+/// A planned KQL query, whose results [`KqlAnswers::next_rows`] executes in order. Dropping it interrupts what they
+/// share.
 pub struct KqlAnswers {
     session: Session,
     results: Vec<KqlResult>,
@@ -39,9 +41,9 @@ pub struct KqlAnswers {
 }
 
 impl Session {
-    /// Plans, authorises and executes one KQL query of one result. Times have microseconds, decimals at most 18 digits behind
-    /// the point. The wall clock starts here. Errors: the codes that begin with `kql_`, and those of [`Session::sql`]; of
-    /// the rows `kql_too_large` where there are more than the query's `set truncationmaxrecords`.
+    /// Plans, authorises and executes one KQL query of one result. Times have microseconds, decimals at most 18 digits
+    /// behind the point. The wall clock starts here. Errors: the codes that begin with `kql_`, and those of
+    /// [`Session::sql`]; of the rows `kql_too_large` where there are more than the query's `set truncationmaxrecords`.
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
         let asked = querent_kql::asked_limits(text);
         let within = self.within_time(&asked);
@@ -59,8 +61,8 @@ impl Session {
         within.spawn_within(label, clock, work).await
     }
 
-    /// Plans and authorises one KQL query with all its results, whose rows have KQL's own types; `parameters` are the values
-    /// of its `declare query_parameters`. The wall clock starts here. Errors: as [`Session::kql`].
+    /// Plans and authorises one KQL query with all its results, whose rows have KQL's own types; `parameters` are the
+    /// values of its `declare query_parameters`. The wall clock starts here. Errors: as [`Session::kql`].
     pub async fn kql_answers(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswers> {
         let (session, shown) = (self.within_asked(text).in_force(), text.to_owned());
         let text = shown.clone();

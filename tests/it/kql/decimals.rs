@@ -36,7 +36,8 @@ async fn decimals_keep_their_digits() {
         ),
         ("print min_of(decimal(2), 1.5), max_of(decimal(2), 1.5), decimal(1.5) between (1 .. 2)", "1.5 2 True"),
         (
-            "print parse_version('99999999.99999999.99999999.99999999') > parse_version('99999999.99999999.99999999.99999998')",
+            "print parse_version('99999999.99999999.99999999.99999999') \
+             > parse_version('99999999.99999999.99999999.99999998')",
             "True",
         ),
         (
@@ -63,9 +64,13 @@ async fn decimals_leave_in_types_that_readers_know() {
     let (_folder, engine) = engine().await;
     let session = admin(&engine);
     rows(&session, "CREATE TABLE prices (price DECIMAL(10,2), wide DECIMAL(38,0), big BIGINT UNSIGNED)").await.unwrap();
-    rows(&session, "INSERT INTO prices SELECT 1.50, CAST('12345678901234567890123456789012345678' AS DECIMAL(38,0)), 18446744073709551615")
-        .await
-        .unwrap();
+    rows(
+        &session,
+        "INSERT INTO prices SELECT 1.50, CAST('12345678901234567890123456789012345678' AS DECIMAL(38,0)), \
+                  18446744073709551615",
+    )
+    .await
+    .unwrap();
     let (_, kept) = answered(&session, "prices | project price, wide, big").await.unwrap();
     assert_eq!(kept, [["1.5", "12345678901234567890123456789012345678", "18446744073709551615"]]);
     let query =

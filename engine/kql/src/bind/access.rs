@@ -1,5 +1,5 @@
-//! `restrict access to (...)`: which tables, and which names of the statements before it, the statements after it may name.
-//! What those names stand for is bound as it was defined, and reaches what it names.
+//! `restrict access to (...)`: which tables, and which names of the statements before it, the statements after it may
+//! name. What those names stand for is bound as it was defined, and reaches what it names.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! The parameters that operators have: `name=value` before their operands. One that an operator does not have, or a value that
-//! it does not take, is refused. Hints are for Kusto's engine and change no answer.
+//! The parameters that operators have: `name=value` before their operands. One that an operator does not have, or a
+//! value that it does not take, is refused. Hints are for Kusto's engine and change no answer.
 
 use crate::ast::{Literal, Operator, OperatorKind, ParameterValue};
 use crate::bind::{Result, invalid};

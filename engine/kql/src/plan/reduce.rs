@@ -1,6 +1,6 @@
 //! `reduce by`: texts that have most of their terms in common become one pattern, with `*` for what differs. Binding reads
-//! the texts. Kusto's own way to group is not documented; texts are alike here when they have as many terms and at least
-//! half of them at the same places. With `kind=source` the rows stay, each with its text's pattern.
+//! the texts. Kusto's own way to group is not documented; texts are alike here when they have as many terms and at
+//! least half of them at the same places. With `kind=source` the rows stay, each with its text's pattern.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Polygons around points, lines and polygons. Circles have corners at the same directions from north around every point,
-//! so that the outlines of neighbouring edges meet in sides that both have.
+//! Polygons around points, lines and polygons. Circles have corners at the same directions from north around every
+//! point, so that the outlines of neighbouring edges meet in sides that both have.
 
 use std::f64::consts::PI;
 
@@ -28,8 +28,8 @@ pub(super) struct BufferSize {
 }
 
 impl BufferSize {
-    /// Returns the size for a radius and a tolerance in meters; `None` where Kusto has no such buffer. A tolerance that is
-    /// larger than the radius allows is made smaller.
+    /// Returns the size for a radius and a tolerance in meters; `None` where Kusto has no such buffer. A tolerance that
+    /// is larger than the radius allows is made smaller.
     pub(super) fn of(radius: f64, tolerance: f64) -> Option<Self> {
         let most = 0.5 * PI * EARTH_RADIUS_METERS;
         let is_allowed = radius > 0.0 && radius < most && tolerance > 0.0 && tolerance >= 1e-6 * radius;
@@ -51,8 +51,8 @@ impl BufferSize {
         (0..count).map(|number| self.corner(center, -number)).collect()
     }
 
-    /// Returns a corner of a circle, counted clockwise from north. The same corner has the same azimuth to the last bit,
-    /// whichever turn of the circle it is counted in.
+    /// Returns a corner of a circle, counted clockwise from north. The same corner has the same azimuth to the last
+    /// bit, whichever turn of the circle it is counted in.
     fn corner(&self, center: Vector, number: i64) -> Vector {
         let number = number.rem_euclid(self.corners as i64);
         center.beside(2.0 * PI * number as f64 / self.corners, self.angle)

@@ -71,8 +71,8 @@ pub(super) fn simplified_lines(lines: &LineShapes, tolerance: f64) -> Option<Val
     })
 }
 
-/// Returns polygons with fewer corners, sides that several share alike in each. Of a ring that is smaller than the tolerance
-/// nothing is left; `None` where that is so of all.
+/// Returns polygons with fewer corners, sides that several share alike in each. Of a ring that is smaller than the
+/// tolerance nothing is left; `None` where that is so of all.
 pub(super) fn simplified_polygons(all: &[PolygonShapes], tolerance: f64) -> Option<PolygonShapes> {
     let junctions = Junctions::of(all);
     let mut tolerance = tolerance;

@@ -22,8 +22,8 @@ pub(super) trait TextPartReader: std::fmt::Debug + Eq + Hash + Send + Sync + 'st
     /// The names of the parts.
     fn names(&self) -> Vec<String>;
 
-    /// Reads the parts of a text, as many as there are names; returns whether it has any. Of one that has none the struct is
-    /// null.
+    /// Reads the parts of a text, as many as there are names; returns whether it has any. Of one that has none the
+    /// struct is null.
     fn read<'t>(&self, text: &'t str, parts: &mut [Option<Cow<'t, str>>]) -> bool;
 }
 

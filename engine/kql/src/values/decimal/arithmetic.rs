@@ -1,5 +1,5 @@
-//! What is computed with decimals. A result keeps the significant digits that Kusto's decimals have, halves rounded to the
-//! even digit; `None` where it does not fit or there is none.
+//! What is computed with decimals. A result keeps the significant digits that Kusto's decimals have, halves rounded to
+//! the even digit; `None` where it does not fit or there is none.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -103,8 +103,8 @@ pub(crate) fn decimal_remainder(left: i256, right: i256) -> Option<i256> {
     if rest.is_negative() { rest.checked_add(right.wrapping_abs()) } else { Some(rest) }
 }
 
-/// Returns the greatest multiple of `width` that is not after `value`; of a negative width, not before it. `None` where the
-/// width is zero.
+/// Returns the greatest multiple of `width` that is not after `value`; of a negative width, not before it. `None` where
+/// the width is zero.
 pub(crate) fn decimal_floor(value: i256, width: i256) -> Option<i256> {
     let rest = value.checked_rem(width)?;
     let is_past = rest != i256::ZERO && rest.is_negative() != width.is_negative();
