@@ -44,6 +44,7 @@ async fn ask(
         database: database.map(str::to_owned),
         include_thinking: false,
         session_id: session.map(str::to_owned),
+        approvals: false,
     };
     let run = agent.ask(&Principal::local_admin(), request).await.unwrap();
     let events: Vec<EventKind> = run.events.map(|event| event.kind.clone()).collect().await;

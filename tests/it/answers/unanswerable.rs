@@ -75,8 +75,13 @@ async fn ask(engine: &Engine, config: AgentConfig, question: &str, call: Value) 
     let turns = json!([{ "events": [call] }, { "events": [{ "text": "That is what came of it." }] }]);
     let model = Arc::new(from_value(json!({ "runs": [{ "turns": turns, "repeat_last": true }] })).unwrap());
     let agent = Agent::new(engine.clone(), model, config);
-    let request =
-        AskRequest { question: question.to_owned(), database: None, include_thinking: false, session_id: None };
+    let request = AskRequest {
+        question: question.to_owned(),
+        database: None,
+        include_thinking: false,
+        session_id: None,
+        approvals: false,
+    };
     let run = agent.ask(&Principal::local_admin(), request).await.unwrap();
     let events: Vec<EventKind> = run.events.map(|event| event.kind.clone()).collect().await;
     let found = events.iter().find_map(|event| match event {
