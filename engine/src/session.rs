@@ -368,7 +368,7 @@ impl Session {
                 if let (Some(usage), Some(written)) = (QueryUsage::current(), change.target()) {
                     usage.touch(TouchedTables { written: Some(written), ..TouchedTables::default() });
                 }
-                let rows = apply_write::apply_write(self, change.clone(), interrupt).await?;
+                let rows = Box::pin(apply_write::apply_write(self, change.clone(), interrupt)).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
             None => match optimized {

@@ -236,7 +236,8 @@ fn number_of(kind: &DataType, name: &str) -> Option<String> {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
             Some(format!("CASE WHEN CAST({name} AS DOUBLE) BETWEEN -1e300 AND 1e300 THEN CAST({name} AS DOUBLE) END"))
         }
-        kind if kind.is_numeric() => Some(format!("CAST({name} AS DOUBLE)")),
+        // With a sum, since DataFusion names `min(a)` and `min(CAST(a AS DOUBLE))` alike and refuses both in one list.
+        kind if kind.is_numeric() => Some(format!("(CAST({name} AS DOUBLE) + 0e0)")),
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => {
             Some(format!("CAST(date_part('epoch', {name}) AS DOUBLE)"))
         }

@@ -142,6 +142,8 @@ fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &Table
              FROM ducklake_table WHERE table_id = ?3 AND end_snapshot = ?1",
         )?
         .execute(params![change.snapshot(), to, object.id])?;
+    // As DuckDB does: it names what it keeps in the catalog by the table's version.
+    change.new_table_version(info.id)?;
     Ok(true)
 }
 

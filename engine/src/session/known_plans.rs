@@ -48,7 +48,7 @@ impl Session {
             return Ok(plan);
         }
         let notes = PlanNotes::default();
-        let plan = self.authorize(self.parse_and_plan(text, parameters, Some(&notes)).await?)?;
+        let plan = self.authorize(Box::pin(self.parse_and_plan(text, parameters, Some(&notes))).await?)?;
         place.keep(notes);
         Ok(plan)
     }

@@ -31,7 +31,8 @@ impl Session {
     ) -> Result<LogicalPlan> {
         match parse_policy_statement(text, &self.database)? {
             Some(statement) => self.plan_policy(text, statement, parameters).await,
-            None => self.plan_noted(parse_statement(text)?, parameters, notes).await,
+            // Large as a value, and a part of many futures.
+            None => Box::pin(self.plan_noted(parse_statement(text)?, parameters, notes)).await,
         }
     }
 

@@ -201,7 +201,7 @@ impl Statements {
         let mut permit = self.state.admission.admit(&caller.principal, Door::Flight).await?;
         let slot = permit.take_slot();
         let begun = async { self.start(self.plan_of(caller, ticket).await?, slot).await };
-        match begun.await {
+        match Box::pin(begun).await {
             Ok((schema, rows)) => Ok(RunningRows { schema, rows, permit }),
             Err(error) => {
                 permit.failed();
@@ -234,7 +234,8 @@ impl Statements {
             permit = self.state.admission.admit(&caller.principal, Door::Flight) => permit?,
             () = running.cancelled() => return Err(cancelled()),
         };
-        let begun = begin(permit.take_slot());
+        // What plans and begins a statement is large: it would be copied into each future around it.
+        let begun = Box::pin(begin(permit.take_slot()));
         let started = tokio::select! {
             started = begun => started,
             () = running.cancelled() => Err(cancelled()),

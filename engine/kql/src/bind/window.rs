@@ -121,7 +121,7 @@ impl<'a> Binder<'a> {
         };
         let value = match value.kql_type {
             KqlType::Int => self.convert(value, KqlType::Long, span)?,
-            KqlType::Long | KqlType::Real | KqlType::TimeSpan => value,
+            KqlType::Long | KqlType::Real | KqlType::Decimal | KqlType::TimeSpan => value,
             KqlType::Dynamic => self.convert(value, KqlType::Real, span)?,
             other => {
                 return fail(BindErrorCode::TypeMismatch, span, format!("a {} cannot be added up", other.name()));

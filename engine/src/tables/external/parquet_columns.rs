@@ -3,22 +3,23 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::catalog::Session;
-use datafusion::common::Result as DfResult;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result as DfResult, exec_err};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::physical_expr::expressions::{Column, cast};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -68,7 +69,10 @@ pub(crate) async fn infer_parquet(
 async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<Schema> {
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let footer = DFParquetMetadata::new(store, meta).with_file_metadata_cache(Some(cache));
-    let (metadata, schema) = (footer.fetch_metadata().await?, footer.fetch_schema().await?);
+    let metadata = footer.fetch_metadata().await?;
+    // Arrow's reader of the schema that Arrow wrote panics where that is damaged (arrow-ipc 58, `convert.rs`).
+    let schema = AssertUnwindSafe(footer.fetch_schema()).catch_unwind().await;
+    let schema = schema.unwrap_or_else(|_| exec_err!("the Arrow schema in its footer is damaged"))?;
     let written = metadata.file_metadata().schema_descr().root_schema().get_fields().to_vec();
     let fields = schema.fields().iter().zip(written).map(|(field, written)| {
         let is_uuid = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
