@@ -258,6 +258,7 @@ pub struct Truncation {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "the largest is made once a run")]
 pub enum EventKind {
     /// The run exists and is stored as `running`. First, unless the run could not begin.
     RunStarted(Box<RunStarted>),

@@ -132,6 +132,7 @@ struct PlanCounts {
 
 impl PlanCache {
     /// Returns a cache of `limit` bytes; of 0, one that keeps nothing.
+    #[expect(clippy::new_ret_no_self, reason = "it is used as a store of plans only, see there")]
     pub(crate) fn new(limit: usize) -> Arc<dyn PlanStore> {
         Arc::new(Self::with_counts(limit, Arc::default()))
     }

@@ -25,6 +25,9 @@ const UNFINISHED: &str = "unfinished-";
 /// The bytes of a checksum.
 const SUM: usize = 8;
 
+/// An object that is on the disk, with the number and the length of each of its blocks.
+type FoundObject = (Arc<CachedObject>, Vec<(u64, u64)>);
+
 /// A version of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CachedObject {
@@ -81,7 +84,7 @@ impl BlockFiles {
     }
 
     /// Returns what is there: objects with the numbers and lengths of their blocks' files. What is not whole is removed.
-    pub(super) fn scan(&self) -> Vec<(Arc<CachedObject>, Vec<(u64, u64)>)> {
+    pub(super) fn scan(&self) -> Vec<FoundObject> {
         let mut found = Vec::new();
         let Ok(folders) = std::fs::read_dir(&self.folder) else { return found };
         for folder in folders.flatten().map(|entry| entry.path()) {
@@ -93,7 +96,7 @@ impl BlockFiles {
         found
     }
 
-    fn scan_object(&self, folder: &Path) -> Option<(Arc<CachedObject>, Vec<(u64, u64)>)> {
+    fn scan_object(&self, folder: &Path) -> Option<FoundObject> {
         let object: CachedObject = serde_json::from_slice(&std::fs::read(folder.join(OBJECT)).ok()?).ok()?;
         if self.folder_of(&object) != folder {
             return None;

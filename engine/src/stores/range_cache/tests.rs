@@ -1,3 +1,5 @@
+//! Ranges that are read twice, evicted, damaged, and asked for at once.
+
 use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 

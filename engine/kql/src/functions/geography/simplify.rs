@@ -79,9 +79,7 @@ pub(super) fn simplified_polygons(all: &[PolygonShapes], tolerance: f64) -> Opti
     for _ in 0..MAX_HALVINGS {
         let polygons = polygons_within(all, tolerance, &junctions);
         let shapes = PolygonShapes::of_rings(polygons);
-        if shapes.rings().next().is_none() {
-            return None;
-        }
+        shapes.rings().next()?;
         if shapes.is_simple() {
             return Some(shapes);
         }
