@@ -525,6 +525,9 @@ def run(statement):
                 raise
             time.sleep(0.1)
 
+# A lake in an object store asks for it when it is attached.
+if "LOAD httpfs" in request["statements"]:
+    run("LOAD httpfs")
 run(f"ATTACH 'ducklake:sqlite:{request['file']}' AS lake{options}")
 print(json.dumps([run(statement) for statement in request["statements"]], default=str))
 "#;

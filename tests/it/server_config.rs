@@ -179,6 +179,7 @@ fn every_key_can_be_set_from_its_variables() {
                 "log.format" => "json",
                 "log.filter" => "debug",
                 "query.external_urls" => "s3://bucket/",
+                "data_path" => "s3://bucket/lake",
                 "auth.oidc.issuer" | "auth.oidc.jwks_url" => "https://id.example.org",
                 "auth.oidc.default_role" => "none",
                 "query.max_scan_rows" | "query.max_scan_bytes" => "read=7",
