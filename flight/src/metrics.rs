@@ -55,10 +55,7 @@ fn describe() {
     describe_counter!("querent_plan_cache_hits_total", "statements whose plan was known");
     describe_counter!("querent_plan_cache_misses_total", "statements that were planned and whose plan was kept");
     describe_gauge!("querent_file_cache_bytes", "disk of parts of files in an object store");
-    describe_counter!(
-        "querent_file_cache_hits_total",
-        "blocks of files in an object store that were read from the disk"
-    );
+    describe_counter!("querent_file_cache_hits_total", "blocks of files in an object store that the disk had");
     describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
