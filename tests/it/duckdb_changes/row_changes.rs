@@ -63,14 +63,8 @@ async fn columns_and_tables_that_we_alter_are_altered_for_duckdb() {
     }
     lake.agree("SELECT a, word, d, c FROM u ORDER BY a").await;
     lake.agree("SELECT count(*) FROM u WHERE c IS NULL").await;
-    // Theirs under our columns, and ours under theirs.
-    lake.change(&["INSERT INTO u VALUES (7, 'seven', 2, 'theirs')", "ALTER TABLE u ADD COLUMN e DATE"]);
-    lake.agree("SELECT a, word, d, c, CAST(e AS VARCHAR) FROM u ORDER BY a").await;
-    rows(session, "ALTER TABLE u RENAME COLUMN e TO day").await.unwrap();
-    rows(session, "INSERT INTO u VALUES (8, 'eight', 3, NULL, DATE '2024-02-29')").await.unwrap();
-    lake.agree("SELECT a, word, d, c, CAST(day AS VARCHAR) FROM u ORDER BY a").await;
-    lake.change(&["UPDATE u SET d = 0 WHERE a IN (1, 7)", "ALTER TABLE u RENAME TO v"]);
-    lake.agree("SELECT a, word, d, c, CAST(day AS VARCHAR) FROM v ORDER BY a").await;
+    rows(session, "ALTER TABLE u RENAME COLUMN word TO text").await.unwrap();
+    lake.agree("SELECT a, text, d, c FROM u ORDER BY a").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,7 +117,7 @@ async fn empty_tables_and_odd_numbers_have_profiles() {
     assert_eq!((&empty["rows"], &column(&empty, "a")["histogram"]), (&json!(0), &Value::Null), "{empty}");
     server
         .execute(
-            "CREATE TABLE odd AS SELECT * FROM (VALUES (CAST('NaN' AS DOUBLE)), (1.5), (CAST('Infinity' AS DOUBLE)), (NULL)) AS t(x)",
+            "CREATE TABLE odd AS SELECT * FROM (VALUES (CAST('NaN' AS DOUBLE)), (CAST(1.5 AS DOUBLE)), (CAST('Infinity' AS DOUBLE)), (NULL)) AS t(x)",
         )
         .await;
     let odd = profile(&server, "odd", "reader-tok").await;
