@@ -17,11 +17,16 @@ fn anchors(page: &str) -> BTreeSet<String> {
 
 /// The lines of a page that are not code.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
-    let mut is_code = false;
+    // How many marks the fence has that is open: a longer one may have shorter ones inside.
+    let mut open = 0;
     page.lines().filter(move |line| {
-        let is_fence = line.trim_start().starts_with("```");
-        is_code ^= is_fence;
-        !is_code && !is_fence
+        let line = line.trim_start();
+        let marks = line.len() - line.trim_start_matches('`').len();
+        let is_fence = marks >= 3 && (open == 0 || open == marks);
+        if is_fence {
+            open = if open == 0 { marks } else { 0 };
+        }
+        open == 0 && !is_fence
     })
 }
 
