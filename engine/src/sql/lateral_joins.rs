@@ -180,16 +180,25 @@ fn inner(index: usize) -> Expr {
     Expr::Column(Column::new(Some(INNER), inner_name(index)))
 }
 
-/// Returns an expression of a subquery over the columns of both sides; `None` where it has a subquery of its own, or a column
-/// of a query further out.
+/// Returns an expression of a subquery over the columns of both sides, as [`written_outside`] does.
 fn over_both(expr: &Expr, pulled: &Pulled, left: &DFSchema) -> Result<Option<Expr>> {
-    let known: HashMap<(Option<&TableReference>, &str), &Expr> =
-        pulled.columns.iter().map(|(table, name, expr)| ((table.as_ref(), name.as_str()), expr)).collect();
+    let known = pulled.columns.iter().map(|(table, name, expr)| ((table.as_ref(), name.as_str()), expr)).collect();
+    written_outside(expr, &known, left)
+}
+
+/// Returns an expression of a subquery over the columns outside of it: `known` has what its own columns are there, by their
+/// qualifiers and names, and `outer` has the columns that it names further out. `None` where it has a subquery of its own, or
+/// a column of a query further out than that.
+pub(super) fn written_outside(
+    expr: &Expr,
+    known: &HashMap<(Option<&TableReference>, &str), &Expr>,
+    outer: &DFSchema,
+) -> Result<Option<Expr>> {
     let mut is_other = false;
     let written = expr.clone().transform_down(|part| {
         Ok(match &part {
             Expr::OuterReferenceColumn(_, column) => {
-                is_other |= !left.has_column(column);
+                is_other |= !outer.has_column(column);
                 Transformed::new(Expr::Column(column.clone()), true, TreeNodeRecursion::Jump)
             }
             Expr::Column(column) => match known.get(&(column.relation.as_ref(), column.name.as_str())) {

@@ -6,7 +6,6 @@
 //! one row at every step; one whose mark is null stands for nothing: aggregates leave it out, and it is taken away at the end.
 //! The outer rows are read once, so that it does not matter whether they would be the same a second time.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -20,7 +19,7 @@ use datafusion::logical_expr::{
     Operator, SkipType, Subquery, Window, lit, when,
 };
 
-use super::lateral_joins::{Pulled, pull};
+use super::lateral_joins::{Pulled, pull, written_outside};
 
 /// The number of an outer row.
 const ROW: &str = "__outer_row";
@@ -389,30 +388,8 @@ impl OuterRows {
     /// a query further out.
     fn written(&self, expr: &Expr, lifted: &Lifted) -> Result<Option<Expr>> {
         let columns = lifted.columns.iter();
-        let known: HashMap<(Option<&TableReference>, &str), &Expr> =
-            columns.map(|column| ((column.table.as_ref(), column.name.as_str()), &column.expr)).collect();
-        let mut is_other = false;
-        let written = expr.clone().transform_down(|part| {
-            Ok(match &part {
-                Expr::OuterReferenceColumn(_, column) => {
-                    is_other |= !self.plan.schema().has_column(column);
-                    Transformed::new(Expr::Column(column.clone()), true, TreeNodeRecursion::Jump)
-                }
-                Expr::Column(column) => match known.get(&(column.relation.as_ref(), column.name.as_str())) {
-                    Some(found) => Transformed::new((*found).clone(), true, TreeNodeRecursion::Jump),
-                    None => {
-                        is_other = true;
-                        Transformed::no(part)
-                    }
-                },
-                Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => {
-                    is_other = true;
-                    Transformed::no(part)
-                }
-                _ => Transformed::no(part),
-            })
-        })?;
-        Ok((!is_other).then_some(written.data))
+        let known = columns.map(|column| ((column.table.as_ref(), column.name.as_str()), &column.expr)).collect();
+        written_outside(expr, &known, self.plan.schema())
     }
 }
 
