@@ -270,6 +270,8 @@ pub struct TableContents {
     pub files: Vec<DataFile>,
     /// Rows that DuckDB keeps in the catalog itself, with the table's columns.
     pub inlined: Option<RecordBatch>,
+    /// The distinct values that analysed columns are thought to have, by column id.
+    pub distinct_values: BTreeMap<i64, u64>,
 }
 
 /// The rows of a data file that are deleted, by their position in it.
@@ -287,6 +289,11 @@ impl FileDeletes {
     /// Whether no row is deleted.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.positions.is_empty()
+    }
+
+    /// The number of deleted rows.
+    pub fn rows(&self) -> u64 {
+        self.file_rows + self.positions.len() as u64
     }
 }
 

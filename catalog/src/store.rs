@@ -16,6 +16,7 @@ pub(crate) mod databases;
 mod ddl;
 mod deletes;
 pub(crate) mod dependents;
+pub(crate) mod distinct_values;
 pub(crate) mod files;
 mod inlined;
 pub(crate) mod keys;

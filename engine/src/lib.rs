@@ -40,6 +40,7 @@
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
+mod analyzed_plan;
 mod column_cache;
 mod completion;
 mod distinct_limits;

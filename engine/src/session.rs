@@ -3,6 +3,7 @@
 //! Work is spawned on the query threads with an interrupt. There a statement is parsed and planned, authorised, and begun: a
 //! query is executed as a physical plan, and a statement that writes is applied (`apply_write`).
 
+mod analyze;
 mod apply_write;
 mod audit;
 mod change_rows;

@@ -15,6 +15,7 @@
 
 mod accepted;
 mod alter_table;
+mod analyze;
 pub(crate) mod catalog_table;
 mod collations;
 mod column_folding;

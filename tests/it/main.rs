@@ -34,6 +34,7 @@ mod deploy;
 mod documented_commands;
 mod duckdb;
 mod duckdb_changes;
+mod estimates;
 mod fairness;
 mod faults;
 mod flight_sql;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::relations::LakePath;
-use super::{deletes, inlined, lake_location};
+use super::{deletes, distinct_values, inlined, lake_location};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnStats, DataFile, FileDeletes, ManagedTable, SnapshotId, TableContents};
 
@@ -27,7 +27,10 @@ pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_colu
     read_statistics(connection, table, stats_columns, &mut files)?;
     deletes::read(&refusal, &mut files)?;
     let inlined = inlined::read(&refusal, &loaded)?;
-    Ok(TableContents { files, inlined })
+    let rows = files.iter().map(|file| file.row_count.saturating_sub(file.deletes.rows())).sum::<u64>()
+        + inlined.as_ref().map_or(0, |rows| rows.num_rows() as u64);
+    let distinct_values = distinct_values::estimated(connection, table.id, rows)?;
+    Ok(TableContents { files, inlined, distinct_values })
 }
 
 /// The files of a table without deleted or inlined rows. Errors: `unsupported_lake`.
@@ -36,7 +39,7 @@ pub(crate) fn whole_files(
     table: &ManagedTable,
     stats_columns: &[i64],
 ) -> Result<Vec<DataFile>> {
-    let TableContents { files, inlined } = contents(connection, table, stats_columns)?;
+    let TableContents { files, inlined, distinct_values: _ } = contents(connection, table, stats_columns)?;
     let refusal = RefusedTable { connection, table };
     if inlined.is_some() {
         return Err(refusal.because("inlined rows", FLUSH_HINT));

@@ -107,6 +107,7 @@ impl StatementRights<'_> {
             | WriteStatement::Insert { .. }
             | WriteStatement::ChangeRows { .. }
             | WriteStatement::AlterTable { .. }
+            | WriteStatement::Analyze { .. }
             | WriteStatement::CreateTemporary { .. }
             | WriteStatement::InsertTemporary { .. }
             | WriteStatement::DropTemporary { .. }

@@ -55,6 +55,9 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         WriteStatement::ChangeRows { target, statement, input } => {
             return change_rows(session, &target, statement, &input, interrupt).await;
         }
+        WriteStatement::Analyze { target, columns, input } => {
+            session.analyze_table(&target, &columns, &input, interrupt).await?;
+        }
         WriteStatement::AlterTable { name, alteration } => {
             let now = match &alteration {
                 TableAlteration::RenameTable { to } => TableName::new(&name.database, to),

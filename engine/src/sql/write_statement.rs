@@ -50,6 +50,8 @@ pub(crate) enum WriteStatement {
     ChangeRows { target: Box<ResolvedTable>, statement: RowStatement, input: Arc<LogicalPlan> },
     /// `ALTER TABLE`.
     AlterTable { name: TableName, alteration: TableAlteration },
+    /// `ANALYZE`: `input` gives one row, the number of rows and then the distinct values of each of `columns` (their ids).
+    Analyze { target: Box<ResolvedTable>, columns: Vec<i64>, input: Arc<LogicalPlan> },
     /// `CREATE TEMPORARY TABLE`, with rows or without: a table of the session.
     CreateTemporary {
         name: String,
@@ -230,6 +232,7 @@ impl WriteStatement {
             WriteStatement::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
             WriteStatement::ChangeRows { statement, .. } => statement.label(),
             WriteStatement::AlterTable { .. } => "ALTER TABLE",
+            WriteStatement::Analyze { .. } => "ANALYZE",
             WriteStatement::CreateTemporary { .. } => "CREATE TEMPORARY TABLE",
             WriteStatement::InsertTemporary { .. } => "INSERT",
             WriteStatement::DropTemporary { .. } => "DROP TABLE",
@@ -263,9 +266,9 @@ impl WriteStatement {
             | WriteStatement::AlterTable { name, .. }
             | WriteStatement::DropTable { name, .. } => &name.database,
             WriteStatement::CreateExternalTable(request) => &request.name.database,
-            WriteStatement::Insert { target, .. } | WriteStatement::ChangeRows { target, .. } => {
-                &target.info.name.database
-            }
+            WriteStatement::Insert { target, .. }
+            | WriteStatement::ChangeRows { target, .. }
+            | WriteStatement::Analyze { target, .. } => &target.info.name.database,
             WriteStatement::Comment { target, .. } => match target {
                 CommentTarget::Database(name) => name,
                 CommentTarget::Table(name) | CommentTarget::Column(name, _) => &name.database,
@@ -288,9 +291,9 @@ impl WriteStatement {
             | WriteStatement::AlterTable { name, .. }
             | WriteStatement::DropTable { name, .. } => Some(name.to_string()),
             WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
-            WriteStatement::Insert { target, .. } | WriteStatement::ChangeRows { target, .. } => {
-                Some(target.info.name.to_string())
-            }
+            WriteStatement::Insert { target, .. }
+            | WriteStatement::ChangeRows { target, .. }
+            | WriteStatement::Analyze { target, .. } => Some(target.info.name.to_string()),
             WriteStatement::CreateVectorIndex(request) => Some(request.table.to_string()),
             WriteStatement::DropVectorIndex { found: Some((_, table)), .. } => Some(table.to_string()),
             WriteStatement::ChangePolicy { .. } => Some("the policy".to_owned()),
@@ -308,6 +311,7 @@ impl WriteStatement {
             | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::CopyTo { input, .. }
             | WriteStatement::ChangeRows { input, .. }
+            | WriteStatement::Analyze { input, .. }
             | WriteStatement::Insert { input, .. } => Some(input),
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
@@ -335,6 +339,7 @@ impl WriteStatement {
             | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::CopyTo { input, .. }
             | WriteStatement::ChangeRows { input, .. }
+            | WriteStatement::Analyze { input, .. }
             | WriteStatement::Insert { input, .. } => {
                 *input = Arc::new(replacement);
             }

@@ -118,7 +118,18 @@ impl ManagedTableProvider {
         filters: &[Expr],
     ) -> DfResult<ScanContents> {
         let contents = self.listed(projection, filters).await?;
-        self.contents_of(state, &contents.files, contents.inlined.clone())
+        let mut found = self.contents_of(state, &contents.files, contents.inlined.clone())?;
+        found.scan.distinct_values = self.distinct_values(&contents);
+        Ok(found)
+    }
+
+    /// Returns the distinct values that columns are thought to have, by their places in the schema.
+    fn distinct_values(&self, contents: &TableContents) -> Vec<(usize, usize)> {
+        let place = |(id, count): (&i64, &u64)| {
+            let column = self.column_ids.iter().position(|known| known == id)?;
+            Some((column, usize::try_from(*count).ok()?))
+        };
+        contents.distinct_values.iter().filter_map(place).collect()
     }
 
     /// Returns what the table holds, with statistics as [`ManagedTableProvider::contents`] has them.
