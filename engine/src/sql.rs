@@ -67,6 +67,7 @@ mod show;
 mod show_functions;
 mod sql_types;
 pub(crate) mod statement;
+mod subquery_places;
 mod subquery_values;
 mod syntax;
 mod table_functions;

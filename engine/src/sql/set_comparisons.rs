@@ -1,6 +1,6 @@
 //! `value >= ALL (query)` and its like where they are conditions. DataFusion compares by `EXISTS` of the comparison, which its
-//! rules then take apart wrongly where the values are converted or filtered. `= ANY` is `IN`; where the query stands by itself,
-//! the others are comparisons with the least or the greatest of its values, as in [`super::predicate_subqueries`].
+//! rules then take apart wrongly where the values are converted or filtered. `= ANY` is `IN`; the others are comparisons with
+//! the least or the greatest of the query's values, as in [`super::predicate_subqueries`].
 
 use std::sync::Arc;
 
@@ -16,9 +16,6 @@ pub(super) fn compared(comparison: &SetComparison) -> Result<Option<Expr>> {
         (SetQuantifier::Any, Operator::Eq) => return Ok(Some(is_in(expr, subquery, false))),
         (SetQuantifier::All, Operator::NotEq) => return Ok(Some(is_in(expr, subquery, true))),
         _ => {}
-    }
-    if !subquery.outer_ref_columns.is_empty() {
-        return Ok(None);
     }
     let value = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
     let of_values = |aggregate: Expr| -> Result<Expr> {
