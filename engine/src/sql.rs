@@ -33,6 +33,7 @@ mod function_forms;
 mod graph_functions;
 mod graph_match;
 mod hybrid_search;
+mod in_subqueries;
 mod interval_texts;
 mod json_tables;
 pub(crate) mod kept_plans;

@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 
 /// How much lower than requests' the priority of queries is that have just begun: one nice level is about a tenth less of a
 /// busy processor.
-const BEGUN: i32 = 2;
+const BEGUN: i32 = 3;
 /// And of queries that have run for a while.
-const LONG: i32 = 8;
+const LONG: i32 = 10;
 
 /// The threads of one lane, as the operating system knows them.
 #[derive(Debug, Clone, Default)]

@@ -32,7 +32,7 @@ import duckdb
 import pyarrow.ipc
 
 from server import ADMIN, Server
-from sql_cases import LIST, SQL_TYPES, Numbers, Statements, literal_text, parametrised, random_table
+from sql_cases import LIST, SQL_TYPES, STORED, Numbers, Statements, literal_text, parametrised, random_table
 
 CASES_A_ROUND = 40
 #: Statements beyond these are not compared: they cost more than they show.
@@ -166,14 +166,8 @@ class Engines:
                     self.ask(f"INSERT INTO {table.name} VALUES {part}")
                 self.both(f"DELETE FROM {table.name} WHERE id % 5 = 2")
                 name, kind = table.columns[-1]
-                self.both(f"UPDATE {table.name} SET {name} = {numbers.one(['NULL', *self.values(kind)])} WHERE id % 7 = 3")
+                self.both(f"UPDATE {table.name} SET {name} = {numbers.one(['NULL', *STORED[kind]])} WHERE id % 7 = 3")
             self.tables.append(table)
-
-    @staticmethod
-    def values(kind):
-        from sql_cases import VALUES
-
-        return VALUES[kind]
 
     def stop(self):
         self.server.kill()
@@ -208,7 +202,7 @@ def kept(engines, numbers):
             expect_equal(answer, first, f"with parameters {values}, then without: {with_parameters}")
             expect_equal(again, first, f"with parameters {values} again, then without: {with_parameters}")
     table = numbers.one(engines.tables[1:])
-    cells = ["NULL" if numbers.chance(20) else numbers.one(engines.values(kind)) for _, kind in table.columns[1:]]
+    cells = ["NULL" if numbers.chance(20) else numbers.one(STORED[kind]) for _, kind in table.columns[1:]]
     engines.both(f"INSERT INTO {table.name} SELECT coalesce(max(id), 0) + 1, {', '.join(cells)} FROM {table.name}")
     expected = engines.oracle(sql)
     if expected is not None and len(expected) < MOST_ROWS:

@@ -11,6 +11,7 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Subquery};
 
+use super::in_subqueries::with_null_membership;
 use super::lifted_subqueries::with_lifted_values;
 use super::subquery_values::may_be_subquery;
 
@@ -125,7 +126,8 @@ fn with_conditions_beside(join: Join) -> Result<Transformed<LogicalPlan>> {
     }
     let filtered = |conditions: Vec<Expr>, input: Arc<LogicalPlan>| -> Result<Arc<LogicalPlan>> {
         let Some(condition) = conjunction(conditions) else { return Ok(input) };
-        Ok(Arc::new(with_lifted_values(LogicalPlan::Filter(Filter::try_new(condition, input)?))?.data))
+        let filter = with_null_membership(LogicalPlan::Filter(Filter::try_new(condition, input)?))?;
+        Ok(Arc::new(filter.transform_data(with_lifted_values)?.data))
     };
     let (left, right) = (filtered(left, Arc::clone(&join.left))?, filtered(right, Arc::clone(&join.right))?);
     let joined = LogicalPlan::Join(Join { left, right, filter: conjunction(kept), ..join });

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
 use super::float_order::{has_compared_results, may_compute_double, with_plain_operands, with_plain_result};
+use super::in_subqueries::with_null_membership;
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::with_lists;
@@ -68,7 +69,8 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             Ok(settled.update_data(|expr| name.restore(expr)))
         })?;
         let node = node.transform_data(with_subqueries_in_rows)?;
-        let node = node.transform_data(with_column_types)?.transform_data(with_lifted_values)?;
+        let node = node.transform_data(with_column_types)?.transform_data(with_null_membership)?;
+        let node = node.transform_data(with_lifted_values)?;
         let node = node.transform_data(with_subqueries_below)?;
         node.map_data(LogicalPlan::recompute_schema)
     })
