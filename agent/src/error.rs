@@ -58,7 +58,7 @@ pub enum AgentError {
         model: String,
     },
     /// All permits for runs are taken.
-    #[error("{limit} runs are in progress; try again later")]
+    #[error("as many runs are in progress as may, {limit} of all callers or fewer of one, and others wait; try again later")]
     TooManyRuns {
         /// The limit.
         limit: usize,

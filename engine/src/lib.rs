@@ -35,8 +35,10 @@
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
+//! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
+//! | 1 | `thread_priority` | requests before queries, short queries before long ones |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
@@ -62,6 +64,7 @@ pub mod policy;
 mod profile_queue;
 mod profiler;
 mod queries;
+mod repeated_aggregates;
 mod repeated_projections;
 mod runtime;
 mod session;
@@ -72,6 +75,7 @@ mod stream;
 mod table_statistics;
 mod tables;
 mod temporary;
+mod thread_priority;
 mod threads;
 mod timestamp;
 mod type_names;

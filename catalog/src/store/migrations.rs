@@ -84,6 +84,7 @@ pub(super) fn prepare(connection: &mut Connection, data_dir: &Path, data_path: O
     if has_table(&transaction, "ducklake_metadata")? {
         check_ducklake_version(&transaction, &file)?;
     } else if is_empty(&transaction)? {
+        super::intact::require_no_files(&file, &data_dir.join(super::DATA_FOLDER))?;
         create_lake(&transaction, data_dir)?;
     } else {
         return Err(CatalogError::Corrupt { path: file, detail: "it is a SQLite file but not a DuckLake".into() });

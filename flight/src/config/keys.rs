@@ -173,7 +173,25 @@ pub const KEYS: &[SettingKey] = &[
         SettingKind::Number,
         "tokens of the text of a tool result; fewer for a small model",
     ),
-    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], SettingKind::Number, "runs at once, then 429"),
+    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], SettingKind::Number, "runs at once"),
+    key(
+        "agent.max_concurrent_runs_per_caller",
+        &["QUERENT_AGENT_MAX_CONCURRENT_RUNS_PER_CALLER"],
+        SettingKind::Number,
+        "runs of one caller at once; none: seven eighths of them, 0: all",
+    ),
+    key(
+        "agent.max_queued_runs",
+        &["QUERENT_AGENT_MAX_QUEUED_RUNS"],
+        SettingKind::Number,
+        "runs that wait for their turn, then 429",
+    ),
+    key(
+        "agent.run_queue_timeout",
+        &["QUERENT_AGENT_RUN_QUEUE_TIMEOUT"],
+        SettingKind::Text,
+        "how long a run waits for its turn, then 429",
+    ),
     key(
         "agent.result_bytes",
         &["QUERENT_AGENT_RESULT_BYTES"],
