@@ -21,6 +21,7 @@ mod pivot_values;
 mod planning;
 mod policies;
 mod rejects_table;
+mod returning;
 mod vector_indexes;
 
 use std::sync::Arc;
@@ -365,11 +366,17 @@ impl Session {
         let memory = self.engine.runtime().query_memory(&self.limits);
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
-                let counts_rows = change.counts_rows();
                 if let (Some(usage), Some(written)) = (QueryUsage::current(), change.target()) {
                     usage.touch(TouchedTables { written: Some(written), ..TouchedTables::default() });
                 }
-                let rows = Box::pin(apply_write::apply_write(self, change.clone(), interrupt)).await?;
+                if let WriteStatement::Returning { statement, schema: written, returning } = change {
+                    let statement = statement.as_ref().clone();
+                    let answer = returning::returned(self, statement, written, returning, &memory, interrupt);
+                    let rows = Box::pin(answer).await?;
+                    return Ok(StartedQuery { schema, rows, memory, is_all: true });
+                }
+                let counts_rows = change.counts_rows();
+                let rows = Box::pin(apply_write::apply_write(self, change.clone(), None, interrupt)).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
             None => match optimized {
