@@ -74,6 +74,7 @@ mod sql;
 mod tables;
 mod tidy;
 mod tokens;
+mod traces;
 mod trees;
 mod typed_objects;
 mod vector_index;
