@@ -121,11 +121,11 @@ fn hex(bytes: &[u8]) -> String {
 
 fn object(attributes: Vec<KeyValue>) -> Value {
     let pair = |attribute: KeyValue| (attribute.key, attribute.value.and_then(|value| value.value));
-    let json_of = |value: Option<Kind>| match value {
-        Some(Kind::Text(text)) => json!(text),
-        Some(Kind::Flag(flag)) => json!(flag),
-        Some(Kind::Integer(number)) => json!(number),
-        Some(Kind::Double(number)) => json!(number),
+    let json_of = |value: Option<AttributeKind>| match value {
+        Some(AttributeKind::Text(text)) => json!(text),
+        Some(AttributeKind::Flag(flag)) => json!(flag),
+        Some(AttributeKind::Integer(number)) => json!(number),
+        Some(AttributeKind::Double(number)) => json!(number),
         None => Value::Null,
     };
     Value::Object(attributes.into_iter().map(pair).map(|(key, value)| (key, json_of(value))).collect())
@@ -154,11 +154,11 @@ struct Resource {
 #[derive(Clone, PartialEq, Message)]
 struct ScopeSpans {
     #[prost(message, repeated, tag = "2")]
-    spans: Vec<Span>,
+    spans: Vec<ExportedSpan>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Span {
+struct ExportedSpan {
     #[prost(bytes = "vec", tag = "1")]
     trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -209,12 +209,12 @@ struct KeyValue {
 
 #[derive(Clone, PartialEq, Message)]
 struct AnyValue {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4")]
-    value: Option<Kind>,
+    #[prost(oneof = "AttributeKind", tags = "1, 2, 3, 4")]
+    value: Option<AttributeKind>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum Kind {
+enum AttributeKind {
     #[prost(string, tag = "1")]
     Text(String),
     #[prost(bool, tag = "2")]
