@@ -39,7 +39,7 @@ use crate::request::{AskRequest, CallDecision, MAX_QUESTION_BYTES, OnDisconnect,
 use crate::results::ResultStore;
 use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs};
 use crate::run_watcher::RunWatcher;
-use crate::tools;
+use crate::{telemetry, tools};
 
 /// Memory of a tool's query; beyond it the query spills.
 const TOOL_MEMORY_BYTES: usize = 256 << 20;
@@ -179,7 +179,8 @@ impl Agent {
             return Err(AgentError::EmptyQuestion);
         }
         if question.len() > MAX_QUESTION_BYTES {
-            return Err(AgentError::QuestionTooLong { bytes: question.len(), limit: MAX_QUESTION_BYTES });
+            let (field, limit) = (request.protocol.question_field(), MAX_QUESTION_BYTES);
+            return Err(AgentError::QuestionTooLong { field, bytes: question.len(), limit });
         }
         if let Some(schema) = &request.answer_schema {
             StructuredAnswer::new(schema)?;
@@ -234,6 +235,8 @@ impl Agent {
             OnDisconnect::KeepRunning => None,
         });
         let decided = request.resume.clone();
+        let conversation = request.conversation.as_ref().map(|key| key.id.as_str());
+        let span = telemetry::run_span(run_id, model.provider.model_id(), request.protocol.as_str(), conversation);
         let task = RunTask {
             handle: Arc::clone(&handle),
             catalog: Arc::clone(&catalog),
@@ -247,6 +250,7 @@ impl Agent {
             started_event,
             request,
             started,
+            span: span.clone(),
             closing: self.state.closing.clone(),
         };
         self.state.running.lock().insert(run_id, RunningRun { handle: Arc::clone(&handle), started });
@@ -273,7 +277,8 @@ impl Agent {
         };
         // Attached before anything is awaited: a client may go away while its run is being stored.
         let events = self.followed(handle, 0);
-        self.state.tasks.spawn(whole.instrument(tracing::info_span!("run", %run_id)));
+        let logged = span.in_scope(|| tracing::info_span!("run", %run_id));
+        self.state.tasks.spawn(whole.instrument(logged).instrument(span));
         has_begun.await.map_err(|_| AgentError::ShuttingDown)??;
         Ok(AgentRun { run_id, events })
     }

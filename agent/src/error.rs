@@ -17,8 +17,10 @@ pub enum AgentError {
     #[error("question must be non-empty")]
     EmptyQuestion,
     /// The question is longer than any question.
-    #[error("the question has {bytes} bytes; at most {limit} are read: send it as a file")]
+    #[error("`{field}`: the question has {bytes} bytes; at most {limit} are read: send it as a file")]
     QuestionTooLong {
+        /// The field of the protocol that it is in.
+        field: &'static str,
         /// Its length.
         bytes: usize,
         /// The limit.

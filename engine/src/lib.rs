@@ -25,6 +25,7 @@
 //! | 4 | `sql` | SQL text to an analysed plan: parsing, name resolution, planning |
 //! | 3 | `tables` | managed, external and system tables as DataFusion's table providers |
 //! | 3 | `stream` | a running query's batches within its limits, and the queue to their reader |
+//! | 3 | [`telemetry`] | the spans of statements |
 //! | 3 | `options` | how an engine is opened, with the defaults |
 //! | 2 | `stores` | where managed tables have their files, and the object stores and web servers that may be read |
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
@@ -74,6 +75,7 @@ mod stores;
 mod stream;
 mod table_statistics;
 mod tables;
+pub mod telemetry;
 mod temporary;
 mod thread_priority;
 mod threads;

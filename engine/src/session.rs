@@ -55,6 +55,7 @@ use crate::sql::write_statement::{WriteStatement, count_schema};
 use crate::stream::{QueryStats, QueryStream, ResultTypes, RunningQuery, StartedQuery};
 use crate::tables::managed::ExactVectorSearch;
 use crate::tables::sample;
+use crate::telemetry;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 
@@ -222,7 +223,7 @@ impl Session {
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
-            let plan = session.authorized_plan(&text, ParameterValues::Row(params)).await?;
+            let plan = session.traced_plan(&text, ParameterValues::Row(params)).await?;
             session.begin_plan(plan, &interrupt).await
         };
         self.spawn_on_query_threads(label, work).await
@@ -234,7 +235,7 @@ impl Session {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
             let parameters = parameters.map_or(ParameterValues::None, ParameterValues::Rows);
-            let plan = session.authorized_plan(&text, parameters).await?;
+            let plan = session.traced_plan(&text, parameters).await?;
             if !plan.is_query() {
                 let what = "a statement that changes something".to_owned();
                 return Err(EngineError::NotAllowed { what, why: " where a query was planned".to_owned() });
@@ -305,18 +306,27 @@ impl Session {
         let abandoned = interrupt.abandon_on_drop();
         let (lane, usage) = self.lane_of(label.clone(), &interrupt)?;
         let audited = self.audited(&label, Some(&usage));
+        let span = telemetry::statement_span(&label.database, self.door, || audit::without_secrets(&label.text));
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
         // async method of a trait that awaits it, which took seconds each.
         let work = async move { work(session, interrupt).await }.boxed();
-        let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage };
+        let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage, span: span.clone() };
         let started = QueryStream::start(&lane, work, running).await;
-        match (started, audited) {
-            (Ok(stream), Some(audited)) => Ok(stream.told(Box::new(move |stats, error| audited.ended(stats, error)))),
-            (Err(error), Some(audited)) => {
-                audited.ended(QueryStats::default(), Some(error.code()));
+        if audited.is_none() && span.is_disabled() {
+            return started;
+        }
+        let ended = move |stats: QueryStats, error| {
+            telemetry::record_end(&span, Some(stats.rows), error);
+            if let Some(audited) = audited {
+                audited.ended(stats, error);
+            }
+        };
+        match started {
+            Ok(stream) => Ok(stream.told(Box::new(ended))),
+            Err(error) => {
+                ended(QueryStats::default(), Some(error.code()));
                 Err(error)
             }
-            (started, None) => started,
         }
     }
 
@@ -442,7 +452,8 @@ impl Session {
         if rows != usual {
             config.options_mut().execution.batch_size = rows;
         }
-        Ok(execute_stream(physical, runtime.task(config, memory))?)
+        let task = runtime.task(config, memory);
+        telemetry::traced_execution(physical, |physical| Ok(execute_stream(physical, task)?))
     }
 
     /// Creates the physical plan of an authorised query, with the interrupt in it.

@@ -13,6 +13,7 @@ mod load;
 mod models;
 mod oidc;
 mod scan_limits;
+mod telemetry;
 mod tls;
 mod units;
 
@@ -35,6 +36,7 @@ pub use load::{ConfigError, EffectiveSetting, Origin, SettingSources};
 pub use models::{ModelEntrySettings, ModelProviderName};
 pub use oidc::{DefaultRole, OidcSettings};
 pub(crate) use oidc::{is_this_machine, provider_url};
+pub use telemetry::TelemetrySettings;
 pub use tls::{CertificateSettings, TlsSettings};
 pub use units::{ByteSize, DurationSetting};
 
@@ -88,6 +90,8 @@ pub struct Settings {
     pub audit: AuditSettings,
     /// `[log]`
     pub log: LogSettings,
+    /// `[telemetry]`
+    pub telemetry: TelemetrySettings,
 }
 
 /// The callers that are let in.
@@ -359,6 +363,7 @@ impl Default for Settings {
             cube: CubeSettings::default(),
             holmes: HolmesSettings::default(),
             log: LogSettings::default(),
+            telemetry: TelemetrySettings::default(),
         }
     }
 }

@@ -77,6 +77,7 @@ mod sql_oracles;
 mod tables;
 mod tidy;
 mod tokens;
+mod traces;
 mod trees;
 mod typed_objects;
 mod vector_index;
