@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo test test-llm record bench eval fuzz crash soak bars policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
+.PHONY: console help demo test test-llm record bench eval fuzz crash soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,16 @@ bars: ## a server beyond its bounds: goodput, neighbours, clients that go, runs 
 	@$(setup) system clients
 	cargo build --workspace --bin querent
 	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/bars.py $(or $(BAR),all)
+
+io-faults: ## full and read-only disks, torn files, cut connections; ONLY=disk,readonly,limit,torn,cuts
+	@$(setup) system clients
+	cargo build --workspace --bin querent
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/io_faults.py $(if $(ONLY),--only $(ONLY))
+
+sql-oracles: ## random SQL against DuckDB's answers, and against itself asked in another way; CASES=2000 SEED=1
+	@$(setup) system clients
+	cargo build --workspace --bin querent
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/sql_oracles.py --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
 
 policy-properties: ## a caller's answers against those over what it sees, of many random policies; CASES=100000
 	@$(setup) system

@@ -17,9 +17,9 @@ use querent_catalog::{
     Catalog, CatalogError, ConversationKey, Decision as StoredDecision, Page, PageRequest, PendingState, Principal,
     Role, RunRecord, RunStatus,
 };
-use querent_engine::{Engine, Limits, Session};
+use querent_engine::{Engine, Limits, QuerySlot, QuerySlots, Session, SlotLimits};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -39,7 +39,7 @@ use crate::request::{AskRequest, CallDecision, MAX_QUESTION_BYTES, OnDisconnect,
 use crate::results::ResultStore;
 use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs};
 use crate::run_watcher::RunWatcher;
-use crate::tools;
+use crate::{telemetry, tools};
 
 /// Memory of a tool's query; beyond it the query spills.
 const TOOL_MEMORY_BYTES: usize = 256 << 20;
@@ -57,8 +57,8 @@ struct AgentState {
     examples: Arc<ExampleCache>,
     results: Arc<ResultStore>,
     watcher: Arc<dyn RunWatcher>,
-    /// One permit for each run.
-    permits: Arc<Semaphore>,
+    /// One slot for each run.
+    slots: QuerySlots,
     running: Mutex<HashMap<Uuid, RunningRun>>,
     /// Conversations in which a run is in progress.
     busy: Mutex<HashMap<ConversationKey, Uuid>>,
@@ -84,7 +84,11 @@ impl Agent {
     /// runs. From now on `system.agent_runs` of the engine shows decoded traces.
     pub fn with_models(engine: Engine, models: Models, config: AgentConfig, watcher: Arc<dyn RunWatcher>) -> Self {
         engine.decode_run_traces_with(decode_trace);
-        let permits = Arc::new(Semaphore::new(config.max_concurrent_runs));
+        let limits = SlotLimits::shared(
+            config.max_concurrent_runs,
+            config.max_concurrent_runs_per_caller,
+            config.max_queued_runs,
+        );
         let results = Arc::new(ResultStore::new(config.result_bytes, config.result_lifetime));
         let state = AgentState {
             engine,
@@ -93,7 +97,7 @@ impl Agent {
             examples: Arc::new(ExampleCache::default()),
             results,
             watcher,
-            permits,
+            slots: QuerySlots::new(limits),
             running: Mutex::new(HashMap::new()),
             busy: Mutex::new(HashMap::new()),
             tasks: TaskTracker::new(),
@@ -175,7 +179,8 @@ impl Agent {
             return Err(AgentError::EmptyQuestion);
         }
         if question.len() > MAX_QUESTION_BYTES {
-            return Err(AgentError::QuestionTooLong { bytes: question.len(), limit: MAX_QUESTION_BYTES });
+            let (field, limit) = (request.protocol.question_field(), MAX_QUESTION_BYTES);
+            return Err(AgentError::QuestionTooLong { field, bytes: question.len(), limit });
         }
         if let Some(schema) = &request.answer_schema {
             StructuredAnswer::new(schema)?;
@@ -192,7 +197,11 @@ impl Agent {
             return Err(AgentError::ShuttingDown);
         }
         let run_id = Uuid::now_v7();
-        let permit = self.run_permit(run_id, request.conversation.clone())?;
+        let permit = self.run_permit(principal, run_id, request.conversation.clone()).await?;
+        // It may have begun while the run waited.
+        if self.state.tasks.is_closed() {
+            return Err(AgentError::ShuttingDown);
+        }
         let session = self.session(principal, request.database.as_deref()).await?;
         let writer = self.writer(principal, request.database.as_deref()).await?;
         let record = RunRecord {
@@ -226,6 +235,8 @@ impl Agent {
             OnDisconnect::KeepRunning => None,
         });
         let decided = request.resume.clone();
+        let conversation = request.conversation.as_ref().map(|key| key.id.as_str());
+        let span = telemetry::run_span(run_id, model.provider.model_id(), request.protocol.as_str(), conversation);
         let task = RunTask {
             handle: Arc::clone(&handle),
             catalog: Arc::clone(&catalog),
@@ -239,6 +250,7 @@ impl Agent {
             started_event,
             request,
             started,
+            span: span.clone(),
             closing: self.state.closing.clone(),
         };
         self.state.running.lock().insert(run_id, RunningRun { handle: Arc::clone(&handle), started });
@@ -265,7 +277,8 @@ impl Agent {
         };
         // Attached before anything is awaited: a client may go away while its run is being stored.
         let events = self.followed(handle, 0);
-        self.state.tasks.spawn(whole.instrument(tracing::info_span!("run", %run_id)));
+        let logged = span.in_scope(|| tracing::info_span!("run", %run_id));
+        self.state.tasks.spawn(whole.instrument(logged).instrument(span));
         has_begun.await.map_err(|_| AgentError::ShuttingDown)??;
         Ok(AgentRun { run_id, events })
     }
@@ -305,11 +318,14 @@ impl Agent {
         Ok(RunEvents::stored(events_of(&stored)?, from))
     }
 
-    /// Reserves one of the concurrent runs and, if the run has one, its conversation, until the permit is dropped.
-    fn run_permit(&self, run_id: Uuid, conversation: Option<ConversationKey>) -> Result<RunPermit> {
-        let limit = self.state.config.max_concurrent_runs;
-        let permit =
-            Arc::clone(&self.state.permits).try_acquire_owned().map_err(|_| AgentError::TooManyRuns { limit })?;
+    /// Reserves a conversation, if the run has one, and waits for the caller's turn among the concurrent runs; both until the
+    /// permit is dropped.
+    async fn run_permit(
+        &self,
+        who: &Principal,
+        run_id: Uuid,
+        conversation: Option<ConversationKey>,
+    ) -> Result<RunPermit> {
         if let Some(key) = &conversation {
             let mut busy = self.state.busy.lock();
             if busy.contains_key(key) {
@@ -317,7 +333,12 @@ impl Agent {
             }
             busy.insert(key.clone(), run_id);
         }
-        Ok(RunPermit { _permit: permit, conversation, state: Arc::clone(&self.state) })
+        let mut permit = RunPermit { slot: None, conversation, state: Arc::clone(&self.state) };
+        let config = &self.state.config;
+        let slots = self.state.slots.of(who.subject());
+        let slot = tokio::time::timeout(config.run_queue_timeout, slots.begin()).await.ok().and_then(Result::ok);
+        permit.slot = Some(slot.ok_or(AgentError::TooManyRuns { limit: config.max_concurrent_runs })?);
+        Ok(permit)
     }
 
     /// Returns a stored or running run, the latter with its trace so far; for its owner and administrators only.
@@ -432,13 +453,14 @@ impl Drop for AttachedClient {
 
 /// The right of one run to be in progress, also in its conversation; given back when it is dropped.
 struct RunPermit {
-    _permit: OwnedSemaphorePermit,
+    slot: Option<QuerySlot>,
     conversation: Option<ConversationKey>,
     state: Arc<AgentState>,
 }
 
 impl Drop for RunPermit {
     fn drop(&mut self) {
+        drop(self.slot.take());
         if let Some(key) = &self.conversation {
             self.state.busy.lock().remove(key);
         }

@@ -31,6 +31,12 @@ pub struct AgentConfig {
     pub tool_result_tokens: usize,
     /// Runs in progress at once.
     pub max_concurrent_runs: usize,
+    /// Runs of one caller, by its subject, at once; none: seven eighths of them all, 0: all.
+    pub max_concurrent_runs_per_caller: Option<usize>,
+    /// Runs that may wait for their turn.
+    pub max_queued_runs: usize,
+    /// How long one waits.
+    pub run_queue_timeout: Duration,
     /// Bytes of the rows of queries that are kept for their callers to fetch by ticket; 0 keeps none.
     pub result_bytes: usize,
     /// How long rows are kept.
@@ -145,6 +151,9 @@ impl AgentConfig {
         prompt_tokens: 4_000,
         tool_result_tokens: 2_000,
         max_concurrent_runs: 16,
+        max_concurrent_runs_per_caller: None,
+        max_queued_runs: 16,
+        run_queue_timeout: Duration::from_secs(1),
         result_bytes: 256 << 20,
         result_lifetime: Duration::from_secs(30 * 60),
         write_tools: false,

@@ -17,8 +17,10 @@ pub enum AgentError {
     #[error("question must be non-empty")]
     EmptyQuestion,
     /// The question is longer than any question.
-    #[error("the question has {bytes} bytes; at most {limit} are read: send it as a file")]
+    #[error("`{field}`: the question has {bytes} bytes; at most {limit} are read: send it as a file")]
     QuestionTooLong {
+        /// The field of the protocol that it is in.
+        field: &'static str,
         /// Its length.
         bytes: usize,
         /// The limit.
@@ -58,7 +60,7 @@ pub enum AgentError {
         model: String,
     },
     /// All permits for runs are taken.
-    #[error("{limit} runs are in progress; try again later")]
+    #[error("as many runs are in progress as may, {limit} of all callers or fewer of one, and others wait; try again later")]
     TooManyRuns {
         /// The limit.
         limit: usize,

@@ -12,6 +12,7 @@
 //! | 1 | `confidence` | how far an answer is to be trusted, in words and, where it was fitted, as a figure |
 //! | 1 | `prompt_form` | what of the first prompt can be left out, to measure what it is worth |
 //! | 1 | `config` | settings and their defaults |
+//! | 1 | [`telemetry`] | the spans of runs, turns and tools' calls |
 //! | 1 | `tokens` | how many tokens a text costs, estimated |
 //! | 1 | `sql_text` | names and types as SQL text |
 //! | 1 | `chart` | a Vega-Lite specification for a result that is worth plotting |
@@ -67,6 +68,7 @@ mod results;
 mod run;
 mod run_watcher;
 mod sql_text;
+pub mod telemetry;
 mod template;
 mod tokens;
 pub mod toolbox;

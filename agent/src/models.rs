@@ -269,6 +269,16 @@ pub enum DoneReason {
     Filtered,
 }
 
+impl DoneReason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Filtered => "content_filter",
+        }
+    }
+}
+
 /// How tools are described to a model and how its calls come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -306,6 +316,10 @@ pub trait ModelProvider: Send + Sync {
     /// Returns whether [`ChatRequest::tool_choice`] is enforced by its server. Otherwise a call is forced by a schema.
     fn forces_calls(&self) -> bool {
         false
+    }
+    /// Returns what serves it, as OpenTelemetry names providers of models.
+    fn provider_name(&self) -> &'static str {
+        "querent"
     }
     /// Returns whether its user's own machine computes it, perhaps without a GPU: then it may be slow without being ill.
     fn is_self_hosted(&self) -> bool {

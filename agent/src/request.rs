@@ -72,6 +72,18 @@ impl Protocol {
 }
 
 impl Protocol {
+    /// Returns the field of its requests that a question is in.
+    pub fn question_field(self) -> &'static str {
+        match self {
+            Protocol::Ask => "question",
+            Protocol::Responses | Protocol::Cube | Protocol::KsAdk => "input",
+            Protocol::Chat | Protocol::Messages | Protocol::AgUi => "messages",
+            Protocol::Adk => "newMessage",
+            Protocol::Holmes => "ask",
+            Protocol::A2a => "params.message.parts",
+        }
+    }
+
     /// Whether it has a field that says that an answer was cut; in others a note in the answer does.
     pub(crate) fn has_cut_mark(self) -> bool {
         match self {

@@ -14,6 +14,7 @@ use futures::FutureExt;
 use querent_catalog::{Catalog, CatalogError, RunStatus};
 use querent_engine::Session;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use crate::config::AgentConfig;
 use crate::error::AgentError;
@@ -22,6 +23,7 @@ use crate::models::ModelEntry;
 use crate::prompt::ExampleCache;
 use crate::request::RunRequest;
 use crate::results::ResultStore;
+use crate::telemetry;
 
 pub(crate) use handle::{RunHandle, StopCause};
 pub(crate) use interrupted::{begun_record, end_interrupted_runs};
@@ -48,6 +50,8 @@ pub(crate) struct RunTask {
     pub(crate) started_event: RunStarted,
     pub(crate) request: RunRequest,
     pub(crate) started: Instant,
+    /// What collectors of traces see of it.
+    pub(crate) span: Span,
     /// Cancelled when the agent shuts down.
     pub(crate) closing: CancellationToken,
 }
@@ -82,6 +86,10 @@ impl RunTask {
             Ok(End::Paused) => (RunStatus::Paused, None),
             Err(failure) => (failure.status, Some(failure)),
         };
+        self.span.record("querent.run.status", status.as_str());
+        if let Some(failure) = &failure {
+            telemetry::record_failure(&self.span, &failure.detail_code);
+        }
         let mut kinds = Vec::new();
         if let Some(FailureCause { code, message, detail_code, .. }) = failure {
             kinds.push(EventKind::RunError { code, message, detail_code });

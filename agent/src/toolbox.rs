@@ -7,12 +7,14 @@ use std::sync::{Arc, LazyLock};
 
 use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value};
+use tracing::Instrument;
 
 use crate::config::AgentConfig;
 use crate::models::ToolSpec;
 use crate::protocols::{VEGA_SPEC, add_ticket};
 use crate::repair::TablesAtHand;
 use crate::results::ResultStore;
+use crate::telemetry;
 use crate::tools::{self, FailedQueries, ToolContext, ToolError, ToolOutput};
 
 static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| tools::strict_specs(AgentConfig::DEFAULT.default_tool_rows));
@@ -75,7 +77,12 @@ pub async fn call(
         failed_queries: FailedQueries::default(),
     };
     let arguments = Value::Object(arguments);
-    let called = tokio::time::timeout(limit, tools::call(&context, name, &arguments)).await;
+    let span = telemetry::tool_span(tools::known_tool(name).unwrap_or("unknown"), None);
+    let called = tools::call(&context, name, &arguments).instrument(span.clone());
+    let called = tokio::time::timeout(limit, called).await;
+    if let Ok(Err(error)) = &called {
+        telemetry::record_failure(&span, &error.code);
+    }
     match called.unwrap_or_else(|_| Err(EngineError::WallClockExceeded { limit }.into())) {
         Ok(ToolOutput { mut json, text, chart, ticket, .. }) => {
             if let (Some(chart), Some(fields)) = (chart, json.as_object_mut()) {

@@ -1,5 +1,6 @@
 //! The nouns of the catalog: databases, tables, columns, files, pages, relationships. Plain data without I/O.
 
+mod column_default;
 mod key;
 mod lake_location;
 mod relationship;
@@ -16,12 +17,13 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use column_default::ColumnDefault;
 pub use key::{KeyConstraint, KeyFilter, KeyKind, ReferredKey, UniqueKey};
 pub use lake_location::LakeLocation;
 pub(crate) use lake_location::is_url;
 pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin};
 pub use row_changes::{DeletedRows, NewDeleteFile, RowChanges};
-pub use table_alteration::TableAlteration;
+pub use table_alteration::{TableAlteration, is_wider_type};
 
 /// A DuckLake snapshot number; every committed change makes the next one.
 pub type SnapshotId = i64;
@@ -111,6 +113,10 @@ pub struct ColumnInfo {
     pub nullable: bool,
     /// Its comment.
     pub comment: Option<String>,
+    /// What it is in a new row of which a statement does not say it; `None`: null.
+    pub default: Option<ColumnDefault>,
+    /// What it is in rows that are older than the column, as text; `None`: null.
+    pub initial_default: Option<String>,
 }
 
 /// A table, view or external table with its columns, at one snapshot.
@@ -270,6 +276,8 @@ pub struct TableContents {
     pub files: Vec<DataFile>,
     /// Rows that DuckDB keeps in the catalog itself, with the table's columns.
     pub inlined: Option<RecordBatch>,
+    /// The distinct values that analysed columns are thought to have, by column id.
+    pub distinct_values: BTreeMap<i64, u64>,
 }
 
 /// The rows of a data file that are deleted, by their position in it.
@@ -287,6 +295,11 @@ impl FileDeletes {
     /// Whether no row is deleted.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.positions.is_empty()
+    }
+
+    /// The number of deleted rows.
+    pub fn rows(&self) -> u64 {
+        self.file_rows + self.positions.len() as u64
     }
 }
 
@@ -360,6 +373,8 @@ pub struct TableDraft {
     pub keys: Vec<UniqueKey>,
     /// Its foreign keys, committed with the table; recorded and not enforced.
     pub foreign_keys: Vec<ForeignKey>,
+    /// The defaults of its columns, by the columns' names.
+    pub defaults: Vec<(String, ColumnDefault)>,
     /// The newest snapshot at the time of the draft.
     pub(crate) base: SnapshotId,
 }

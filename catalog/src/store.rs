@@ -16,8 +16,10 @@ pub(crate) mod databases;
 mod ddl;
 mod deletes;
 pub(crate) mod dependents;
+pub(crate) mod distinct_values;
 pub(crate) mod files;
 mod inlined;
+mod intact;
 pub(crate) mod keys;
 pub(crate) mod lake_files;
 pub(crate) mod lake_location;
@@ -137,6 +139,7 @@ impl Store {
         let folder = data_dir.clone();
         let writer = on_blocking_thread(move || {
             let file = folder.join(CATALOG_FILE);
+            intact::require_whole_file(&file)?;
             let mut writer = connect(&file)?;
             migrations::prepare(&mut writer, &folder, data_path.as_deref()).map_err(|error| named(&file, error))?;
             lock::sync_folder(&folder)?;

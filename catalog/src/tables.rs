@@ -184,6 +184,19 @@ impl CatalogTables<'_> {
         self.store.write(move |change| store::bulk::register(change, tables, if_exists, progress.as_ref())).await
     }
 
+    /// Keeps how many distinct values columns (their ids) of a managed table have among `row_count` rows, for estimates. The table
+    /// itself does not change.
+    pub async fn keep_distinct_values(
+        self,
+        table: &ManagedTable,
+        row_count: u64,
+        counts: Vec<(i64, u64)>,
+    ) -> Result<()> {
+        let table = table.clone();
+        let keep = move |connection: &_| store::distinct_values::store(connection, &table, row_count, &counts);
+        self.store.write_rows(keep).await
+    }
+
     /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until
     /// expiry.
     pub async fn drop(self, name: &TableName, kinds: &[TableKind], if_missing_ok: bool) -> Result<bool> {

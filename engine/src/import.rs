@@ -32,9 +32,11 @@ use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
 use crate::limits::{Interrupt, QueryClock, QueryLabel, QueryUsage};
 use crate::policy::{allowed_location, require_privilege};
 use crate::session::RejectsTable;
+use crate::sql::column_defaults::refuse_left_out;
 use crate::stores::is_inside;
 use crate::tables::external::{
     self, FoundFiles, LocatedFile, Partitioning, Rejects, SourceReading, TypedCsv, TypedJson, TypedWorkbook, blocking,
@@ -261,6 +263,8 @@ async fn append(
     let schema = found.info.arrow_schema();
     let fields = prepared.told_columns();
     let columns = ColumnMapping::into_table(&fields, &source.partitioning, &schema, &source.location)?;
+    let given = fields.fields().iter().chain(&source.partitioning.fields);
+    refuse_left_out(&found.info.columns, |name| given.clone().any(|own| same_name(own.name(), name)))?;
     let write_schema = catalog.tables().write_schema(&table).await?;
     let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;

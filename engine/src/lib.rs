@@ -25,6 +25,7 @@
 //! | 4 | `sql` | SQL text to an analysed plan: parsing, name resolution, planning |
 //! | 3 | `tables` | managed, external and system tables as DataFusion's table providers |
 //! | 3 | `stream` | a running query's batches within its limits, and the queue to their reader |
+//! | 3 | [`telemetry`] | the spans of statements |
 //! | 3 | `options` | how an engine is opened, with the defaults |
 //! | 2 | `stores` | where managed tables have their files, and the object stores and web servers that may be read |
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
@@ -35,11 +36,14 @@
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
+//! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
+//! | 1 | `thread_priority` | requests before queries, short queries before long ones |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
+mod analyzed_plan;
 mod column_cache;
 mod completion;
 mod distinct_limits;
@@ -61,6 +65,7 @@ pub mod policy;
 mod profile_queue;
 mod profiler;
 mod queries;
+mod repeated_aggregates;
 mod repeated_projections;
 mod runtime;
 mod session;
@@ -70,7 +75,9 @@ mod stores;
 mod stream;
 mod table_statistics;
 mod tables;
+pub mod telemetry;
 mod temporary;
+mod thread_priority;
 mod threads;
 mod timestamp;
 mod type_names;

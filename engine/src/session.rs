@@ -3,6 +3,7 @@
 //! Work is spawned on the query threads with an interrupt. There a statement is parsed and planned, authorised, and begun: a
 //! query is executed as a physical plan, and a statement that writes is applied (`apply_write`).
 
+mod analyze;
 mod apply_write;
 mod audit;
 mod change_rows;
@@ -20,6 +21,7 @@ mod pivot_values;
 mod planning;
 mod policies;
 mod rejects_table;
+mod returning;
 mod vector_indexes;
 
 use std::sync::Arc;
@@ -53,6 +55,7 @@ use crate::sql::write_statement::{WriteStatement, count_schema};
 use crate::stream::{QueryStats, QueryStream, ResultTypes, RunningQuery, StartedQuery};
 use crate::tables::managed::ExactVectorSearch;
 use crate::tables::sample;
+use crate::telemetry;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 
@@ -220,7 +223,7 @@ impl Session {
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
-            let plan = session.authorized_plan(&text, ParameterValues::Row(params)).await?;
+            let plan = session.traced_plan(&text, ParameterValues::Row(params)).await?;
             session.begin_plan(plan, &interrupt).await
         };
         self.spawn_on_query_threads(label, work).await
@@ -232,7 +235,7 @@ impl Session {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
             let parameters = parameters.map_or(ParameterValues::None, ParameterValues::Rows);
-            let plan = session.authorized_plan(&text, parameters).await?;
+            let plan = session.traced_plan(&text, parameters).await?;
             if !plan.is_query() {
                 let what = "a statement that changes something".to_owned();
                 return Err(EngineError::NotAllowed { what, why: " where a query was planned".to_owned() });
@@ -303,18 +306,27 @@ impl Session {
         let abandoned = interrupt.abandon_on_drop();
         let (lane, usage) = self.lane_of(label.clone(), &interrupt)?;
         let audited = self.audited(&label, Some(&usage));
+        let span = telemetry::statement_span(&label.database, self.door, || audit::without_secrets(&label.text));
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
         // async method of a trait that awaits it, which took seconds each.
         let work = async move { work(session, interrupt).await }.boxed();
-        let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage };
+        let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage, span: span.clone() };
         let started = QueryStream::start(&lane, work, running).await;
-        match (started, audited) {
-            (Ok(stream), Some(audited)) => Ok(stream.told(Box::new(move |stats, error| audited.ended(stats, error)))),
-            (Err(error), Some(audited)) => {
-                audited.ended(QueryStats::default(), Some(error.code()));
+        if audited.is_none() && span.is_disabled() {
+            return started;
+        }
+        let ended = move |stats: QueryStats, error| {
+            telemetry::record_end(&span, Some(stats.rows), error);
+            if let Some(audited) = audited {
+                audited.ended(stats, error);
+            }
+        };
+        match started {
+            Ok(stream) => Ok(stream.told(Box::new(ended))),
+            Err(error) => {
+                ended(QueryStats::default(), Some(error.code()));
                 Err(error)
             }
-            (started, None) => started,
         }
     }
 
@@ -364,11 +376,17 @@ impl Session {
         let memory = self.engine.runtime().query_memory(&self.limits);
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
-                let counts_rows = change.counts_rows();
                 if let (Some(usage), Some(written)) = (QueryUsage::current(), change.target()) {
                     usage.touch(TouchedTables { written: Some(written), ..TouchedTables::default() });
                 }
-                let rows = Box::pin(apply_write::apply_write(self, change.clone(), interrupt)).await?;
+                if let WriteStatement::Returning { statement, schema: written, returning } = change {
+                    let statement = statement.as_ref().clone();
+                    let answer = returning::returned(self, statement, written, returning, &memory, interrupt);
+                    let rows = Box::pin(answer).await?;
+                    return Ok(StartedQuery { schema, rows, memory, is_all: true });
+                }
+                let counts_rows = change.counts_rows();
+                let rows = Box::pin(apply_write::apply_write(self, change.clone(), None, interrupt)).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
             None => match optimized {
@@ -434,7 +452,8 @@ impl Session {
         if rows != usual {
             config.options_mut().execution.batch_size = rows;
         }
-        Ok(execute_stream(physical, runtime.task(config, memory))?)
+        let task = runtime.task(config, memory);
+        telemetry::traced_execution(physical, |physical| Ok(execute_stream(physical, task)?))
     }
 
     /// Creates the physical plan of an authorised query, with the interrupt in it.

@@ -1,4 +1,4 @@
-//! The right to run beside other queries: so many slots, shared fairly between callers.
+//! The right to run beside other queries, or beside other runs of the agent: so many slots, shared fairly between callers.
 //!
 //! A slot that becomes free goes to the caller that has the fewest, and among equals to the one whose turn was longest ago;
 //! those of one caller wait in the order in which they came. So whoever sends many queries waits behind its own.
@@ -89,6 +89,19 @@ struct QueuePlace {
 enum EnteredQueue {
     Slot(QuerySlot),
     Queue(QueuePlace),
+}
+
+impl SlotLimits {
+    /// Limits where one caller has `per_caller` of the slots: 0 all of them, `None` seven eighths. The rest is for others, who
+    /// would otherwise wait until something long of that caller ends.
+    pub fn shared(slots: usize, per_caller: Option<usize>, queued: usize) -> Self {
+        let per_caller = match per_caller {
+            Some(0) => slots,
+            Some(limit) => limit,
+            None => slots - slots / 8,
+        };
+        Self { slots, per_caller, queued }
+    }
 }
 
 impl QuerySlots {

@@ -22,6 +22,7 @@ use querent_kql::{BindErrorCode, KqlError, KqlErrorCode};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, Span};
 
 use crate::error::Result;
 use crate::limits::{AbandonOnDrop, Limits, QueryClock, QueryUsage};
@@ -77,21 +78,26 @@ impl QueryStream {
         work: BoxFuture<'static, Result<StartedQuery>>,
         running: RunningQuery<'_>,
     ) -> Result<Self> {
-        let RunningQuery { limits, clock, abandoned, usage } = running;
+        let RunningQuery { limits, clock, abandoned, usage, span } = running;
         let (sender, begun) = oneshot::channel();
         let (work_clock, reader_idle) = (clock.clone(), limits.reader_idle);
-        let mut task = lane.spawn(usage.scope(async move {
-            let StartedQuery { schema, rows, memory, is_all } = match work.await {
-                Ok(started) => started,
-                // Whoever waited for it may be gone.
-                Err(error) => return drop(sender.send(Err(error))),
-            };
-            let queue = Arc::new(BatchQueue::new(work_clock, reader_idle, &memory));
-            let begun = BegunQuery { schema: Arc::clone(&schema), queue: Arc::clone(&queue), is_all };
-            if sender.send(Ok(begun)).is_ok() {
-                queue.fill(rows, ResultSchema(schema)).await;
-            }
-        }));
+        let mut task = lane.spawn(
+            usage.scope(
+                async move {
+                    let StartedQuery { schema, rows, memory, is_all } = match work.await {
+                        Ok(started) => started,
+                        // Whoever waited for it may be gone.
+                        Err(error) => return drop(sender.send(Err(error))),
+                    };
+                    let queue = Arc::new(BatchQueue::new(work_clock, reader_idle, &memory));
+                    let begun = BegunQuery { schema: Arc::clone(&schema), queue: Arc::clone(&queue), is_all };
+                    if sender.send(Ok(begun)).is_ok() {
+                        queue.fill(rows, ResultSchema(schema)).await;
+                    }
+                }
+                .instrument(span),
+            ),
+        );
         let begun = async {
             match begun.await {
                 Ok(begun) => begun,
@@ -246,6 +252,8 @@ pub(crate) struct RunningQuery<'q> {
     pub(crate) clock: QueryClock,
     pub(crate) abandoned: AbandonOnDrop,
     pub(crate) usage: &'q Arc<QueryUsage>,
+    /// What its work is seen as by those who collect traces.
+    pub(crate) span: Span,
 }
 
 /// A query that has begun, or the answer of a statement that has written.

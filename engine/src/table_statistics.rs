@@ -224,7 +224,7 @@ fn count_expressions(column: &ColumnInfo) -> [String; EXPRESSIONS] {
 }
 
 /// Whether values of a type are compared and shown as texts.
-fn has_order(kind: &DataType) -> bool {
+pub(crate) fn has_order(kind: &DataType) -> bool {
     let is_binary =
         matches!(kind, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_));
     !(kind.is_nested() || is_binary || matches!(kind, DataType::Interval(_) | DataType::Null))

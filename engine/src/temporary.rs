@@ -1,12 +1,13 @@
 //! Tables of one session: in memory, seen by nobody else, gone with the session. Their bytes count against the engine's
 //! memory and against a limit of the session's own.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{Array, ArrayData, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayData, BooleanArray, Int64Array, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -15,6 +16,7 @@ use querent_catalog::{CatalogError, IfExists};
 
 use crate::error::{EngineError, Result};
 use crate::plan_cache::PlanStore;
+use crate::tables::managed::{FILE_COLUMN, POSITION_COLUMN};
 
 /// The tables of one session. Names are matched without regard to case.
 #[derive(Debug)]
@@ -73,6 +75,68 @@ impl TemporaryTables {
         let tables = self.tables.read();
         let table = tables.get(&name.to_lowercase())?;
         Some(Arc::clone(&table.provider) as Arc<dyn TableProvider>)
+    }
+
+    /// Returns how often the tables were changed.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Returns what scans a table with two more columns, which number its rows. Errors: `table_not_found`.
+    pub(crate) fn numbered(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
+        let tables = self.tables.read();
+        let table = tables.get(&name.to_lowercase()).ok_or_else(|| no_such_table(name))?;
+        let numbers = [FILE_COLUMN, POSITION_COLUMN].map(|name| Arc::new(Field::new(name, DataType::Int64, false)));
+        let fields: Vec<FieldRef> = table.schema.fields().iter().cloned().chain(numbers).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let mut before = 0;
+        let mut batches = Vec::with_capacity(table.batches.len());
+        for batch in &table.batches {
+            let rows = batch.num_rows() as i64;
+            let mut columns = batch.columns().to_vec();
+            columns.push(Arc::new(Int64Array::from(vec![0; batch.num_rows()])));
+            columns.push(Arc::new((before..before + rows).collect::<Int64Array>()));
+            batches.push(RecordBatch::try_new(Arc::clone(&schema), columns)?);
+            before += rows;
+        }
+        Ok(Arc::new(MemTable::try_new(schema, vec![batches])?))
+    }
+
+    /// Takes rows from a table by their positions, and adds others. Errors: `conflict` where the tables are of another
+    /// version, `memory_exceeded`.
+    pub(crate) fn change(
+        &self,
+        name: &str,
+        version: u64,
+        deleted: &BTreeSet<u64>,
+        added: Vec<RecordBatch>,
+    ) -> Result<()> {
+        let mut tables = self.tables.write();
+        let table = tables.get_mut(&name.to_lowercase()).ok_or_else(|| no_such_table(name))?;
+        if self.version() != version {
+            return Err(CatalogError::Conflict { object: name.to_owned() }.into());
+        }
+        let mut before = 0;
+        let mut kept = Vec::with_capacity(table.batches.len());
+        for batch in &table.batches {
+            let after = before + batch.num_rows() as u64;
+            if deleted.range(before..after).next().is_none() {
+                kept.push(batch.clone());
+            } else {
+                let stays: BooleanArray = (before..after).map(|row| Some(!deleted.contains(&row))).collect();
+                kept.push(filter_record_batch(batch, &stays)?);
+            }
+            before = after;
+        }
+        let rows = kept.into_iter().chain(added).filter(|batch| batch.num_rows() > 0).collect();
+        let changed = TemporaryTable::new(table.name.clone(), Arc::clone(&table.schema), rows)?;
+        match changed.bytes.checked_sub(table.bytes) {
+            Some(more) => self.reserve(more)?,
+            None => self.memory.shrink(table.bytes - changed.bytes),
+        }
+        *table = changed;
+        self.changed();
+        Ok(())
     }
 
     /// Makes a table of rows. Returns how many there are. Errors: `already_exists`, `memory_exceeded`.

@@ -13,6 +13,7 @@ mod load;
 mod models;
 mod oidc;
 mod scan_limits;
+mod telemetry;
 mod tls;
 mod units;
 
@@ -35,6 +36,7 @@ pub use load::{ConfigError, EffectiveSetting, Origin, SettingSources};
 pub use models::{ModelEntrySettings, ModelProviderName};
 pub use oidc::{DefaultRole, OidcSettings};
 pub(crate) use oidc::{is_this_machine, provider_url};
+pub use telemetry::TelemetrySettings;
 pub use tls::{CertificateSettings, TlsSettings};
 pub use units::{ByteSize, DurationSetting};
 
@@ -88,6 +90,8 @@ pub struct Settings {
     pub audit: AuditSettings,
     /// `[log]`
     pub log: LogSettings,
+    /// `[telemetry]`
+    pub telemetry: TelemetrySettings,
 }
 
 /// The callers that are let in.
@@ -153,8 +157,15 @@ pub struct AgentSettings {
     pub prompt_tokens: usize,
     /// Tokens of the text of a tool result; fewer for a small model.
     pub tool_result_tokens: usize,
-    /// Runs at once, then 429.
+    /// Runs at once; more wait for their turn.
     pub max_concurrent_runs: usize,
+    /// Runs of one caller at once; unset: seven eighths of `max_concurrent_runs`, 0: all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrent_runs_per_caller: Option<usize>,
+    /// Runs that wait for their turn, then 429.
+    pub max_queued_runs: usize,
+    /// How long a run waits for its turn, then 429.
+    pub run_queue_timeout: DurationSetting,
     /// Bytes of queries' rows that are kept for their callers to fetch by ticket; 0: none.
     pub result_bytes: ByteSize,
     /// How long they are kept.
@@ -352,6 +363,7 @@ impl Default for Settings {
             cube: CubeSettings::default(),
             holmes: HolmesSettings::default(),
             log: LogSettings::default(),
+            telemetry: TelemetrySettings::default(),
         }
     }
 }
@@ -370,6 +382,9 @@ impl Default for AgentSettings {
             prompt_tokens: defaults.prompt_tokens,
             tool_result_tokens: defaults.tool_result_tokens,
             max_concurrent_runs: defaults.max_concurrent_runs,
+            max_concurrent_runs_per_caller: defaults.max_concurrent_runs_per_caller,
+            max_queued_runs: defaults.max_queued_runs,
+            run_queue_timeout: DurationSetting(defaults.run_queue_timeout),
             result_bytes: ByteSize(defaults.result_bytes as u64),
             result_lifetime: DurationSetting(defaults.result_lifetime),
             retention: DurationSetting(Duration::from_secs(30 * 24 * 60 * 60)),

@@ -8,7 +8,8 @@
 //! - `metrics.rs`: every metric; `shutdown.rs`: the order in which a server stops; `connection.rs`: what ends with
 //!   a connection; `folder_import.rs`: the report of a folder import
 //! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `error/conversions.rs`: the codes of
-//!   the lower crates' errors; `drain.rs`: unread request bodies
+//!   the lower crates' errors; `drain.rs`: unread request bodies; `telemetry.rs`: the spans of requests, and their way to a
+//!   collector
 //! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once;
 //!   `idempotent_answers.rs`: answers to requests that may be sent again; `table_profiles.rs`: profiles that were asked for;
 //!   `query_limits.rs`: what headers ask of a statement; `result_types.rs`: which types a client reads
@@ -46,6 +47,7 @@ mod shutdown;
 pub mod sql;
 mod state;
 mod table_profiles;
+mod telemetry;
 mod tls;
 
 pub use http::search::found_json;

@@ -5,6 +5,8 @@
 //! request that names something unknown is a protocol error.
 
 mod ask;
+mod elicitation;
+mod logging;
 mod progress;
 mod prompts;
 mod resources;
@@ -20,6 +22,8 @@ use querent_agent::toolbox::{self, ReplyBounds, ToolReply};
 use querent_agent::{Agent, AgentConfig, ResultStore};
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
+#[expect(deprecated, reason = "clients of the revisions before 2026-07-28 send it")]
+use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
     CustomRequest, CustomResult, ErrorCode as RpcErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
@@ -31,10 +35,15 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use crate::admission::{Admission, Door};
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
+use crate::telemetry::RequestSpan;
+use elicitation::ElicitingCall;
+pub(crate) use logging::SessionLogLevel;
+use logging::{CallLog, Severity};
 use progress::ProgressReport;
 
 /// Bounds of a tool's reply. A client's model has more room than the small models that the agent is tuned for.
@@ -56,8 +65,9 @@ Schemas are resources too: querent://schema/{{database}} and querent://schema/{{
 }
 
 /// Methods whose requests reach the fallback only if their parameters could not be read.
-const KNOWN_METHODS: [&str; 9] = [
+const KNOWN_METHODS: [&str; 10] = [
     "initialize",
+    "logging/setLevel",
     "prompts/get",
     "prompts/list",
     "tools/call",
@@ -77,6 +87,8 @@ pub(crate) struct McpCaller {
     pub(crate) database: Option<String>,
     /// Cancelled when the caller stops waiting.
     pub(crate) gone: CancellationToken,
+    /// Which messages of the log its session wants; `None` without a session.
+    pub(crate) log_level: Option<SessionLogLevel>,
 }
 
 /// The protocol's handler. Cheap to clone.
@@ -123,12 +135,13 @@ impl McpServer {
         caller: McpCaller,
         spec: &'static ToolSpec,
         arguments: Map<String, Value>,
+        conversation: Option<String>,
         progress: &ProgressReport,
     ) -> ToolReply {
         let McpContext { engine, admission, limits, agent, .. } = &*self.inner;
         if let Some(agent) = agent.as_ref().filter(|_| spec.name == prompts::ASK) {
             // Its queries are admitted one by one, as those of every run.
-            return ask::call(agent, &caller.principal, caller.database, &arguments, progress).await;
+            return ask::call(agent, &caller.principal, caller.database, &arguments, conversation, progress).await;
         }
         let results: Option<Arc<ResultStore>> = agent.as_ref().map(|agent| Arc::clone(agent.results()));
         let mut permit = match admission.admit(&caller.principal, Door::Mcp).await {
@@ -149,12 +162,14 @@ impl McpServer {
 }
 
 impl ServerHandler for McpServer {
+    #[expect(deprecated, reason = "clients of the revisions before 2026-07-28 ask for messages of the log")]
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
             .enable_prompts()
             .enable_completions()
+            .enable_logging()
             .build();
         let implementation = Implementation::new("querent", env!("CARGO_PKG_VERSION")).with_title("Querent");
         ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(instructions())
@@ -204,17 +219,41 @@ impl ServerHandler for McpServer {
         let spec = self.specs().find(|spec| spec.name == request.name);
         let spec = spec.ok_or_else(|| unknown_tool(self.specs(), &request.name))?;
         let progress = ProgressReport::new(&context);
+        let eliciting = ElicitingCall::new(&request, &context).filter(|_| spec.name == prompts::ASK);
+        let mut arguments = request.arguments.unwrap_or_default();
+        if let Some(choice) = eliciting.as_ref().and_then(|call| call.choice.clone()) {
+            arguments.insert("question".to_owned(), Value::String(choice));
+        }
+        let conversation = eliciting.as_ref().map(|call| call.conversation.clone());
         let gone = caller.gone.clone();
+        // Another task than the request's answers it.
+        let parts = context.extensions.get::<http::request::Parts>();
+        let span = parts.and_then(|parts| parts.extensions.get::<RequestSpan>());
+        let span = span.map_or_else(Span::none, |RequestSpan(span)| span.clone());
+        let log = CallLog::new(&context, caller.log_level.as_ref());
+        log.say(Severity::Debug, json!({ "message": format!("{} began", spec.name), "tool": spec.name })).await;
         let mut call = ToolMetrics { tool: &spec.name, outcome: "cancelled", started: Instant::now() };
         let reply = tokio::select! {
             biased;
             () = context.ct.cancelled() => None,
             () = gone.cancelled() => None,
-            reply = self.reply(caller, spec, request.arguments.unwrap_or_default(), &progress) => Some(reply),
+            reply = self.reply(caller, spec, arguments, conversation, &progress).instrument(span) => Some(reply),
             never = progress.tick() => match never {},
         };
         let Some(reply) = reply else { return Err(ErrorData::internal_error("the call was cancelled", None)) };
         call.outcome = if reply.is_error { "error" } else { "success" };
+        let elapsed_ms = u64::try_from(call.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let said = match reply.is_error {
+            true => (Severity::Error, format!("{} failed", spec.name)),
+            false => (Severity::Info, format!("{} answered", spec.name)),
+        };
+        let (code, rows) = (&reply.json["error"]["code"], &reply.json["row_count"]);
+        let data =
+            json!({ "message": said.1, "tool": spec.name, "elapsed_ms": elapsed_ms, "code": code, "row_count": rows });
+        log.say(said.0, data).await;
+        if let Some(question) = eliciting.and_then(|call| call.question(&reply)) {
+            return Ok(question.into());
+        }
         let content = vec![ContentBlock::text(reply.text)];
         let mut result = match reply.is_error {
             true => CallToolResult::error(content),
@@ -264,6 +303,25 @@ impl ServerHandler for McpServer {
         resources::complete(self.inner.engine.catalog(), &caller.principal, request)
             .await
             .map_err(|error| rpc_error(&error))
+    }
+
+    #[expect(deprecated, reason = "clients of the revisions before 2026-07-28 send it")]
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match self.caller(&context)?.log_level {
+            Some(session) => {
+                session.set(request.level);
+                Ok(())
+            }
+            None => Err(rpc_error(
+                &ApiError::new(ErrorCode::InvalidRequest, "there is no session whose level could be set").with_hint(
+                    "begin one with `initialize`, or say io.modelcontextprotocol/logLevel in the `_meta` of each request",
+                ),
+            )),
+        }
     }
 
     async fn subscribe(

@@ -63,6 +63,10 @@ fn describe() {
     describe_counter!("querent_tool_calls_total", "tool calls of agent runs and of MCP clients, by tool and outcome");
     describe_histogram!("querent_tool_duration_seconds", "from a tool's call to its result, by tool");
     describe_gauge!("querent_mcp_sessions", "open sessions of MCP clients");
+    describe_counter!(
+        "querent_trace_spans_total",
+        "spans that were exported, whose export failed, or that were dropped before it, by outcome"
+    );
     describe_counter!("querent_model_tokens_total", "tokens the model reported, by direction");
 }
 
@@ -174,6 +178,11 @@ impl RunWatcher for RunMetrics {
 pub fn tool_call(tool: &'static str, outcome: &'static str, elapsed: Duration) {
     counter!("querent_tool_calls_total", "tool" => tool, "outcome" => outcome).increment(1);
     histogram!("querent_tool_duration_seconds", "tool" => tool).record(elapsed);
+}
+
+/// Counts spans that were `exported`, whose export `failed`, or that were `dropped` because too many waited for it.
+pub fn trace_spans(outcome: &'static str, spans: u64) {
+    counter!("querent_trace_spans_total", "outcome" => outcome).increment(spans);
 }
 
 /// Sets the number of open MCP sessions.

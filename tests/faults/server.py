@@ -56,8 +56,12 @@ class Server:
         )
         arguments = [binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(self.folder)]
         self.process = subprocess.Popen(
-            arguments, env=environment, stdout=subprocess.PIPE, stderr=self.log.open("ab"), text=True
+            self.command(arguments), env=environment, stdout=subprocess.PIPE, stderr=self.log.open("ab"), text=True
         )
+
+    def command(self, arguments):
+        """The command that starts it."""
+        return arguments
 
     def wait_ready(self):
         """Waits until it says where it listens."""

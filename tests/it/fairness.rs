@@ -97,6 +97,52 @@ async fn a_place_that_becomes_free_goes_to_whoever_has_none() {
     assert!(metrics.contains("querent_query_wait_seconds_count{door=\"http\"}"), "{metrics}");
 }
 
+/// Runs of the agent have turns as queries do.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_callers_runs_leave_some_to_others() {
+    let script = json!({ "runs": [
+        { "when": "hang", "turns": [{ "events": ["hang"] }], "repeat_last": true },
+        { "turns": [{ "events": [{ "text": "42" }] }], "repeat_last": true },
+    ] });
+    let change = |settings: &mut Settings| {
+        settings.agent.max_concurrent_runs = 8;
+        settings.agent.max_queued_runs = 2;
+        settings.agent.run_queue_timeout.0 = Duration::from_secs(60);
+    };
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS).script(script).change(change)).await;
+    let ask = |question: &str, token: &str| {
+        let request = server.http.post(server.url("/v1/agent/ask")).json(&json!({ "question": question }));
+        request.bearer_auth(token).send()
+    };
+    let mut heavy = JoinSet::new();
+    for _ in 0..10 {
+        heavy.spawn(ask("hang", "heavy-tok"));
+    }
+    // Seven run, two wait, and one is refused: the answers of those that run have begun.
+    let mut begun = Vec::new();
+    let mut refused = 0;
+    for _ in 0..8 {
+        let answer = heavy.join_next().await.unwrap().unwrap().unwrap();
+        match answer.status().as_u16() {
+            200 => begun.push(answer),
+            status => {
+                assert_eq!((status, answer.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((begun.len(), refused), (7, 1));
+    for _ in 0..5 {
+        let answer = ask("how much?", "light-tok").await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let text = answer.text().await.unwrap();
+        assert!(text.contains("run_finished"), "{text}");
+    }
+    // One that ends makes room for one that waits.
+    drop(begun.pop());
+    assert_eq!(heavy.join_next().await.unwrap().unwrap().unwrap().status(), 200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_is_too_long_is_refused() {
     let server = start(|settings| {

@@ -227,6 +227,12 @@ pub(crate) fn script() -> Value {
             ], "usage": usage },
             says("It is done with."),
         ] },
+        { "when": "break down", "turns": [
+            { "events": [{ "tool_call": {
+                "name": "create_table_as", "arguments": { "table": "kept", "sql": "SELECT 1 AS n" },
+            } }] },
+            { "events": [{ "error": "out of order" }] },
+        ] },
         { "when": "chart", "turns": [
             { "events": [
                 { "text": "I plot it." },

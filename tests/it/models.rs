@@ -2,7 +2,7 @@
 //! recordings, and the agent's cases with a real small model.
 
 mod cases;
-mod fake_ollama;
+pub mod fake_ollama;
 mod local_model;
 mod tool_choice;
 

@@ -1,7 +1,7 @@
 //! OpenAI's surface: its own libraries for Python and Node, its agents, LangChain, the AI SDK, httpx-sse and the cases of
 //! Open Responses against a running server, and the bytes of each sequence.
 
-mod agents;
+pub mod agents;
 mod fields;
 mod messages;
 mod refusals;

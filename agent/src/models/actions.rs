@@ -21,6 +21,7 @@ use std::task::{Poll, ready};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::{Value, json};
+use tracing::{Instrument, Span};
 
 use self::forced::{ForcedCallParser, forced_instructions, forced_schema};
 use self::parse::ActionParser;
@@ -31,6 +32,7 @@ use super::{
     Sampling, ToolChoice, ToolSpec, ToolStyle,
 };
 use crate::error::{AgentError, Result};
+use crate::telemetry;
 
 /// One turn to take, in the native form.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +96,20 @@ impl ToolCalling {
     /// A call that was cut at the output limit is left out: the turn then ends with [`DoneReason::Length`] and
     /// without a call. A reply that is no action at all ends the stream with `model_failed`.
     pub async fn turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        let span =
+            telemetry::turn_span(self.provider.provider_name(), self.provider.model_id(), turn.max_output_tokens);
+        let begun = Box::pin(self.begin_turn(turn)).instrument(span.clone()).await;
+        match begun {
+            Ok(events) if span.is_disabled() => Ok(events),
+            Ok(events) => Ok(traced_turn(events, span)),
+            Err(error) => {
+                telemetry::record_failure(&span, error.code());
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
         let is_enforced = self.capabilities.tool_style == ToolStyle::Native && self.provider.forces_calls();
         let must_call = matches!(turn.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         if must_call && !is_enforced && !turn.tools.is_empty() {
@@ -170,6 +186,18 @@ impl ToolCalling {
         };
         Ok(read_content(self.provider.chat(request).await?, ActionParser::new()))
     }
+}
+
+/// Keeps a turn's span until its last event, which says what it cost.
+fn traced_turn(events: BoxStream<'static, Result<ModelEvent>>, span: Span) -> BoxStream<'static, Result<ModelEvent>> {
+    let traced = events.inspect(move |event| match event {
+        Ok(ModelEvent::Done { usage, reason }) => {
+            telemetry::record_turn(&span, usage.input_tokens, usage.output_tokens, reason.as_str());
+        }
+        Ok(ModelEvent::Thinking(_) | ModelEvent::Text(_) | ModelEvent::ToolCall(_)) => {}
+        Err(error) => telemetry::record_failure(&span, error.code()),
+    });
+    traced.boxed()
 }
 
 /// Turns the content of a reply into events; other events pass unchanged.

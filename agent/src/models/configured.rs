@@ -141,6 +141,10 @@ impl ModelProvider for ConfiguredModel {
         self.first.provider.is_self_hosted()
     }
 
+    fn provider_name(&self) -> &'static str {
+        self.first.provider.provider_name()
+    }
+
     fn forces_calls(&self) -> bool {
         self.first.provider.forces_calls()
     }

@@ -32,6 +32,7 @@ use super::{
     ToolStyle, ToolStyleSetting,
 };
 use crate::error::{AgentError, Result};
+use crate::telemetry::trace_headers;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For questions that need no model: which models there are, what they can do.
@@ -206,6 +207,10 @@ impl ModelProvider for OllamaModel {
         &self.model
     }
 
+    fn provider_name(&self) -> &'static str {
+        "ollama"
+    }
+
     fn is_self_hosted(&self) -> bool {
         true
     }
@@ -221,7 +226,11 @@ impl ModelProvider for OllamaModel {
             .base
             .join("api/chat")
             .map_err(|error| AgentError::Internal(format!("no address under {}: {error}", self.base)))?;
-        let sent = self.client.post(url).json(&body).send().await;
+        let mut post = self.client.post(url).json(&body);
+        for (name, value) in trace_headers() {
+            post = post.header(name, value);
+        }
+        let sent = post.send().await;
         let response = sent.map_err(|error| self.unreachable(with_causes(&error)))?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);

@@ -74,6 +74,10 @@ impl ModelProvider for RecordingModel {
         self.inner.is_self_hosted()
     }
 
+    fn provider_name(&self) -> &'static str {
+        self.inner.provider_name()
+    }
+
     fn forces_calls(&self) -> bool {
         self.inner.forces_calls()
     }

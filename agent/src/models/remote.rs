@@ -30,6 +30,7 @@ use url::Url;
 use super::address::{is_loopback, without_credentials};
 use super::{ChatRequest, ModelCapabilities, ModelEvent, ModelProvider, ToolStyleSetting};
 use crate::error::{AgentError, Result};
+use crate::telemetry::trace_headers;
 
 pub use retry::RetryPolicy;
 
@@ -185,7 +186,11 @@ impl RemoteModel {
         translator: &ErrorTranslator,
     ) -> Result<BoxStream<'static, Result<ModelEvent>>, ProviderRefusal> {
         let thinking_tokens = reply::ThinkingTokens::default();
-        let options = thinking_tokens.counted_from(request.options.clone(), self.settings.kind);
+        let mut options = thinking_tokens.counted_from(request.options.clone(), self.settings.kind);
+        let headers = trace_headers();
+        if !headers.is_empty() {
+            options = options.with_extra_headers(headers);
+        }
         let opened = self.client.exec_chat_stream(target, request.chat.clone(), Some(&options)).await;
         let stream = opened.map_err(|error| translator.refusal(error))?.stream;
         let reader = reply::ReplyReader {
@@ -203,6 +208,14 @@ impl RemoteModel {
 impl ModelProvider for RemoteModel {
     fn model_id(&self) -> &str {
         &self.settings.model
+    }
+
+    fn provider_name(&self) -> &'static str {
+        match self.settings.kind {
+            RemoteKind::OpenAi => "openai",
+            RemoteKind::Anthropic => "anthropic",
+            RemoteKind::Gemini => "gcp.gemini",
+        }
     }
 
     fn forces_calls(&self) -> bool {

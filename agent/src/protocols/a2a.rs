@@ -16,7 +16,7 @@ use crate::request::{Protocol, RunRequest};
 
 pub use card::agent_card;
 pub use listing::{TaskFilter, task_list};
-pub use render::{A2aRenderer, task_of};
+pub use render::A2aRenderer;
 
 /// JSON-RPC's codes, and the protocol's own.
 pub const PARSE_ERROR: i64 = -32_700;
@@ -99,13 +99,15 @@ pub enum A2aCall {
     List(Box<TaskFilter>),
 }
 
-/// A message that begins a task.
+/// A message that begins a task, or answers what one has asked back.
 #[derive(Debug, Clone)]
 pub struct SentMessage {
     /// Its parts, as an item.
     pub items: Vec<InputItem>,
     /// The conversation; `None`: a new one.
     pub context_id: Option<String>,
+    /// The task whose question back the message answers.
+    pub task_id: Option<Uuid>,
     /// Whether to answer as events.
     pub stream: bool,
     /// Whether to answer before the task is done.
@@ -139,8 +141,11 @@ pub struct A2aFault {
 impl SentMessage {
     /// Returns the requested run, without its conversation, and its items.
     pub fn into_run(self) -> (RunRequest, Vec<InputItem>) {
-        let echo = json!({ "message": self.message });
-        (RunRequest { retained: true, echo, ..RunRequest::new(Protocol::A2a, Vec::new()) }, self.items)
+        let task = self.task_id.map(|task| task.to_string());
+        let echo = json!({ "message": self.message, "task": task });
+        let run =
+            RunRequest { retained: true, echo, invocation_id: task, ..RunRequest::new(Protocol::A2a, Vec::new()) };
+        (run, self.items)
     }
 }
 
@@ -229,10 +234,12 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
             return Err(missing(&format!("params.message.{name}")));
         }
     }
-    if message.get("taskId").and_then(Value::as_str).is_some_and(|task| !task.is_empty()) {
-        let text = "`params.message.taskId`: tasks of this agent do not wait for messages; send it in the `contextId`";
-        return Err(BadRequest::invalid("params.message.taskId", text));
-    }
+    let task_id = match message.get("taskId").and_then(Value::as_str).filter(|task| !task.is_empty()) {
+        None => None,
+        Some(task) => Some(Uuid::try_parse(task).map_err(|_| {
+            BadRequest::invalid("params.message.taskId", "`params.message.taskId`: there is no such task")
+        })?),
+    };
     let parts = message.get("parts").and_then(Value::as_array).filter(|parts| !parts.is_empty());
     let parts = parts.ok_or_else(|| missing("params.message.parts"))?;
     let mut content = Vec::new();
@@ -248,6 +255,7 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
     Ok(A2aCall::Send(Box::new(SentMessage {
         items: vec![InputItem::Message { role: ChatRole::User, content }],
         context_id: context_id.filter(|id| !id.trim().is_empty()),
+        task_id,
         stream,
         at_once: configuration["blocking"] == json!(false) || configuration["returnImmediately"] == json!(true),
         message: json!({ "messageId": message.get("messageId"), "parts": parts }),

@@ -25,7 +25,7 @@ pub(crate) enum FieldValues {
     Number(f64, f64),
     /// A whole number between these.
     Integer(i64, i64),
-    /// A text, or a list of this many at most.
+    /// A text that is not empty, or a list of this many at most.
     Texts(usize),
     OneOf(&'static [&'static str]),
     /// A list of some of these.
@@ -66,12 +66,13 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
             },
         ),
         FieldValues::Texts(most) => {
+            // Models' servers take an empty one for an error, or for the end of every reply.
+            let is_said = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
             let fits = match value {
-                Value::String(_) => true,
-                Value::Array(texts) => texts.len() <= most && texts.iter().all(Value::is_string),
-                _ => false,
+                Value::Array(texts) => texts.len() <= most && texts.iter().all(is_said),
+                text => is_said(text),
             };
-            (fits, format!("a string, or a list of at most {most}"))
+            (fits, format!("a string that is not empty, or a list of at most {most}"))
         }
         FieldValues::OneOf(words) => {
             (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", ")))

@@ -1,21 +1,24 @@
 //! ALTER TABLE of managed tables, as DuckDB records it: rows of `ducklake_column` and `ducklake_table` end, and others begin.
 //! Ids stay, so that files, comments and keys belong to the column and the table whatever these are called; new columns take
-//! ids that none had before.
+//! ids that none had before. Where DuckDB keeps rows of the table in the catalog, each version of its columns has a table for
+//! them, which is made with the version.
 
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 use rusqlite::{Connection, params};
 
 use super::change::CatalogChange;
 use super::columns::{self, ColumnLayout, ColumnRow};
 use super::dependents;
+use super::inlined;
 use super::names::{check_name, name_key};
 use super::objects::{self, ObjectRow};
 use super::relations;
 use super::resolve::column_not_found;
-use super::tables::{end_rows, unknown_table};
+use super::tables::{end_rows, refuse_changed_rows, unknown_table};
+use super::types::{Shape, storable};
 
 use crate::error::{CatalogError, Result};
-use crate::model::{TableAlteration, TableInfo, TableKind, TableName};
+use crate::model::{ColumnDefault, ColumnInfo, TableAlteration, TableInfo, TableKind, TableName, is_wider_type};
 
 /// Applies one change of a table. Errors: `table_not_found`, `column_not_found`, `already_exists`, `invalid_object`,
 /// `unsupported_type`, `unsupported_lake`.
@@ -29,9 +32,18 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
     let relation = relations::load(connection, object.id, change.base())?.ok_or_else(|| unknown_table(name))?;
     let info = relation.info();
     let altered = match alteration {
-        TableAlteration::AddColumn { field, if_missing } => add_column(change, info, field, *if_missing)?,
+        TableAlteration::AddColumn { field, default, if_missing } => {
+            add_column(change, info, field, default.as_deref(), *if_missing)?
+        }
         TableAlteration::DropColumn { column, if_exists } => drop_column(change, info, column, *if_exists)?,
         TableAlteration::RenameColumn { column, to } => rename_column(change, info, column, to)?,
+        TableAlteration::DropNotNull { column } => set_nullable(change, info, column, true)?,
+        TableAlteration::SetNotNull { column, seen } => {
+            refuse_changed_rows(connection, info.id, seen.snapshot, &info.name.table)?;
+            set_nullable(change, info, column, false)?
+        }
+        TableAlteration::WidenColumn { column, data_type } => widen_column(change, info, column, data_type)?,
+        TableAlteration::SetDefault { column, default } => set_default(change, info, column, default.as_ref())?,
         TableAlteration::RenameTable { to } => rename_table(change, &object, info, to)?,
     };
     if altered {
@@ -41,7 +53,13 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
     Ok(())
 }
 
-fn add_column(change: &mut CatalogChange<'_>, info: &TableInfo, field: &Field, if_missing: bool) -> Result<bool> {
+fn add_column(
+    change: &mut CatalogChange<'_>,
+    info: &TableInfo,
+    field: &Field,
+    default: Option<&str>,
+    if_missing: bool,
+) -> Result<bool> {
     check_column_name(field.name())?;
     if let Some(taken) = column_named(info, field.name()) {
         return if if_missing { Ok(false) } else { Err(taken_name(field.name(), taken)) };
@@ -50,7 +68,16 @@ fn add_column(change: &mut CatalogChange<'_>, info: &TableInfo, field: &Field, i
         .connection()
         .prepare_cached("SELECT COALESCE(MAX(column_id), 0) FROM ducklake_column WHERE table_id = ?")?
         .query_row([info.id], |row| row.get(0))?;
-    ColumnLayout::of_column(field, last_id)?.insert(change, info.id)?;
+    let layout = ColumnLayout::of_column(field, last_id)?;
+    layout.insert(change, info.id)?;
+    if let (Some(default), Some(added)) = (default, layout.columns.first()) {
+        columns::set_default(change, info.id, added.id, Some(&ColumnDefault::Literal(default.to_owned())))?;
+        change
+            .connection()
+            .prepare_cached("UPDATE ducklake_column SET initial_default = ? WHERE table_id = ? AND column_id = ?")?
+            .execute(params![default, info.id, added.id])?;
+    }
+    inlined::add_version(change, info.id)?;
     Ok(true)
 }
 
@@ -77,6 +104,7 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
     }
     dependents::delete_values(change.connection(), info.id)?;
     change.new_table_version(info.id)?;
+    inlined::add_version(change, info.id)?;
     Ok(true)
 }
 
@@ -100,9 +128,7 @@ fn refuse_layout_column(connection: &Connection, info: &TableInfo, column_id: i6
 
 fn rename_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, to: &str) -> Result<bool> {
     check_column_name(to)?;
-    let Some(known) = info.columns.iter().find(|known| name_key(&known.name) == name_key(column)) else {
-        return Err(column_not_found(info, column));
-    };
+    let known = require_column(info, column)?;
     if known.name == to {
         return Ok(false);
     }
@@ -110,19 +136,111 @@ fn rename_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str,
     if let Some(taken) = info.columns.iter().find(|other| other.id != id && name_key(&other.name) == name_key(to)) {
         return Err(taken_name(to, &taken.name));
     }
-    end_column(change, info.id, id)?;
+    replace_column(change, info, known, &ChangedColumn { name: Some(to), ..ChangedColumn::default() })?;
+    inlined::add_version(change, info.id)?;
+    Ok(true)
+}
+
+fn set_nullable(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, nullable: bool) -> Result<bool> {
+    let known = require_column(info, column)?;
+    if known.nullable == nullable {
+        return Ok(false);
+    }
+    let is_primary: bool = change
+        .connection()
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM querent_key k, json_each(k.column_ids) id
+                            WHERE k.table_id = ? AND k.is_primary AND id.value = ?)",
+        )?
+        .query_row([info.id, known.id], |row| row.get(0))?;
+    if nullable && is_primary {
+        let reason = "it is in the table's primary key, which holds no nulls".to_owned();
+        return Err(CatalogError::InvalidName { name: known.name.clone(), reason });
+    }
+    replace_column(change, info, known, &ChangedColumn { nullable: Some(nullable), ..ChangedColumn::default() })?;
+    Ok(true)
+}
+
+fn widen_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, data_type: &DataType) -> Result<bool> {
+    let known = require_column(info, column)?;
+    let shape = storable(data_type).map_err(|hint| CatalogError::UnsupportedType {
+        column: known.name.clone(),
+        data_type: data_type.to_string(),
+        hint,
+    })?;
+    let Shape::Leaf(column_type, canonical) = shape else { return Err(not_wider(known, data_type)) };
+    if canonical == known.data_type {
+        return Ok(false);
+    }
+    if !is_wider_type(&known.data_type, &canonical) {
+        return Err(not_wider(known, data_type));
+    }
+    replace_column(
+        change,
+        info,
+        known,
+        &ChangedColumn { column_type: Some(&column_type), ..ChangedColumn::default() },
+    )?;
+    inlined::add_version(change, info.id)?;
+    Ok(true)
+}
+
+fn not_wider(column: &ColumnInfo, to: &DataType) -> CatalogError {
+    CatalogError::UnsupportedType {
+        column: column.name.clone(),
+        data_type: to.to_string(),
+        hint: format!("a column of {} becomes a wider integer, or a decimal of more digits", column.data_type),
+    }
+}
+
+fn set_default(
+    change: &mut CatalogChange<'_>,
+    info: &TableInfo,
+    column: &str,
+    default: Option<&ColumnDefault>,
+) -> Result<bool> {
+    let known = require_column(info, column)?;
+    if known.default.as_ref() == default {
+        return Ok(false);
+    }
+    replace_column(change, info, known, &ChangedColumn::default())?;
+    columns::set_default(change, info.id, known.id, default)?;
+    Ok(true)
+}
+
+/// What is new about a column; `None`: as it was.
+#[derive(Default)]
+struct ChangedColumn<'a> {
+    name: Option<&'a str>,
+    column_type: Option<&'a str>,
+    nullable: Option<bool>,
+}
+
+/// Ends a column's row and begins another, with a version of the table.
+fn replace_column(
+    change: &mut CatalogChange<'_>,
+    info: &TableInfo,
+    column: &ColumnInfo,
+    changed: &ChangedColumn<'_>,
+) -> Result<()> {
+    end_column(change, info.id, column.id)?;
     change
         .connection()
         .prepare_cached(
             "INSERT INTO ducklake_column
-             SELECT column_id, ?1, NULL, table_id, column_order, ?2, column_type, initial_default, default_value,
-                    nulls_allowed, parent_column, default_value_type, default_value_dialect
-             FROM ducklake_column WHERE table_id = ?3 AND column_id = ?4 AND end_snapshot = ?1",
+             SELECT column_id, ?1, NULL, table_id, column_order, COALESCE(?2, column_name), COALESCE(?3, column_type),
+                    initial_default, default_value, COALESCE(?4, nulls_allowed), parent_column, default_value_type,
+                    default_value_dialect
+             FROM ducklake_column WHERE table_id = ?5 AND column_id = ?6 AND end_snapshot = ?1",
         )?
-        .execute(params![change.snapshot(), to, info.id, id])?;
+        .execute(params![change.snapshot(), changed.name, changed.column_type, changed.nullable, info.id, column.id])?;
     dependents::delete_values(change.connection(), info.id)?;
-    change.new_table_version(info.id)?;
-    Ok(true)
+    change.new_table_version(info.id)
+}
+
+fn require_column<'i>(info: &'i TableInfo, name: &str) -> Result<&'i ColumnInfo> {
+    let found = info.columns.iter().find(|known| name_key(&known.name) == name_key(name));
+    found.ok_or_else(|| column_not_found(info, name))
 }
 
 fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &TableInfo, to: &str) -> Result<bool> {
@@ -144,6 +262,7 @@ fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &Table
         .execute(params![change.snapshot(), to, object.id])?;
     // As DuckDB does: it names what it keeps in the catalog by the table's version.
     change.new_table_version(info.id)?;
+    inlined::add_version(change, info.id)?;
     Ok(true)
 }
 
@@ -198,6 +317,7 @@ mod tests {
             nullable: true,
             parent,
             initial_default: None,
+            default: None,
         };
         let rows = [row(1, None), row(2, Some(1)), row(3, Some(2)), row(4, None), row(5, Some(4))];
         assert_eq!(with_parts(&rows, 1), [1, 2, 3]);

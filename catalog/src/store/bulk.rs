@@ -88,6 +88,8 @@ fn register_one(change: &mut CatalogChange<'_>, table: &NewTable, if_exists: IfE
             data_type: field.data_type().clone(),
             nullable: field.is_nullable(),
             comment: comment.cloned(),
+            default: None,
+            initial_default: None,
         };
         change.index_column_later(&column.name, column_text(&column))?;
     }

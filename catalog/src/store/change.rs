@@ -104,11 +104,16 @@ impl<'a> CatalogChange<'a> {
         self.entries.push(entry);
     }
 
+    /// The version of the lake's schema that this change makes, where it changes it.
+    pub(super) fn schema_version(&self) -> i64 {
+        self.head.schema_version + 1
+    }
+
     /// Records that a table's columns are new as of this snapshot, as DuckDB does.
     pub(super) fn new_table_version(&mut self, table_id: i64) -> Result<()> {
         self.connection.prepare_cached("INSERT INTO ducklake_schema_versions VALUES (?, ?, ?)")?.execute([
             self.snapshot(),
-            self.head.schema_version + 1,
+            self.schema_version(),
             table_id,
         ])?;
         Ok(())

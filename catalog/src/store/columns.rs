@@ -11,7 +11,7 @@ use super::change::CatalogChange;
 use super::names::name_key;
 use super::types::{LakeType, Shape, list_of, map_of, storable, written_field};
 use crate::error::{CatalogError, Result};
-use crate::model::{ColumnInfo, SnapshotId};
+use crate::model::{ColumnDefault, ColumnInfo, SnapshotId};
 
 /// The Arrow field metadata key that the Parquet writer takes field ids from.
 const FIELD_ID_KEY: &str = "PARQUET:field_id";
@@ -28,6 +28,8 @@ pub(super) struct ColumnRow {
     pub(super) parent: Option<i64>,
     /// The value of rows that are older than the column.
     pub(super) initial_default: Option<String>,
+    /// The value of new rows.
+    pub(super) default: Option<ColumnDefault>,
 }
 
 impl ColumnRow {
@@ -125,6 +127,8 @@ fn column_info(field: &Field, written: &Field) -> ColumnInfo {
         data_type: without_metadata(written.data_type()),
         nullable: field.is_nullable(),
         comment: None,
+        default: None,
+        initial_default: None,
     }
 }
 
@@ -150,7 +154,15 @@ impl ColumnLayoutBuilder {
         };
         // DuckDB knows NOT NULL for whole columns only.
         let nullable = parent.is_some() || field.is_nullable();
-        let row = ColumnRow { id, name: name.to_string(), column_type, nullable, parent, initial_default: None };
+        let row = ColumnRow {
+            id,
+            name: name.to_string(),
+            column_type,
+            nullable,
+            parent,
+            initial_default: None,
+            default: None,
+        };
         self.rows.push(row);
         let data_type = match shape {
             Shape::Leaf(_, canonical) => canonical,
@@ -175,6 +187,24 @@ impl ColumnLayoutBuilder {
         };
         Ok(with_field_id(Field::new(name, data_type, nullable), id))
     }
+}
+
+/// Keeps the default of a column that a change made. Errors: `column_not_found` is the caller's.
+pub(super) fn set_default(
+    change: &CatalogChange<'_>,
+    table_id: i64,
+    column_id: i64,
+    default: Option<&ColumnDefault>,
+) -> Result<()> {
+    let (text, kind) = default.map_or(("NULL", "literal"), |default| (default.text(), default.kind()));
+    change
+        .connection()
+        .prepare_cached(
+            "UPDATE ducklake_column SET default_value = ?, default_value_type = ?
+             WHERE table_id = ? AND column_id = ? AND end_snapshot IS NULL",
+        )?
+        .execute(params![text, kind, table_id, column_id])?;
+    Ok(())
 }
 
 /// A table's live columns at a snapshot, and those whose values cannot be read.
@@ -213,6 +243,8 @@ pub(super) fn load(connection: &Connection, table_id: i64, snapshot: SnapshotId)
             data_type: without_metadata(field.data_type()),
             nullable: row.nullable,
             comment: comments.get(&row.id).cloned(),
+            default: row.default.clone(),
+            initial_default: row.initial_default.clone(),
         });
         fields.push(written_field(&field));
     }
@@ -223,7 +255,8 @@ pub(super) fn load(connection: &Connection, table_id: i64, snapshot: SnapshotId)
 /// The live rows of a table's columns, nested ones included, in order.
 pub(super) fn load_rows(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Vec<ColumnRow>> {
     let mut statement = connection.prepare_cached(
-        "SELECT column_id, column_name, column_type, nulls_allowed, parent_column, initial_default
+        "SELECT column_id, column_name, column_type, nulls_allowed, parent_column, initial_default,
+                default_value, default_value_type
          FROM ducklake_column
          WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
          ORDER BY column_order",
@@ -236,6 +269,7 @@ pub(super) fn load_rows(connection: &Connection, table_id: i64, snapshot: Snapsh
             nullable: row.get::<_, Option<bool>>(3)?.unwrap_or(true),
             parent: row.get(4)?,
             initial_default: row.get(5)?,
+            default: ColumnDefault::stored(row.get(6)?, row.get::<_, Option<String>>(7)?.as_deref()),
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -258,6 +258,11 @@ CREATE TABLE querent_query_proposal (id INTEGER PRIMARY KEY AUTOINCREMENT, run_i
 CREATE INDEX querent_ix_query_proposal ON querent_query_proposal (state, id);
 ";
 
+/// How many distinct values columns had, of how many rows, when a table was last analysed.
+pub(super) const DISTINCT_VALUES_DDL: &str = "
+CREATE TABLE querent_distinct_values (table_id BIGINT NOT NULL, column_id BIGINT NOT NULL, distinct_values BIGINT NOT NULL, row_count BIGINT NOT NULL, counted_at BIGINT NOT NULL, PRIMARY KEY (table_id, column_id)) WITHOUT ROWID;
+";
+
 /// Vector indexes of columns, and the data files that each covers.
 pub(super) const VECTOR_INDEXES_DDL: &str = "
 CREATE TABLE querent_vector_index (index_id INTEGER PRIMARY KEY AUTOINCREMENT, table_id BIGINT NOT NULL, column_id BIGINT NOT NULL, name VARCHAR NOT NULL, name_key VARCHAR NOT NULL, metric VARCHAR NOT NULL, dimension BIGINT NOT NULL, probes BIGINT, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, folder VARCHAR, version BIGINT, trained_rows BIGINT);

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use arrow_schema::SchemaRef;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::relations::LakePath;
-use super::{deletes, inlined, lake_location};
+use super::{deletes, distinct_values, inlined, lake_location};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnStats, DataFile, FileDeletes, ManagedTable, SnapshotId, TableContents};
 
@@ -23,11 +23,16 @@ pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_colu
     let refusal = RefusedTable { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
     refuse_unreadable(&refusal, &loaded)?;
-    let mut files = read_files(&refusal, &defaulted_columns(&refusal, &loaded.rows)?)?;
+    // What a whole column is in older files, a scan says.
+    let parts: Vec<&ColumnRow> = loaded.rows.iter().filter(|row| !row.is_whole_column()).collect();
+    let mut files = read_files(&refusal, &defaulted_columns(&refusal, &parts)?)?;
     read_statistics(connection, table, stats_columns, &mut files)?;
     deletes::read(&refusal, &mut files)?;
     let inlined = inlined::read(&refusal, &loaded)?;
-    Ok(TableContents { files, inlined })
+    let rows = files.iter().map(|file| file.row_count.saturating_sub(file.deletes.rows())).sum::<u64>()
+        + inlined.as_ref().map_or(0, |rows| rows.num_rows() as u64);
+    let distinct_values = distinct_values::estimated(connection, table.id, rows)?;
+    Ok(TableContents { files, inlined, distinct_values })
 }
 
 /// The files of a table without deleted or inlined rows. Errors: `unsupported_lake`.
@@ -36,8 +41,10 @@ pub(crate) fn whole_files(
     table: &ManagedTable,
     stats_columns: &[i64],
 ) -> Result<Vec<DataFile>> {
-    let TableContents { files, inlined } = contents(connection, table, stats_columns)?;
+    let TableContents { files, inlined, distinct_values: _ } = contents(connection, table, stats_columns)?;
     let refusal = RefusedTable { connection, table };
+    let rows = columns::load_rows(connection, table.id, table.snapshot)?;
+    read_files(&refusal, &defaulted_columns(&refusal, &rows.iter().collect::<Vec<_>>())?)?;
     if inlined.is_some() {
         return Err(refusal.because("inlined rows", FLUSH_HINT));
     }
@@ -55,17 +62,6 @@ pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Res
     refuse_unreadable(&refusal, &loaded)?;
     if let Some(column) = loaded.rows.iter().find(|row| row.column_type == "json") {
         return Err(refusal.because(&format!("JSON in column `{}`", column.name), WRITE_HINT));
-    }
-    let defaulted: Option<String> = connection
-        .prepare_cached(
-            "SELECT column_name FROM ducklake_column
-             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
-               AND default_value IS NOT NULL AND upper(default_value) <> 'NULL'",
-        )?
-        .query_row([table.id, table.snapshot], |row| row.get(0))
-        .optional()?;
-    if let Some(column) = defaulted {
-        return Err(refusal.because(&format!("a default value for column `{column}`"), WRITE_HINT));
     }
     Ok(loaded.write_schema)
 }
@@ -110,14 +106,14 @@ impl RefusedTable<'_> {
     }
 }
 
-/// A column that older files lack and that is not null in their rows.
+/// A column, or a part of one, that older files lack and that is not null in their rows.
 struct DefaultedColumn {
     name: String,
     /// The first snapshot that has the column.
     since: SnapshotId,
 }
 
-fn defaulted_columns(refusal: &RefusedTable<'_>, rows: &[ColumnRow]) -> Result<Vec<DefaultedColumn>> {
+fn defaulted_columns(refusal: &RefusedTable<'_>, rows: &[&ColumnRow]) -> Result<Vec<DefaultedColumn>> {
     let mut columns = Vec::new();
     for row in rows.iter().filter(|row| row.initial_default.is_some()) {
         let since = refusal

@@ -13,8 +13,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
-use super::change::quoted;
-use super::columns::LoadedColumns;
+use super::change::{CatalogChange, quoted};
+use super::columns::{self, ColumnRow, LoadedColumns};
 use super::files::{FLUSH_HINT, RefusedTable};
 use crate::error::{CatalogError, Result};
 use crate::model::{ManagedTable, SnapshotId};
@@ -30,6 +30,43 @@ fn data_tables(connection: &Connection, table_id: i64) -> Result<Vec<(String, i6
     )?;
     let tables = statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(tables.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Makes the table for rows of the columns that the change makes, where DuckDB keeps rows of the table in the catalog at all: it
+/// writes to the newest, in the order of the columns.
+pub(super) fn add_version(change: &CatalogChange<'_>, table_id: i64) -> Result<()> {
+    let connection = change.connection();
+    let is_inlined: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM ducklake_inlined_data_tables WHERE table_id = ?)")?
+        .query_row([table_id], |row| row.get(0))?;
+    let rows = columns::load_rows(connection, table_id, change.snapshot())?;
+    let whole: Vec<&ColumnRow> = rows.iter().filter(|row| row.is_whole_column()).collect();
+    // Beside columns of these names DuckDB keeps no rows in the catalog either.
+    let is_reserved = |row: &&ColumnRow| RESERVED.iter().any(|name| row.name.eq_ignore_ascii_case(name));
+    if !is_inlined || whole.iter().any(is_reserved) {
+        return Ok(());
+    }
+    let version = change.schema_version();
+    let name = format!("ducklake_inlined_data_{table_id}_{version}");
+    let own = whole.iter().map(|row| format!("{} {}", quoted(&row.name), sqlite_type(&row.column_type)));
+    let columns: Vec<String> = RESERVED.iter().map(|name| format!("{name} BIGINT")).chain(own).collect();
+    connection.execute(&format!("CREATE TABLE {}({})", quoted(&name), columns.join(", ")), [])?;
+    connection
+        .prepare_cached("INSERT INTO ducklake_inlined_data_tables VALUES (?, ?, ?)")?
+        .execute(params![table_id, name, version])?;
+    Ok(())
+}
+
+/// The columns before those of the table.
+const RESERVED: [&str; 3] = ["row_id", "begin_snapshot", "end_snapshot"];
+
+/// As what DuckDB keeps values of a type in SQLite.
+fn sqlite_type(column_type: &str) -> &'static str {
+    match column_type {
+        "int8" | "int16" | "int32" | "int64" | "uint8" | "uint16" | "uint32" | "boolean" => "BIGINT",
+        "blob" => "BLOB",
+        _ => "VARCHAR",
+    }
 }
 
 /// Where each of the rows that [`read`] returns is kept, in the same order: the table and the row's id in it.
@@ -74,8 +111,8 @@ pub(super) fn read(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Result
     }
 }
 
-/// The name of each of the table's columns in a version; `None` where the column did not exist and is null.
-fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) -> Result<Vec<Option<String>>> {
+/// What each of the table's columns is in a version, in SQL: where it did not exist, what it is in older rows.
+fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) -> Result<Vec<String>> {
     let connection = refusal.connection;
     let since: Option<SnapshotId> = connection
         .prepare_cached(
@@ -99,12 +136,20 @@ fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) 
             )?
             .query_row(params![refusal.table.id, column.id, since], |row| row.get(0))
             .optional()?;
-        let has_default = loaded.rows.iter().any(|row| row.id == column.id && row.initial_default.is_some());
-        if name.is_none() && has_default {
-            let what = format!("inlined rows that are older than column `{}` with its default value", column.name);
-            return Err(refusal.because(&what, FLUSH_HINT));
-        }
-        names.push(name);
+        names.push(match (name, &column.initial_default) {
+            (Some(name), _) => quoted(&name),
+            (None, Some(default)) => {
+                let text = default.replace('\'', "''");
+                match loaded.rows.iter().find(|row| row.id == column.id).map(|row| sqlite_type(&row.column_type)) {
+                    Some("BIGINT") if column.data_type == DataType::Boolean => {
+                        format!("CASE lower('{text}') WHEN 'true' THEN 1 WHEN 't' THEN 1 ELSE 0 END")
+                    }
+                    Some("BIGINT") => format!("CAST('{text}' AS INTEGER)"),
+                    _ => format!("'{text}'"),
+                }
+            }
+            (None, None) => "NULL".to_owned(),
+        });
     }
     Ok(names)
 }
@@ -113,12 +158,10 @@ fn rows(
     refusal: &RefusedTable<'_>,
     name: &str,
     live: &str,
-    columns: &[Option<String>],
+    columns: &[String],
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
-    let selected: Vec<String> =
-        columns.iter().map(|column| column.as_deref().map_or_else(|| "NULL".to_owned(), quoted)).collect();
-    let sql = format!("SELECT {} FROM {} WHERE {live} ORDER BY row_id", selected.join(", "), quoted(name));
+    let sql = format!("SELECT {} FROM {} WHERE {live} ORDER BY row_id", columns.join(", "), quoted(name));
     let mut statement = refusal.connection.prepare(&sql)?;
     let mut cells: Vec<Vec<Value>> = vec![Vec::new(); columns.len()];
     let mut found = statement.query([refusal.table.snapshot])?;
@@ -165,10 +208,10 @@ fn array(values: Vec<Value>, data_type: &DataType) -> Option<ArrayRef> {
             Value::Text(text) => text.parse().ok(),
             _ => None,
         })?)),
-        DataType::Float32 => Arc::new(Float32Array::from(all(values, |value| text(value)?.parse().ok())?)),
+        DataType::Float32 => Arc::new(Float32Array::from(all(values, |value| number_text(value)?.parse().ok())?)),
         DataType::Float64 => Arc::new(Float64Array::from(all(values, |value| match value {
             Value::Real(number) => Some(number),
-            other => text(other)?.parse().ok(),
+            other => number_text(other)?.parse().ok(),
         })?)),
         DataType::Utf8 => Arc::new(StringArray::from(all(values, text)?)),
         DataType::Binary => {
@@ -183,7 +226,7 @@ fn array(values: Vec<Value>, data_type: &DataType) -> Option<ArrayRef> {
             Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(ids.into_iter(), 16).ok()?)
         }
         DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Decimal128(..) => {
-            exact(&(Arc::new(StringArray::from(all(values, text)?)) as ArrayRef), data_type)?
+            exact(&(Arc::new(StringArray::from(all(values, number_text)?)) as ArrayRef), data_type)?
         }
         _ => return None,
     })
@@ -193,6 +236,14 @@ fn text(value: Value) -> Option<String> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
+    }
+}
+
+/// A number may be of the time when its column was one of integers.
+fn number_text(value: Value) -> Option<String> {
+    match value {
+        Value::Integer(number) => Some(number.to_string()),
+        other => text(other),
     }
 }
 

@@ -10,10 +10,10 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::ddl::{
-    COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL, DUCKLAKE_DDL, EXTERNAL_USERS_DDL,
-    FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LISTING_DDL, META_DDL, OBJECTS_DDL,
-    PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL,
-    VALUES_DDL, VECTOR_INDEXES_DDL,
+    COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL, DISTINCT_VALUES_DDL, DUCKLAKE_DDL,
+    EXTERNAL_USERS_DDL, FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LISTING_DDL, META_DDL,
+    OBJECTS_DDL, PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL,
+    TOKENS_DDL, VALUES_DDL, VECTOR_INDEXES_DDL,
 };
 use super::{DATA_FOLDER, change, column_names, lake_location, objects};
 use crate::error::{CatalogError, Result};
@@ -33,7 +33,7 @@ struct Migration {
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 14] = [
+const MIGRATIONS: [Migration; 15] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -73,6 +73,7 @@ const MIGRATIONS: [Migration; 14] = [
     Migration { version: 12, name: "graph models", sql: &[GRAPH_MODELS_DDL], fill: None },
     Migration { version: 13, name: "what the callers of runs could read", sql: &[RUN_REACH_DDL], fill: None },
     Migration { version: 14, name: "vector indexes", sql: &[VECTOR_INDEXES_DDL], fill: None },
+    Migration { version: 15, name: "distinct values of columns", sql: &[DISTINCT_VALUES_DDL], fill: None },
 ];
 
 /// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it
@@ -83,6 +84,7 @@ pub(super) fn prepare(connection: &mut Connection, data_dir: &Path, data_path: O
     if has_table(&transaction, "ducklake_metadata")? {
         check_ducklake_version(&transaction, &file)?;
     } else if is_empty(&transaction)? {
+        super::intact::require_no_files(&file, &data_dir.join(super::DATA_FOLDER))?;
         create_lake(&transaction, data_dir)?;
     } else {
         return Err(CatalogError::Corrupt { path: file, detail: "it is a SQLite file but not a DuckLake".into() });

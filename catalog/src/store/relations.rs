@@ -288,6 +288,8 @@ fn load_described_columns(connection: &Connection, object_id: i64, snapshot: Sna
         data_type: field.data_type().clone(),
         nullable: field.is_nullable(),
         comment: comments.remove(&position),
+        default: None,
+        initial_default: None,
     });
     Ok(described.collect())
 }

@@ -255,6 +255,8 @@ mod tests {
             data_type: DataType::Timestamp(TimeUnit::Microsecond, None),
             nullable: true,
             comment: Some("when it was placed".into()),
+            default: None,
+            initial_default: None,
         });
         assert_eq!(
             table_text(&orders),
@@ -287,6 +289,8 @@ mod tests {
             data_type: data_type.clone(),
             nullable: true,
             comment: None,
+            default: None,
+            initial_default: None,
         });
         TableInfo {
             id: 1,

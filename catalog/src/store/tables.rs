@@ -40,6 +40,7 @@ pub(crate) fn draft(
         comment,
         keys: Vec::new(),
         foreign_keys: Vec::new(),
+        defaults: Vec::new(),
         base: view.snapshot,
     })
 }
@@ -61,13 +62,23 @@ fn refuse_lost_rows(change: &CatalogChange<'_>, draft: &TableDraft) -> Result<()
 }
 
 /// `conflict` when rows were added to the table or removed from it after snapshot `since`.
-fn refuse_changed_rows(connection: &Connection, table_id: i64, since: SnapshotId, name: &str) -> Result<()> {
-    let changed: bool = connection
+pub(super) fn refuse_changed_rows(connection: &Connection, table_id: i64, since: SnapshotId, name: &str) -> Result<()> {
+    let mut changed: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM ducklake_data_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
                  OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
         )?
         .query_row([table_id, since], |row| row.get(0))?;
+    for inlined in super::files::inlined_data_tables(connection, table_id)? {
+        changed |= connection.query_row(
+            &format!(
+                "SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)",
+                quoted(&inlined)
+            ),
+            [since],
+            |row| row.get::<_, bool>(0),
+        )?;
+    }
     let deleted = match deletes::inlined_table(connection, table_id)? {
         Some(table) => connection.query_row(
             &format!("SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?)", quoted(&table)),
@@ -103,6 +114,11 @@ pub(crate) fn create(
     let path = LakePath::relative_to(&draft.location, &folder);
     let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
     keys::declare(change, table_id, draft)?;
+    for (name, default) in &draft.defaults {
+        if let Some(column) = draft.columns.iter().find(|column| column.name == *name) {
+            columns::set_default(change, table_id, column.id, Some(default))?;
+        }
+    }
     if let Some(comment) = &draft.comment {
         insert_comment(change, table_id, comment)?;
     }

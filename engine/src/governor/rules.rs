@@ -14,13 +14,18 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
+use crate::analyzed_plan::ShowEstimates;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
+use crate::repeated_aggregates::MergeAggregates;
 use crate::repeated_projections::DistinguishProjections;
 
 /// The rule that takes a projection for a copy of the one below it.
 const COMPARES_PROJECTIONS: &str = "optimize_projections";
+
+/// The rule that computes what is common to expressions once.
+const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
 
 /// The rule that asks for the order that the statement has.
 const ASKS_FOR_ORDER: &str = "OutputRequirements";
@@ -36,7 +41,11 @@ type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> Vec<Rule> {
     let govern: Rule = Arc::new(GovernExpressions);
     let with_ours = |rule: Rule| {
-        let before = (rule.name() == COMPARES_PROJECTIONS).then(|| Arc::new(DistinguishProjections) as Rule);
+        let before: Option<Rule> = match rule.name() {
+            COMPARES_PROJECTIONS => Some(Arc::new(DistinguishProjections)),
+            SHARES_EXPRESSIONS => Some(Arc::new(MergeAggregates)),
+            _ => None,
+        };
         before.into_iter().chain([rule])
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
@@ -56,7 +65,7 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     if let Some(rule) = rules.iter_mut().find(|rule| rule.name() == ASKS_FOR_ORDER) {
         *rule = Arc::new(OrderBelowSubqueries { inner: Arc::clone(rule) });
     }
-    let rules = rules.into_iter().flat_map(with_ours).chain(more);
+    let rules = rules.into_iter().flat_map(with_ours).chain(more).chain([Arc::new(ShowEstimates) as PhysicalRule]);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
 }
 

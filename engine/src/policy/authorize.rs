@@ -65,7 +65,8 @@ impl StatementRights<'_> {
         match WriteStatement::from_plan(plan) {
             Some(change) => {
                 self.change(change)?;
-                change.input().map_or(Ok(()), |input| PlanWalk::over(self, input))
+                let mut read = change.input().into_iter().chain(change.returning());
+                read.try_for_each(|query| PlanWalk::over(self, query))
             }
             None => PlanWalk::over(self, plan),
         }
@@ -107,8 +108,11 @@ impl StatementRights<'_> {
             | WriteStatement::Insert { .. }
             | WriteStatement::ChangeRows { .. }
             | WriteStatement::AlterTable { .. }
+            | WriteStatement::Analyze { .. }
             | WriteStatement::CreateTemporary { .. }
             | WriteStatement::InsertTemporary { .. }
+            | WriteStatement::ChangeTemporary { .. }
+            | WriteStatement::Returning { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::CopyTo { .. }

@@ -55,16 +55,17 @@ pub(crate) fn require_privilege(
 fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
     let what = statement.label();
     match statement {
+        WriteStatement::Returning { statement, .. } => check_write(statement, rights),
         WriteStatement::ChangePolicy { edit, .. } => check_policy_change(what, edit, rights),
         WriteStatement::Insert { target, overwrite, .. } => {
             let privilege = if *overwrite { Privilege::Modify } else { Privilege::Insert };
             require_privilege(what, privilege, &target.info.name, Some(target), rights)
         }
-        WriteStatement::ChangeRows { target, .. } => {
+        WriteStatement::ChangeRows { target, .. } | WriteStatement::Analyze { target, .. } => {
             require_privilege(what, Privilege::Modify, &target.info.name, Some(target), rights)
         }
         WriteStatement::AlterTable { name, .. } if !rights.may_see_table(name) => Err(table_not_found(name)),
-        WriteStatement::AlterTable { name, alteration } => {
+        WriteStatement::AlterTable { name, alteration, .. } => {
             require_privilege(what, Privilege::Modify, name, None, rights)?;
             match alteration {
                 // Under its new name it is as if it were created there.
@@ -74,6 +75,10 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 }
                 TableAlteration::AddColumn { .. }
                 | TableAlteration::DropColumn { .. }
+                | TableAlteration::DropNotNull { .. }
+                | TableAlteration::SetNotNull { .. }
+                | TableAlteration::WidenColumn { .. }
+                | TableAlteration::SetDefault { .. }
                 | TableAlteration::RenameColumn { .. } => Ok(()),
             }
         }
@@ -118,6 +123,7 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         // Tables of the session, and the caller's own queries. What they read is resolved for the caller.
         WriteStatement::CreateTemporary { .. }
         | WriteStatement::InsertTemporary { .. }
+        | WriteStatement::ChangeTemporary { .. }
         | WriteStatement::DropTemporary { .. }
         | WriteStatement::Session(_)
         | WriteStatement::CopyTo { .. }

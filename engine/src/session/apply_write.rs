@@ -11,11 +11,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::{
-    CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableAlteration, TableKind, TableName,
-    TableSource, UniqueKey,
+    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableAlteration, TableKind,
+    TableName, TableSource, UniqueKey,
 };
 
-use super::change_rows::change_rows;
+use super::change_rows::{change_rows, change_temporary};
+use super::returning::{WrittenRows, noted};
 use super::{RejectsTable, Session};
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
@@ -25,8 +26,13 @@ use crate::stream::ResultTypes;
 use crate::tables::{external, managed};
 use crate::temporary::no_session;
 
-/// Applies a statement and returns how many rows it wrote. The caller has authorised it and limits its time.
-pub(super) async fn apply_write(session: &Session, statement: WriteStatement, interrupt: &Interrupt) -> Result<u64> {
+/// Applies a statement and returns how many rows it wrote, which are kept in `written`. The caller has authorised it and limits its time.
+pub(super) async fn apply_write(
+    session: &Session,
+    statement: WriteStatement,
+    written: Option<&Arc<WrittenRows>>,
+    interrupt: &Interrupt,
+) -> Result<u64> {
     let catalog = session.engine().catalog();
     match statement {
         WriteStatement::CreateDatabase { name, if_exists } => {
@@ -36,8 +42,8 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
             catalog.databases().drop(&name, if_missing_ok, cascade).await?;
             catalog.vector_indexes().forget_dropped().await?;
         }
-        WriteStatement::CreateTable { name, if_exists, with_rows, not_null, keys, foreign_keys, input } => {
-            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys };
+        WriteStatement::CreateTable { name, if_exists, with_rows, not_null, keys, foreign_keys, defaults, input } => {
+            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults };
             return create_table(session, table, with_rows.then_some(&input), &input, interrupt).await;
         }
         WriteStatement::CreateExternalTable(request) => create_external_table(session, request).await?,
@@ -50,18 +56,34 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
             catalog.vector_indexes().forget_dropped().await?;
         }
         WriteStatement::Insert { target, overwrite, input } => {
-            return insert(session, &target, overwrite, &input, interrupt).await;
+            return insert(session, &target, overwrite, &input, written, interrupt).await;
         }
         WriteStatement::ChangeRows { target, statement, input } => {
-            return change_rows(session, &target, statement, &input, interrupt).await;
+            return change_rows(session, &target, statement, &input, written, interrupt).await;
         }
-        WriteStatement::AlterTable { name, alteration } => {
+        WriteStatement::Analyze { target, columns, input } => {
+            session.analyze_table(&target, &columns, &input, interrupt).await?;
+        }
+        WriteStatement::ChangeTemporary { name, version, statement, input } => {
+            return change_temporary(session, (&name, version), statement, &input, written, interrupt).await;
+        }
+        WriteStatement::Returning { statement, .. } => {
+            return Box::pin(apply_write(session, *statement, written, interrupt)).await;
+        }
+        WriteStatement::AlterTable { name, alteration, nulls } => {
             let now = match &alteration {
                 TableAlteration::RenameTable { to } => TableName::new(&name.database, to),
                 TableAlteration::AddColumn { .. }
                 | TableAlteration::DropColumn { .. }
+                | TableAlteration::DropNotNull { .. }
+                | TableAlteration::SetNotNull { .. }
+                | TableAlteration::WidenColumn { .. }
+                | TableAlteration::SetDefault { .. }
                 | TableAlteration::RenameColumn { .. } => name.clone(),
             };
+            if let (TableAlteration::SetNotNull { column, .. }, Some(nulls)) = (&alteration, &nulls) {
+                require_none(session, column, nulls, interrupt).await?;
+            }
             catalog.tables().alter(&name, alteration).await?;
             session.engine().queue_changed_table(now);
         }
@@ -79,6 +101,9 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
             let tables = session.temporary_tables().ok_or_else(no_session)?;
             let schema = tables.provider(&name).map(|table| table.schema()).ok_or_else(no_session)?;
             let rows = session_rows(session, &input, &schema, interrupt).await?;
+            if let Some(written) = written {
+                rows.iter().try_for_each(|batch| written.keep(batch))?;
+            }
             return tables.insert(&name, rows, overwrite);
         }
         WriteStatement::DropTemporary { name } => {
@@ -89,9 +114,12 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         WriteStatement::ChangePolicy { edit, text } => session.change_policy(&text, *edit).await?,
         WriteStatement::ChangeGraph { database, change } => change_graph(session, &database, change).await?,
         WriteStatement::CreateVectorIndex(request) => session.create_vector_index(request, interrupt).await?,
-        WriteStatement::DropVectorIndex { found, .. } => {
-            if let Some((id, _)) = found {
-                catalog.vector_indexes().drop(id).await?;
+        WriteStatement::DropVectorIndex { found: Some((id, _)), .. } => {
+            catalog.vector_indexes().drop(id).await?;
+        }
+        WriteStatement::DropVectorIndex { found: None, missing, .. } => {
+            if let Some(id) = missing {
+                return Err(CatalogError::ObjectNotFound { what: "index", id }.into());
             }
         }
         WriteStatement::Kill { id } => {
@@ -146,6 +174,7 @@ struct TableDefinition {
     not_null: Vec<String>,
     keys: Vec<UniqueKey>,
     foreign_keys: Vec<ForeignKey>,
+    defaults: Vec<(String, ColumnDefault)>,
 }
 
 impl TableDefinition {
@@ -173,7 +202,7 @@ async fn create_table(
     interrupt: &Interrupt,
 ) -> Result<u64> {
     let schema = table.schema(&ResultTypes::default().result_schema(input.schema().as_arrow()), rows.is_some());
-    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys } = table;
+    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults } = table;
     // Checked before the query runs, so that it does not run in vain; the transaction checks again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
@@ -186,6 +215,7 @@ async fn create_table(
     let mut draft = catalog.tables().draft(&name, &schema, None).await?;
     draft.keys = keys;
     draft.foreign_keys = foreign_keys;
+    draft.defaults = defaults;
     let files = match rows {
         Some(query) => {
             let stream = not_null(session.execute_query(query, interrupt).await?, &draft.write_schema);
@@ -212,6 +242,18 @@ async fn create_table(
         session.engine().queue_changed_table(name);
     }
     Ok(written.unwrap_or_default())
+}
+
+/// Errors: `invalid_value` where the query has a row, in which a column is null.
+async fn require_none(session: &Session, column: &str, nulls: &LogicalPlan, interrupt: &Interrupt) -> Result<()> {
+    let mut rows = session.execute_query(nulls, interrupt).await?;
+    while let Some(batch) = rows.next().await {
+        if batch?.num_rows() > 0 {
+            let message = format!("column `{column}` is null in rows that are there; give them a value first");
+            return Err(EngineError::InvalidValue { message });
+        }
+    }
+    Ok(())
 }
 
 /// Returns the schema of a table of a query's rows: that they have no nulls now does not mean that it never will, unless
@@ -246,6 +288,7 @@ async fn insert(
     target: &ResolvedTable,
     overwrite: bool,
     input: &LogicalPlan,
+    written: Option<&Arc<WrittenRows>>,
     interrupt: &Interrupt,
 ) -> Result<u64> {
     let table = match &target.source {
@@ -259,7 +302,7 @@ async fn insert(
     };
     let catalog = session.engine().catalog();
     let write_schema = catalog.tables().write_schema(table).await?;
-    let stream = not_null(session.execute_query(input, interrupt).await?, &write_schema);
+    let stream = noted(not_null(session.execute_query(input, interrupt).await?, &write_schema), written);
     let files = managed::write_files(session.engine().table_files(), &table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
         return Ok(0);
@@ -354,7 +397,7 @@ pub(super) fn not_null(input: SendableRecordBatchStream, target: &SchemaRef) -> 
     let checked = input.map(move |batch| {
         let batch: RecordBatch = batch?;
         for (index, name) in &required {
-            if batch.columns().get(*index).is_some_and(|column| column.null_count() > 0) {
+            if batch.columns().get(*index).is_some_and(|column| column.logical_null_count() > 0) {
                 let message = format!("column `{name}` may not be null");
                 return Err(EngineError::InvalidValue { message }.into());
             }

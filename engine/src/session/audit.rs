@@ -146,7 +146,7 @@ fn policies_of(table: &ResolvedTable) -> Vec<String> {
 }
 
 /// Returns a statement's text with stars in the place of what may be a secret.
-fn without_secrets(text: &str) -> String {
+pub(super) fn without_secrets(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let text = match SECRETIVE.iter().any(|word| lower.contains(word)) {
         true => without_texts(text),

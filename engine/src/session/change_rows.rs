@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Int64Type, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
@@ -16,10 +17,12 @@ use querent_catalog::{ResolvedTable, RowChanges, TableSource};
 
 use super::Session;
 use super::apply_write::not_null;
+use super::returning::{WrittenRows, noted};
 use crate::error::{EngineError, Result};
-use crate::limits::{Interrupt, PlanningMemory};
+use crate::limits::{Interrupt, PlanningMemory, batch_bytes};
 use crate::sql::write_statement::RowStatement;
 use crate::tables::managed::{self, DeletedPositions, INLINED_FILE};
+use crate::temporary::no_session;
 
 /// What a position takes in a set, with its share of the set's nodes.
 const POSITION_BYTES: usize = 32;
@@ -30,6 +33,7 @@ pub(super) async fn change_rows(
     target: &ResolvedTable,
     statement: RowStatement,
     input: &LogicalPlan,
+    written: Option<&Arc<WrittenRows>>,
     interrupt: &Interrupt,
 ) -> Result<u64> {
     let TableSource::Managed(table) = &target.source else {
@@ -37,24 +41,16 @@ pub(super) async fn change_rows(
     };
     let catalog = Arc::clone(session.engine().catalog());
     let memory = session.engine().runtime().query_memory(session.limits());
-    let chosen = Arc::new(Mutex::new(ChosenRows {
-        table: target.info.name.to_string(),
-        statement,
-        positions: DeletedPositions::new(),
-        rows: 0,
-        memory: PlanningMemory::in_pool(Arc::clone(&memory)),
-    }));
-    let mut rows = session.execute_query_within(input, &memory, interrupt).await?;
+    let chosen = ChosenRows::new(target.info.name.to_string(), statement, &memory);
+    let rows = session.execute_query_within(input, &memory, interrupt).await?;
     let added = match statement {
         RowStatement::Delete => {
-            while let Some(batch) = rows.next().await {
-                chosen.lock().add(&batch?)?;
-            }
+            delete(rows, &chosen, written).await?;
             Vec::new()
         }
         RowStatement::Update | RowStatement::Merge => {
             let write_schema = catalog.tables().write_schema(table).await?;
-            let values = not_null(written_values(rows, &chosen, statement)?, &write_schema);
+            let values = noted(not_null(written_values(rows, &chosen, statement)?, &write_schema), written);
             managed::write_files(session.engine().table_files(), &table.location, write_schema, values).await?
         }
     };
@@ -87,6 +83,56 @@ pub(super) async fn change_rows(
     Ok(changed)
 }
 
+/// As [`change_rows`], of a table of the session, which has a name while the tables are of a version.
+pub(super) async fn change_temporary(
+    session: &Session,
+    (name, version): (&str, u64),
+    statement: RowStatement,
+    input: &LogicalPlan,
+    written: Option<&Arc<WrittenRows>>,
+    interrupt: &Interrupt,
+) -> Result<u64> {
+    let tables = session.temporary_tables().ok_or_else(no_session)?;
+    let schema = tables.provider(name).map(|table| table.schema()).ok_or_else(no_session)?;
+    let memory = session.engine().runtime().query_memory(session.limits());
+    let chosen = ChosenRows::new(name.to_owned(), statement, &memory);
+    let rows = session.execute_query_within(input, &memory, interrupt).await?;
+    let mut added = Vec::new();
+    match statement {
+        RowStatement::Delete => delete(rows, &chosen, written).await?,
+        RowStatement::Update | RowStatement::Merge => {
+            let kept = PlanningMemory::in_pool(Arc::clone(&memory));
+            let mut values = noted(not_null(written_values(rows, &chosen, statement)?, &schema), written);
+            while let Some(batch) = values.next().await {
+                let batch = managed::cast_batch(&batch?, &schema)?;
+                kept.keep(batch_bytes(&batch))?;
+                added.push(batch);
+            }
+        }
+    }
+    let chosen = chosen.lock();
+    let deleted = chosen.positions.values().flatten().copied().collect();
+    tables.change(name, version, &deleted, added)?;
+    Ok(chosen.changed())
+}
+
+/// Notes the rows that go.
+async fn delete(
+    mut rows: SendableRecordBatchStream,
+    chosen: &Arc<Mutex<ChosenRows>>,
+    written: Option<&Arc<WrittenRows>>,
+) -> Result<()> {
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        let is_new = chosen.lock().add(&batch)?;
+        if let Some(written) = written {
+            let values: Vec<usize> = (2..batch.num_columns()).collect();
+            written.keep(&filter_record_batch(&batch, &is_new)?.project(&values)?)?;
+        }
+    }
+    Ok(())
+}
+
 /// The rows that a statement found, by their numbers.
 struct ChosenRows {
     table: String,
@@ -98,8 +144,15 @@ struct ChosenRows {
 }
 
 impl ChosenRows {
-    /// Notes the rows of a batch. Errors: a row that is to get several values, `memory_exceeded`.
-    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn new(table: String, statement: RowStatement, memory: &Arc<dyn MemoryPool>) -> Arc<Mutex<Self>> {
+        let memory = PlanningMemory::in_pool(Arc::clone(memory));
+        Arc::new(Mutex::new(Self { table, statement, positions: DeletedPositions::new(), rows: 0, memory }))
+    }
+
+    /// Notes the rows of a batch. Returns which of them were not found before. Errors: a row that is to get several values,
+    /// `memory_exceeded`.
+    fn add(&mut self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let mut found = Vec::with_capacity(batch.num_rows());
         let number = |index: usize| {
             let column = batch.columns().get(index).and_then(|column| column.as_primitive_opt::<Int64Type>());
             column.ok_or_else(|| EngineError::Internal(format!("{} has no row numbers", self.statement.label())))
@@ -108,10 +161,14 @@ impl ChosenRows {
         self.memory.keep(batch.num_rows() * POSITION_BYTES)?;
         for (file, position) in files.iter().zip(positions) {
             self.rows += 1;
-            let (Some(file), Some(position)) = (file, position) else { continue };
+            let (Some(file), Some(position)) = (file, position) else {
+                found.push(true);
+                continue;
+            };
             let position = u64::try_from(position)
                 .map_err(|_| EngineError::Internal(format!("row {position} of file {file} changes")))?;
             let is_new = self.positions.entry(file).or_default().insert(position);
+            found.push(is_new);
             if !is_new && self.statement != RowStatement::Delete {
                 return Err(EngineError::InvalidValue {
                     message: format!(
@@ -122,7 +179,7 @@ impl ChosenRows {
                 });
             }
         }
-        Ok(())
+        Ok(BooleanArray::from(found))
     }
 
     /// How many rows of the table changed: a DELETE may have found one several times.

@@ -22,6 +22,7 @@ use crate::sql::policy_statement::parse_policy_statement;
 use crate::sql::statement::StatementPlanner;
 use crate::sql::write_statement::WriteStatement;
 use crate::stream::ResultTypes;
+use crate::telemetry;
 
 /// The parameters in whose places values are tried.
 const MAX_GUESSED_VALUES: usize = 8;
@@ -67,7 +68,8 @@ impl Session {
             return Ok(plan);
         }
         let text = text.to_owned();
-        self.plan_on_query_threads(async move { session.authorized_plan(&text, parameters).await }).await
+        let planning = Box::pin(async move { session.authorized_plan(&text, parameters).await });
+        self.plan_on_query_threads(telemetry::traced_plan("sql", planning)).await
     }
 
     /// Returns the schema of a KQL query's rows, as [`Session::kql`] streams them. Queries whose rows decide the columns of
@@ -84,6 +86,7 @@ impl Session {
             let plan = host.authorized(planned.in_arrow_types()?)?;
             Ok(session.schema_of(&plan))
         };
+        let work = telemetry::traced_plan("kql", Box::pin(work));
         let described = self.plan_on_query_threads(work).await;
         drop(abandoned);
         described

@@ -148,6 +148,7 @@ impl Session {
                 not_null: Vec::new(),
                 keys: Vec::new(),
                 foreign_keys: Vec::new(),
+                defaults: Vec::new(),
                 input,
             };
             self.begin_plan(self.authorize(create.into_plan())?, interrupt).await?;

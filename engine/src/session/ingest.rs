@@ -27,6 +27,7 @@ use crate::functions::converted;
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
+use crate::sql::column_defaults::refuse_left_out;
 use crate::sql::write_statement::WriteStatement;
 use crate::tables::external::table_type;
 use crate::temporary::no_session;
@@ -124,7 +125,11 @@ impl Session {
             }
             (IngestMode::Append | IngestMode::CreateOrAppend, Some(target)) => {
                 let columns = target.info.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
+                let given = Arc::clone(input.schema());
                 let input = Arc::new(in_columns(input, columns)?);
+                refuse_left_out(&target.info.columns, |name| {
+                    given.fields().iter().any(|own| same_name(own.name(), name))
+                })?;
                 let target = Box::new(target.clone());
                 return Ok(WriteStatement::Insert { target, overwrite: false, input }.into_plan());
             }
@@ -139,6 +144,7 @@ impl Session {
             not_null: required_columns(&input),
             keys: Vec::new(),
             foreign_keys: Vec::new(),
+            defaults: Vec::new(),
             input: Arc::new(input),
         }
         .into_plan())

@@ -20,6 +20,7 @@ use crate::sql::kept_plans::{compares_parameters_only, kept_traits, takes_values
 use crate::sql::parameters::ParameterValues;
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::time_comparisons::settle_times;
+use crate::telemetry;
 
 /// The longest text of which the plan is kept.
 const MAX_TEXT_BYTES: usize = 16 << 10;
@@ -51,6 +52,11 @@ impl Session {
         let plan = self.authorize(Box::pin(self.parse_and_plan(text, parameters, Some(&notes))).await?)?;
         place.keep(notes);
         Ok(plan)
+    }
+
+    /// As [`Session::authorized_plan`], in a span of its own.
+    pub(super) async fn traced_plan(&self, text: &str, parameters: ParameterValues) -> Result<AuthorizedPlan> {
+        telemetry::traced_plan("sql", Box::pin(self.authorized_plan(text, parameters))).await
     }
 
     /// Returns the authorised plan of a statement that is known, small, and needs nothing but its values, which is done here and now.

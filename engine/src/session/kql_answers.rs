@@ -15,6 +15,7 @@ use crate::limits::{AbandonOnDrop, Interrupt, PlanningMemory, QueryClock};
 use crate::policy::AuthorizedPlan;
 use crate::slots::{CallerSlots, QuerySlot};
 use crate::stream::QueryStream;
+use crate::telemetry;
 
 /// What a result of a KQL query looks like, which is known before it is executed.
 #[derive(Debug, Clone)]
@@ -52,8 +53,11 @@ impl Session {
             let text = session.answered_command(&text, &interrupt).await?;
             let state = session.engine.planning_state();
             let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked.rows);
-            let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
-            let plan = host.authorized(planned.in_arrow_types()?)?;
+            let plan = telemetry::traced_plan("kql", async {
+                let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
+                host.authorized(planned.in_arrow_types()?)
+            })
+            .await?;
             let started = session.begin_query_within(plan, Arc::new(host.into_memory()), &interrupt).await?;
             Ok(started.failing_beyond(asked.rows))
         };
@@ -83,8 +87,8 @@ impl Session {
                 results.push(KqlResult { columns, rendering });
             }
             Ok::<_, EngineError>((results, plans, host.into_memory()))
-        }
-        .boxed();
+        };
+        let work = telemetry::traced_plan("kql", work.boxed());
         let (lane, usage) = within.lane_of(within.label("(planning)"), &watch)?;
         let planned = clock.limit_time(lane.run(usage.scope(work))).boxed().await?;
         let (results, plans, memory) = planned;

@@ -7,17 +7,23 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, AlterTableOperation, ColumnDef, Ident, ObjectName, RenameTableNameKind,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, DataType, Ident, ObjectName, RenameTableNameKind,
 };
-use querent_catalog::TableAlteration;
+use querent_catalog::{
+    ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableName, TableSource, is_wider_type,
+};
 
+use super::column_defaults::{check_value, stored_default};
 use super::row_statements::require_whole_managed;
 use super::statement::StatementPlanner;
+use super::syntax::spelled_columns;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
+use crate::identifiers::quote_identifier;
+use crate::type_names::sql_name;
 
-const OPERATIONS: &str =
-    "there are ADD COLUMN name type, DROP COLUMN name, RENAME COLUMN name TO name and RENAME TO name";
+const OPERATIONS: &str = "there are ADD COLUMN name type [DEFAULT value], DROP COLUMN name, RENAME COLUMN name TO name, \
+    RENAME TO name, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL";
 
 impl StatementPlanner<'_> {
     /// Plans ALTER TABLE.
@@ -36,28 +42,39 @@ impl StatementPlanner<'_> {
                 "write CREATE OR REPLACE TEMPORARY TABLE t AS SELECT ... FROM t",
             ));
         }
-        let alteration = self.alteration(operation).await?;
         let full = self.full_name(&reference)?;
         let tables = self.catalog.tables();
         let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
         match found {
             Some(found) => {
                 require_whole_managed("ALTER TABLE", &found)?;
-                Ok(WriteStatement::AlterTable { name: found.info.name, alteration }.into_plan())
+                let alteration = self.alteration(operation, &found).await?;
+                let nulls = match &alteration {
+                    TableAlteration::SetNotNull { column, .. } => Some(self.nulls(&found.info.name, column).await?),
+                    _ => None,
+                };
+                Ok(WriteStatement::AlterTable { name: found.info.name, alteration, nulls }.into_plan())
             }
             None if if_exists => Ok(nothing()),
             None => Err(tables.not_found(self.who, &full).await.into()),
         }
     }
 
-    async fn alteration(&self, operation: AlterTableOperation) -> Result<TableAlteration> {
+    /// Returns the rows of a table in which a column is null.
+    async fn nulls(&self, table: &TableName, column: &str) -> Result<Arc<LogicalPlan>> {
+        let (database, name) = (quote_identifier(&table.database), quote_identifier(&table.table));
+        let sql = format!("SELECT 1 FROM {database}.{name} WHERE {} IS NULL LIMIT 1", quote_identifier(column));
+        Ok(Arc::new(Box::pin(self.query(&sql)).await?))
+    }
+
+    async fn alteration(&self, operation: AlterTableOperation, table: &ResolvedTable) -> Result<TableAlteration> {
         Ok(match operation {
             AlterTableOperation::AddColumn { column_keyword: _, if_not_exists, column_def, column_position } => {
                 if column_position.is_some() {
                     return Err(unsupported("FIRST and AFTER of a new column", "a new column is the last one"));
                 }
-                let field = self.new_column(&column_def).await?;
-                TableAlteration::AddColumn { field, if_missing: if_not_exists }
+                let (field, default) = self.new_column(&column_def).await?;
+                TableAlteration::AddColumn { field, default, if_missing: if_not_exists }
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior: _ } => {
                 let Ok([column]) = <[Ident; 1]>::try_from(column_names) else {
@@ -68,6 +85,13 @@ impl StatementPlanner<'_> {
             AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
                 TableAlteration::RenameColumn { column: old_column_name.value, to: new_column_name.value }
             }
+            AlterTableOperation::AlterColumn { column_name, op } => {
+                let known: Vec<&str> = table.info.columns.iter().map(|column| column.name.as_str()).collect();
+                let spelled = spelled_columns(std::slice::from_ref(&column_name), &known, &table.info.name.table)?;
+                let found = table.info.columns.iter().find(|column| spelled.contains(&column.name));
+                let Some(column) = found else { return Err(unsupported("this form of ALTER COLUMN", OPERATIONS)) };
+                self.altered_column(column, op, table).await?
+            }
             AlterTableOperation::RenameTable {
                 table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
             } => TableAlteration::RenameTable { to: bare_name(&name)? },
@@ -75,21 +99,79 @@ impl StatementPlanner<'_> {
         })
     }
 
-    /// Returns a column as CREATE TABLE would make it.
-    async fn new_column(&self, column: &ColumnDef) -> Result<Field> {
-        let plan = self.query(&format!("CREATE TABLE altered ({column})")).await?;
-        match WriteStatement::from_plan(&plan) {
-            Some(WriteStatement::CreateTable { not_null, keys, foreign_keys, input, .. })
-                if not_null.is_empty() && keys.is_empty() && foreign_keys.is_empty() =>
-            {
-                Ok(Field::clone(input.schema().field(0)).with_nullable(true))
+    async fn altered_column(
+        &self,
+        known: &ColumnInfo,
+        op: AlterColumnOperation,
+        table: &ResolvedTable,
+    ) -> Result<TableAlteration> {
+        let column = known.name.clone();
+        Ok(match op {
+            AlterColumnOperation::DropNotNull => TableAlteration::DropNotNull { column },
+            AlterColumnOperation::SetNotNull => match &table.source {
+                TableSource::Managed(seen) => TableAlteration::SetNotNull { column, seen: seen.clone() },
+                TableSource::External(_) | TableSource::View { .. } => {
+                    return Err(unsupported("SET NOT NULL of anything but a managed table", OPERATIONS));
+                }
+            },
+            AlterColumnOperation::DropDefault => TableAlteration::SetDefault { column, default: None },
+            AlterColumnOperation::SetDefault { value } => {
+                let default = stored_default(&value)?;
+                if let Some(ColumnDefault::Literal(text)) = &default {
+                    check_value(text, &Field::new(&column, known.data_type.clone(), true))?;
+                }
+                TableAlteration::SetDefault { column, default }
             }
-            _ => Err(unsupported(
-                "NOT NULL and keys of a new column",
-                "rows that are there are null in it; leave it out",
-            )),
-        }
+            AlterColumnOperation::SetDataType { data_type, using: None, had_set: _ } => {
+                let (field, _) = self.new_column(&column_of(data_type)).await?;
+                if field.data_type() != &known.data_type && !is_wider_type(&known.data_type, field.data_type()) {
+                    let (from, to) = (sql_name(&known.data_type), sql_name(field.data_type()));
+                    let name = quote_identifier(&column);
+                    return Err(unsupported(
+                        &format!("changing column `{column}` from {from} to {to}"),
+                        &format!(
+                            "an integer becomes a wider one, and a decimal one of more digits; otherwise write CREATE OR \
+                             REPLACE TABLE t AS SELECT * REPLACE (CAST({name} AS {to}) AS {name}) FROM t"
+                        ),
+                    ));
+                }
+                TableAlteration::WidenColumn { column, data_type: field.data_type().clone() }
+            }
+            other => return Err(unsupported(&format!("ALTER COLUMN ... {other}"), OPERATIONS)),
+        })
     }
+
+    /// Returns a column as CREATE TABLE would make it, and its value in the rows that are there.
+    async fn new_column(&self, column: &ColumnDef) -> Result<(Field, Option<String>)> {
+        let plan = Box::pin(self.query(&format!("CREATE TABLE altered ({column})"))).await?;
+        let Some(WriteStatement::CreateTable { not_null, keys, foreign_keys, defaults, input, .. }) =
+            WriteStatement::from_plan(&plan)
+        else {
+            return Err(unsupported("this form of ADD COLUMN", OPERATIONS));
+        };
+        if !not_null.is_empty() || !keys.is_empty() || !foreign_keys.is_empty() {
+            return Err(unsupported(
+                "NOT NULL and keys of a new column",
+                "add the column, give it values, and write ALTER COLUMN ... SET NOT NULL",
+            ));
+        }
+        let default = match defaults.first() {
+            None => None,
+            Some((_, ColumnDefault::Literal(text))) => Some(text.clone()),
+            Some((_, ColumnDefault::Expression(_))) => {
+                return Err(unsupported(
+                    "a new column whose default is computed",
+                    "add the column, and write ALTER COLUMN ... SET DEFAULT for the rows that come",
+                ));
+            }
+        };
+        Ok((Field::clone(input.schema().field(0)).with_nullable(true), default))
+    }
+}
+
+/// A column of a type, of which only the type counts.
+fn column_of(data_type: DataType) -> ColumnDef {
+    ColumnDef { name: Ident::new("altered"), data_type, options: Vec::new() }
 }
 
 /// The plan of a statement that has nothing to do.

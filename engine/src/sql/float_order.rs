@@ -14,6 +14,9 @@ use super::elapsed_times::compares;
 use super::field_access::own_call;
 use crate::functions::PLAIN_DOUBLE;
 
+/// The functions that compare their arguments.
+const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
+
 /// Returns whether an expression computes what may be a double.
 pub(super) fn may_compute_double(expr: &Expr) -> bool {
     match expr {
@@ -37,6 +40,15 @@ pub(super) fn with_plain_operands(expr: Expr, schema: &DFSchema) -> Result<Trans
         }
         Expr::InList(InList { expr, list, negated }) => {
             plain(*expr, schema)?.map_data(|expr| Ok(Expr::InList(InList::new(Box::new(expr), list, negated))))
+        }
+        Expr::ScalarFunction(mut call) if COMPARING.contains(&call.name()) => {
+            let mut changed = false;
+            for arg in &mut call.args {
+                let operand = plain(std::mem::take(arg), schema)?;
+                changed |= operand.transformed;
+                *arg = operand.data;
+            }
+            Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
         }
         other => Ok(Transformed::no(other)),
     }

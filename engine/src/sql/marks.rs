@@ -12,6 +12,8 @@ pub(super) const SAMPLE: &str = "sample";
 pub(super) const ASOF: &str = "asof";
 /// `positional((SELECT * FROM left), (SELECT * FROM right))`.
 pub(super) const POSITIONAL: &str = "positional";
+/// In the place of the columns of an INSERT: those of its query.
+pub(super) const BY_NAME: &str = "__querent_by_name";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";
 /// `GLOB`, `IN [list]` and what negates them.

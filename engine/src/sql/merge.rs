@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions, With,
 };
 
+use super::column_defaults::is_default;
 use super::parse::Nesting;
 use super::row_statements::{ChangedTable, value_name};
 use super::shorthand::{plain, query_of, select_star};
@@ -162,8 +163,11 @@ fn inserted(table: &ChangedTable, insert: MergeInsertExpr) -> Result<Vec<Option<
         let (values, columns) = (row.len(), positions.len());
         return Err(EngineError::Plan { message: format!("{values} values for {columns} columns in INSERT") });
     }
-    let mut all = vec![None; table.columns.len()];
+    let mut all = (0..table.columns.len())
+        .map(|index| if positions.contains(&index) { Ok(None) } else { table.default_of(index).map(Some) })
+        .collect::<Result<Vec<_>>>()?;
     for (position, value) in positions.into_iter().zip(row) {
+        let value = if is_default(&value) { table.default_of(position)? } else { value };
         if let Some(slot) = all.get_mut(position)
             && slot.replace(value).is_some()
         {

@@ -40,7 +40,7 @@ use crate::identifiers::same_name;
 use crate::tables;
 use crate::tables::managed::NumberedTable;
 use crate::tables::system::is_system_database;
-use crate::temporary::TemporaryTables;
+use crate::temporary::{TemporaryTables, no_session};
 
 /// What a statement that changes rows calls the table in its query.
 pub(super) const NUMBERED_TABLE: &str = "__querent_rows";
@@ -72,7 +72,15 @@ pub(crate) struct OwnTables<'a> {
     /// Files of the statement.
     pub(crate) files: &'a FileSources,
     /// The table whose rows are read with their numbers, as [`NUMBERED_TABLE`].
-    pub(crate) numbered: Option<&'a TableName>,
+    pub(crate) numbered: Option<NumberedRows<'a>>,
+}
+
+/// A table whose rows a statement changes.
+#[derive(Clone, Copy)]
+pub(crate) enum NumberedRows<'a> {
+    Catalog(&'a TableName),
+    /// One of the session.
+    Temporary(&'a str),
 }
 
 /// A full name in lower case.
@@ -147,10 +155,12 @@ impl ResolvedNames {
                 temporary.insert(table.to_lowercase(), Arc::clone(source));
                 continue;
             }
-            if let (TableReference::Bare { table }, Some(name)) = (&reference, numbered)
+            if let (TableReference::Bare { table }, Some(numbered)) = (&reference, numbered)
                 && table.as_ref() == NUMBERED_TABLE
             {
-                wanted.insert(name.clone());
+                if let NumberedRows::Catalog(name) = numbered {
+                    wanted.insert(name.clone());
+                }
                 continue;
             }
             match (&reference, tables.and_then(|tables| tables.provider(reference.table()))) {
@@ -164,11 +174,19 @@ impl ResolvedNames {
             }
         }
         let names = Self::resolve_all(catalog, state, who, wanted.into_iter().collect()).await?;
-        if let Some(name) = numbered {
-            let Some(entry) = names.entries.get(&NameKey::from_name(name)) else {
-                return Err(catalog.tables().not_found(who, name).await.into());
-            };
-            temporary.insert(NUMBERED_TABLE.to_owned(), numbered_source(catalog, state, entry, name)?);
+        match numbered {
+            None => {}
+            Some(NumberedRows::Catalog(name)) => {
+                let Some(entry) = names.entries.get(&NameKey::from_name(name)) else {
+                    return Err(catalog.tables().not_found(who, name).await.into());
+                };
+                temporary.insert(NUMBERED_TABLE.to_owned(), numbered_source(catalog, state, entry, name)?);
+            }
+            Some(NumberedRows::Temporary(name)) => {
+                let rows = tables.ok_or_else(no_session)?.numbered(name)?;
+                let source = provider_as_source(Arc::new(CatalogTable::temporary(name, rows)));
+                temporary.insert(NUMBERED_TABLE.to_owned(), source);
+            }
         }
         Ok(Self { temporary, ..names })
     }

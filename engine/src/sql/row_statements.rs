@@ -7,13 +7,14 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     self, Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind, With,
+    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind, Value, With,
 };
-use querent_catalog::{ResolvedTable, TableName, TableSource};
+use querent_catalog::{ColumnInfo, ResolvedTable, TableName, TableSource};
 
 use super::catalog_table::CatalogTable;
+use super::column_defaults::{default_value, is_default};
 use super::parse::Nesting;
-use super::resolved_names::NUMBERED_TABLE;
+use super::resolved_names::{NUMBERED_TABLE, NumberedRows};
 use super::shorthand::{plain, query_of, select_star, table_factor};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
@@ -25,21 +26,34 @@ use crate::tables::managed::{FILE_COLUMN, POSITION_COLUMN};
 /// A table whose rows change, as the statement names it.
 pub(super) struct ChangedTable {
     name: TableName,
+    /// The name of a table of the session.
+    temporary: Option<String>,
     /// What its columns are qualified by.
     alias: Ident,
     /// Its columns, as they are spelled.
     pub(super) columns: Vec<String>,
+    /// The same, with what they are where a new row does not say it.
+    described: Vec<ColumnInfo>,
 }
 
 impl StatementPlanner<'_> {
     /// Plans a DELETE.
     pub(super) async fn delete(&self, delete: Delete, with: Option<With>, nesting: Nesting) -> Result<LogicalPlan> {
+        let returning = delete.returning;
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = delete.from;
         let table = self.changed_table(RowStatement::Delete, single(RowStatement::Delete, from)?).await?;
         let mut tables = vec![plain(table.numbered())];
         tables.extend(delete.using.unwrap_or_default());
-        let select = Select { projection: table.numbers(), selection: delete.selection, ..select_star(tables) };
-        self.row_statement(&table, RowStatement::Delete, with, select, nesting).await
+        let mut projection = table.numbers();
+        if returning.is_some() {
+            projection.extend(
+                (0..table.columns.len())
+                    .map(|index| SelectItem::ExprWithAlias { expr: table.column(index), alias: value_name(index) }),
+            );
+        }
+        let select = Select { projection, selection: delete.selection, ..select_star(tables) };
+        let plan = self.row_statement(&table, RowStatement::Delete, with, select, nesting).await?;
+        self.returning(plan, returning, Some(table.alias), nesting).await
     }
 
     /// Plans an UPDATE.
@@ -56,7 +70,8 @@ impl StatementPlanner<'_> {
             tables.extend(others);
         }
         let select = Select { projection, selection: update.selection, ..select_star(tables) };
-        self.row_statement(&table, RowStatement::Update, with, select, nesting).await
+        let plan = self.row_statement(&table, RowStatement::Update, with, select, nesting).await?;
+        self.returning(plan, update.returning, Some(table.alias), nesting).await
     }
 
     /// Resolves the table whose rows change. Errors: one that is not a managed table, of which the caller sees all.
@@ -65,24 +80,25 @@ impl StatementPlanner<'_> {
             return Err(one_table(kind));
         };
         let reference = object_name_to_table_reference(name.clone(), false)?;
-        if self.temporary_name(&reference).is_some() {
-            return Err(EngineError::Unsupported {
-                what: format!("{} of a temporary table", kind.label()),
-                hint: "write its rows anew: INSERT OVERWRITE t SELECT ... FROM t".into(),
-            });
-        }
-        let full = self.full_name(&reference)?;
-        let tables = self.catalog.tables();
-        let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
-        let Some(found) = found else { return Err(tables.not_found(self.who, &full).await.into()) };
-        require_whole_managed(kind.label(), &found)?;
+        let temporary = self.temporary_name(&reference);
+        let (full, described) = match (&temporary, self.temporary_columns(&reference)) {
+            (Some(name), Some(columns)) => (TableName::new("", name), columns),
+            _ => {
+                let full = self.full_name(&reference)?;
+                let tables = self.catalog.tables();
+                let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
+                let Some(found) = found else { return Err(tables.not_found(self.who, &full).await.into()) };
+                require_whole_managed(kind.label(), &found)?;
+                (full, found.info.columns)
+            }
+        };
         let alias = match alias {
             Some(TableAlias { name, columns, .. }) if columns.is_empty() => name,
             Some(_) => return Err(one_table(kind)),
             None => name.0.last().and_then(ObjectNamePart::as_ident).cloned().ok_or_else(|| one_table(kind))?,
         };
-        let columns = found.info.columns.iter().map(|column| column.name.clone()).collect();
-        Ok(ChangedTable { name: full, alias, columns })
+        let columns = described.iter().map(|column| column.name.clone()).collect();
+        Ok(ChangedTable { name: full, temporary, alias, columns, described })
     }
 
     /// Plans the query of a statement over the rows of `table`.
@@ -94,10 +110,20 @@ impl StatementPlanner<'_> {
         select: Select,
         nesting: Nesting,
     ) -> Result<LogicalPlan> {
-        let planner = StatementPlanner { numbered: Some(&table.name), ..*self };
+        let numbered = match &table.temporary {
+            Some(name) => NumberedRows::Temporary(name),
+            None => NumberedRows::Catalog(&table.name),
+        };
+        // Before its rows are read, so that a change after is found.
+        let version = self.temporary.map_or(0, |tables| tables.version());
+        let planner = StatementPlanner { numbered: Some(numbered), ..*self };
         let query = Query { with, ..query_of(SetExpr::Select(Box::new(select))) };
         let query = ast::Statement::Query(Box::new(query));
         let input = planner.plan_datafusion(Statement::Statement(Box::new(query)), nesting).await?;
+        if let Some(name) = &table.temporary {
+            let (name, input) = (name.clone(), input.into());
+            return Ok(WriteStatement::ChangeTemporary { name, version, statement, input }.into_plan());
+        }
         let Some(target) = numbered_target(&input)? else {
             return Err(EngineError::Internal(format!("the rows of `{}` are not in the plan", table.name)));
         };
@@ -133,14 +159,9 @@ impl ChangedTable {
     /// Returns the value that each column is set to, if it is. Errors: `column_not_found`, a column that is set twice.
     pub(super) fn assigned(&self, assignments: Vec<Assignment>) -> Result<Vec<Option<Expr>>> {
         let mut values: Vec<Option<Expr>> = vec![None; self.columns.len()];
-        for Assignment { target, value } in assignments {
-            let AssignmentTarget::ColumnName(name) = target else {
-                return Err(EngineError::Unsupported {
-                    what: "SET of several columns at once".into(),
-                    hint: "write SET a = ..., b = ...".into(),
-                });
-            };
+        for (name, value) in assignments.into_iter().map(single_assignments).collect::<Result<Vec<_>>>()?.concat() {
             let index = self.position(&name)?;
+            let value = if is_default(&value) { self.default_of(index)? } else { value };
             if let Some(slot) = values.get_mut(index)
                 && slot.replace(value).is_some()
             {
@@ -148,6 +169,11 @@ impl ChangedTable {
             }
         }
         Ok(values)
+    }
+
+    /// What a column is where a new row does not say it.
+    pub(super) fn default_of(&self, index: usize) -> Result<Expr> {
+        self.described.get(index).map_or_else(|| Ok(Expr::Value(Value::Null.into())), default_value)
     }
 
     /// Returns the place of a column that is written `column`, or with the table before it.
@@ -167,6 +193,24 @@ impl ChangedTable {
         let spelled = spelled_columns(std::slice::from_ref(column), &known, &self.name.table)?;
         let index = spelled.first().and_then(|spelled| self.columns.iter().position(|column| column == spelled));
         index.ok_or_else(|| EngineError::Internal(format!("column `{name}` vanished")))
+    }
+}
+
+/// `SET (a, b) = (1, 2)` is `SET a = 1, b = 2`.
+fn single_assignments(Assignment { target, value }: Assignment) -> Result<Vec<(ObjectName, Expr)>> {
+    let names = match target {
+        AssignmentTarget::ColumnName(name) => return Ok(vec![(name, value)]),
+        AssignmentTarget::Tuple(names) => names,
+    };
+    match value {
+        Expr::Tuple(values) if values.len() == names.len() => Ok(names.into_iter().zip(values).collect()),
+        Expr::Tuple(values) => {
+            Err(EngineError::Plan { message: format!("{} values for {} columns in SET", values.len(), names.len()) })
+        }
+        _ => Err(EngineError::Unsupported {
+            what: "SET of several columns by a query".into(),
+            hint: "write UPDATE t SET a = q.a, b = q.b FROM (SELECT ...) AS q WHERE ...".into(),
+        }),
     }
 }
 

@@ -110,6 +110,7 @@ impl VisitorMut for ShorthandWriter {
         let names = self.names.pop().unwrap_or_default();
         let planned: Vec<Option<String>> = select.projection.iter().map(planned_name).collect();
         let mut seen = HashSet::new();
+        let mut numbered = HashSet::new();
         let Select { projection, from, .. } = select;
         for (place, (item, name)) in projection.iter_mut().zip(names).enumerate() {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
@@ -139,7 +140,17 @@ impl VisitorMut for ShorthandWriter {
                 _ => (!from.is_empty() || is_again || has_literal(expr) || expr.to_string() != name).then_some(name),
             };
             if let Some(name) = name {
-                let alias = if is_again { format!("{name}_{}", seen.len()) } else { name };
+                // The planner would take a point in it for one between a table and a column.
+                let name = match expr {
+                    Expr::CompoundIdentifier(parts) if is_again => parts.last().map_or(name, |part| part.value.clone()),
+                    _ => name,
+                };
+                let mut alias = name.clone();
+                let mut number = seen.len();
+                while is_again && (seen.contains(&alias) || alias == name || !numbered.insert(alias.clone())) {
+                    alias = format!("{name}_{number}");
+                    number += 1;
+                }
                 let expr = taken(expr);
                 *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) };
             }

@@ -12,6 +12,7 @@ use querent_catalog::{
     Catalog, KeyConstraint, KeyFilter, KeyKind, PageRequest, Principal, TableFilter, TableName, TableSource,
 };
 
+use super::column_defaults::column_clause;
 use super::session_settings::SessionSetting;
 use super::session_variables::SessionVariables;
 use crate::error::{EngineError, Result};
@@ -149,11 +150,7 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
     let text = match &table.source {
         TableSource::View { sql, .. } => format!("CREATE VIEW {shown} AS {sql}"),
         TableSource::Managed(_) => {
-            let columns = table.info.columns.iter().map(|column| {
-                let required = if column.nullable { "" } else { " NOT NULL" };
-                format!("{} {}{required}", quote_identifier(&column.name), sql_name(&column.data_type))
-            });
-            let mut parts: Vec<String> = columns.collect();
+            let mut parts: Vec<String> = table.info.columns.iter().map(column_clause).collect();
             let named = TableFilter {
                 database: Some(own.database.clone()),
                 name: Some(own.table.clone()),

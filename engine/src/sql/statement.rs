@@ -16,16 +16,17 @@ use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, CommentObject, ObjectName, ObjectType, SchemaName, ShowCreateObject,
 };
-use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, TableName};
+use querent_catalog::{Catalog, CatalogError, ColumnDefault, IfExists, Principal, TableKind, TableName};
 
 use super::accepted::check_accepted;
 use super::catalog_table::CatalogTable;
+use super::column_defaults::{check_defaults, take_defaults};
 use super::column_folding::plan_folded;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::plan_notes::PlanNotes;
 use super::relation_folding::fold_relations;
-use super::resolved_names::{FileSources, OwnTables, PlanningScope, ResolvedNames, full_name};
+use super::resolved_names::{FileSources, NumberedRows, OwnTables, PlanningScope, ResolvedNames, full_name};
 use super::row_statements::take_with;
 use super::session_functions::{SessionValues, write_out_session};
 use super::session_variables::SessionVariables;
@@ -59,7 +60,7 @@ pub(crate) struct StatementPlanner<'a> {
     /// Where it is noted what planning depends on, if the plan may be kept.
     pub(crate) notes: Option<&'a PlanNotes>,
     /// The table whose rows a statement changes, where its query is planned.
-    pub(crate) numbered: Option<&'a TableName>,
+    pub(crate) numbered: Option<NumberedRows<'a>>,
 }
 
 impl StatementPlanner<'_> {
@@ -68,6 +69,7 @@ impl StatementPlanner<'_> {
         let ParsedStatement { mut statement, nesting, has_parameters, .. } = parsed;
         insert_with(&mut statement);
         let with = take_with(&mut statement);
+        self.write_out_like(&mut statement).await?;
         nesting.with_room(|| check_accepted(&statement))?;
         match statement {
             Statement::Statement(statement)
@@ -147,10 +149,24 @@ impl StatementPlanner<'_> {
             ast::Statement::Kill { modifier: None | Some(ast::KillType::Query), id } => {
                 Ok(WriteStatement::Kill { id }.into_plan())
             }
+            ast::Statement::Insert(mut insert) => {
+                let returning = insert.returning.take();
+                self.name_columns(&mut insert, nesting).await?;
+                self.write_out_defaults(&mut insert).await?;
+                let alias = match &insert.table {
+                    ast::TableObject::TableName(name) => name.0.last().and_then(ast::ObjectNamePart::as_ident).cloned(),
+                    ast::TableObject::TableFunction(_) | ast::TableObject::TableQuery(_) => None,
+                };
+                let insert = Statement::Statement(Box::new(ast::Statement::Insert(insert)));
+                let plan = self.plan_datafusion(insert, nesting).await?;
+                self.returning(plan, returning, alias, nesting).await
+            }
+            ast::Statement::Truncate(truncate) => self.truncate(truncate, nesting).await,
             ast::Statement::Delete(delete) => self.delete(delete, with, nesting).await,
             ast::Statement::Update(update) => self.update(update, with, nesting).await,
             ast::Statement::Merge(merge) => self.merge(merge, with, nesting).await,
             ast::Statement::AlterTable(alter) => self.alter_table(alter).await,
+            ast::Statement::Analyze(analyze) => self.analyze(analyze).await,
             ast::Statement::ShowFunctions { filter } => show_functions::plan(self.state, filter),
             ast::Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } => {
                 let reference = object_name_to_table_reference(obj_name, false)?;
@@ -188,6 +204,7 @@ impl StatementPlanner<'_> {
                 ast::Statement::CreateTable(table) => {
                     let foreign_keys = take_foreign_keys(table)?;
                     let keys = take_unique_keys(table)?;
+                    let defaults = take_defaults(table)?;
                     check_column_options(table)?;
                     check_column_types(table)?;
                     Some(TableConstraints {
@@ -196,6 +213,7 @@ impl StatementPlanner<'_> {
                         temporary: std::mem::take(&mut table.temporary),
                         keys,
                         foreign_keys,
+                        defaults,
                         not_null: not_null_columns(table),
                     })
                 }
@@ -357,10 +375,11 @@ impl StatementPlanner<'_> {
     }
 
     async fn create_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, not_null } = constraints;
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null } = constraints;
         let name = self.full_name(&table.name)?;
         let schema = table.input.schema().as_arrow();
         let keys = resolve_unique_keys(keys, &name.table, schema)?;
+        check_defaults(&defaults, schema)?;
         let own = NewTableKeys { name: &name, schema, keys: &keys };
         let foreign_keys = resolve_foreign_keys(self.catalog, self.who, self.database, own, foreign_keys).await?;
         Ok(WriteStatement::CreateTable {
@@ -370,16 +389,17 @@ impl StatementPlanner<'_> {
             not_null,
             keys,
             foreign_keys,
+            defaults,
             input: table.input,
         }
         .into_plan())
     }
 
     fn create_temporary_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, not_null } = constraints;
-        if !keys.is_empty() || !foreign_keys.is_empty() {
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null } = constraints;
+        if !keys.is_empty() || !foreign_keys.is_empty() || !defaults.is_empty() {
             return Err(EngineError::Unsupported {
-                what: "a key of a temporary table".into(),
+                what: "a key or a default of a temporary table".into(),
                 hint: "leave it out".into(),
             });
         }
@@ -439,6 +459,8 @@ struct TableConstraints {
     temporary: bool,
     keys: Vec<WrittenKey>,
     foreign_keys: Vec<ast::ForeignKeyConstraint>,
+    /// Of columns, by their names.
+    defaults: Vec<(String, ColumnDefault)>,
     /// The columns that are declared NOT NULL.
     not_null: Vec<String>,
 }
@@ -507,7 +529,7 @@ fn check_column_options(table: &ast::CreateTable) -> Result<()> {
             if !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull) {
                 return Err(EngineError::Unsupported {
                     what: format!("`{}` on column `{}`", option.option, column.name.value),
-                    hint: "columns take a type, NULL or NOT NULL, and keys; comments are set with COMMENT ON COLUMN"
+                    hint: "columns take a type, NULL or NOT NULL, DEFAULT, and keys; comments are set with COMMENT ON COLUMN"
                         .into(),
                 });
             }

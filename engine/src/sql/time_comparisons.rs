@@ -2,7 +2,8 @@
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
 //! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::float_order`]),
-//! intervals ([`super::elapsed_times`]), texts ([`super::text_replacements`]) and subqueries ([`super::subquery_values`]).
+//! intervals ([`super::elapsed_times`]), texts ([`super::text_replacements`]) and subqueries
+//! ([`super::subquery_values`], [`super::subquery_places`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
 
@@ -22,11 +23,13 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
 use super::float_order::{has_compared_results, may_compute_double, with_plain_operands, with_plain_result};
+use super::in_subqueries::with_null_membership;
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::with_lists;
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
 use super::sql_types::has_nanoseconds;
+use super::subquery_places::{with_plain_tables, with_subqueries_below};
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::with_text_arguments;
@@ -56,7 +59,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
-                let settled = settled.transform_data(with_subquery_values)?;
+                let settled = settled.transform_data(with_plain_tables)?.transform_data(with_subquery_values)?;
                 settled.transform_data(|expr| with_plain_operands(expr, &schema))
             })?;
             let settled = match is_compared {
@@ -66,7 +69,9 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             Ok(settled.update_data(|expr| name.restore(expr)))
         })?;
         let node = node.transform_data(with_subqueries_in_rows)?;
-        let node = node.transform_data(with_column_types)?.transform_data(with_lifted_values)?;
+        let node = node.transform_data(with_column_types)?.transform_data(with_null_membership)?;
+        let node = node.transform_data(with_lifted_values)?;
+        let node = node.transform_data(with_subqueries_below)?;
         node.map_data(LogicalPlan::recompute_schema)
     })
     .data()

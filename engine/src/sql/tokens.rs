@@ -1,11 +1,12 @@
 //! What is rewritten before a statement is parsed, because the parser knows other forms of it: digit separators, list
-//! comprehensions, lambdas, `USING SAMPLE`, `SUMMARIZE`, `STRUCT(...)` types, DuckDB's `PIVOT` and `UNPIVOT`, `ASOF JOIN`. Each becomes a form
+//! comprehensions, lambdas, `USING SAMPLE`, `INSERT ... BY NAME`, `SUMMARIZE`, `STRUCT(...)` types, DuckDB's `PIVOT` and `UNPIVOT`, `ASOF JOIN`. Each becomes a form
 //! that is parsed and that later steps know ([`super::relations`]).
 //!
 //! Brackets are matched first, so that every search stays on one level of them.
 
 mod brackets;
 mod copies;
+mod insert_by;
 mod operators;
 mod samples;
 mod types;
@@ -14,6 +15,7 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
 use self::copies::copies;
+use self::insert_by::insert_by;
 use self::operators::{has_operators, operators};
 use self::samples::samples;
 use self::types::{has_types, types};
@@ -46,6 +48,7 @@ const HIGHER_ORDER: [&str; 18] = [
 pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = numbers(text, tokens)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    insert_by(&mut tokens);
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
     if !has_powers

@@ -6,7 +6,7 @@ use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CreateIndex, Expr, Ident, IndexColumn, IndexType, ObjectName, OrderByExpr, Value, ValueWithSpan,
 };
-use querent_catalog::{CatalogError, VectorMetric};
+use querent_catalog::VectorMetric;
 
 use super::resolved_names::full_name;
 use super::statement::StatementPlanner;
@@ -101,7 +101,7 @@ impl StatementPlanner<'_> {
         Ok(WriteStatement::CreateVectorIndex(request).into_plan())
     }
 
-    /// Plans `DROP INDEX [database.]name`. Errors: `object_not_found`.
+    /// Plans `DROP INDEX [database.]name`.
     pub(super) async fn drop_vector_index(&self, names: &[ObjectName], if_missing_ok: bool) -> Result<LogicalPlan> {
         let [name] = names else {
             return Err(EngineError::Unsupported {
@@ -114,11 +114,10 @@ impl StatementPlanner<'_> {
         let found = listed.into_iter().find(|index| {
             same_name(&index.name, &reference.table) && same_name(&index.table.database, &reference.database)
         });
-        if found.is_none() && !if_missing_ok {
-            return Err(CatalogError::ObjectNotFound { what: "index", id: reference.table }.into());
-        }
+        // Whoever may not drop one is told that first.
+        let missing = (found.is_none() && !if_missing_ok).then_some(reference.table);
         let found = found.map(|index| (index.id, index.table));
-        Ok(WriteStatement::DropVectorIndex { database: reference.database, found }.into_plan())
+        Ok(WriteStatement::DropVectorIndex { database: reference.database, found, missing }.into_plan())
     }
 }
 

@@ -15,7 +15,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::policy::PolicyEdit;
 use querent_catalog::{
-    ForeignKey, GraphModel, IfExists, ResolvedTable, TableAlteration, TableKind, TableName, UniqueKey, VectorMetric,
+    ColumnDefault, ForeignKey, GraphModel, IfExists, ResolvedTable, TableAlteration, TableKind, TableName, UniqueKey,
+    VectorMetric,
 };
 
 use super::session_variables::SessionChange;
@@ -36,6 +37,8 @@ pub(crate) enum WriteStatement {
         not_null: Vec<String>,
         keys: Vec<UniqueKey>,
         foreign_keys: Vec<ForeignKey>,
+        /// Of columns, by their names.
+        defaults: Vec<(String, ColumnDefault)>,
         input: Arc<LogicalPlan>,
     },
     /// `CREATE EXTERNAL TABLE`.
@@ -48,8 +51,15 @@ pub(crate) enum WriteStatement {
     Insert { target: Box<ResolvedTable>, overwrite: bool, input: Arc<LogicalPlan> },
     /// `DELETE`, `UPDATE`, `MERGE`: `input` has the rows that change, as [`RowStatement`] says.
     ChangeRows { target: Box<ResolvedTable>, statement: RowStatement, input: Arc<LogicalPlan> },
+    /// `ANALYZE`: `input` gives one row, the number of rows and then the distinct values of each of `columns` (their ids).
+    Analyze { target: Box<ResolvedTable>, columns: Vec<i64>, input: Arc<LogicalPlan> },
     /// `ALTER TABLE`.
-    AlterTable { name: TableName, alteration: TableAlteration },
+    AlterTable {
+        name: TableName,
+        alteration: TableAlteration,
+        /// The rows that stand against it.
+        nulls: Option<Arc<LogicalPlan>>,
+    },
     /// `CREATE TEMPORARY TABLE`, with rows or without: a table of the session.
     CreateTemporary {
         name: String,
@@ -60,6 +70,10 @@ pub(crate) enum WriteStatement {
     },
     /// As `Insert`, into a table of the session.
     InsertTemporary { name: String, overwrite: bool, input: Arc<LogicalPlan> },
+    /// As `ChangeRows`, of a table of the session, while the session's tables are of a version.
+    ChangeTemporary { name: String, version: u64, statement: RowStatement, input: Arc<LogicalPlan> },
+    /// A statement that writes rows, and answers with a query over them; they are of the schema.
+    Returning { statement: Box<WriteStatement>, schema: SchemaRef, returning: Arc<LogicalPlan> },
     /// `DROP TABLE`, of a table of the session.
     DropTemporary { name: String },
     /// `SET`, `USE`, `RESET`, `PREPARE`, `DEALLOCATE`: what the session's later statements find.
@@ -72,8 +86,8 @@ pub(crate) enum WriteStatement {
     ChangeGraph { database: String, change: GraphChange },
     /// `CREATE INDEX ... USING vector`.
     CreateVectorIndex(VectorIndexRequest),
-    /// `DROP INDEX`, of the index with an id and its table; `None` where there is none and that is fine.
-    DropVectorIndex { database: String, found: Option<(i64, TableName)> },
+    /// `DROP INDEX`, of the index with an id and its table; `missing` is its name where there has to be one and is none.
+    DropVectorIndex { database: String, found: Option<(i64, TableName)>, missing: Option<String> },
     /// `KILL`, of a running query.
     Kill { id: u64 },
     /// `GRANT`, `REVOKE`, `CREATE` and `DROP` of a `ROW POLICY` or a `MASK`; `text` is kept with the change.
@@ -189,6 +203,10 @@ impl WriteStatement {
         let schema = if self.counts_rows() { count_schema() } else { Arc::new(Schema::empty()) };
         // A schema of one named field, or of none, is always valid.
         let schema = DFSchema::try_from(schema).map(Arc::new).unwrap_or_else(|_| Arc::new(DFSchema::empty()));
+        let schema = match &self {
+            WriteStatement::Returning { returning, .. } => Arc::clone(returning.schema()),
+            _ => schema,
+        };
         LogicalPlan::Extension(Extension { node: Arc::new(WriteNode { statement: self, schema }) })
     }
 
@@ -209,6 +227,7 @@ impl WriteStatement {
             WriteStatement::Insert { .. }
                 | WriteStatement::ChangeRows { .. }
                 | WriteStatement::InsertTemporary { .. }
+                | WriteStatement::ChangeTemporary { .. }
                 | WriteStatement::CopyTo { .. }
                 | WriteStatement::CreateTable { with_rows: true, .. }
                 | WriteStatement::CreateTemporary { with_rows: true, .. }
@@ -228,8 +247,12 @@ impl WriteStatement {
             WriteStatement::DropTable { .. } => "DROP TABLE",
             WriteStatement::Insert { overwrite: false, .. } => "INSERT",
             WriteStatement::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
-            WriteStatement::ChangeRows { statement, .. } => statement.label(),
+            WriteStatement::ChangeRows { statement, .. } | WriteStatement::ChangeTemporary { statement, .. } => {
+                statement.label()
+            }
+            WriteStatement::Returning { statement, .. } => statement.label(),
             WriteStatement::AlterTable { .. } => "ALTER TABLE",
+            WriteStatement::Analyze { .. } => "ANALYZE",
             WriteStatement::CreateTemporary { .. } => "CREATE TEMPORARY TABLE",
             WriteStatement::InsertTemporary { .. } => "INSERT",
             WriteStatement::DropTemporary { .. } => "DROP TABLE",
@@ -263,9 +286,10 @@ impl WriteStatement {
             | WriteStatement::AlterTable { name, .. }
             | WriteStatement::DropTable { name, .. } => &name.database,
             WriteStatement::CreateExternalTable(request) => &request.name.database,
-            WriteStatement::Insert { target, .. } | WriteStatement::ChangeRows { target, .. } => {
-                &target.info.name.database
-            }
+            WriteStatement::Insert { target, .. }
+            | WriteStatement::ChangeRows { target, .. }
+            | WriteStatement::Analyze { target, .. } => &target.info.name.database,
+            WriteStatement::Returning { statement, .. } => return statement.database(),
             WriteStatement::Comment { target, .. } => match target {
                 CommentTarget::Database(name) => name,
                 CommentTarget::Table(name) | CommentTarget::Column(name, _) => &name.database,
@@ -273,6 +297,7 @@ impl WriteStatement {
             WriteStatement::CreateTemporary { .. }
             | WriteStatement::CopyTo { .. }
             | WriteStatement::InsertTemporary { .. }
+            | WriteStatement::ChangeTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::ChangePolicy { .. }
@@ -288,9 +313,10 @@ impl WriteStatement {
             | WriteStatement::AlterTable { name, .. }
             | WriteStatement::DropTable { name, .. } => Some(name.to_string()),
             WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
-            WriteStatement::Insert { target, .. } | WriteStatement::ChangeRows { target, .. } => {
-                Some(target.info.name.to_string())
-            }
+            WriteStatement::Insert { target, .. }
+            | WriteStatement::ChangeRows { target, .. }
+            | WriteStatement::Analyze { target, .. } => Some(target.info.name.to_string()),
+            WriteStatement::Returning { statement, .. } => statement.target(),
             WriteStatement::CreateVectorIndex(request) => Some(request.table.to_string()),
             WriteStatement::DropVectorIndex { found: Some((_, table)), .. } => Some(table.to_string()),
             WriteStatement::ChangePolicy { .. } => Some("the policy".to_owned()),
@@ -308,11 +334,14 @@ impl WriteStatement {
             | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::CopyTo { input, .. }
             | WriteStatement::ChangeRows { input, .. }
+            | WriteStatement::Analyze { input, .. }
+            | WriteStatement::ChangeTemporary { input, .. }
             | WriteStatement::Insert { input, .. } => Some(input),
+            WriteStatement::Returning { statement, .. } => statement.input(),
+            WriteStatement::AlterTable { nulls, .. } => nulls.as_deref(),
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
-            | WriteStatement::AlterTable { .. }
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
@@ -322,6 +351,14 @@ impl WriteStatement {
             | WriteStatement::DropVectorIndex { .. }
             | WriteStatement::ChangePolicy { .. }
             | WriteStatement::Kill { .. } => None,
+        }
+    }
+
+    /// Returns the query over the rows that the statement writes, with which it answers.
+    pub(crate) fn returning(&self) -> Option<&LogicalPlan> {
+        match self {
+            WriteStatement::Returning { returning, .. } => Some(returning),
+            _ => None,
         }
     }
 
@@ -335,13 +372,16 @@ impl WriteStatement {
             | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::CopyTo { input, .. }
             | WriteStatement::ChangeRows { input, .. }
+            | WriteStatement::Analyze { input, .. }
+            | WriteStatement::ChangeTemporary { input, .. }
             | WriteStatement::Insert { input, .. } => {
                 *input = Arc::new(replacement);
             }
+            WriteStatement::AlterTable { nulls, .. } => *nulls = Some(Arc::new(replacement)),
+            WriteStatement::Returning { statement, .. } => **statement = statement.with_input(replacement),
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
-            | WriteStatement::AlterTable { .. }
             | WriteStatement::DropTable { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
@@ -390,7 +430,7 @@ impl UserDefinedLogicalNodeCore for WriteNode {
     }
 
     fn inputs(&self) -> Vec<&LogicalPlan> {
-        self.statement.input().into_iter().collect()
+        self.statement.input().into_iter().chain(self.statement.returning()).collect()
     }
 
     fn schema(&self) -> &DFSchemaRef {
@@ -406,10 +446,16 @@ impl UserDefinedLogicalNodeCore for WriteNode {
     }
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let statement = match inputs.into_iter().next() {
+        let mut inputs = inputs.into_iter();
+        let mut statement = match inputs.next() {
             Some(input) => self.statement.with_input(input),
             None => self.statement.clone(),
         };
-        Ok(Self { statement, schema: Arc::clone(&self.schema) })
+        let mut schema = Arc::clone(&self.schema);
+        if let (WriteStatement::Returning { returning, .. }, Some(query)) = (&mut statement, inputs.next()) {
+            schema = Arc::clone(query.schema());
+            *returning = Arc::new(query);
+        }
+        Ok(Self { statement, schema })
     }
 }

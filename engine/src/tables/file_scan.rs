@@ -41,6 +41,8 @@ pub(crate) struct FileScan {
     pub partitions: usize,
     /// Maps table columns to a file's columns; `None` matches by name.
     pub adapter: Option<Arc<dyn PhysicalExprAdapterFactory>>,
+    /// The distinct values that columns of the schema are thought to have, all files together; by column.
+    pub distinct_values: Vec<(usize, usize)>,
     /// The table, whose scans count in the budget of the statement. `None`: they do not.
     pub table: Option<String>,
 }
@@ -61,6 +63,7 @@ impl FileScan {
             files,
             partitions: state.config().target_partitions(),
             adapter: None,
+            distinct_values: Vec::new(),
             table: None,
         }
     }
@@ -152,7 +155,14 @@ impl FileScan {
                 Ok(group.with_statistics(Arc::new(statistics)))
             })
             .collect::<DfResult<Vec<_>>>()?;
-        let statistics = merge(groups.iter().map(|group| group.file_statistics(None)), &table_schema)?;
+        let mut statistics = merge(groups.iter().map(|group| group.file_statistics(None)), &table_schema)?;
+        for (column, count) in self.distinct_values {
+            if let Some(known) = statistics.column_statistics.get_mut(column) {
+                // Files may have been pruned.
+                let rows = statistics.num_rows.get_value().copied().unwrap_or(count);
+                known.distinct_count = Precision::Inexact(count.min(rows));
+            }
+        }
         let source = self.format.file_source(self.schema);
         let config = FileScanConfigBuilder::new(self.store, source)
             .with_file_groups(groups)

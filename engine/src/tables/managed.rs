@@ -18,7 +18,7 @@ mod row_groups;
 mod upload;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -80,6 +80,8 @@ pub(crate) struct ManagedTableProvider {
     table: ManagedTable,
     schema: SchemaRef,
     column_ids: Vec<i64>,
+    /// What columns are, by their names, in files that are older than they; one that cannot be read fails the scan.
+    initial: Result<BTreeMap<String, ScalarValue>, String>,
     /// What the last scan found, where it is little: a plan that is kept is scanned again, and at its snapshot a table's
     /// contents stay the same.
     known: Mutex<Option<KnownContents>>,
@@ -106,6 +108,7 @@ impl ManagedTableProvider {
             table: table.clone(),
             schema: scan_schema(state, &resolved.info.arrow_schema()),
             column_ids: resolved.info.columns.iter().map(|column| column.id).collect(),
+            initial: initial_values(state, resolved),
             known: Mutex::new(None),
         }
     }
@@ -118,7 +121,18 @@ impl ManagedTableProvider {
         filters: &[Expr],
     ) -> DfResult<ScanContents> {
         let contents = self.listed(projection, filters).await?;
-        self.contents_of(state, &contents.files, contents.inlined.clone())
+        let mut found = self.contents_of(state, &contents.files, contents.inlined.clone())?;
+        found.scan.distinct_values = self.distinct_values(&contents);
+        Ok(found)
+    }
+
+    /// Returns the distinct values that columns are thought to have, by their places in the schema.
+    fn distinct_values(&self, contents: &TableContents) -> Vec<(usize, usize)> {
+        let place = |(id, count): (&i64, &u64)| {
+            let column = self.column_ids.iter().position(|known| known == id)?;
+            Some((column, usize::try_from(*count).ok()?))
+        };
+        contents.distinct_values.iter().filter_map(place).collect()
     }
 
     /// Returns what the table holds, with statistics as [`ManagedTableProvider::contents`] has them.
@@ -156,7 +170,10 @@ impl ManagedTableProvider {
         let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
         let mut scan = FileScan::new(state, format, self.files.store_url()?, schema, files);
         scan.table = Some(self.name.clone());
-        scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
+        let initial = self.initial.clone().map_err(|detail| {
+            DataFusionError::from(EngineError::BadData { location: format!("table `{}`", self.name), detail })
+        })?;
+        scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect(), initial }));
         Ok(scan)
     }
 
@@ -245,6 +262,20 @@ impl ManagedTableProvider {
         scanned.object_meta.location = location;
         Ok(scanned)
     }
+}
+
+/// Returns the values of a table's columns in files that are older than they, in the types of scans.
+fn initial_values(state: &dyn Session, resolved: &ResolvedTable) -> Result<BTreeMap<String, ScalarValue>, String> {
+    let schema = scan_schema(state, &resolved.info.arrow_schema());
+    let columns = resolved.info.columns.iter().zip(schema.fields());
+    let defaulted = columns.filter_map(|(column, field)| Some((column.initial_default.as_ref()?, field)));
+    defaulted
+        .map(|(text, field)| {
+            let value = ScalarValue::from(text.as_str()).cast_to(field.data_type());
+            let detail = |error| format!("`{text}`, the first value of column `{}`, is none: {error}", field.name());
+            Ok((field.name().clone(), value.map_err(detail)?))
+        })
+        .collect()
 }
 
 impl fmt::Debug for ManagedTableProvider {

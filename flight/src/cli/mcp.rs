@@ -18,7 +18,7 @@ use super::target::{CliTarget, TargetArgs};
 use crate::admission::Admission;
 use crate::config::Config;
 use crate::logs::init_logs;
-use crate::mcp::{McpCaller, McpServer};
+use crate::mcp::{McpCaller, McpServer, SessionLogLevel};
 use crate::shutdown::stop_signal;
 use clients::ClientName;
 
@@ -61,7 +61,12 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
     let (limits, max_line) = (settings.limits(), settings.http.max_query_bytes.to_usize());
     let admission = Admission::new(settings.query.slot_limits(), settings.query.queue_timeout.0);
     let embedded = EmbeddedEngine::open(config, &Arc::new(Bars::new(true))).await?;
-    let caller = McpCaller { principal: Principal::local_admin(), database, gone: CancellationToken::new() };
+    let caller = McpCaller {
+        principal: Principal::local_admin(),
+        database,
+        gone: CancellationToken::new(),
+        log_level: Some(SessionLogLevel::default()),
+    };
     let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);
     let served = until_stopped(async {
         let (stdin, stdout) = stdio_pipes();

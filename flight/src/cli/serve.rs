@@ -7,8 +7,8 @@ use super::error::CliError;
 use super::output;
 use super::progress::Bars;
 use crate::config::{AgentSettings, Config, SettingSources, Settings};
-use crate::logs::init_logs;
-use crate::server::Server;
+use crate::logs::Traces;
+use crate::server::{Server, install_crypto_provider};
 use crate::shutdown::stop_signal;
 
 /// Serve SQL and questions on one port: Arrow Flight SQL, HTTP and SSE
@@ -54,7 +54,9 @@ pub(super) struct SettingsArgs {
 
 pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let config = Config::load(&args.settings.sources())?;
-    init_logs(&config.settings.log).map_err(|error| CliError::failed(error.to_string()))?;
+    // The clients of collectors need it.
+    install_crypto_provider();
+    let traces = Traces::start(&config.settings.log, &config.settings.telemetry).map_err(CliError::failed)?;
     let data = config.settings.data.display().to_string();
     let bars = Arc::new(Bars::new(false));
     let progress = Arc::clone(&bars);
@@ -69,8 +71,13 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     }
     output::print_line(&ready)?;
     stop_signal().await?;
+    let stopped = async {
+        let stopped = server.shutdown().await;
+        traces.flush().await;
+        stopped
+    };
     tokio::select! {
-        stopped = server.shutdown() => Ok(stopped?),
+        stopped = stopped => Ok(stopped?),
         signal = stop_signal() => {
             signal?;
             Err(CliError::failed("stopped at once; requests that were open were cut"))

@@ -16,13 +16,7 @@ impl QuerySettings {
     /// Returns how many queries run beside each other, and how many wait for that.
     pub(crate) fn slot_limits(&self) -> SlotLimits {
         let slots = if self.max_concurrent == 0 { usize::MAX } else { self.max_concurrent };
-        let per_caller = match self.max_concurrent_per_caller {
-            Some(0) => slots,
-            Some(limit) => limit,
-            // The rest is for others, who would otherwise wait until one of a caller's long queries ends.
-            None => slots - slots / 8,
-        };
-        SlotLimits { slots, per_caller, queued: self.max_queued }
+        SlotLimits::shared(slots, self.max_concurrent_per_caller, self.max_queued)
     }
 }
 
@@ -113,6 +107,9 @@ impl Settings {
             prompt_tokens: self.agent.prompt_tokens,
             tool_result_tokens: self.agent.tool_result_tokens,
             max_concurrent_runs: self.agent.max_concurrent_runs,
+            max_concurrent_runs_per_caller: self.agent.max_concurrent_runs_per_caller,
+            max_queued_runs: self.agent.max_queued_runs,
+            run_queue_timeout: self.agent.run_queue_timeout.0,
             result_bytes: self.agent.result_bytes.to_usize(),
             result_lifetime: self.agent.result_lifetime.0,
             write_tools: self.agent.write_tools,

@@ -173,7 +173,25 @@ pub const KEYS: &[SettingKey] = &[
         SettingKind::Number,
         "tokens of the text of a tool result; fewer for a small model",
     ),
-    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], SettingKind::Number, "runs at once, then 429"),
+    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], SettingKind::Number, "runs at once"),
+    key(
+        "agent.max_concurrent_runs_per_caller",
+        &["QUERENT_AGENT_MAX_CONCURRENT_RUNS_PER_CALLER"],
+        SettingKind::Number,
+        "runs of one caller at once; none: seven eighths of them, 0: all",
+    ),
+    key(
+        "agent.max_queued_runs",
+        &["QUERENT_AGENT_MAX_QUEUED_RUNS"],
+        SettingKind::Number,
+        "runs that wait for their turn, then 429",
+    ),
+    key(
+        "agent.run_queue_timeout",
+        &["QUERENT_AGENT_RUN_QUEUE_TIMEOUT"],
+        SettingKind::Text,
+        "how long a run waits for its turn, then 429",
+    ),
     key(
         "agent.result_bytes",
         &["QUERENT_AGENT_RESULT_BYTES"],
@@ -487,6 +505,31 @@ pub const KEYS: &[SettingKey] = &[
     key("log.filter", &["QUERENT_LOG", "RUST_LOG"], SettingKind::Text, "what is logged, as in RUST_LOG"),
     key("log.format", &["QUERENT_LOG_FORMAT"], SettingKind::Text, "text or json"),
     key("log.slow_query", &["QUERENT_LOG_SLOW_QUERY"], SettingKind::Text, "log statements that take longer"),
+    key(
+        "telemetry.otlp_endpoint",
+        &["QUERENT_TELEMETRY_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"],
+        SettingKind::Text,
+        "collector that traces are sent to by OTLP over HTTP, such as http://localhost:4318; unset: none are made",
+    ),
+    SettingKey {
+        path: "telemetry.otlp_headers",
+        environment: &["QUERENT_TELEMETRY_OTLP_HEADERS"],
+        kind: SettingKind::List,
+        secret: true,
+        about: "name=value,... headers of each export",
+    },
+    key(
+        "telemetry.service_name",
+        &["QUERENT_TELEMETRY_SERVICE_NAME", "OTEL_SERVICE_NAME"],
+        SettingKind::Text,
+        "what traces call this server",
+    ),
+    key(
+        "telemetry.statements",
+        &["QUERENT_TELEMETRY_STATEMENTS"],
+        SettingKind::Bool,
+        "whether traces have the texts of statements, without secrets",
+    ),
 ];
 
 /// Returns the setting of that path.

@@ -314,6 +314,9 @@ impl Config {
         if models.iter().filter(|file| file.is_some()).count() > 1 {
             return invalid("agent.script", "agent.script and agent.replay exclude each other".to_owned());
         }
+        if let Some((key, fault)) = settings.telemetry.fault() {
+            return invalid(key, fault);
+        }
         if let Err(error) = tracing_subscriber::EnvFilter::try_new(&settings.log.filter) {
             return invalid("log.filter", error.to_string());
         }

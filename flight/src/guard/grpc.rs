@@ -20,6 +20,7 @@ use super::{caller, same_site};
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
+use crate::telemetry::record_caller;
 
 const SERVICE_NAME: &str = <FlightServiceServer<()> as NamedService>::NAME;
 const CONTENT_TYPE: &str = "application/grpc";
@@ -55,7 +56,7 @@ async fn check_headers(state: &AppState, parts: &mut Parts) -> Result<BodyBounds
         }
     } else {
         let principal = caller(state, parts).await?;
-        tracing::Span::current().record("subject", principal.subject());
+        record_caller(principal.subject());
         parts.extensions.insert(principal);
     }
     known?;

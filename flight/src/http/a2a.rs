@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::a2a::{
     A2aCall, A2aFault, A2aRenderer, A2aVersion, INTERNAL_ERROR, INVALID_PARAMS, SentMessage, TASK_NOT_CANCELABLE,
-    TASK_NOT_FOUND, TaskFilter, UNSUPPORTED_OPERATION, agent_card, check_version, parse_request, task_list, task_of,
+    TASK_NOT_FOUND, TaskFilter, UNSUPPORTED_OPERATION, agent_card, check_version, parse_request, task_list,
 };
-use querent_agent::{OnDisconnect, Protocol, RunRequest, events_of};
+use querent_agent::{OnDisconnect, Protocol, RunEvent, RunRequest, events_of};
 use querent_catalog::{ConversationKey, PageRequest, RunRecord, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,6 +26,9 @@ const VERSION: &str = "a2a-version";
 /// The newest runs among which a list looks for tasks, and how many are read at a time.
 const MAX_SCANNED: usize = 2_000;
 const RUNS_AT_ONCE: usize = 100;
+/// The newest runs of a conversation among which the replies of a task are, and the bytes of their logs.
+const MAX_REPLIES: usize = 200;
+const MAX_LOG_BYTES: usize = 32 << 20;
 
 /// `GET /.well-known/agent-card.json`: what other agents read first. Its address is the one that they asked.
 pub(super) async fn card(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
@@ -89,13 +92,28 @@ impl A2aCaller {
     async fn send(self, message: SentMessage) -> Result<Response, A2aError> {
         let ApiCall { state, principal } = &self.api;
         let (stream, at_once) = (message.stream, message.at_once);
-        let context = message.context_id.clone().unwrap_or_else(|| format!("ctx_{}", Uuid::now_v7().simple()));
+        let mut renderer = A2aRenderer::new(self.version, self.id.clone());
+        let mut context = message.context_id.clone();
+        if let Some(task) = message.task_id {
+            let runs = self.runs_of(task).await?;
+            renderer.replay(&logs_of(&runs)?);
+            if !renderer.waits_for_input() {
+                let text = format!("task {task} waits for no message; send it in its `contextId`, without a `taskId`");
+                return Err(A2aError::Fault(UNSUPPORTED_OPERATION, text));
+            }
+            let its_own = runs.first().and_then(|run| run.conversation.as_ref()).map(|key| key.id.clone());
+            if context.is_some() && context != its_own {
+                let text = "`params.message.contextId` is not that of the task; leave it out";
+                return Err(A2aError::Fault(INVALID_PARAMS, text.to_owned()));
+            }
+            context = its_own;
+        }
+        let context = context.unwrap_or_else(|| format!("ctx_{}", Uuid::now_v7().simple()));
         let (run, items) = message.into_run();
         let run = RunRequest { on_disconnect: OnDisconnect::KeepRunning, ..run };
         let key = ConversationKey::shared(context.trim());
         let (_, events) = begin(state, principal, run, items, Some(key), None).await?;
         let mut events = wait_for_start(events).await?;
-        let mut renderer = A2aRenderer::new(self.version, self.id);
         if stream {
             return Ok(event_stream(events, renderer));
         }
@@ -109,30 +127,29 @@ impl A2aCaller {
     }
 
     async fn task(self, task: Uuid) -> Result<Response, A2aError> {
-        let run = self.run_of(task).await?;
-        let run = match run.status {
-            RunStatus::Running => self.api.state.agent.get_run(&self.api.principal, task).await?,
-            _ => run,
-        };
-        self.task_response(&run)
+        let runs = self.runs_of(task).await?;
+        self.task_response(&runs)
     }
 
     async fn cancel(self, task: Uuid) -> Result<Response, A2aError> {
-        let run = self.run_of(task).await?;
-        if run.status != RunStatus::Running {
-            return Err(A2aError::Fault(TASK_NOT_CANCELABLE, format!("task {task} has ended")));
-        }
-        let run = self.api.state.agent.cancel_run(&self.api.principal, task).await?;
-        self.task_response(&run)
+        let mut runs = self.runs_of(task).await?;
+        let Some(newest) = runs.pop().filter(|run| run.status == RunStatus::Running) else {
+            return Err(A2aError::Fault(TASK_NOT_CANCELABLE, format!("task {task} has ended, or waits for a reply")));
+        };
+        runs.push(self.api.state.agent.cancel_run(&self.api.principal, newest.run_id).await?);
+        self.task_response(&runs)
     }
 
     async fn subscribe(self, task: Uuid) -> Result<Response, A2aError> {
-        let run = self.run_of(task).await?;
-        if self.version == A2aVersion::V1_0 && run.status != RunStatus::Running {
+        let mut runs = self.runs_of(task).await?;
+        let Some(newest) = runs.pop() else { return Err(no_task(task)) };
+        if self.version == A2aVersion::V1_0 && newest.status != RunStatus::Running {
             return Err(A2aError::Fault(UNSUPPORTED_OPERATION, format!("task {task} has ended; get it with GetTask")));
         }
-        let events = self.api.state.agent.events(&self.api.principal, task, 0).await?;
-        Ok(event_stream(events, A2aRenderer::new(self.version, self.id)))
+        let events = self.api.state.agent.events(&self.api.principal, newest.run_id, 0).await?;
+        let mut renderer = A2aRenderer::new(self.version, self.id.clone());
+        renderer.replay(&logs_of(&runs)?);
+        Ok(event_stream(events, renderer))
     }
 
     async fn list(self, filter: &TaskFilter) -> Result<Response, A2aError> {
@@ -147,6 +164,16 @@ impl A2aCaller {
             let Some(after) = listed.next else { break };
             page = PageRequest { limit: RUNS_AT_ONCE, after: Some(after) };
         }
+        if filter.needs_logs() {
+            let mut fitting = Vec::new();
+            for run in runs {
+                let log = logs_of(&self.with_replies(run.clone()).await?)?;
+                if filter.is_in_state(&filter.task(&log)) {
+                    fitting.push(run);
+                }
+            }
+            runs = fitting;
+        }
         runs.sort_by_key(|run| std::cmp::Reverse((run.finished_at.unwrap_or(run.started_at), run.run_id)));
         let total = runs.len();
         if let Some(token) = &filter.page_token {
@@ -160,27 +187,52 @@ impl A2aCaller {
         let next = next.map(|run| run.run_id.to_string());
         let mut tasks = Vec::new();
         for run in runs.iter().take(filter.page_size) {
-            let run = state.agent.get_run(principal, run.run_id).await?;
-            tasks.push(filter.task(&events_of(&run)?));
+            tasks.push(filter.task(&logs_of(&self.with_replies(run.clone()).await?)?));
         }
         Ok(json_response(StatusCode::OK, &task_list(&self.id, &tasks, total, next.as_deref())))
     }
 
-    /// Returns the run of a task of the caller's.
-    async fn run_of(&self, task: Uuid) -> Result<RunRecord, A2aError> {
+    /// Returns the runs of a task of the caller's, the oldest first: one for its first message, and one for each reply to
+    /// what it has asked back.
+    async fn runs_of(&self, task: Uuid) -> Result<Vec<RunRecord>, A2aError> {
         let ApiCall { state, principal } = &self.api;
         match state.agent.catalog().runs().get(principal, task).await {
-            Ok(run) if run.protocol == Protocol::A2a.as_str() => Ok(run),
+            Ok(run) if run.protocol == Protocol::A2a.as_str() && run.invocation_id.is_none() => {
+                self.with_replies(run).await
+            }
             Ok(_) => Err(no_task(task)),
             Err(querent_catalog::CatalogError::RunNotFound { .. }) => Err(no_task(task)),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn task_response(self, run: &RunRecord) -> Result<Response, A2aError> {
-        let task = task_of(self.version, self.id, &events_of(run)?);
-        Ok(json_response(StatusCode::OK, &task))
+    /// Returns the first run of a task with those of its replies, and with the logs of all as they are now.
+    async fn with_replies(&self, first: RunRecord) -> Result<Vec<RunRecord>, A2aError> {
+        let ApiCall { state, principal } = &self.api;
+        let (task, key) = (first.run_id.to_string(), first.conversation.clone());
+        let mut runs = vec![state.agent.get_run(principal, first.run_id).await?];
+        let Some(key) = key else { return Ok(runs) };
+        let newer =
+            state.agent.catalog().runs().logs_of_conversation(principal, &key, MAX_REPLIES, MAX_LOG_BYTES).await?;
+        for reply in newer.into_iter().filter(|run| run.invocation_id.as_ref() == Some(&task)) {
+            runs.push(state.agent.get_run(principal, reply.run_id).await?);
+        }
+        Ok(runs)
     }
+
+    fn task_response(self, runs: &[RunRecord]) -> Result<Response, A2aError> {
+        let mut renderer = A2aRenderer::new(self.version, self.id);
+        renderer.replay(&logs_of(runs)?);
+        Ok(json_response(StatusCode::OK, &renderer.answer(false)))
+    }
+}
+
+fn logs_of(runs: &[RunRecord]) -> Result<Vec<RunEvent>, A2aError> {
+    let mut events = Vec::new();
+    for run in runs {
+        events.extend(events_of(run)?);
+    }
+    Ok(events)
 }
 
 fn no_task(task: Uuid) -> A2aError {

@@ -126,7 +126,8 @@ pub(super) async fn post(
     let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;
     let subject = principal.subject().to_owned();
     let gone = CancellationToken::new();
-    parts.extensions.insert(McpCaller { principal, database, gone: gone.clone() });
+    let log_level = session.as_deref().and_then(|session| surface.sessions.log_level(session, &subject));
+    parts.extensions.insert(McpCaller { principal, database, gone: gone.clone(), log_level });
     let request = Request::from_parts(parts, Body::from(bytes));
     let answered = answer(&surface, &subject, session.as_deref(), message, request, gone).await;
     Ok(answered.unwrap_or_else(|error| {

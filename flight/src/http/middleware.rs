@@ -14,7 +14,6 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
-use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::error::{ApiError, BEARER, ErrorShape, RenderedError};
@@ -22,6 +21,7 @@ use crate::guard::{ClientAddress, guard};
 use crate::http::request::RequestId;
 use crate::metrics;
 use crate::state::AppState;
+use crate::telemetry::{self, RequestSpan};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");
@@ -46,11 +46,14 @@ async fn observe(mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let peer = request.extensions().get::<ClientAddress>().map(ToString::to_string).unwrap_or_default();
-    let span = tracing::info_span!("request", request_id = %id, %method, path, subject = tracing::field::Empty);
+    let trace = telemetry::request_span(&request, &route, &id);
+    let span = trace
+        .in_scope(|| tracing::info_span!("request", request_id = %id, %method, path, subject = tracing::field::Empty));
     request.extensions_mut().insert(RequestId(id.clone()));
+    request.extensions_mut().insert(RequestSpan(trace.clone()));
     let is_of_script = is_of_script(request.headers());
 
-    let response = next.run(request).instrument(span.clone()).await;
+    let response = telemetry::answered(trace.clone(), span.clone(), next.run(request)).await;
     let mut response = render_error(response, &path, &id);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -70,7 +73,7 @@ async fn observe(mut request: Request, next: Next) -> Response {
             _ => tracing::info!(status, elapsed_ms, peer, "answered"),
         }
     });
-    response
+    telemetry::traced_response(response, trace, span)
 }
 
 /// Whether a script in a browser sends the request. Challenged for a name and a password, the browser would ask the person

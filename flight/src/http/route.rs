@@ -15,6 +15,7 @@ use crate::auth::require_role;
 use crate::guard::caller;
 use crate::http::idempotency;
 use crate::state::AppState;
+use crate::telemetry::record_caller;
 
 /// One method of one path.
 #[derive(Debug, Clone, Copy)]
@@ -191,7 +192,7 @@ async fn authorize(State((state, needed)): State<(AppState, Role)>, request: Req
     if let Err(error) = require_role(&principal, needed) {
         return error.into_response();
     }
-    tracing::Span::current().record("subject", principal.subject());
+    record_caller(principal.subject());
     parts.extensions.insert(principal);
     next.run(Request::from_parts(parts, body)).await
 }

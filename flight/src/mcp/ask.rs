@@ -35,12 +35,13 @@ pub(super) fn spec() -> &'static ToolSpec {
     &SPEC
 }
 
-/// Asks the question and returns the answer. Dropping it cancels the run.
+/// Asks the question, in a conversation where one is named, and returns the answer. Dropping it cancels the run.
 pub(super) async fn call(
     agent: &Agent,
     who: &Principal,
     database: Option<String>,
     arguments: &Map<String, Value>,
+    conversation: Option<String>,
     progress: &ProgressReport,
 ) -> ToolReply {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::trim).map(str::to_owned);
@@ -50,7 +51,8 @@ pub(super) async fn call(
         return refused_reply(&SPEC.name, &ApiError::new(ErrorCode::InvalidRequest, message));
     }
     let database = text("database").filter(|name| !name.is_empty()).or(database);
-    let request = AskRequest { question, database, include_thinking: false, session_id: None, approvals: false };
+    let request =
+        AskRequest { question, database, include_thinking: false, session_id: conversation, approvals: false };
     let mut run = match agent.ask(who, request).await {
         Ok(run) => run,
         Err(error) => return refused_reply(&SPEC.name, &ApiError::from(error)),

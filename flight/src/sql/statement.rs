@@ -28,6 +28,7 @@ use super::unsupported::not_served;
 use crate::admission::{Door, QueryPermit};
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
+use crate::telemetry::detached;
 
 /// A statement that may be executed.
 pub(super) struct PlannedStatement {
@@ -316,6 +317,7 @@ impl Statements {
             return Ok((schema, begun.await?.holding(slot)));
         }
         let (sender, answer) = oneshot::channel();
+        let begun = detached(begun);
         self.state.shutdown.spawn(async move {
             let answer = begun.await;
             // A change that nobody waits for still counts among the statements that run.

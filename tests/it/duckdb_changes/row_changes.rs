@@ -63,8 +63,71 @@ async fn columns_and_tables_that_we_alter_are_altered_for_duckdb() {
     }
     lake.agree("SELECT a, word, d, c FROM u ORDER BY a").await;
     lake.agree("SELECT count(*) FROM u WHERE c IS NULL").await;
-    rows(session, "ALTER TABLE u RENAME COLUMN word TO text").await.unwrap();
-    lake.agree("SELECT a, text, d, c FROM u ORDER BY a").await;
+    // Theirs under our columns, and ours under theirs.
+    lake.change(&["INSERT INTO u VALUES (7, 'seven', 2, 'theirs')", "ALTER TABLE u ADD COLUMN e DATE"]);
+    lake.agree("SELECT a, word, d, c, CAST(e AS VARCHAR) FROM u ORDER BY a").await;
+    rows(session, "ALTER TABLE u RENAME COLUMN e TO day").await.unwrap();
+    rows(session, "INSERT INTO u VALUES (8, 'eight', 3, NULL, DATE '2024-02-29')").await.unwrap();
+    lake.agree("SELECT a, word, d, c, CAST(day AS VARCHAR) FROM u ORDER BY a").await;
+    lake.change(&["UPDATE u SET d = 0 WHERE a IN (1, 7)", "ALTER TABLE u RENAME TO v"]);
+    lake.agree("SELECT a, word, d, c, CAST(day AS VARCHAR) FROM v ORDER BY a").await;
+    // A version of ours between two of theirs, with rows in each.
+    for (ours, theirs) in [
+        ("ALTER TABLE v RENAME COLUMN word TO text", "INSERT INTO v (a, text) VALUES (9, 'nine')"),
+        ("ALTER TABLE v DROP COLUMN c", "INSERT INTO v VALUES (10, 'ten', 1, DATE '2024-01-01')"),
+        ("ALTER TABLE v ADD COLUMN f INTEGER DEFAULT 5", "INSERT INTO v (a) VALUES (11)"),
+        ("ALTER TABLE v ALTER COLUMN f TYPE BIGINT", "INSERT INTO v (a, f) VALUES (12, 5000000000)"),
+        ("ALTER TABLE v ALTER COLUMN f SET DEFAULT 6", "INSERT INTO v (a) VALUES (13)"),
+        ("ALTER TABLE v ALTER COLUMN a SET NOT NULL", "INSERT INTO v (a) VALUES (14)"),
+        ("ALTER TABLE v ALTER COLUMN a DROP NOT NULL", "INSERT INTO v (text) VALUES ('none')"),
+        ("ALTER TABLE v RENAME TO w", "INSERT INTO w (a) VALUES (15)"),
+    ] {
+        rows(session, ours).await.unwrap_or_else(|error| panic!("{ours}: {error}"));
+        lake.change(&[theirs]);
+        let table = if ours.ends_with("TO w") { "w" } else { "v" };
+        lake.agree(&format!("SELECT * FROM {table} ORDER BY a, text")).await;
+    }
+    lake.change(&["UPDATE w SET d = 42 WHERE a > 6", "DELETE FROM w WHERE a IN (2, 12)"]);
+    rows(session, "INSERT INTO w (a) VALUES (16)").await.unwrap();
+    lake.agree("SELECT * FROM w ORDER BY a, text").await;
+    lake.change(&["CALL ducklake_flush_inlined_data('lake')"]);
+    lake.agree("SELECT * FROM w ORDER BY a, text").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_of_either_hold_for_both() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    rows(
+        session,
+        "CREATE TABLE t (a INT DEFAULT 5, b VARCHAR DEFAULT 'it''s', c DOUBLE DEFAULT -1.5, d DATE DEFAULT DATE '2024-02-29', \
+         e BOOLEAN DEFAULT true, f VARCHAR DEFAULT 'NULL', g DECIMAL(10, 2) DEFAULT 1.5, h TIMESTAMP DEFAULT current_timestamp, k INT)",
+    )
+    .await
+    .unwrap();
+    let all =
+        "SELECT a, b, c, CAST(d AS VARCHAR), e, f, g = 1.5, h > TIMESTAMP '2024-01-01 00:00:00', k FROM t ORDER BY k";
+    rows(session, "INSERT INTO t (k) VALUES (1)").await.unwrap();
+    rows(session, "INSERT INTO t (k, a) SELECT 2, 7").await.unwrap();
+    rows(session, "INSERT INTO t (k, a, b) VALUES (3, DEFAULT, NULL)").await.unwrap();
+    lake.change(&["INSERT INTO t (k) VALUES (4)"]);
+    lake.agree(all).await;
+    lake.change_with(TO_FILES, &["INSERT INTO t (k, c) VALUES (5, 0)", "ALTER TABLE t ADD COLUMN l INTEGER DEFAULT 9"]);
+    lake.change(&["ALTER TABLE t ALTER COLUMN a SET DEFAULT 50"]);
+    rows(session, "INSERT INTO t (k) VALUES (6)").await.unwrap();
+    rows(session, "ALTER TABLE t ADD COLUMN m VARCHAR DEFAULT 'new'").await.unwrap();
+    rows(session, "ALTER TABLE t ALTER COLUMN b DROP DEFAULT").await.unwrap();
+    lake.change(&["INSERT INTO t (k) VALUES (7)"]);
+    rows(session, "INSERT INTO t (k) VALUES (8)").await.unwrap();
+    lake.agree(all).await;
+    lake.agree("SELECT k, a, b, l, m FROM t ORDER BY k").await;
+    for condition in ["l = 9 AND m = 'new'", "l IS NULL", "l < 9", "m > 'n' AND k > 4", "l + k = 10"] {
+        lake.agree(&format!("SELECT k FROM t WHERE {condition} ORDER BY k")).await;
+    }
+    lake.agree("SELECT count(l), count(m), min(l), max(m), sum(l) FROM t").await;
+    rows(session, "UPDATE t SET a = DEFAULT, l = l + 1 WHERE k IN (2, 3)").await.unwrap();
+    lake.change(&["UPDATE t SET m = 'theirs' WHERE k IN (1, 2, 8)"]);
+    lake.agree("SELECT k, a, b, l, m FROM t ORDER BY k").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

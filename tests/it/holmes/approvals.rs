@@ -37,6 +37,25 @@ async fn an_approved_call_is_executed_once() {
     assert!(!is_kept(&server).await);
 }
 
+/// The model is told what became of the call, which is not executed again.
+#[tokio::test]
+async fn a_decision_whose_run_failed_begins_another() {
+    let server = started_to_write("").await;
+    let paused = answer(&server.post(CHAT, &may_write("break down"), None).await);
+    let resume = resumed(&paused, true);
+    let failed = server.post(CHAT, &resume, None).await;
+    assert!(failed.text.contains("out of order"), "{}", failed.text);
+    assert!(is_kept(&server).await);
+    server.execute("DROP TABLE kept").await;
+    let asked = server.model.requests().len();
+    server.post(CHAT, &resume, None).await;
+    let requests = server.model.requests();
+    assert_eq!(requests.len(), asked + 1, "a run of its own");
+    let told = &requests.last().unwrap().messages;
+    assert!(told.iter().any(|message| message.content.contains("approved and executed before")), "{told:?}");
+    assert!(!is_kept(&server).await);
+}
+
 #[tokio::test]
 async fn a_denied_call_and_one_that_nobody_decided() {
     let server = started_to_write("").await;

@@ -5,10 +5,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use querent_tests::script::run_sql;
-use querent_tests::{TestServer, TestSettings, querent_binary};
+use querent_tests::{Python, TestServer, TestSettings, querent_binary, run_client};
 use serde_json::{Value, json};
 
 use super::{called, send};
+use crate::openai::agents::two_singers;
 
 async fn serve() -> TestServer {
     let script = json!({ "runs": [
@@ -164,4 +165,55 @@ async fn bad_lines_on_standard_input_do_not_end_the_program() {
         program.wait().unwrap()
     });
     assert!(talk.await.unwrap().success());
+}
+
+/// `logging/setLevel` holds for its session, the `_meta` of the newest revision for its request.
+#[tokio::test]
+async fn messages_of_the_log_come_to_those_who_ask() {
+    let server = serve().await;
+    let session = super::begin(&server, "any").await;
+    let in_session = [("mcp-session-id", session.as_str())];
+    let call = |sql: &str, meta: Value| {
+        let params = json!({ "name": "run_sql", "arguments": { "sql": sql }, "_meta": meta });
+        json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }).to_string()
+    };
+    let said = async |body: String, headers: &[(&'static str, &str)]| {
+        let text = send(&server, &body, headers).await.text;
+        let frames = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?.trim()).ok());
+        let frames: Vec<Value> = frames.collect();
+        let messages = frames.into_iter().filter(|frame| frame["method"] == "notifications/message");
+        messages.map(|message| message["params"].clone()).collect::<Vec<Value>>()
+    };
+    let set = |level: &str| {
+        json!({ "jsonrpc": "2.0", "id": 8, "method": "logging/setLevel", "params": { "level": level } }).to_string()
+    };
+    assert_eq!(said(call("SELECT 1 AS a", json!({})), &in_session).await, [] as [Value; 0]);
+    let answered = send(&server, &set("debug"), &in_session).await;
+    assert!(answered.status == 200 && answered.text.contains("\"result\":{}"), "{}", answered.text);
+    let messages = said(call("SELECT 1 AS a", json!({})), &in_session).await;
+    let levels: Vec<&Value> = messages.iter().map(|message| &message["level"]).collect();
+    assert_eq!(levels, ["debug", "info"], "{messages:?}");
+    assert_eq!((&messages[1]["logger"], &messages[1]["data"]["row_count"]), (&json!("querent"), &json!(1)));
+    send(&server, &set("error"), &in_session).await;
+    assert!(said(call("SELECT 1 AS a", json!({})), &in_session).await.is_empty());
+    let messages = said(call("SELECT nope", json!({})), &in_session).await;
+    assert_eq!((&messages[0]["level"], &messages[0]["data"]["code"]), (&json!("error"), &json!("column_not_found")));
+
+    let once = json!({ "io.modelcontextprotocol/logLevel": "info" });
+    assert_eq!(said(call("SELECT 1 AS a", once), &[]).await.len(), 1);
+    for (body, headers, why) in [
+        (set("debug"), [("x-database", "default")], "begin one with `initialize`"),
+        (set("loud"), in_session, "-32602"),
+    ] {
+        let refused = send(&server, &body, &headers).await;
+        assert!(refused.text.contains(why), "{}", refused.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_asks_its_user_which_reading_is_meant() {
+    let server = two_singers().await;
+    let mut client = Python::client("mcp_elicitation.py");
+    client.arg(server.url(""));
+    run_client(client).await;
 }

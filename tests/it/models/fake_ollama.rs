@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -37,6 +37,7 @@ impl CannedReply {
 pub struct FakeOllama {
     address: std::net::SocketAddr,
     chats: watch::Receiver<Vec<Value>>,
+    traces: watch::Receiver<Vec<String>>,
     closed: watch::Receiver<bool>,
     server: tokio::task::JoinHandle<()>,
 }
@@ -45,14 +46,16 @@ pub struct FakeOllama {
 struct OllamaState {
     reply: CannedReply,
     chats: Arc<watch::Sender<Vec<Value>>>,
+    traces: Arc<watch::Sender<Vec<String>>>,
     closed: Arc<watch::Sender<bool>>,
 }
 
 impl FakeOllama {
     pub async fn start(reply: CannedReply) -> Self {
         let (chats, chats_seen) = watch::channel(Vec::new());
+        let (traces, traces_seen) = watch::channel(Vec::new());
         let (closed, closed_seen) = watch::channel(false);
-        let shared = OllamaState { reply, chats: Arc::new(chats), closed: Arc::new(closed) };
+        let shared = OllamaState { reply, chats: Arc::new(chats), traces: Arc::new(traces), closed: Arc::new(closed) };
         let router = Router::new()
             .route("/api/tags", get(async || Json(tags())))
             .route("/api/show", post(show))
@@ -63,7 +66,7 @@ impl FakeOllama {
         let serving = async move { axum::serve(listener, router).await.unwrap() };
         #[expect(clippy::disallowed_methods, reason = "aborted when the test drops the server")]
         let server = tokio::spawn(serving);
-        Self { address, chats: chats_seen, closed: closed_seen, server }
+        Self { address, chats: chats_seen, traces: traces_seen, closed: closed_seen, server }
     }
 
     pub fn host(&self) -> String {
@@ -77,6 +80,11 @@ impl FakeOllama {
     /// Returns the bodies of the chats so far.
     pub fn chats(&self) -> Vec<Value> {
         self.chats.borrow().clone()
+    }
+
+    /// Returns the `traceparent` of each chat that had one.
+    pub fn traces(&self) -> Vec<String> {
+        self.traces.borrow().clone()
     }
 
     /// Whether the last chat's reply was dropped before its end.
@@ -130,7 +138,10 @@ async fn show(Json(body): Json<Value>) -> Response {
     }
 }
 
-async fn chat(State(shared): State<OllamaState>, Json(body): Json<Value>) -> Response {
+async fn chat(State(shared): State<OllamaState>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
+    if let Some(trace) = headers.get("traceparent") {
+        shared.traces.send_modify(|traces| traces.push(trace.to_str().unwrap().to_owned()));
+    }
     shared.chats.send_modify(|chats| chats.push(body));
     let (pieces, then_hang) = match shared.reply {
         CannedReply::Status(status, text) => return (StatusCode::from_u16(status).unwrap(), text).into_response(),

@@ -1,6 +1,7 @@
 //! AG-UI and A2A: their client libraries, the bytes of each sequence, and how bad requests are refused.
 
-use querent_tests::{NodeJs, TestServer, run_client};
+use querent_tests::script::run_sql;
+use querent_tests::{NodeJs, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
 use super::{run_python, serve};
@@ -157,6 +158,48 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
     assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32_009), &json!("q")), "{refused}");
 }
 
+/// A task that has asked which reading is meant goes on with the reply, as the same task.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_asks_back_is_answered() {
+    let server = two_singers().await;
+    let asked = server.post(A2A, &sent("SendMessage", "How many singers are there?"), None).await.json();
+    let task = &asked["result"]["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{asked:#}");
+    let parts = &task["status"]["message"]["parts"];
+    assert!(parts[0]["text"].as_str().unwrap().contains("Which one?"), "{asked:#}");
+    assert_eq!(parts[1]["data"]["readings"].as_array().unwrap().len(), 2, "{asked:#}");
+    let listed = |state: &str| json!({ "jsonrpc": "2.0", "id": 2, "method": "ListTasks", "params": { "status": state, "includeArtifacts": true } });
+    let waiting = server.post(A2A, &listed("TASK_STATE_INPUT_REQUIRED"), None).await.json();
+    assert_eq!(waiting["result"]["tasks"][0]["id"], task["id"], "{waiting:#}");
+
+    let mut reply = sent("SendMessage", "the second one");
+    reply["params"]["message"]["taskId"] = task["id"].clone();
+    reply["params"]["message"]["contextId"] = json!("another");
+    let refused = server.post(A2A, &reply, None).await.json();
+    assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+    reply["params"]["message"]["contextId"] = task["contextId"].clone();
+    let answered = server.post(A2A, &reply, None).await.json();
+    let same = &answered["result"]["task"];
+    assert_eq!((&same["id"], &same["status"]["state"]), (&task["id"], &json!("TASK_STATE_COMPLETED")), "{answered:#}");
+    let get = json!({ "jsonrpc": "2.0", "id": 3, "method": "GetTask", "params": { "id": task["id"] } });
+    let whole = server.post(A2A, &get, None).await.json();
+    let roles: Vec<&Value> = whole["result"]["history"].as_array().unwrap().iter().map(|one| &one["role"]).collect();
+    assert_eq!(roles, ["ROLE_USER", "ROLE_AGENT", "ROLE_USER"], "{whole:#}");
+    let answers = whole["result"]["artifacts"].as_array().unwrap().iter();
+    let answers: Vec<&Value> = answers.filter(|artifact| artifact["artifactId"] == "answer").collect();
+    assert!(answers.len() == 1 && answers[0]["parts"][0]["text"].as_str().unwrap().contains('3'), "{whole:#}");
+
+    // It waits for nothing now, and is listed once.
+    let late = server.post(A2A, &reply, None).await.json();
+    assert_eq!(late["error"]["code"], -32_004, "{late}");
+    let done = server.post(A2A, &listed("TASK_STATE_COMPLETED"), None).await.json();
+    assert_eq!(
+        (done["result"]["totalSize"].clone(), &done["result"]["tasks"][0]["id"]),
+        (json!(1), &task["id"]),
+        "{done:#}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_listed() {
     let server = serve().await;
@@ -218,4 +261,21 @@ async fn bytes(server: &TestServer, path: &str, body: &Value) -> String {
         format!("{shown}\"timestamp\":\"[time]\"{rest}")
     });
     without_ids(vec![still])
+}
+
+/// A server whose tables make two readings of a question about singers: two of them here, three there.
+pub async fn two_singers() -> TestServer {
+    let own = "SELECT count(*) AS n FROM concerts.singer";
+    let turns = json!([{ "events": [run_sql(own)] }, { "events": [{ "text": "There are 2 singers." }] }]);
+    let script = json!({ "runs": [{ "turns": turns, "repeat_last": true }] });
+    let server = TestServer::start(TestSettings::default().script(script)).await;
+    for (schema, rows) in
+        [("concerts", "(1, 'Ann'), (2, 'Bo')"), ("opera", "(1, 'Mirella'), (2, 'Luciano'), (3, 'Jessye')")]
+    {
+        server.execute(&format!("CREATE SCHEMA {schema}")).await;
+        server.execute(&format!("CREATE TABLE {schema}.singer (singer_id BIGINT, name VARCHAR)")).await;
+        server.execute(&format!("INSERT INTO {schema}.singer VALUES {rows}")).await;
+    }
+    server.engine().catalog().search().index_idle().await.unwrap();
+    server
 }

@@ -91,6 +91,8 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ("function_call", json!("auto")),
         ("web_search_options", json!({})),
         ("stop", json!(["a", "b", "c", "d", "e"])),
+        ("stop", json!("")),
+        ("stop", json!(["END", ""])),
         ("seed", json!("42")),
         ("verbosity", json!("loud")),
         ("reasoning_effort", json!(3)),
@@ -126,6 +128,28 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         let reply = server.post(RESPONSES, &body, None).await;
         assert_eq!(reply.status, 400, "{body}: {}", reply.text);
         assert_eq!(reply.json()["error"]["param"], param, "{body}: {}", reply.text);
+    }
+}
+
+/// Each protocol names the field that its clients know.
+#[tokio::test]
+async fn a_question_that_is_too_long_is_refused_by_the_name_of_its_field() {
+    let server = serve().await;
+    let long = "a".repeat(256 * 1024 + 1);
+    for (path, field) in [(RESPONSES, "input"), (CHAT, "messages")] {
+        let reply = server.post(path, &asked(path, &long), None).await;
+        assert_eq!(reply.status, 400, "{path}: {}", reply.text);
+        assert_eq!(reply.json()["error"]["param"], field, "{path}: {}", reply.text);
+    }
+    let user = json!([{ "role": "user", "content": long }]);
+    for (path, body, field) in [
+        ("/v1/messages", json!({ "model": "m", "max_tokens": 9, "messages": user }), "messages"),
+        ("/api/chat", json!({ "ask": long }), "ask"),
+        ("/v1/agent/ask", json!({ "question": long }), "question"),
+    ] {
+        let reply = server.post(path, &body, None).await;
+        assert_eq!(reply.status, 400, "{path}: {}", reply.text);
+        assert!(reply.text.contains(&format!("`{field}`")), "{path}: {}", reply.text);
     }
 }
 

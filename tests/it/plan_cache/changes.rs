@@ -206,6 +206,22 @@ async fn tables_of_a_session_change_and_are_its_own() {
     run(&one, &["INSERT INTO points VALUES (3, 'more')"]).await;
     assert_eq!(known(&one, sql).await.unwrap(), [["1", "own"], ["3", "more"]]);
     assert_eq!(answer(&one, by_id, vec![int(3)]).await.unwrap(), [["more"]]);
+    // Rows that change, by the statements that change those of any table.
+    assert_eq!(rows(&one, "UPDATE points SET name = name || '!' WHERE id = 3").await.unwrap(), [["1"]]);
+    assert_eq!(answer(&one, by_id, vec![int(3)]).await.unwrap(), [["more!"]]);
+    let merge = "MERGE INTO points USING (VALUES (1, 'merged'), (4, 'new')) AS v(id, name) ON v.id = points.id \
+                 WHEN MATCHED THEN UPDATE SET name = v.name WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.name)";
+    assert_eq!(rows(&one, merge).await.unwrap(), [["2"]]);
+    assert_eq!(rows(&one, "DELETE FROM points WHERE id = 3 RETURNING name").await.unwrap(), [["more!"]]);
+    assert_eq!(
+        rows(&one, "DELETE FROM points USING (VALUES (7), (9)) v(id) WHERE v.id = points.id").await.unwrap(),
+        [["0"]]
+    );
+    assert_eq!(known(&one, sql).await.unwrap(), [["1", "merged"], ["4", "new"]]);
+    assert_eq!(rows(&one, "INSERT INTO points VALUES (5, 'x') RETURNING id + 1").await.unwrap(), [["6"]]);
+    assert_eq!(rows(&one, "TRUNCATE points").await.unwrap(), [["3"]]);
+    assert_eq!(known(&one, "SELECT count(*) FROM points").await.unwrap(), [["0"]]);
+    assert_eq!(known(&root, sql).await.unwrap(), [["0", "stored"]]);
     run(&one, &["DROP TABLE points", "CREATE TEMPORARY TABLE points AS SELECT 'text' AS id, 4 AS name"]).await;
     assert_eq!(known(&one, sql).await.unwrap(), [["text", "4"]]);
     run(&one, &["DROP TABLE points"]).await;

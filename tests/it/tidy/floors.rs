@@ -92,7 +92,7 @@ const FLOORS: &[Floors] = &[
                 "type_names",
             ],
             &["functions", "limits", "slots", "stores", "temporary", "threads"],
-            &["governor", "options", "stream"],
+            &["governor", "options", "stream", "telemetry"],
             &["tables"],
             &["runtime", "sql"],
             &["engine"],
@@ -107,7 +107,7 @@ const FLOORS: &[Floors] = &[
         folder: "agent/src",
         floors: &[
             &["error", "confidence", "prompt_form", "tokens", "sql_text"],
-            &["config"],
+            &["config", "telemetry"],
             &["chart"],
             &["models"],
             &["attachments", "budget", "history", "proof", "repair", "template"],
@@ -130,7 +130,7 @@ const FLOORS: &[Floors] = &[
         folder: "flight/src",
         floors: &[
             &["connection", "folder_import", "formats", "metrics", "shutdown"],
-            &["drain", "error"],
+            &["drain", "error", "telemetry"],
             &[
                 "admission",
                 "config",

@@ -74,18 +74,31 @@ impl TaskFilter {
         })
     }
 
-    /// Whether a run of this protocol is a task of the list.
+    /// Whether a run of this protocol can be a task of the list: it is the first of its task, and what is known of it
+    /// without its log fits.
     pub fn accepts(&self, run: &RunRecord) -> bool {
-        let state = match run.status {
-            RunStatus::Running => "TASK_STATE_WORKING",
-            RunStatus::Success | RunStatus::Paused => "TASK_STATE_COMPLETED",
-            RunStatus::Error | RunStatus::BudgetExceeded => "TASK_STATE_FAILED",
-            RunStatus::Cancelled => "TASK_STATE_CANCELED",
+        let states: &[&str] = match run.status {
+            RunStatus::Running => &["TASK_STATE_WORKING"],
+            // Its log says whether it has asked back, and how the reply went.
+            RunStatus::Success | RunStatus::Paused => STATES,
+            RunStatus::Error | RunStatus::BudgetExceeded => &["TASK_STATE_FAILED"],
+            RunStatus::Cancelled => &["TASK_STATE_CANCELED"],
         };
         let context = run.conversation.as_ref().map(|key| key.id.as_str());
-        self.context_id.as_deref().is_none_or(|id| context == Some(id))
-            && self.state.as_deref().is_none_or(|wanted| wanted == state)
+        run.invocation_id.is_none()
+            && self.context_id.as_deref().is_none_or(|id| context == Some(id))
+            && self.state.as_deref().is_none_or(|wanted| states.contains(&wanted))
             && self.since.is_none_or(|since| run.finished_at.unwrap_or(run.started_at) >= since)
+    }
+
+    /// Whether a run's log has to be read to know whether its task is one of the list.
+    pub fn needs_logs(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// Whether a task is in the state that the list is of.
+    pub fn is_in_state(&self, task: &Value) -> bool {
+        self.state.as_deref().is_none_or(|wanted| task["status"]["state"] == wanted)
     }
 
     /// Returns a task from its log, as the list shows it.

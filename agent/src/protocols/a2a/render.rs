@@ -21,7 +21,8 @@ pub struct A2aRenderer {
     id: Value,
     run_id: String,
     context_id: Value,
-    message: Value,
+    /// The messages so far: what was asked, and what the task asked back.
+    history: Vec<Value>,
     /// The text of the message that is being said, and whether pieces of it were sent.
     said: String,
     has_begun: bool,
@@ -38,7 +39,7 @@ impl A2aRenderer {
             id,
             run_id: String::new(),
             context_id: Value::Null,
-            message: Value::Null,
+            history: Vec::new(),
             said: String::new(),
             has_begun: false,
             artifacts: Vec::new(),
@@ -49,16 +50,12 @@ impl A2aRenderer {
 
     /// Returns the task as it is.
     pub fn task(&self) -> Value {
-        let mut user = self.message.clone();
-        user["role"] = json!(self.word("user", "ROLE_USER"));
-        user["taskId"] = json!(self.run_id);
-        user["contextId"] = self.context_id.clone();
         let mut task = json!({
             "id": self.run_id,
             "contextId": self.context_id,
             "status": self.status(),
             "artifacts": self.artifacts,
-            "history": [self.kind("message", user)],
+            "history": self.history,
         });
         if let Some(outcome) = self.end.outcome {
             let usage = self.end.usage;
@@ -84,6 +81,19 @@ impl A2aRenderer {
         json!({ "jsonrpc": "2.0", "id": self.id, "result": result })
     }
 
+    /// Takes in the events of runs before: those of a task that asked back and was answered.
+    pub fn replay(&mut self, log: &[RunEvent]) {
+        for event in log {
+            self.frame(event);
+        }
+    }
+
+    /// Whether the task has asked which of several readings is meant, and goes on with the reply.
+    pub fn waits_for_input(&self) -> bool {
+        let asks_back = self.end.assessment.as_ref().is_some_and(|assessment| assessment["asks_back"] == true);
+        asks_back && self.end.outcome == Some(RunOutcome::Success)
+    }
+
     fn word(&self, old: &'static str, new: &'static str) -> &'static str {
         match self.version {
             A2aVersion::V0_3 => old,
@@ -102,17 +112,30 @@ impl A2aRenderer {
     fn status(&self) -> Value {
         let state = match self.end.outcome {
             None => self.word("working", "TASK_STATE_WORKING"),
+            _ if self.waits_for_input() => self.word("input-required", "TASK_STATE_INPUT_REQUIRED"),
             Some(RunOutcome::Success | RunOutcome::Paused) => self.word("completed", "TASK_STATE_COMPLETED"),
             Some(RunOutcome::Error | RunOutcome::BudgetExceeded) => self.word("failed", "TASK_STATE_FAILED"),
             Some(RunOutcome::Cancelled) => self.word("canceled", "TASK_STATE_CANCELED"),
         };
         let mut status = json!({ "state": state, "timestamp": self.at });
+        if self.waits_for_input() {
+            status["message"] = self.question_back();
+        }
         if let Some((code, message)) = self.end.failure() {
             let code = if self.end.outcome == Some(RunOutcome::Cancelled) { CANCELLED } else { code.as_str() };
             let parts = vec![self.text(message), self.data(json!({ "error": code }))];
             status["message"] = self.agent_message("end", parts);
         }
         status
+    }
+
+    /// Returns the message with the choices: the answer, which asks, and the readings as data.
+    fn question_back(&self) -> Value {
+        let answer = self.artifacts.iter().find(|artifact| artifact["artifactId"] == ANSWER);
+        let text = answer.map_or(Value::Null, |answer| answer["parts"][0].clone());
+        let readings = self.end.assessment.as_ref().map_or(Value::Null, |assessment| assessment["readings"].clone());
+        let parts = vec![text, self.data(json!({ "readings": readings }))];
+        self.agent_message(&format!("asks-{}", self.history.len()), parts)
     }
 
     fn text(&self, text: &str) -> Value {
@@ -166,9 +189,18 @@ impl A2aRenderer {
     }
 
     fn started(&mut self, started: &RunStarted) -> Vec<Frame> {
-        self.run_id = started.run_id.to_string();
+        if self.waits_for_input() {
+            self.history.push(self.question_back());
+        }
+        (self.end, self.has_begun) = (RunEnd::default(), false);
+        let task = started.request["task"].as_str().map(str::to_owned);
+        self.run_id = task.unwrap_or_else(|| started.run_id.to_string());
         self.context_id = json!(started.conversation);
-        self.message = started.request["message"].clone();
+        let mut user = started.request["message"].clone();
+        user["role"] = json!(self.word("user", "ROLE_USER"));
+        user["taskId"] = json!(self.run_id);
+        user["contextId"] = self.context_id.clone();
+        self.history.push(self.kind("message", user));
         vec![self.update("task", "task", self.task())]
     }
 
@@ -273,13 +305,4 @@ impl Renderer for A2aRenderer {
             | EventKind::Paused { .. } => Vec::new(),
         }
     }
-}
-
-/// Returns the answer to a request for a task, from its log.
-pub fn task_of(version: A2aVersion, id: Value, log: &[RunEvent]) -> Value {
-    let mut renderer = A2aRenderer::new(version, id);
-    for event in log {
-        renderer.frame(event);
-    }
-    renderer.answer(false)
 }

@@ -7,6 +7,7 @@ use futures::stream::FuturesOrdered;
 use querent_catalog::{DEFAULT_DATABASE, PendingCall, PendingKind, PendingState};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
+use tracing::Instrument;
 
 use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
@@ -16,6 +17,7 @@ use crate::models::{ModelToolCall, ToolSpec};
 use crate::proof::Prover;
 use crate::run::{FailureCause, RunHandle, elapsed_ms};
 use crate::sql_text::one_line;
+use crate::telemetry;
 use crate::tokens::take_tokens;
 use crate::tools::{self, ToolContext, ToolError, ToolOutput};
 
@@ -392,7 +394,12 @@ pub(super) fn own_name<'a>(name: &'a str, client_tools: &[ToolSpec]) -> &'a str 
 /// Executes a call. Returns its outcome and how long it took.
 async fn timed(context: &ToolContext, call: &ToolCallStarted) -> CallOutcome {
     let began = Instant::now();
-    let outcome = tools::call(context, &call.tool, &call.args).await;
+    // A model may call tools that do not exist.
+    let span = telemetry::tool_span(tools::known_tool(&call.tool).unwrap_or("unknown"), Some(&call.call_id));
+    let outcome = tools::call(context, &call.tool, &call.args).instrument(span.clone()).await;
+    if let Err(error) = &outcome {
+        telemetry::record_failure(&span, &error.code);
+    }
     (outcome, elapsed_ms(began))
 }
 

@@ -122,7 +122,7 @@ fn check_insert(insert: &Insert) -> Result<()> {
         into: _,
         table,
         table_alias,
-        columns: _,
+        columns,
         overwrite: _,
         source,
         assignments,
@@ -130,7 +130,7 @@ fn check_insert(insert: &Insert) -> Result<()> {
         after_columns,
         has_table_keyword: _,
         on,
-        returning,
+        returning: _,
         output,
         replace_into,
         priority,
@@ -142,8 +142,9 @@ fn check_insert(insert: &Insert) -> Result<()> {
         multi_table_when_clauses,
         multi_table_else_clause,
     } = insert;
-    const NO_KEYS: &str = "keys are recorded and not enforced; insert only the rows that are new: \
-                           INSERT INTO t SELECT ... WHERE NOT EXISTS (...)";
+    const NO_KEYS: &str = "keys are recorded and not enforced, so that no row conflicts; say by which columns rows match: \
+                           MERGE INTO t USING (VALUES ...) AS n(...) ON t.key = n.key WHEN MATCHED THEN UPDATE SET ... \
+                           WHEN NOT MATCHED THEN INSERT (...) VALUES (...)";
     refuse_if(or.is_some() || *ignore || on.is_some() || *replace_into, "INSERT with a conflict clause", NO_KEYS)?;
     match table {
         TableObject::TableName(_) => {}
@@ -152,9 +153,11 @@ fn check_insert(insert: &Insert) -> Result<()> {
         }
     }
     refuse_if(table_alias.is_some() || insert_alias.is_some(), "an alias in INSERT", LEAVE_OUT)?;
-    refuse_if(source.is_none() || !assignments.is_empty(), "INSERT without rows", "write VALUES (...) or a query")?;
+    // Without rows there are DEFAULT VALUES.
+    let is_without = source.is_none() && !columns.is_empty();
+    refuse_if(is_without || !assignments.is_empty(), "INSERT without rows", "write VALUES (...) or a query")?;
     refuse_if(partitioned.is_some() || !after_columns.is_empty(), "PARTITION in INSERT", LEAVE_OUT)?;
-    refuse_if(returning.is_some() || output.is_some(), "RETURNING", "query the table afterwards")?;
+    refuse_if(output.is_some(), "OUTPUT", "write RETURNING")?;
     refuse_if(priority.is_some(), "a priority of INSERT", LEAVE_OUT)?;
     refuse_if(settings.is_some() || format_clause.is_some(), "SETTINGS and FORMAT of INSERT", LEAVE_OUT)?;
     let several = multi_table_insert_type.is_some()
@@ -173,13 +176,13 @@ fn check_update(update: &Update) -> Result<()> {
         assignments: _,
         from: _,
         selection: _,
-        returning,
+        returning: _,
         output,
         or,
         order_by,
         limit,
     } = update;
-    refuse_if(returning.is_some() || output.is_some(), "RETURNING", "query the table afterwards")?;
+    refuse_if(output.is_some(), "OUTPUT", "write RETURNING")?;
     refuse_if(or.is_some(), "UPDATE with a conflict clause", LEAVE_OUT)?;
     refuse_if(!order_by.is_empty() || limit.is_some(), "ORDER BY and LIMIT of UPDATE", CHOOSE)
 }
@@ -194,13 +197,13 @@ fn check_delete(delete: &Delete) -> Result<()> {
         from: _,
         using: _,
         selection: _,
-        returning,
+        returning: _,
         output,
         order_by,
         limit,
     } = delete;
     refuse_if(!tables.is_empty(), "DELETE of several tables", "write DELETE FROM t USING others WHERE ...")?;
-    refuse_if(returning.is_some() || output.is_some(), "RETURNING", "query the table afterwards")?;
+    refuse_if(output.is_some(), "OUTPUT", "write RETURNING")?;
     refuse_if(!order_by.is_empty() || limit.is_some(), "ORDER BY and LIMIT of DELETE", CHOOSE)
 }
 
@@ -309,10 +312,11 @@ fn check_create_table(table: &CreateTable) -> Result<()> {
     } = table;
     // The options of a column are checked where keys are taken from them.
     columns.iter().for_each(|ColumnDef { name: _, data_type: _, options: _ }| {});
+    // Of LIKE the columns are read, before this.
     refuse_if(
         like.is_some() || clone.is_some(),
-        "CREATE TABLE ... LIKE",
-        "write CREATE TABLE new AS SELECT * FROM old LIMIT 0",
+        "this form of CREATE TABLE ... LIKE",
+        "write CREATE TABLE new (LIKE old)",
     )?;
     refuse_if(
         partition_by.is_some() || partition_of.is_some() || for_values.is_some(),

@@ -2,16 +2,16 @@
 //! written before, and a column added later reads as null there. A nested column whose fields differ from the table's is
 //! refused: it would be read wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr_adapter::{
-    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
+    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory, replace_columns_with_literals,
 };
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
@@ -24,6 +24,8 @@ pub(super) struct FieldIdAdapterFactory {
     pub table: String,
     /// Field ids of the table's columns by name.
     pub ids: BTreeMap<String, i64>,
+    /// What columns are, by their names, in files that are older than they.
+    pub initial: BTreeMap<String, ScalarValue>,
 }
 
 impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
@@ -33,8 +35,10 @@ impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
         physical_file_schema: SchemaRef,
     ) -> DfResult<Arc<dyn PhysicalExprAdapter>> {
         let renamed = self.in_table_terms(&logical_file_schema, &physical_file_schema)?;
+        let initial = self.initial.iter().filter(|(name, _)| renamed.field_with_name(name).is_err());
+        let initial = initial.map(|(name, value)| (name.clone(), value.clone())).collect();
         let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, renamed)?;
-        Ok(Arc::new(FieldIdAdapter { inner, physical_file_schema }))
+        Ok(Arc::new(FieldIdAdapter { inner, physical_file_schema, initial }))
     }
 }
 
@@ -79,10 +83,16 @@ impl FieldIdAdapterFactory {
 struct FieldIdAdapter {
     inner: Arc<dyn PhysicalExprAdapter>,
     physical_file_schema: SchemaRef,
+    /// The values of columns that the file lacks.
+    initial: HashMap<String, ScalarValue>,
 }
 
 impl PhysicalExprAdapter for FieldIdAdapter {
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>> {
+        let expr = match self.initial.is_empty() {
+            true => expr,
+            false => replace_columns_with_literals(expr, &self.initial)?,
+        };
         // The inner adapter finds positions by the table's names; readers and row group statistics go by the file's.
         self.inner
             .rewrite(expr)?

@@ -99,7 +99,7 @@ impl NearestTable {
         let Some(opened) = self.index.open().await else { return Ok(None) };
         let managed = self.managed()?;
         let contents = managed.listed(projection, filters).await?;
-        let TableContents { files, inlined } = contents.as_ref();
+        let TableContents { files, inlined, .. } = contents.as_ref();
         let (covered, others): (Vec<DataFile>, Vec<DataFile>) =
             files.iter().cloned().partition(|file| self.is_covered(&opened, file));
         let new_rows: u64 =

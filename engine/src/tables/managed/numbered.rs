@@ -128,7 +128,7 @@ impl TableProvider for NumberedTable {
         };
         let filters: Vec<Expr> = filters.iter().filter(|filter| !names_number(filter)).cloned().collect();
         let contents = self.table.listed(Some(&columns), &filters).await?;
-        let TableContents { files, inlined } = contents.as_ref();
+        let TableContents { files, inlined, .. } = contents.as_ref();
         let scanned = files.iter().map(|file| self.table.partitioned_file(file)).collect::<DfResult<Vec<_>>>()?;
         let mut by_location: HashMap<_, &DataFile> = HashMap::with_capacity(files.len());
         for (scanned, file) in scanned.iter().zip(files) {

@@ -8,7 +8,8 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, SchemaRef};
 use querent_catalog::{
-    CATALOG_NAME, ColumnInfo, DatabaseInfo, ResolvedTable, RunRecord, TableInfo, TableName, TableSource, TableSummary,
+    CATALOG_NAME, ColumnDefault, ColumnInfo, DatabaseInfo, ResolvedTable, RunRecord, TableInfo, TableName, TableSource,
+    TableSummary,
 };
 
 use super::filters::kind_name;
@@ -155,7 +156,9 @@ pub(super) fn standard_columns(schema: &SchemaRef, tables: &[TableInfo]) -> Resu
         text(all.iter().map(|(table, ..)| &table.table)),
         text(all.iter().map(|(_, _, column)| &column.name)),
         Arc::new(all.iter().map(|(_, ordinal, _)| Some(*ordinal)).collect::<UInt64Array>()),
-        new_null_array(&DataType::Utf8, all.len()),
+        Arc::new(StringArray::from_iter(
+            all.iter().map(|(_, _, column)| column.default.as_ref().map(ColumnDefault::to_sql)),
+        )),
         text(all.iter().map(|(_, _, column)| if column.nullable { "YES" } else { "NO" })),
         text(all.iter().map(|(_, _, column)| sql_name(&column.data_type))),
         new_null_array(&DataType::UInt64, all.len()),

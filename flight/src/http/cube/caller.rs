@@ -18,6 +18,7 @@ use super::surface::CubeSurface;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::QueryBytes;
 use crate::state::AppState;
+use crate::telemetry::record_caller;
 
 /// The longest name of an account or an agent.
 const MAX_NAME_BYTES: usize = 256;
@@ -113,7 +114,7 @@ impl CubeCaller {
                 application.user(state, settings).await?.principal
             }
         };
-        tracing::Span::current().record("subject", principal.subject());
+        record_caller(principal.subject());
         Ok(principal)
     }
 }

@@ -6,7 +6,7 @@ use chrono::Utc;
 use querent_agent::models::{ChatMessage, ChatRole};
 use querent_agent::protocols::holmes::{FrontendMode, HistoryCall, HolmesRequest};
 use querent_agent::{CallDecision, OnDisconnect, PromptSections, Protocol, ResumedCall, RunRequest};
-use querent_catalog::{PendingCall, PendingKind, PendingState, Principal};
+use querent_catalog::{PendingCall, PendingKind, PendingState, Principal, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -148,7 +148,8 @@ fn warn_of_unknown(request: &HolmesRequest, open: &[OpenHistoryCall]) -> Result<
     Ok(())
 }
 
-/// Returns the run that the same decisions started, if all of them were made before.
+/// Returns the run that the same decisions started, if all of them were made before and it did not fail. After one that
+/// failed, a run begins that knows what became of the calls.
 async fn decided_before(
     state: &AppState,
     principal: &Principal,
@@ -173,6 +174,10 @@ async fn decided_before(
         Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
+    match run.status {
+        RunStatus::Running | RunStatus::Success | RunStatus::Paused => {}
+        RunStatus::Error | RunStatus::BudgetExceeded | RunStatus::Cancelled => return Ok(None),
+    }
     Ok((request.ask.is_empty() || is_question(&request.ask, &run.question)).then_some(run_id))
 }
 
@@ -185,6 +190,10 @@ fn run_after(call: &PendingCall) -> Option<Uuid> {
 fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, open: OpenHistoryCall) -> ResumedCall {
     const NOT_VALID: &str = "the approval did not come with the token of this very call, so it does not count";
     const BEFORE: &str = "this call was decided before and is not executed again";
+    const EXECUTED: &str = "this call was approved and executed before; what it returned is lost with the run that failed, \
+        and it is not executed again: look at what it changed";
+    const UNKNOWN: &str = "this call was approved before, and the run failed before it said whether it had executed it; it \
+        is not executed again: look at what is there";
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
     let decision = decisions.iter().find(|decision| decision.tool_call_id == open.call.id);
     let is_good = key.is_valid(&open.call, principal.subject(), Utc::now())
@@ -199,7 +208,11 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
         None => (CallDecision::Denied { reason: None }, true),
         Some(decision) if !decision.approved => (CallDecision::Denied { reason: decision.feedback.clone() }, true),
         Some(_) if !is_good => (refused(NOT_VALID), false),
-        Some(_) if waiting.is_none() => (refused(BEFORE), false),
+        Some(_) if waiting.is_none() => {
+            let stored = open.stored.as_ref().filter(|stored| stored.state == PendingState::Approved);
+            let why = stored.map_or(BEFORE, |stored| if stored.receipt_json.is_some() { EXECUTED } else { UNKNOWN });
+            (refused(why), false)
+        }
         Some(decision) => (CallDecision::Approved { reason: decision.feedback.clone() }, true),
     };
     match waiting.filter(|_| counts) {

@@ -19,6 +19,7 @@ use crate::auth::{Authenticator, require_role};
 use crate::error::ApiError;
 use crate::guard;
 use crate::state::AppState;
+use crate::telemetry::record_caller;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// How long a run continues without its client.
@@ -68,7 +69,7 @@ pub(super) async fn authorize(
         Ok(principal) => principal,
         Err(error) => return error.into_response(),
     };
-    tracing::Span::current().record("subject", principal.subject());
+    record_caller(principal.subject());
     parts.extensions.insert(principal);
     next.run(Request::from_parts(parts, body)).await
 }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorCode};
+use crate::mcp::SessionLogLevel;
 use crate::metrics;
 
 /// The most requests of one session at once.
@@ -27,6 +28,7 @@ struct McpSession {
     subject: String,
     used: Instant,
     calls: HashMap<String, CancellationToken>,
+    log_level: SessionLogLevel,
 }
 
 impl McpSession {
@@ -44,7 +46,12 @@ impl McpSessions {
     /// if the owner has none. Errors: `too_many_requests` if all are busy.
     pub(super) fn open(&self, subject: &str) -> Result<String, ApiError> {
         let id = Uuid::new_v4().to_string();
-        let session = McpSession { subject: subject.to_owned(), used: Instant::now(), calls: HashMap::new() };
+        let session = McpSession {
+            subject: subject.to_owned(),
+            used: Instant::now(),
+            calls: HashMap::new(),
+            log_level: SessionLogLevel::default(),
+        };
         let mut open = self.open.lock();
         if open.len() >= self.max {
             open.retain(|_, session| !session.is_idle() || session.used.elapsed() < self.idle);
@@ -63,6 +70,12 @@ impl McpSessions {
         open.insert(id.clone(), session);
         metrics::mcp_sessions(open.len());
         Ok(id)
+    }
+
+    /// Returns which messages of the log the session wants, if it is the subject's.
+    pub(super) fn log_level(&self, id: &str, subject: &str) -> Option<SessionLogLevel> {
+        let open = self.open.lock();
+        open.get(id).filter(|session| session.subject == subject).map(|session| session.log_level.clone())
     }
 
     /// Marks the session as used now. Errors: `session_not_found`, also if it is somebody else's.

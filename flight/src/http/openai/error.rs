@@ -105,7 +105,8 @@ impl From<AgentError> for OpenAiError {
     fn from(error: AgentError) -> Self {
         let (status, param) = match &error {
             AgentError::UnknownModel { .. } => (Some(StatusCode::NOT_FOUND), Some("model")),
-            AgentError::EmptyQuestion | AgentError::QuestionTooLong { .. } => (None, Some("input")),
+            AgentError::EmptyQuestion => (None, Some("input")),
+            AgentError::QuestionTooLong { field, .. } => (None, Some(*field)),
             _ => (None, None),
         };
         let mut error = Self::from(ApiError::from(error));

@@ -1,0 +1,77 @@
+//! `IN` of a query where a null counts. DataFusion makes a join of it that says true or false, which is right where null and false
+//! come to the same: among the conditions of a filter and their alternatives. Elsewhere, as in `(x IN (...)) IS NULL`, below NOT and
+//! in `x NOT IN (...) OR y`, and where NOT IN names the outer row, it is written out with its nulls.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator};
+
+use super::set_comparisons::membership;
+
+/// Where in a filter an expression stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FilterPlace {
+    /// It is one of the conditions that all hold.
+    Condition,
+    /// It is an alternative within one.
+    Alternative,
+    /// What is around it tells null from false.
+    Value,
+}
+
+/// Returns a filter with such subqueries written out.
+pub(super) fn with_null_membership(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+    let schema = Arc::clone(filter.input.schema());
+    let written = written(filter.predicate.clone(), &schema, FilterPlace::Condition)?;
+    if !written.transformed {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    }
+    Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(written.data, filter.input)?)))
+}
+
+fn written(expr: Expr, schema: &DFSchema, place: FilterPlace) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let place = match (place, op) {
+                (FilterPlace::Condition, Operator::Or) => FilterPlace::Alternative,
+                _ => place,
+            };
+            let (left, right) = (written(*left, schema, place)?, written(*right, schema, place)?);
+            let transformed = left.transformed || right.transformed;
+            let both = BinaryExpr::new(Box::new(left.data), op, Box::new(right.data));
+            Ok(Transformed::new_transformed(Expr::BinaryExpr(both), transformed))
+        }
+        Expr::Not(inner) => match *inner {
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                written_in(InSubquery { expr, subquery, negated: !negated }, schema, place)
+            }
+            other => {
+                let inner = written(other, schema, FilterPlace::Value)?;
+                Ok(inner.update_data(|inner| Expr::Not(Box::new(inner))))
+            }
+        },
+        Expr::InSubquery(found) => written_in(found, schema, place),
+        other => other.map_children(|part| written(part, schema, FilterPlace::Value)),
+    }
+}
+
+fn written_in(found: InSubquery, schema: &DFSchema, place: FilterPlace) -> Result<Transformed<Expr>> {
+    let is_of_row = !found.subquery.outer_ref_columns.is_empty();
+    let is_known = match (found.negated, place) {
+        (_, FilterPlace::Value) | (true, FilterPlace::Alternative) => false,
+        (false, _) => true,
+        (true, FilterPlace::Condition) => !is_of_row,
+    };
+    if is_known {
+        return Ok(Transformed::no(Expr::InSubquery(found)));
+    }
+    Ok(match membership(&found.expr, &found.subquery, schema)? {
+        Some(written) if found.negated => Transformed::yes(Expr::Not(Box::new(written))),
+        Some(written) => Transformed::yes(written),
+        None => Transformed::no(Expr::InSubquery(found)),
+    })
+}
