@@ -60,7 +60,9 @@ pub enum AgentError {
         model: String,
     },
     /// All permits for runs are taken.
-    #[error("as many runs are in progress as may, {limit} of all callers or fewer of one, and others wait; try again later")]
+    #[error(
+        "as many runs are in progress as may, {limit} of all callers or fewer of one, and others wait; try again later"
+    )]
     TooManyRuns {
         /// The limit.
         limit: usize,

@@ -7,6 +7,7 @@
 //!
 //! Names of databases, tables and columns are compared without regard to case, those of roles, groups and subjects with it.
 
+mod expressions;
 mod reach;
 mod rights;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{CatalogError, Result};
 use crate::model::TableName;
+pub use expressions::{ColumnRewriter, read_policies_with};
 pub use reach::ReadReach;
 pub use rights::Rights;
 pub(crate) use rights::is_system_database;
@@ -229,8 +231,8 @@ impl PolicyDocument {
         self.governs_all || self.governed.contains(&database.to_lowercase())
     }
 
-    /// Puts the new names of a table and of its columns in the places of the old ones. Conditions and expressions stay as they
-    /// are written: one that names a column which is gone hides the table.
+    /// Puts the new names of a table and of its columns in the places of the old ones, in conditions and expressions too. One that
+    /// names a column which is gone hides the table.
     pub(crate) fn follow(&mut self, known: &TableName, table: &TableName, columns: &[(String, String)]) {
         let lower = |name: &TableName| TableName::new(name.database.to_lowercase(), name.table.to_lowercase());
         let (known, table) = (lower(known), lower(table));
@@ -246,13 +248,30 @@ impl PolicyDocument {
         }
         for policy in self.row_policies.iter_mut().filter(|policy| lower(&policy.table) == known) {
             policy.table = table.clone();
+            policy.condition = expressions::with_renamed(&policy.condition, columns);
         }
         for mask in self.masks.iter_mut().filter(|mask| lower(&mask.table) == known) {
             mask.table = table.clone();
+            mask.expression = expressions::with_renamed(&mask.expression, columns);
             if columns.iter().any(|(old, _)| old.eq_ignore_ascii_case(&mask.column)) {
                 mask.column = renamed(&mask.column);
             }
         }
+    }
+
+    /// Returns what needs a column of a table to say what it says, by its kind and name: `row policy own`.
+    pub(crate) fn needs_column(&self, table: &TableName, column: &str) -> Option<String> {
+        let is_of = |other: &TableName| other.to_string().to_lowercase() == table.to_string().to_lowercase();
+        let policy = self
+            .row_policies
+            .iter()
+            .find(|policy| is_of(&policy.table) && expressions::may_name(&policy.condition, column));
+        let mask = self.masks.iter().find(|mask| {
+            let is_its_own = mask.column.to_lowercase() == column.to_lowercase();
+            is_of(&mask.table) && !is_its_own && expressions::may_name(&mask.expression, column)
+        });
+        let policy = policy.map(|policy| format!("row policy `{}`", policy.name));
+        policy.or_else(|| mask.map(|mask| format!("mask `{}`", mask.name)))
     }
 
     /// Whether something is said of a subject by its name.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use querent_catalog::policy::read_policies_with;
 use querent_catalog::{Catalog, CatalogOptions, read_views_with};
 
 use crate::engine::Engine;
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::options::EngineOptions;
 use crate::profiler;
 use crate::runtime::Runtime;
-use crate::sql::{UseVectorIndexes, tables_named_in};
+use crate::sql::{UseVectorIndexes, tables_named_in, with_renamed_columns};
 use crate::stores::LakeUrl;
 use crate::vector_indexing;
 
@@ -23,6 +24,7 @@ impl Engine {
     /// Opens or creates a data folder.
     pub async fn open_with(options: EngineOptions) -> Result<Self> {
         read_views_with(|sql, database| tables_named_in(sql, database).ok());
+        read_policies_with(with_renamed_columns);
         let catalog = Catalog::open(CatalogOptions {
             data_dir: options.data_dir.clone(),
             data_path: options.data_path.as_ref().map(LakeUrl::to_string),

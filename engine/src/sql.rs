@@ -51,6 +51,7 @@ pub(crate) mod parameters;
 pub(crate) mod parse;
 pub(crate) mod pivot_requests;
 pub(crate) mod plan_notes;
+mod policy_columns;
 pub(crate) mod policy_statement;
 mod predicate_subqueries;
 mod qualify;
@@ -88,6 +89,7 @@ mod vector_search;
 mod with_weight;
 pub(crate) mod write_statement;
 
+pub(crate) use policy_columns::with_renamed_columns;
 pub use qualify::qualify_tables;
 pub(crate) use relations::MAX_PIVOT_COLUMNS;
 pub(crate) use resolved_names::{FileSources, PlanningScope, ResolvedNames, tables_named_in};

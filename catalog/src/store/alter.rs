@@ -12,6 +12,7 @@ use super::dependents;
 use super::inlined;
 use super::names::{check_name, name_key};
 use super::objects::{self, ObjectRow};
+use super::policies;
 use super::relations;
 use super::resolve::column_not_found;
 use super::tables::{end_rows, refuse_changed_rows, unknown_table};
@@ -91,6 +92,10 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
         return Err(CatalogError::InvalidName { name: dropped.name.clone(), reason });
     }
     refuse_layout_column(change.connection(), info, dropped.id)?;
+    if let Some(needed_by) = policies::newest(change.connection())?.document.needs_column(&info.name, &dropped.name) {
+        let reason = format!("{needed_by} names it, and would hide the table; change or drop that first");
+        return Err(CatalogError::InvalidName { name: dropped.name.clone(), reason });
+    }
     let rows = columns::load_rows(change.connection(), info.id, change.base())?;
     for id in with_parts(&rows, dropped.id) {
         end_column(change, info.id, id)?;

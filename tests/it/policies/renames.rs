@@ -31,12 +31,15 @@ async fn policies_follow_what_duckdb_renames() {
     duckdb(&folder.path().join("data"), "", &statements);
     assert_eq!(rows(&anna, "SELECT id, tax_id FROM persons").await.unwrap(), [["1", "***"]]);
     assert_eq!(rows(&anna, "SELECT * FROM pay").await.unwrap(), [["1"]]);
-    // A condition over a column that has another name now hides the table rather than open it.
+    // So do conditions.
     duckdb(
         &folder.path().join("data"),
         "",
         &["USE lake.\"default\"", "ALTER TABLE persons RENAME COLUMN region TO area"],
     );
+    assert_eq!(rows(&anna, "SELECT id, area FROM persons").await.unwrap(), [["1", "EU"]]);
+    // One over a column that is gone hides the table rather than open it.
+    duckdb(&folder.path().join("data"), "", &["USE lake.\"default\"", "ALTER TABLE persons DROP COLUMN area"]);
     assert!(rows(&anna, "SELECT id FROM persons").await.is_err());
     assert_eq!(rows(&root, "SELECT count(*) FROM persons").await.unwrap(), [["2"]]);
 }
