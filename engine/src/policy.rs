@@ -33,6 +33,8 @@ pub enum Mode {
 pub struct AuthorizedPlan {
     plan: LogicalPlan,
     optimized: Option<OptimizedPlan>,
+    /// The statement that was planned, where it was a text.
+    text: Option<Arc<str>>,
 }
 
 /// What the optimizer makes of an authorised plan under a row limit.
@@ -68,6 +70,16 @@ impl AuthorizedPlan {
                 }
             };
         }
+    }
+
+    /// Returns the plan as that of a statement, which is what its execution is called in the audit log.
+    pub(crate) fn of_text(self, text: &str) -> Self {
+        Self { text: Some(text.into()), ..self }
+    }
+
+    /// Returns the statement that was planned.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
     }
 
     /// Returns the plan with what the optimizer makes of it where `pushed_rows` is the row limit that is put into it.

@@ -267,7 +267,7 @@ impl Session {
 
     /// Executes an authorised plan. A statement that writes has written when this returns.
     pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
-        let label = self.label(PLANNED_BEFORE);
+        let label = self.label(plan.text().unwrap_or(PLANNED_BEFORE));
         self.spawn_on_query_threads(label, move |session: Session, interrupt| async move {
             session.begin_plan(plan, &interrupt).await
         })

@@ -236,7 +236,7 @@ async fn no_statement_of_a_reader_has_an_effect() {
     assert_eq!(rows.lines(), [json!({ "a": 1 })]);
 }
 
-async fn flight(server: &TestServer) -> FlightSqlServiceClient<Channel> {
+pub(crate) async fn flight(server: &TestServer) -> FlightSqlServiceClient<Channel> {
     let channel = Endpoint::from_shared(server.url("")).unwrap().connect().await.unwrap();
     let mut client = FlightSqlServiceClient::new(channel);
     client.set_token("reader-tok".to_owned());

@@ -30,6 +30,10 @@ async fn each_statement_is_recorded_with_what_it_did() {
     let body = json!({ "db": "default", "csl": "t | count" });
     assert_eq!(server.post("/v2/rest/query", &body, Some("ann-tok")).await.status, 200);
     assert_eq!(server.post("/v1/agent/ask", &json!({ "question": "a?" }), Some("ann-tok")).await.status, 200);
+    // Changes of Flight's clients are planned before they are executed.
+    let mut flight = crate::attacks::flight(&server).await;
+    flight.set_token("boss-tok".to_owned());
+    flight.execute_update("CREATE TABLE sent AS SELECT 5 AS five".to_owned(), None).await.unwrap();
     let kept = records(&server).await;
     let find = |start: &str| {
         let found = kept.iter().find(|kept| kept.record.statement.starts_with(start));
@@ -45,6 +49,8 @@ async fn each_statement_is_recorded_with_what_it_did() {
     assert_eq!((find("SELECT nothing").outcome), AuditOutcome::Failed);
     assert_eq!(find("CREATE TABLE t").written.as_deref(), Some("default.t"));
     assert_eq!(find("CREATE TABLE t").door, "embedded");
+    let sent = find("CREATE TABLE sent");
+    assert_eq!((sent.door.as_str(), sent.written.as_deref()), ("flight", Some("default.sent")));
     assert_eq!(find("t | count").door, "http");
     assert_eq!(find("SELECT a FROM t").door, "http");
     assert!(

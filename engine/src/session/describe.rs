@@ -65,10 +65,11 @@ impl Session {
         let session = self.in_force();
         // A plan that is known needs no thread of its own.
         if let Some(plan) = session.plan_at_once(text, &parameters).boxed().await {
-            return Ok(plan);
+            return Ok(plan.of_text(text));
         }
         let text = text.to_owned();
-        let planning = Box::pin(async move { session.authorized_plan(&text, parameters).await });
+        let planning =
+            Box::pin(async move { Ok(session.authorized_plan(&text, parameters).await?.of_text(&text)) });
         self.plan_on_query_threads(telemetry::traced_plan("sql", planning)).await
     }
 
