@@ -305,6 +305,13 @@ pub struct ModelCapabilities {
     pub images: bool,
 }
 
+impl ModelCapabilities {
+    /// What is taken for granted of a model that does not answer, for what needs none.
+    pub(crate) fn of_none() -> Self {
+        Self { tool_style: ToolStyle::Native, thinking: false, small: true, context_tokens: None, images: false }
+    }
+}
+
 /// A language model.
 #[async_trait]
 pub trait ModelProvider: Send + Sync {

@@ -19,7 +19,7 @@ use tracing::Span;
 use crate::config::AgentConfig;
 use crate::error::AgentError;
 use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunOutcome, RunStarted, Trigger};
-use crate::models::ModelEntry;
+use crate::models::{ModelCapabilities, ModelEntry};
 use crate::prompt::ExampleCache;
 use crate::request::RunRequest;
 use crate::results::ResultStore;
@@ -173,19 +173,26 @@ impl RunTask {
     }
 
     async fn work(&self) -> Result<End, FailureCause> {
-        // A model that is not available ends the run before it has begun, without `run_started`.
-        let capabilities = self
-            .model
-            .provider
-            .capabilities()
-            .await
-            .map_err(|error| FailureCause::of_model(RunErrorCode::InitError, &error))?;
+        let capabilities = match self.model.provider.capabilities().await {
+            Ok(capabilities) => capabilities,
+            Err(error) => {
+                // What a verified query answers needs no model. Otherwise one that is not available ends the run before it has
+                // begun, without `run_started`.
+                let turns = Turns::begin(self, ModelCapabilities::of_none()).await;
+                let answered = turns.run_without_model().await?;
+                return answered.ok_or_else(|| FailureCause::of_model(RunErrorCode::InitError, &error));
+            }
+        };
         if !capabilities.images && self.request.input.iter().any(|message| !message.images.is_empty()) {
             let error = AgentError::ImagesNotSupported { model: self.model.provider.model_id().to_owned() };
             return Err(FailureCause::of_model(RunErrorCode::InitError, &error));
         }
-        self.handle.emit(EventKind::RunStarted(Box::new(self.started_event.clone())));
+        self.say_started();
         Turns::begin(self, capabilities).await.run().await
+    }
+
+    fn say_started(&self) {
+        self.handle.emit(EventKind::RunStarted(Box::new(self.started_event.clone())));
     }
 
     fn finished_event(&self, status: RunStatus) -> EventKind {

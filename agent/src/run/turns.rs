@@ -118,6 +118,8 @@ pub(super) struct Turns<'a> {
     note_said: String,
     /// Whether an answer was said that no model has written.
     has_said_rows: bool,
+    /// Whether it is not said yet that the run has started.
+    is_yet_to_start: bool,
     /// Whether queries were compared; once in a run.
     has_voted: bool,
     /// How long the last reply took.
@@ -197,10 +199,21 @@ impl<'a> Turns<'a> {
             twins: TwinSearch::default(),
             note_said: String::new(),
             has_said_rows: false,
+            is_yet_to_start: false,
             has_voted: false,
             turn_took: Duration::ZERO,
             variation: 0,
         }
+    }
+
+    /// Answers where no model is needed for it, and says then that the run has started; otherwise says nothing and returns `None`.
+    pub(super) async fn run_without_model(mut self) -> Result<Option<End>, FailureCause> {
+        self.is_yet_to_start = true;
+        if !self.task.request.resume.is_empty() {
+            return Ok(None);
+        }
+        self.conversation.extend(std::mem::take(&mut self.later));
+        self.answer_from_verified().await
     }
 
     pub(super) async fn run(mut self) -> Result<End, FailureCause> {

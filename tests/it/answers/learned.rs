@@ -2,7 +2,7 @@
 //! questions that are answered from that without the model.
 
 use querent_tests::script::run_sql;
-use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse};
+use querent_tests::{HttpReply, ServerProcess, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
 const TOKENS: &str = "ann-tok:read:ann,bob-tok:read:bob,writer-tok:write:writer,admin-tok:admin:root";
@@ -156,6 +156,34 @@ async fn a_near_repeat_is_answered_without_the_model() {
     let chat = server.post("/v1/chat/completions", &body, Some("ann-tok")).await.json();
     assert!(chat["choices"][0]["message"]["content"].to_string().contains("n: 1."), "{chat}");
     assert_eq!(server.model.requests().len(), asked, "the model was not asked");
+}
+
+#[tokio::test]
+async fn a_model_that_is_away_is_not_missed_by_what_needs_none() {
+    let away = [("QUERENT_AGENT_OLLAMA_HOST", "http://127.0.0.1:9"), ("QUERENT_AGENT_PROVIDER", "ollama")];
+    let server = ServerProcess::start(&away);
+    let http = reqwest::Client::new();
+    let post = async |route: &str, body: Value| {
+        let sent = http.post(format!("{}{route}", server.url)).json(&body).send().await.unwrap();
+        (sent.status().as_u16(), sent.text().await.unwrap())
+    };
+    let made = "CREATE TABLE sales AS SELECT * FROM (VALUES ('north', 3), ('south', 4), ('south', 5)) AS t(region, n)";
+    assert_eq!(post("/v1/query", json!({ "sql": made })).await.0, 200);
+    let verified = json!({
+        "question": "How many sales in north?",
+        "sql": "SELECT count(*) AS sales FROM sales WHERE region = 'north'",
+    });
+    assert_eq!(post("/v1/catalog/verified-queries", verified).await.0, 201);
+    let ask = async |question: &str| collect_sse(&post("/v1/agent/ask", json!({ "question": question })).await.1);
+    let events = ask("How many sales in south?").await;
+    let names: Vec<&str> = events.iter().map(|frame| frame.event.as_str()).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"run_started"), Some(&"run_finished")), "{names:?}");
+    let answer = &events.iter().find(|frame| frame.event == "answer_final").unwrap().data;
+    assert_eq!(answer["text"], "sales: 2.\n\nAnswered by a verified query, filled in with south.");
+    let events = ask("Which region sold most?").await;
+    let error = &events.iter().find(|frame| frame.event == "error").unwrap().data;
+    assert!(error.to_string().contains("model_unreachable"), "{error}");
+    assert!(events.iter().all(|frame| frame.event != "run_started"), "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -70,6 +70,9 @@ impl Turns<'_> {
         basis: VerifiedBasis,
         took_ms: u64,
     ) -> Result<End, FailureCause> {
+        if std::mem::take(&mut self.is_yet_to_start) {
+            self.task.say_started();
+        }
         output.json[VERIFIED] = json!(basis);
         let text = answer_text(&output.json, &basis);
         self.assessment.verified_query = Some(basis);
