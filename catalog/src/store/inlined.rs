@@ -32,18 +32,15 @@ fn data_tables(connection: &Connection, table_id: i64) -> Result<Vec<(String, i6
     Ok(tables.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Makes the table for rows of the columns that the change makes, where DuckDB keeps rows of the table in the catalog at all: it
-/// writes to the newest, in the order of the columns.
+/// Makes the table in which DuckDB keeps rows of the columns that the change makes: it writes to the newest, in the order of the
+/// columns. One that DuckDB makes itself for a table that was altered before, it reads by the columns that were first.
 pub(super) fn add_version(change: &CatalogChange<'_>, table_id: i64) -> Result<()> {
     let connection = change.connection();
-    let is_inlined: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM ducklake_inlined_data_tables WHERE table_id = ?)")?
-        .query_row([table_id], |row| row.get(0))?;
     let rows = columns::load_rows(connection, table_id, change.snapshot())?;
     let whole: Vec<&ColumnRow> = rows.iter().filter(|row| row.is_whole_column()).collect();
     // Beside columns of these names DuckDB keeps no rows in the catalog either.
     let is_reserved = |row: &&ColumnRow| RESERVED.iter().any(|name| row.name.eq_ignore_ascii_case(name));
-    if !is_inlined || whole.iter().any(is_reserved) {
+    if whole.iter().any(is_reserved) {
         return Ok(());
     }
     let version = change.schema_version();

@@ -12,6 +12,7 @@ use arrow_schema::{Schema, SchemaRef};
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
+use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
 use super::view_rights::known_to;
 use super::{SnapshotView, column_names, deletes, objects};
@@ -343,12 +344,17 @@ impl<'a> RowCounts<'a> {
         if self.has_inlined_deletes && deletes::inlined_table(self.connection, table_id)?.is_some() {
             return Ok(None);
         }
+        for kept in super::files::inlined_data_tables(self.connection, table_id)? {
+            let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", quoted(&kept));
+            if self.connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
+                return Ok(None);
+            }
+        }
         let rows: Option<i64> = self
             .connection
             .prepare_cached(
                 "SELECT CASE
-                    WHEN EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND end_snapshot IS NULL)
-                      OR EXISTS (SELECT 1 FROM ducklake_inlined_data_tables WHERE table_id = ?1) THEN NULL
+                    WHEN EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND end_snapshot IS NULL) THEN NULL
                     ELSE (SELECT COALESCE(SUM(record_count), 0) FROM ducklake_data_file
                           WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2))
                  END",
