@@ -25,8 +25,9 @@ pub(super) fn with_plain_tables(expr: Expr) -> Result<Transformed<Expr>> {
         Expr::Exists(Exists { subquery, negated }) => {
             without_tables(subquery)?.update_data(|subquery| Expr::Exists(Exists { subquery, negated }))
         }
-        Expr::InSubquery(InSubquery { expr, subquery, negated }) => without_tables(subquery)?
-            .update_data(|subquery| Expr::InSubquery(InSubquery { expr, subquery, negated })),
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            without_tables(subquery)?.update_data(|subquery| Expr::InSubquery(InSubquery { expr, subquery, negated }))
+        }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => without_tables(subquery)?
             .update_data(|subquery| Expr::SetComparison(SetComparison { expr, subquery, op, quantifier })),
         other => Transformed::no(other),
@@ -42,7 +43,9 @@ fn without_tables(subquery: Subquery) -> Result<Transformed<Subquery>> {
         LogicalPlan::SubqueryAlias(table) if !table.input.all_out_ref_exprs().is_empty() => {
             let columns = table.input.schema().columns().into_iter().zip(table.schema.iter());
             let columns = columns
-                .map(|(column, (relation, field))| Expr::Column(column).alias_qualified(relation.cloned(), field.name()))
+                .map(|(column, (relation, field))| {
+                    Expr::Column(column).alias_qualified(relation.cloned(), field.name())
+                })
                 .collect::<Vec<_>>();
             let plan = LogicalPlanBuilder::from(table.input).project(columns)?.build()?;
             Ok(Transformed::yes(plan))
@@ -94,9 +97,9 @@ pub(super) fn with_subqueries_below(node: LogicalPlan) -> Result<Transformed<Log
     let kept = input.schema().fields().len();
     let is_added = |at: usize| added > 0 && (kept..kept + added).contains(&at);
     let columns = plan.schema().columns().into_iter().enumerate().filter(|(at, _)| !is_added(*at));
-    let named = columns.zip(original.iter()).map(|((_, column), (relation, field))| {
-        Expr::Column(column).alias_qualified(relation.cloned(), field.name())
-    });
+    let named = columns
+        .zip(original.iter())
+        .map(|((_, column), (relation, field))| Expr::Column(column).alias_qualified(relation.cloned(), field.name()));
     let plan = LogicalPlanBuilder::from(plan).project(named.collect::<Vec<_>>())?.build()?;
     Ok(Transformed::yes(plan))
 }
