@@ -7,8 +7,8 @@
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `date_arithmetic`, `value_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
-//! `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `lifted_subqueries`, `list_casts`, `text_casts`,
-//! `operator_forms` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
+//! `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
+//! `list_casts`, `text_casts`, `operator_forms` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge` and
 //! `alter_table`; `plan_notes`, what planning depended on, and `kept_plans`, whether a plan may be kept and how values get into it.

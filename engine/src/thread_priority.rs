@@ -7,6 +7,8 @@
 //! whole process, and nothing is done.
 
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
@@ -53,11 +55,24 @@ fn this_thread() -> Option<u32> {
     u32::try_from(thread).ok()
 }
 
+/// Lowers the priority of a thread to so much below that of the process.
 #[cfg(target_os = "linux")]
-fn set_nice(thread: u32, nice: i32) {
+fn set_nice(thread: u32, below: i32) {
+    let nice = process_nice() + below;
     // One that fails, of a thread that has just ended, changes nothing.
     #[expect(unsafe_code, reason = "numbers alone are passed; on Linux the number of a thread names that thread")]
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, nice) };
+}
+
+/// Returns the priority that the process was started with: that of its first thread.
+#[cfg(target_os = "linux")]
+fn process_nice() -> i32 {
+    static NICE: OnceLock<i32> = OnceLock::new();
+    *NICE.get_or_init(|| {
+        #[expect(unsafe_code, reason = "a question about this process")]
+        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, std::process::id()) };
+        nice.clamp(-20, 19)
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -66,29 +81,27 @@ fn this_thread() -> Option<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn set_nice(_thread: u32, _nice: i32) {}
+fn set_nice(_thread: u32, _below: i32) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
+    #[expect(unsafe_code, reason = "a question about a thread of this process")]
     fn nice(thread: u32) -> i32 {
-        #[expect(unsafe_code, reason = "a question about a thread of this process")]
-        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread) };
-        nice
+        unsafe { libc::getpriority(libc::PRIO_PROCESS, thread) }
     }
 
     #[test]
     fn threads_of_long_queries_have_a_lower_priority() {
         std::thread::spawn(|| {
             let own = this_thread().unwrap();
-            let before = nice(own);
             let lane = LanePriority::default();
             assert!(!lane.lower(), "it has no threads yet");
             lane.add_this_thread();
-            assert_eq!(nice(own), before.max(BEGUN));
+            assert_eq!(nice(own), (process_nice() + BEGUN).min(19));
             assert!(lane.lower());
-            assert_eq!(nice(own), before.max(LONG));
+            assert_eq!(nice(own), (process_nice() + LONG).min(19));
             lane.remove_this_thread();
             assert!(!lane.lower());
         })

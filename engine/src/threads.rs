@@ -117,10 +117,7 @@ impl LaneThreads {
         if let Ok(runtime) = Handle::try_current() {
             let (token, priority) = (Arc::downgrade(&self.token), self.priority.clone());
             let is_lowered = Arc::clone(&self.is_lowered);
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "it ends by itself in a moment, and holds nothing of a query"
-            )]
+            // It ends by itself in a moment, and holds nothing of a query.
             runtime.spawn(async move {
                 tokio::time::sleep(LONG_QUERY).await;
                 // The lane itself has one.

@@ -100,7 +100,7 @@ pub(super) fn with_lifted_values(node: LogicalPlan) -> Result<Transformed<Logica
         let outer = OuterRows::number(Arc::clone(&below))?;
         let Some(lifted) = outer.lift(&subquery.subquery)? else { continue };
         let Some(value) = lifted.columns.into_iter().next().filter(|_| lifted.is_single) else { continue };
-        let name = format!("{LIFTED}_value{}", values.len());
+        let name = format!("{LIFTED}_result{}", values.len());
         let columns = below.schema().columns().into_iter().map(Expr::Column);
         let columns = columns.chain([value.expr.alias(&name)]).collect::<Vec<_>>();
         below = Arc::new(LogicalPlanBuilder::from(lifted.plan).project(columns)?.build()?);
