@@ -172,7 +172,10 @@ fn every_key_can_be_set_from_its_variables() {
                 | "agent.adk_strict_sessions"
                 | "holmes.model_name_as_text"
                 | "audit.enabled"
+                | "telemetry.statements"
                 | "tls.development" => "true",
+                "telemetry.otlp_endpoint" => "http://localhost:4318",
+                "telemetry.otlp_headers" => "x-key=7",
                 "agent.tool_style" => "native",
                 "agent.answer_threshold" => "likely",
                 "embed.provider" => "none",
