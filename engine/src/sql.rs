@@ -15,6 +15,7 @@
 
 mod accepted;
 mod alter_table;
+mod cast_aggregates;
 pub(crate) mod catalog_table;
 mod collations;
 mod column_folding;
@@ -34,6 +35,7 @@ mod graph_functions;
 mod graph_match;
 mod hybrid_search;
 mod interval_texts;
+mod json_operators;
 mod json_tables;
 pub(crate) mod kept_plans;
 mod lateral_joins;
@@ -55,8 +57,10 @@ mod relation_folding;
 mod relations;
 mod resolved_names;
 pub(crate) mod restrictions;
+mod rounded_times;
 mod row_statements;
 mod series;
+mod series_of_columns;
 mod session_functions;
 pub(crate) mod session_settings;
 mod session_statement;

@@ -25,6 +25,19 @@ pub(super) fn may_be_text_cast(expr: &Expr) -> bool {
     }
 }
 
+/// Returns whether lists are joined, nulls left out, and not texts.
+fn lists_only(args: &[Expr], schema: &DFSchema) -> bool {
+    let mut lists = 0;
+    for arg in args {
+        match arg.get_type(schema) {
+            Ok(found) if found.is_list() => lists += 1,
+            Ok(DataType::Null) => {}
+            _ => return false,
+        }
+    }
+    lists > 0
+}
+
 /// Returns the expression with texts in SQL's form.
 pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let needs_form = |value: &Expr| value.get_type(schema).is_ok_and(|found| has_form_of_its_own(&found));
@@ -48,6 +61,10 @@ pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transforme
             let right = if needs_form(&right) { formed(*right)? } else { *right };
             let joined = BinaryExpr::new(Box::new(left), Operator::StringConcat, Box::new(right));
             Transformed::yes(Expr::BinaryExpr(joined))
+        }
+        Expr::ScalarFunction(mut call) if call.name() == "concat" && lists_only(&call.args, schema) => {
+            call.args.retain(|arg| !arg.get_type(schema).is_ok_and(|found| found.is_null()));
+            Transformed::yes(own_call("array_concat", call.args)?)
         }
         Expr::ScalarFunction(mut call) if JOINING.contains(&call.name()) && call.args.iter().any(needs_form) => {
             let args = call.args.into_iter().map(|arg| if needs_form(&arg) { formed(arg) } else { Ok(arg) });
