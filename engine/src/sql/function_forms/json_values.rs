@@ -1,7 +1,7 @@
 //! JSON within JSON: `json_object('a', json_array(1, 2))`. JSON is text here, so what is JSON is told by the call that makes it.
 
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, SetExpr,
+    Array, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, SetExpr,
 };
 
 use crate::functions::JSON_MARK;
@@ -71,6 +71,7 @@ fn mark_value(value: &mut Expr) {
 fn is_json(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_json(inner),
+        Expr::TypedString(typed) => matches!(typed.data_type, DataType::JSON | DataType::JSONB),
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
             MAKING.contains(&name.as_str())

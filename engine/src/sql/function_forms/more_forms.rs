@@ -168,7 +168,7 @@ fn is_braced(expr: &Expr) -> bool {
 fn row_values(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Nested(inner) => row_values(inner),
-        Expr::Tuple(values) => Some(values.clone()),
+        Expr::Tuple(values) | Expr::Struct { values, .. } => Some(values.clone()),
         Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("struct") => match &function.args {
             FunctionArguments::List(list) => super::positional(list),
             _ => None,

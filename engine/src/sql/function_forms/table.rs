@@ -197,7 +197,7 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("map_contains_value", 2, "array_has(map_values($1), $2)"),
     ("map_contains_entry", 3, "coalesce(array_element(map_extract($1, $2), 1) = $3, false)"),
     ("map_extract_value", 2, "array_element(map_extract($1, $2), 1)"),
-    ("trim_array", 2, "array_slice($1, 1, array_length($1) - $2)"),
+    ("trim_array", 2, "array_slice($1, 1, CAST(array_length($1) AS BIGINT) - $2)"),
     ("array_zip", 2, "arrays_zip($1, $2)"),
     ("array_zip", 3, "arrays_zip($1, $2, $3)"),
     // JSON.
