@@ -5,6 +5,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
+use datafusion::functions_nested::expr_fn::array_concat;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
@@ -64,7 +65,7 @@ pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transforme
         }
         Expr::ScalarFunction(mut call) if call.name() == "concat" && lists_only(&call.args, schema) => {
             call.args.retain(|arg| !arg.get_type(schema).is_ok_and(|found| found.is_null()));
-            Transformed::yes(own_call("array_concat", call.args)?)
+            Transformed::yes(array_concat(call.args))
         }
         Expr::ScalarFunction(mut call) if JOINING.contains(&call.name()) && call.args.iter().any(needs_form) => {
             let args = call.args.into_iter().map(|arg| if needs_form(&arg) { formed(arg) } else { Ok(arg) });

@@ -198,6 +198,9 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("map_contains_entry", 3, "coalesce(array_element(map_extract($1, $2), 1) = $3, false)"),
     ("map_extract_value", 2, "array_element(map_extract($1, $2), 1)"),
     ("trim_array", 2, "array_slice($1, 1, CAST(array_length($1) AS BIGINT) - $2)"),
+    // All that are equal, as in PostgreSQL.
+    ("array_remove", 2, "array_remove_all($1, $2)"),
+    ("array_replace", 3, "array_replace_all($1, $2, $3)"),
     ("array_zip", 2, "arrays_zip($1, $2)"),
     ("array_zip", 3, "arrays_zip($1, $2, $3)"),
     // JSON.

@@ -60,6 +60,9 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
         if token.token == Token::ExclamationMark && before.is_some_and(ends_number) {
             return Err(unsupported("a factorial behind its number", "write factorial(n)"));
         }
+        if token.token == Token::Sharp {
+            return Err(unsupported("`#`", "write xor(a, b)"));
+        }
         let Token::Word(word) = &token.token else {
             if token.token == Token::Mul && !before.is_some_and(|before| matches!(before, Token::LParen | Token::Comma))
             {
