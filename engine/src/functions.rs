@@ -11,6 +11,7 @@ mod format;
 mod hex;
 mod intervals;
 mod json;
+mod json_changes;
 mod json_rows;
 mod json_shape;
 mod list_choices;
@@ -40,6 +41,7 @@ use querent_kql::graph;
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
+pub(crate) use json::JSON_MARK;
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use numbers::{PLAIN_DOUBLE, QUOTIENT};
 pub(crate) use row_hash::row_hash;
@@ -94,6 +96,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             lists::functions(),
             numbers::functions(),
             json::functions(),
+            json_changes::functions(),
             vectors::functions(),
             intervals::functions(),
             elapsed::functions(),

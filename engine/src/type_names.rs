@@ -2,6 +2,32 @@
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 
+/// Returns the name of a type in PostgreSQL.
+pub(crate) fn postgresql_name(data_type: &DataType) -> String {
+    let fixed = match data_type {
+        DataType::Int8 | DataType::UInt8 => "smallint",
+        DataType::UInt16 => "integer",
+        DataType::UInt32 => "bigint",
+        DataType::UInt64 => "numeric",
+        DataType::Float16 | DataType::Float32 => "real",
+        DataType::Float64 => "double precision",
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text",
+        DataType::Time32(_) | DataType::Time64(_) => "time without time zone",
+        DataType::Timestamp(_, None) => "timestamp without time zone",
+        DataType::Struct(_) => "record",
+        found if found.is_decimal() => "numeric",
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            return format!("{}[]", postgresql_name(item.data_type()).trim_end_matches("[]"));
+        }
+        DataType::Dictionary(_, values) => return postgresql_name(values),
+        other => match sql_name(other).as_str() {
+            "BLOB" => "bytea",
+            name => return name.to_lowercase(),
+        },
+    };
+    fixed.to_owned()
+}
+
 /// Returns the name of a type.
 pub(crate) fn sql_name(data_type: &DataType) -> String {
     let fixed = match data_type {

@@ -291,6 +291,13 @@ fn statement_instead(statement: &str) -> &'static str {
         "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
             "leave it out: each statement is a transaction of its own"
         }
+        "PRAGMA" => "DESCRIBE t, SHOW TABLES, SHOW ALL and SET name = value say the same",
+        "CALL" => "there are no procedures: write a SELECT",
+        "LOCK" | "LISTEN" | "NOTIFY" | "UNLISTEN" | "DECLARE" | "FETCH" | "CLOSE" | "DISCARD" => {
+            "leave it out: a statement reads one snapshot, and its rows come as they are read"
+        }
+        "INSTALL" | "LOAD" => "leave it out: there are no extensions to load",
+        "ATTACH" | "DETACH" => "write CREATE EXTERNAL TABLE, or import the file, and USE database",
         "VACUUM" | "CHECKPOINT" => "leave it out: nothing has to be cleaned",
         _ => "see docs/sql.md for the statements there are",
     }
@@ -415,6 +422,12 @@ fn from_unfit_call(message: &str) -> Option<EngineError> {
     let types = plain_words(types.strip_suffix(')').unwrap_or(types));
     let message = match types.is_empty() {
         true => format!("`{function}` needs arguments"),
+        false if function == "avg" && (types.starts_with("DATE") || types.starts_with("TIMESTAMP")) => {
+            format!("`avg` does not take {types}; write epoch_ms(CAST(avg(epoch_ms(time)) AS BIGINT)), or median(time)")
+        }
+        false if matches!(function, "avg" | "sum") && types.starts_with("INTERVAL") => {
+            format!("`{function}` does not take {types}; write to_seconds({function}(date_part('epoch', interval)))")
+        }
         false => format!("`{function}` does not take {types}; cast what it is given, such as CAST(value AS DOUBLE)"),
     };
     Some(EngineError::Plan { message })

@@ -14,6 +14,9 @@ use serde_json::{Map, Number, Value};
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
 use crate::type_names::sql_name;
 
+/// The one field of a struct whose value is JSON and no text.
+pub(crate) const JSON_MARK: &str = "__json";
+
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let part = |name, aliases, returns, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
@@ -111,14 +114,14 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             _ => to_json(arrays, rows),
         }),
         made("to_json", &["to_jsonb", "row_to_json", "array_to_json"], 1..=1, to_json),
-        made("json_array", &["json_build_array", "jsonb_build_array"], 1..=ANY_NUMBER, |arrays, rows| {
+        made("json_array", &["json_build_array", "jsonb_build_array"], 0..=ANY_NUMBER, |arrays, rows| {
             let row = |row: usize| -> Result<Option<String>> {
                 let values = arrays.iter().map(|array| json_of(array, row)).collect::<Result<Vec<_>>>()?;
                 Ok(Some(Value::Array(values).to_string()))
             };
             Ok(Arc::new(StringArray::from((0..rows).map(row).collect::<Result<Vec<_>>>()?)))
         }),
-        made("json_object", &["json_build_object", "jsonb_build_object"], 2..=ANY_NUMBER, |arrays, rows| {
+        made("json_object", &["json_build_object", "jsonb_build_object"], 0..=ANY_NUMBER, |arrays, rows| {
             if arrays.len() % 2 == 1 {
                 return Err(invalid("json_object takes pairs of a key and a value".into()));
             }
@@ -164,7 +167,7 @@ pub(super) enum Step {
     Index(i64),
 }
 
-fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
+pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
     match step {
         Step::Key(key) => value.as_object()?.get(key),
         Step::Index(index) => {
@@ -259,7 +262,7 @@ fn texts(arrays: &[ArrayRef], rows: usize, of: fn(&Value) -> Option<String>) -> 
     Ok(Arc::new(StringArray::from(found)))
 }
 
-fn as_text(value: &Value) -> Option<String> {
+pub(super) fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
@@ -359,6 +362,11 @@ fn json_of(array: &ArrayRef, row: usize) -> Result<Value> {
         DataType::List(_) => all_of(&array.as_list::<i32>().value(row))?,
         DataType::LargeList(_) => all_of(&array.as_list::<i64>().value(row))?,
         DataType::FixedSizeList(_, _) => all_of(&array.as_fixed_size_list().value(row))?,
+        DataType::Struct(fields) if fields.len() == 1 && fields[0].name() == JSON_MARK => {
+            let texts = cast(&array.as_struct().columns()[0].slice(row, 1), &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>();
+            if texts.is_null(0) { Value::Null } else { parsed(texts.value(0))? }
+        }
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
             let mut object = Map::new();

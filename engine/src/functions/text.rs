@@ -14,7 +14,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
 use super::format::{Style, formatted};
-use crate::type_names::sql_name;
+use crate::type_names::{postgresql_name, sql_name};
 
 /// The most bytes of a compiled pattern.
 const MAX_REGEX_BYTES: usize = 4 << 20;
@@ -93,11 +93,19 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         },
         Definition {
             name: "typeof",
-            aliases: &["pg_typeof"],
+            aliases: &[],
             arguments: 1..=1,
             takes: |types| Ok(types.to_vec()),
             returns: |_| Ok(DataType::Utf8),
             compute: |arrays, rows| Ok(Arc::new(StringArray::from(vec![sql_name(arrays[0].data_type()); rows]))),
+        },
+        Definition {
+            name: "pg_typeof",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| Ok(types.to_vec()),
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, rows| Ok(Arc::new(StringArray::from(vec![postgresql_name(arrays[0].data_type()); rows]))),
         },
         Definition {
             name: "hex",

@@ -108,7 +108,11 @@ fn no_list(text: &str, size: Option<usize>) -> datafusion::error::DataFusionErro
 
 /// Returns the items of a list as it is written, `None` where it is none. An item in quotes has lost them.
 fn items(text: &str) -> Option<Vec<Option<String>>> {
-    let inside = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    let text = text.trim();
+    // PostgreSQL's arrays are in braces.
+    let in_brackets = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let in_braces = || text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let inside = in_brackets.or_else(in_braces)?;
     if inside.trim().is_empty() {
         return Some(Vec::new());
     }

@@ -208,7 +208,7 @@ fn glob_regex(pattern: &str) -> Result<String> {
 /// in DuckDB. Errors: one that both could mean.
 fn similar_regex(pattern: &str) -> Result<String> {
     if !pattern.contains(['%', '_']) {
-        return Ok(format!("^(?:{pattern})$"));
+        return Ok(format!("^(?:{})$", with_word_ends(pattern)));
     }
     if pattern.contains(".*") || pattern.contains(".+") || pattern.contains("\\d") || pattern.contains("\\w") {
         return Err(invalid(format!(
@@ -219,7 +219,12 @@ fn similar_regex(pattern: &str) -> Result<String> {
     let (mut chars, mut in_class) = (pattern.chars(), false);
     while let Some(char) = chars.next() {
         match char {
-            '\\' => regex.push_str(&regex::escape(&chars.next().unwrap_or('\\').to_string())),
+            '\\' => match chars.next().unwrap_or('\\') {
+                'm' => regex.push_str("\\b{start}"),
+                'M' => regex.push_str("\\b{end}"),
+                'y' => regex.push_str("\\b"),
+                other => regex.push_str(&regex::escape(&other.to_string())),
+            },
             _ if in_class => {
                 in_class = char != ']';
                 regex.push(char);
@@ -239,6 +244,11 @@ fn similar_regex(pattern: &str) -> Result<String> {
     }
     regex.push_str(")$");
     Ok(regex)
+}
+
+/// PostgreSQL's ends of words, which the expressions here have other names for.
+fn with_word_ends(pattern: &str) -> String {
+    pattern.replace("\\m", "\\b{start}").replace("\\M", "\\b{end}").replace("\\y", "\\b")
 }
 
 fn escaped_like(arrays: &[ArrayRef], rows: usize, ignores_case: bool, is_negated: bool) -> Result<ArrayRef> {

@@ -2,6 +2,8 @@
 //! written out in the syntax tree, so that it is planned, coerced and judged by policy as what it stands for.
 
 mod indexed_lambda;
+mod json_values;
+mod more_forms;
 mod table;
 
 use std::collections::HashMap;
@@ -19,6 +21,7 @@ use super::shorthand::{call, number, text};
 use super::syntax::{any_expr, count_nodes};
 use crate::error::{EngineError, Result};
 
+pub(super) use more_forms::has_wildcard;
 pub(super) use table::{is_aggregate, is_aggregate_form};
 
 /// The most nodes of arguments that a form may repeat: nested calls double them each time.
@@ -56,11 +59,16 @@ pub(super) fn expand(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return Ok(()) };
     let name = name.value.to_lowercase();
+    json_values::mark(&name, &mut function.args);
     let arguments = match &function.args {
         FunctionArguments::List(list) => positional(list),
         FunctionArguments::None | FunctionArguments::Subquery(_) => None,
     };
     if let Some(written) = special(&name, function, arguments.as_deref())? {
+        *expr = written;
+        return Ok(());
+    }
+    if let Some(written) = more_forms::written(&name, function, arguments.as_deref())? {
         *expr = written;
         return Ok(());
     }
@@ -216,9 +224,10 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             };
             Some(call(function, vec![width.clone(), time.clone(), origin]))
         }
-        ("list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr", Some([list, which, separator]))
-            if which.to_string().eq_ignore_ascii_case("'string_agg'") =>
-        {
+        (
+            "list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate",
+            Some([list, which, separator]),
+        ) if which.to_string().eq_ignore_ascii_case("'string_agg'") => {
             Some(call("array_to_string", vec![list.clone(), separator.clone()]))
         }
         ("count" | "count_star", Some([])) => {
@@ -239,7 +248,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             let origin = call("to_timestamp", vec![text(origin)]);
             Some(call("date_bin", vec![width.clone(), time.clone(), origin]))
         }
-        ("list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr", Some([list, which])) => {
+        ("list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate", Some([list, which])) => {
             let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(which), .. }) = which else {
                 return Err(EngineError::Plan { message: format!("{name} takes the name of an aggregate as a text") });
             };
@@ -362,6 +371,11 @@ fn filled(mut expr: Expr, arguments: &[Expr]) -> Expr {
 /// Puts arguments in the places of the parameters of a part of a statement.
 pub(super) fn fill(part: &mut impl VisitMut, arguments: &[Expr]) {
     let _: ControlFlow<()> = part.visit(&mut Filling { arguments });
+}
+
+/// Returns a form that is written out where it is used, with its arguments. Errors: `internal`.
+pub(super) fn parsed_form(meaning: &str, arguments: &[Expr]) -> Result<Expr> {
+    parse(meaning).map(|form| filled(form, arguments))
 }
 
 fn parse(meaning: &str) -> Result<Expr> {

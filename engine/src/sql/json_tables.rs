@@ -1,4 +1,4 @@
-//! `json_each(json [, path])` and `json_tree(json [, path])` in FROM. Each becomes a subquery over the rows that a function
+//! `json_each(json [, path])`, `json_tree(json [, path])` and PostgreSQL's `jsonb_each`, `json_array_elements` and their kin in FROM. Each becomes a subquery over the rows that a function
 //! makes of the value: a constant, a query, or an expression over the tables before it.
 
 use std::ops::ControlFlow;
@@ -16,12 +16,39 @@ use super::syntax::try_visit_statement;
 use crate::error::{EngineError, Result};
 use crate::functions::JSON_ROW_COLUMNS;
 
-/// The table functions, each with the function that makes its rows.
-const FUNCTIONS: [(&str, &str); 2] = [("json_each", "json_each_rows"), ("json_tree", "json_tree_rows")];
+/// The table functions.
+static FUNCTIONS: [JsonTable; 10] = [
+    JsonTable { name: "json_each", rows: "json_each_rows", columns: &[] },
+    JsonTable { name: "json_tree", rows: "json_tree_rows", columns: &[] },
+    JsonTable { name: "jsonb_each", rows: "json_each_rows", columns: PAIRS },
+    JsonTable { name: "json_each_text", rows: "json_each_rows", columns: TEXT_PAIRS },
+    JsonTable { name: "jsonb_each_text", rows: "json_each_rows", columns: TEXT_PAIRS },
+    JsonTable { name: "json_array_elements", rows: "json_each_rows", columns: VALUES },
+    JsonTable { name: "jsonb_array_elements", rows: "json_each_rows", columns: VALUES },
+    JsonTable { name: "json_array_elements_text", rows: "json_each_rows", columns: TEXTS },
+    JsonTable { name: "jsonb_array_elements_text", rows: "json_each_rows", columns: TEXTS },
+    JsonTable { name: "jsonb_object_keys", rows: "json_each_rows", columns: KEYS },
+];
+
+const TEXT: &str = "json_extract_string(made['value'], '$')";
+const PAIRS: &[(&str, &str)] = &[("key", "made['key']"), ("value", "made['value']")];
+const TEXT_PAIRS: &[(&str, &str)] = &[("key", "made['key']"), ("value", TEXT)];
+const VALUES: &[(&str, &str)] = &[("value", "made['value']")];
+const TEXTS: &[(&str, &str)] = &[("value", TEXT)];
+const KEYS: &[(&str, &str)] = &[("jsonb_object_keys", "made['key']")];
+
+/// A table function of JSON.
+struct JsonTable {
+    name: &'static str,
+    /// The function that makes its rows.
+    rows: &'static str,
+    /// Its columns and what they are; those of DuckDB where there are none.
+    columns: &'static [(&'static str, &'static str)],
+}
 
 /// Returns the names of the table functions, each with what it is short for.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, String)> {
-    FUNCTIONS.into_iter().map(|(name, rows)| (name, format!("unnest({rows}($1))")))
+    FUNCTIONS.iter().map(|table| (table.name, format!("unnest({}($1))", table.rows)))
 }
 
 /// Rewrites every call in a statement. Errors: `sql_plan_error`.
@@ -40,7 +67,8 @@ impl VisitorMut for JsonTableRewriter {
             TableFactor::Function { name, args, alias, .. } => (&*name, &*args, alias),
             _ => return ControlFlow::Continue(()),
         };
-        let Some((function, rows)) = function_named(name) else { return ControlFlow::Continue(()) };
+        let Some(table) = function_named(name) else { return ControlFlow::Continue(()) };
+        let function = table.name;
         let args: Option<Vec<Expr>> = args
             .iter()
             .map(|arg| match arg {
@@ -55,7 +83,7 @@ impl VisitorMut for JsonTableRewriter {
         };
         // Of columns of the tables before it: a table function's arguments may be, without the word.
         let lateral = args.iter().any(names_column);
-        let subquery = match rows_query(rows, &args) {
+        let subquery = match rows_query(table, &args) {
             Ok(subquery) => subquery,
             Err(error) => return ControlFlow::Break(error),
         };
@@ -70,13 +98,17 @@ impl VisitorMut for JsonTableRewriter {
     }
 }
 
-fn function_named(name: &ObjectName) -> Option<(&'static str, &'static str)> {
+fn function_named(name: &ObjectName) -> Option<&'static JsonTable> {
     let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
-    FUNCTIONS.into_iter().find(|(function, _)| ident.value.eq_ignore_ascii_case(function))
+    FUNCTIONS.iter().find(|table| ident.value.eq_ignore_ascii_case(table.name))
 }
 
-fn rows_query(rows: &str, args: &[Expr]) -> Result<Box<Query>> {
-    let columns = JSON_ROW_COLUMNS.map(|column| format!("made['{column}'] AS \"{column}\"")).join(", ");
+fn rows_query(table: &JsonTable, args: &[Expr]) -> Result<Box<Query>> {
+    let rows = table.rows;
+    let columns = match table.columns {
+        [] => JSON_ROW_COLUMNS.map(|column| format!("made['{column}'] AS \"{column}\"")).join(", "),
+        own => own.iter().map(|(name, value)| format!("{value} AS \"{name}\"")).collect::<Vec<_>>().join(", "),
+    };
     let places = (1..=args.len()).map(|position| format!("${position}")).collect::<Vec<_>>().join(", ");
     let text = format!("SELECT {columns} FROM (SELECT unnest({rows}({places})) AS made) AS parts");
     let parsed = Parser::new(&SqlDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
@@ -86,7 +118,7 @@ fn rows_query(rows: &str, args: &[Expr]) -> Result<Box<Query>> {
 }
 
 /// Returns whether an expression has a column outside of its subqueries.
-fn names_column(expr: &Expr) -> bool {
+pub(super) fn names_column(expr: &Expr) -> bool {
     struct ColumnFinder(usize);
     impl Visitor for ColumnFinder {
         type Break = ();

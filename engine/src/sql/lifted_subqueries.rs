@@ -100,7 +100,8 @@ pub(super) fn with_lifted_values(node: LogicalPlan) -> Result<Transformed<Logica
         let outer = OuterRows::number(Arc::clone(&below))?;
         let Some(lifted) = outer.lift(&subquery.subquery)? else { continue };
         let Some(value) = lifted.columns.into_iter().next().filter(|_| lifted.is_single) else { continue };
-        let name = format!("{LIFTED}_result{}", values.len());
+        // Aggregates inside of the next one are numbered as well.
+        let name = format!("{LIFTED}_scalar{}", values.len());
         let columns = below.schema().columns().into_iter().map(Expr::Column);
         let columns = columns.chain([value.expr.alias(&name)]).collect::<Vec<_>>();
         below = Arc::new(LogicalPlanBuilder::from(lifted.plan).project(columns)?.build()?);
@@ -259,17 +260,19 @@ impl OuterRows {
         Ok(Lifted { plan, columns, is_single: lifted.is_single })
     }
 
-    /// The rows of which a condition holds; the others stand for nothing from here on.
+    /// The rows of which a condition holds, which is over the plan as it is; the others stand for nothing from here on.
     fn with_mark(&self, lifted: Lifted, condition: Expr) -> Result<Lifted> {
-        let lifted = self.flat(lifted)?;
         let holds = when(mark().is_not_null().and(condition), lit(true)).end()?;
         let mut exprs = self.columns.clone();
         exprs.push(holds.alias(MARK));
-        exprs.extend(lifted.columns.iter().map(|column| column.expr.clone()));
+        let mut columns = Vec::with_capacity(lifted.columns.len());
+        for (index, LiftedColumn { table, name, expr }) in lifted.columns.into_iter().enumerate() {
+            let flat = Column::new(Some(LIFTED), format!("c{index}"));
+            exprs.push(expr.alias_qualified(flat.relation.clone(), &flat.name));
+            columns.push(LiftedColumn { table, name, expr: marked(Expr::Column(flat))? });
+        }
         let plan = LogicalPlanBuilder::from(lifted.plan).project(exprs)?.build()?;
-        let columns =
-            lifted.columns.into_iter().map(|column| Ok(LiftedColumn { expr: marked(column.expr)?, ..column }));
-        Ok(Lifted { plan, columns: columns.collect::<Result<_>>()?, is_single: lifted.is_single })
+        Ok(Lifted { plan, columns, is_single: lifted.is_single })
     }
 
     fn limited(&self, limit: &Limit) -> Result<Option<Lifted>> {

@@ -2,6 +2,8 @@
 
 /// `summarize((query))`.
 pub(super) const SUMMARIZE: &str = "summarize";
+/// `__describe((query))`: a name that nothing else has.
+pub(super) const DESCRIBE: &str = "__describe";
 /// `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`.
 pub(super) const PIVOT: &str = "pivot";
 /// `unpivot((query), 'name', 'value', 'include' or 'exclude', (SELECT columns))`.

@@ -9,7 +9,8 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, Union,
+    Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
+    Values,
 };
 
 use super::elapsed_times::compares;
@@ -144,8 +145,38 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
             let inputs = inputs.into_iter().map(|input| with_columns(input, &common)).collect::<Result<_>>()?;
             Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
         }
+        LogicalPlan::Values(Values { schema, values }) => {
+            let common: Vec<Option<DataType>> = (0..schema.fields().len())
+                .map(|column| {
+                    let types = values.iter().filter_map(|row| row.get(column));
+                    let types: Vec<_> =
+                        types.filter_map(|value| uncast(value, &schema).get_type(&schema).ok()).collect();
+                    float_beside_decimals(&types)
+                })
+                .collect();
+            if common.iter().all(Option::is_none) {
+                return Ok(Transformed::no(LogicalPlan::Values(Values { schema, values })));
+            }
+            let rows = values.into_iter().map(|row| {
+                let row = row.into_iter().zip(&common).map(|(value, wanted)| match wanted {
+                    Some(wanted) => cast(uncast(&value, &schema).clone(), wanted.clone()),
+                    None => value,
+                });
+                row.collect::<Vec<_>>()
+            });
+            Transformed::yes(LogicalPlanBuilder::values(rows.collect())?.build()?)
+        }
         other => Transformed::no(other),
     })
+}
+
+/// Returns a double without the cast that brought it to the type of its column.
+fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
+    let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|found| found.is_floating());
+    match value {
+        Expr::Cast(cast) if cast.field.data_type().is_decimal() && is_float(&cast.expr) => &cast.expr,
+        other => other,
+    }
 }
 
 fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::expression_forms::write_out_form;
-use super::function_forms;
+use super::function_forms::{self, has_wildcard};
 use super::marks;
 use super::shorthand::{call, number, plain, query_of, select_star, taken, text};
 use crate::error::{EngineError, Result};
@@ -51,6 +51,11 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
                 }
                 _ => return Ok(()),
             };
+            let function = match function {
+                "json_extract" if has_wildcard(right) => "json_extract_all",
+                "json_extract_string" if has_wildcard(right) => "json_extract_string_all",
+                other => other,
+            };
             let arguments =
                 vec![std::mem::replace(left.as_mut(), nothing()), std::mem::replace(right.as_mut(), nothing())];
             *expr = call(function, arguments);
@@ -81,7 +86,7 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
             *expr = chained_calls(taken(root), std::mem::take(access_chain))?;
         }
         Expr::CompoundFieldAccess { root, access_chain } => {
-            let is_named = matches!(root.as_ref(), Expr::Identifier(_));
+            let mut is_named = matches!(root.as_ref(), Expr::Identifier(_));
             for access in access_chain.iter_mut() {
                 match access {
                     // `(value).field`; behind a name the field may be a column of a table.
@@ -89,10 +94,13 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
                         *access = AccessExpr::Subscript(Subscript::Index { index: text(&field.value) });
                     }
                     AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                        is_named = false;
                         lower_bound.get_or_insert_with(|| number("1"));
                         upper_bound.get_or_insert_with(|| number("-1"));
                     }
-                    AccessExpr::Dot(_) | AccessExpr::Subscript(Subscript::Index { .. }) => {}
+                    // What is behind a subscript is a field.
+                    AccessExpr::Subscript(Subscript::Index { .. }) => is_named = false,
+                    AccessExpr::Dot(_) => {}
                 }
             }
         }

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::accepted::check_accepted;
 use super::json_tables::rewrite_json_tables;
+use super::series_of_columns::rewrite_series_of_columns;
 use super::shorthand::{call, write_out};
 use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
@@ -27,6 +28,7 @@ pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
     check_accepted(statement)?;
     write_out(statement)?;
     rewrite_json_tables(statement)?;
+    rewrite_series_of_columns(statement)?;
     let _: ControlFlow<()> = visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! They become ordinary operators, or a query over ordinary operators, so policy sees nothing new.
 
 mod asof;
+mod describe;
 mod pivot;
 mod positional;
 mod sample;
@@ -66,8 +67,15 @@ impl RelationPlanner for OwnRelations {
 }
 
 fn is_mark(name: &ObjectName) -> bool {
-    const MARKS: [&str; 6] =
-        [marks::SUMMARIZE, marks::PIVOT, marks::UNPIVOT, marks::SAMPLE, marks::ASOF, marks::POSITIONAL];
+    const MARKS: [&str; 7] = [
+        marks::SUMMARIZE,
+        marks::DESCRIBE,
+        marks::PIVOT,
+        marks::UNPIVOT,
+        marks::SAMPLE,
+        marks::ASOF,
+        marks::POSITIONAL,
+    ];
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if MARKS.contains(&ident.value.as_str()))
 }
 
@@ -83,6 +91,7 @@ fn marked(name: &ObjectName, args: &TableFunctionArgs, context: &mut Context<'_>
     let args = args.unwrap_or_default();
     match name.to_string().as_str() {
         marks::SUMMARIZE => summarize::plan(&args, context),
+        marks::DESCRIBE => describe::plan(&args, context),
         marks::PIVOT => pivot::plan(&args, context),
         marks::UNPIVOT => unpivot::plan(&args, context),
         marks::SAMPLE => sample::plan(&args, context),

@@ -15,13 +15,16 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::accepted::has_limit;
+use super::cast_aggregates::tell_casts_apart;
 use super::collations::{write_out_collations, write_out_order};
 use super::expression_forms::write_out_form;
 use super::function_forms;
+use super::json_operators::write_out_json_operators;
 use super::marks;
 use super::operator_forms::operators;
 use super::ordinality::write_out_ordinality;
 use super::predicate_subqueries::write_out_predicates;
+use super::rounded_times::round_times;
 use super::syntax::{any_expr, has_relation, try_visit_statement};
 use super::unary_minus::bind_minus;
 use crate::error::{EngineError, Result};
@@ -70,6 +73,9 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
         write_out_tables(&mut query.body);
+        if let SetExpr::Values(values) = query.body.as_mut() {
+            values.rows.iter_mut().flat_map(|row| &mut **row).for_each(write_out_predicates);
+        }
         if let Some(fetch) = query.fetch.take_if(|_| !query.limit_clause.as_ref().is_some_and(has_limit)) {
             let offset = match query.limit_clause.take() {
                 Some(LimitClause::LimitOffset { offset, .. }) => offset,
@@ -108,6 +114,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
         let names = self.names.pop().unwrap_or_default();
+        tell_casts_apart(select);
         let planned: Vec<Option<String>> = select.projection.iter().map(planned_name).collect();
         let mut seen = HashSet::new();
         let mut numbered = HashSet::new();
@@ -160,7 +167,8 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         bind_minus(expr);
-        flow(write_out_collations(expr))
+        write_out_json_operators(expr);
+        flow(round_times(expr).and_then(|()| write_out_collations(expr)))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {

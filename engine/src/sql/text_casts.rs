@@ -5,6 +5,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
+use datafusion::functions_nested::expr_fn::array_concat;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
@@ -23,6 +24,19 @@ pub(super) fn may_be_text_cast(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => JOINING.contains(&call.name()),
         _ => false,
     }
+}
+
+/// Returns whether lists are joined, nulls left out, and not texts.
+fn lists_only(args: &[Expr], schema: &DFSchema) -> bool {
+    let mut lists = 0;
+    for arg in args {
+        match arg.get_type(schema) {
+            Ok(found) if found.is_list() => lists += 1,
+            Ok(DataType::Null) => {}
+            _ => return false,
+        }
+    }
+    lists > 0
 }
 
 /// Returns the expression with texts in SQL's form.
@@ -48,6 +62,10 @@ pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transforme
             let right = if needs_form(&right) { formed(*right)? } else { *right };
             let joined = BinaryExpr::new(Box::new(left), Operator::StringConcat, Box::new(right));
             Transformed::yes(Expr::BinaryExpr(joined))
+        }
+        Expr::ScalarFunction(mut call) if call.name() == "concat" && lists_only(&call.args, schema) => {
+            call.args.retain(|arg| !arg.get_type(schema).is_ok_and(|found| found.is_null()));
+            Transformed::yes(array_concat(call.args))
         }
         Expr::ScalarFunction(mut call) if JOINING.contains(&call.name()) && call.args.iter().any(needs_form) => {
             let args = call.args.into_iter().map(|arg| if needs_form(&arg) { formed(arg) } else { Ok(arg) });

@@ -93,7 +93,7 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     };
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::Union(_));
+        found |= matches!(node, LogicalPlan::Union(_) | LogicalPlan::Values(_));
         node.apply_expressions(|expr| {
             found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

@@ -8,6 +8,7 @@ mod brackets;
 mod copies;
 mod insert_by;
 mod operators;
+mod other_forms;
 mod samples;
 mod types;
 
@@ -17,6 +18,7 @@ use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree
 use self::copies::copies;
 use self::insert_by::insert_by;
 use self::operators::{has_operators, operators};
+use self::other_forms::other_forms;
 use self::samples::samples;
 use self::types::{has_types, types};
 use super::marks;
@@ -49,6 +51,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     let mut tokens = numbers(text, tokens)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     insert_by(&mut tokens);
+    let mut tokens = other_forms(tokens)?;
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
     if !has_powers
@@ -71,8 +74,10 @@ fn is_word(token: &Token, text: &str) -> bool {
 }
 
 fn is_trigger(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 14] = [
         "copy",
+        "describe",
+        "trim",
         "for",
         "sample",
         "table",
@@ -96,10 +101,11 @@ fn is_trigger(token: &TokenWithSpan) -> bool {
 
 /// Takes the separators out of numbers, and gives `0x1f` its value. A letter right after a number is refused: it would be
 /// read as a name for the column.
-fn numbers(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+fn numbers(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut lines: Option<Vec<&str>> = None;
     let mut after_number: Option<String> = None;
-    for token in &mut tokens {
+    let tokens = &mut joined_numbers(tokens)?;
+    for token in tokens.iter_mut() {
         if let (Some(number), Token::Word(word)) = (after_number.take(), &token.token)
             && word.quote_style.is_none()
         {
@@ -129,7 +135,39 @@ fn numbers(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
             _ => {}
         }
     }
-    Ok(tokens)
+    Ok(std::mem::take(tokens))
+}
+
+/// `0b101` and `0o17` are numbers: the tokenizer has a `0` and a name.
+fn joined_numbers(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let digits = match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => {
+                let (base, digits) = word.value.split_at_checked(1).unwrap_or(("", ""));
+                let base = match base {
+                    "b" | "B" => 2,
+                    "o" | "O" => 8,
+                    _ => 0,
+                };
+                let is_digit = |digit: char| digit == '_' || digit.is_digit(base);
+                (base > 0 && !digits.is_empty() && digits.chars().all(is_digit))
+                    .then(|| (base, digits.replace('_', "")))
+            }
+            _ => None,
+        };
+        let after_zero =
+            kept.last().is_some_and(|last| matches!(&last.token, Token::Number(zero, false) if zero == "0"));
+        match (digits, kept.last_mut()) {
+            (Some((base, digits)), Some(last)) if after_zero => {
+                let value = u64::from_str_radix(&digits, base)
+                    .map_err(|_| wrong(&format!("`{digits}` is larger than an integer of 64 bits")))?;
+                last.token = Token::Number(value.to_string(), false);
+            }
+            _ => kept.push(token),
+        }
+    }
+    Ok(kept)
 }
 
 /// Rewrites one level of brackets, the inner ones first. `function` is the name before the brackets.
@@ -148,11 +186,24 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
             token => inner.push(token),
         }
     }
-    inner = powers(from_first(materialized(types(inner)), function));
+    inner = powers(from_first(materialized(types(trimmed(inner, function))), function));
     arrows(&mut inner, function.is_some_and(|function| HIGHER_ORDER.contains(&function)));
-    let items = statement_forms(operators(inner))?;
+    let items = statement_forms(operators(inner), function == Some("from"))?;
     let items = joins(items)?;
     samples(items)
+}
+
+/// `trim(BOTH FROM text)` trims spaces.
+fn trimmed(mut items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
+    if let [side, from, ..] = items.as_slice()
+        && function == Some("trim")
+        && side.is_any(&["both", "leading", "trailing"])
+        && from.is("from")
+    {
+        let span = side.span();
+        items.insert(1, token(Token::SingleQuotedString(" ".to_owned()), span));
+    }
+    items
 }
 
 /// Whether a common table expression is materialized changes no answer.
@@ -252,8 +303,8 @@ fn comprehension(group: &Group) -> Option<Vec<Item>> {
     Some(call("list_transform", vec![source, lambda(body)], span))
 }
 
-/// `TABLE`, `SUMMARIZE`, `PIVOT` and `UNPIVOT` where a query can begin.
-fn statement_forms(items: Vec<Item>) -> Result<Vec<Item>> {
+/// `TABLE`, `SUMMARIZE`, `PIVOT` and `UNPIVOT` where a query can begin, and `DESCRIBE` in FROM.
+fn statement_forms(items: Vec<Item>, is_nested: bool) -> Result<Vec<Item>> {
     if let [first, name, ..] = items.as_slice()
         && first.is("table")
         && name.parentheses().is_none()
@@ -266,6 +317,7 @@ fn statement_forms(items: Vec<Item>) -> Result<Vec<Item>> {
     let begins = |index: usize| index == 0 || items[index - 1].is_any(&BEFORE);
     let found =
         (0..items.len()).find(|index| items[*index].is_any(&["summarize", "pivot", "unpivot"]) && begins(*index));
+    let found = found.or_else(|| (is_nested && items.len() > 1 && items[0].is("describe")).then_some(0));
     let Some(at) = found else { return Ok(items) };
     let (before, rest) = (items[..at].to_vec(), &items[at + 1..]);
     let end = rest.iter().position(|item| item.is_token(&Token::SemiColon)).unwrap_or(rest.len());
@@ -274,8 +326,9 @@ fn statement_forms(items: Vec<Item>) -> Result<Vec<Item>> {
     if rest.is_empty() || (at > 0 && rest.first().is_some_and(|item| item.is_token(&Token::Comma))) {
         return Ok(items);
     }
-    let query = if items[at].is("summarize") {
-        from_call(marks::SUMMARIZE, vec![vec![parenthesized(source_query(rest, span), span)]], span)
+    let query = if items[at].is_any(&["summarize", "describe"]) {
+        let mark = if items[at].is("describe") { marks::DESCRIBE } else { marks::SUMMARIZE };
+        from_call(mark, vec![vec![parenthesized(source_query(rest, span), span)]], span)
     } else if items[at].is("pivot") {
         pivot(rest, span)?
     } else {

@@ -1,6 +1,7 @@
 //! Texts of values in the form that Arrow's parsers read.
 
 use arrow::datatypes::DataType;
+use chrono::NaiveDate;
 
 /// Returns a text in the form in which it is read as a value of a type: numbers without spaces around them, integers without
 /// fractions (rounded half away from zero), timestamps with seconds. `None` where it has that form, or is no such value.
@@ -8,11 +9,43 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
     let trimmed = text.trim();
     let normal = match data_type {
         integer if integer.is_integer() => whole_number(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        DataType::Timestamp(_, _) if trimmed.eq_ignore_ascii_case("epoch") => "1970-01-01 00:00:00".to_owned(),
         DataType::Timestamp(_, _) => with_seconds(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        DataType::Date32 => written_date(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        DataType::Time32(_) | DataType::Time64(_) => with_colons(trimmed).unwrap_or_else(|| trimmed.to_owned()),
         number if number.is_numeric() => trimmed.to_owned(),
         _ => return None,
     };
     (normal != text).then_some(normal)
+}
+
+/// Returns a date whose month is a name, or without dashes, as PostgreSQL reads them.
+fn written_date(text: &str) -> Option<String> {
+    const FORMS: [&str; 6] = ["%B %d, %Y", "%d %B %Y", "%Y-%b-%d", "%d-%b-%Y", "%b-%d-%Y", "%Y%m%d"];
+    if text.eq_ignore_ascii_case("epoch") {
+        return Some("1970-01-01".to_owned());
+    }
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_name = text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    if !(has_name || (is_digits && text.len() == 8)) {
+        return None;
+    }
+    FORMS.iter().find_map(|form| Some(NaiveDate::parse_from_str(text, form).ok()?.format("%Y-%m-%d").to_string()))
+}
+
+/// Returns a time of day without colons with them: `040506`, which Arrow reads as a number, is one of PostgreSQL.
+fn with_colons(text: &str) -> Option<String> {
+    let (digits, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let (hour, rest) = digits.split_at_checked(2)?;
+    let (minute, second) = rest.split_at_checked(2)?;
+    match second.len() {
+        0 if fraction.is_empty() => Some(format!("{hour}:{minute}:00")),
+        2 => Some(format!("{hour}:{minute}:{second}{fraction}")),
+        _ => None,
+    }
 }
 
 /// Returns a timestamp of date, hour and minute with its seconds: `2024-01-31 08:15` is one of PostgreSQL and DuckDB.
@@ -77,6 +110,11 @@ mod tests {
             ("2024-01-31T08:15+02:00", timestamp.clone(), Some("2024-01-31T08:15:00+02:00")),
             ("2024-01-31 08:15:10", timestamp.clone(), None),
             ("2024-01-31", timestamp, None),
+            ("January 8, 1999", DataType::Date32, Some("1999-01-08")),
+            ("08-Jan-1999", DataType::Date32, Some("1999-01-08")),
+            ("1999-01-08", DataType::Date32, None),
+            ("040506", DataType::Time64(TimeUnit::Microsecond), Some("04:05:06")),
+            ("04:05:06", DataType::Time64(TimeUnit::Microsecond), None),
             (" x", DataType::Utf8, None),
         ] {
             assert_eq!(normal_form(text, &data_type).as_deref(), expected, "{text} as {data_type}");

@@ -204,7 +204,8 @@ fn check_binary(op: &BinaryOperator) -> Result<()> {
         BinaryOperator::Question | BinaryOperator::QuestionAnd | BinaryOperator::QuestionPipe => {
             refuse("`?` between values", "write json_exists(json, key)")
         }
-        BinaryOperator::HashMinus => refuse("`#-`", "build the JSON without the part"),
+        // Written out as calls.
+        BinaryOperator::HashMinus => Ok(()),
         BinaryOperator::Custom(_)
         | BinaryOperator::PGCustomBinaryOperator(_)
         | BinaryOperator::DoubleHash

@@ -74,7 +74,14 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("to_seconds", 1, "CAST(concat($1, ' seconds') AS INTERVAL)"),
     ("to_milliseconds", 1, "CAST(concat($1, ' milliseconds') AS INTERVAL)"),
     ("to_microseconds", 1, "CAST(concat($1, ' microseconds') AS INTERVAL)"),
+    ("clock_timestamp", 0, "now()"),
+    ("make_timestamptz", 6, "CAST(make_timestamp($1, $2, $3, $4, $5, $6) AS TIMESTAMP WITH TIME ZONE)"),
     // Texts.
+    ("char_length", 1, "len($1)"),
+    ("character_length", 1, "len($1)"),
+    ("casefold", 1, "lower($1)"),
+    ("regexp_substr", 2, "CASE WHEN regexp_like($1, $2) THEN regexp_extract($1, $2) END"),
+    ("string_to_table", 3, "unnest(string_to_array($1, $2, $3))"),
     ("lcase", 1, "lower($1)"),
     ("ucase", 1, "upper($1)"),
     ("strlen", 1, "octet_length($1)"),
@@ -122,6 +129,18 @@ const SCALAR: &[(&str, usize, &str)] = &[
         "CASE WHEN $1 < $2 THEN 0 WHEN $1 >= $3 THEN $4 + 1 \
          ELSE CAST(floor(($1 - $2) / CAST($3 - $2 AS DOUBLE) * $4) AS BIGINT) + 1 END",
     ),
+    ("width_bucket", 2, "CAST(coalesce(array_length(array_filter($2, __bound -> __bound <= $1)), 0) AS BIGINT)"),
+    // Of degrees, to where a double is exact.
+    ("sind", 1, "round(sin(radians($1)), 15)"),
+    ("cosd", 1, "round(cos(radians($1)), 15)"),
+    ("tand", 1, "round(tan(radians($1)), 14)"),
+    ("cotd", 1, "round(cot(radians($1)), 14)"),
+    ("asind", 1, "round(degrees(asin($1)), 13)"),
+    ("acosd", 1, "round(degrees(acos($1)), 13)"),
+    ("atand", 1, "round(degrees(atan($1)), 13)"),
+    ("atan2d", 2, "round(degrees(atan2(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))), 13)"),
+    ("to_bin", 1, "bin($1)"),
+    ("to_oct", 1, "to_base($1, 8)"),
     // Choices.
     ("if", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("iif", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
@@ -178,7 +197,18 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("map_contains_value", 2, "array_has(map_values($1), $2)"),
     ("map_contains_entry", 3, "coalesce(array_element(map_extract($1, $2), 1) = $3, false)"),
     ("map_extract_value", 2, "array_element(map_extract($1, $2), 1)"),
+    ("trim_array", 2, "array_slice($1, 1, CAST(array_length($1) AS BIGINT) - $2)"),
+    // All that are equal, as in PostgreSQL.
+    ("array_remove", 2, "array_remove_all($1, $2)"),
+    ("array_replace", 3, "array_replace_all($1, $2, $3)"),
+    ("array_zip", 2, "arrays_zip($1, $2)"),
+    ("array_zip", 3, "arrays_zip($1, $2, $3)"),
     // JSON.
+    ("jsonb_pretty", 1, "json_pretty($1)"),
+    ("json_array_elements", 1, "unnest(json_extract_all($1, '$[*]'))"),
+    ("jsonb_array_elements", 1, "unnest(json_extract_all($1, '$[*]'))"),
+    ("json_array_elements_text", 1, "unnest(json_extract_string_all($1, '$[*]'))"),
+    ("jsonb_array_elements_text", 1, "unnest(json_extract_string_all($1, '$[*]'))"),
     ("json_quote", 1, "to_json($1)"),
 ];
 
@@ -262,6 +292,7 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
     ("json_group_object", 2, JSON_OBJECT),
     ("jsonb_agg", 1, JSON_LIST),
     ("jsonb_object_agg", 2, JSON_OBJECT),
+    ("json_object_agg", 2, JSON_OBJECT),
     ("count_if", 1, "count(*) FILTER (WHERE $1)"),
     ("countif", 1, "count(*) FILTER (WHERE $1)"),
     ("sum_if", 2, "sum($1) FILTER (WHERE $2)"),

@@ -1,0 +1,200 @@
+//! Calls of PostgreSQL and DuckDB whose meaning hangs on how they are written: arguments by name, any number of arguments,
+//! patterns of numbers, paths of JSON with `*`.
+
+use datafusion::sql::sqlparser::ast::{
+    Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan,
+};
+
+use super::{call, filled, parse};
+use crate::error::{EngineError, Result};
+
+/// The most lists within each other that `unnest` takes apart.
+const MAX_DEPTH: u64 = 16;
+
+/// Returns what a call stands for; `None` where it is no such call. Errors: `unsupported`.
+pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Result<Option<Expr>> {
+    Ok(match (name, arguments) {
+        ("make_interval", _) => make_interval(function)?,
+        ("unnest", None) => nested_unnest(function)?,
+        ("num_nulls" | "num_nonnulls", Some(values @ [_, ..])) => {
+            let is_null = if name == "num_nulls" { (1, 0) } else { (0, 1) };
+            let counts = (1..=values.len())
+                .map(|place| format!("CASE WHEN ${place} IS NULL THEN {} ELSE {} END", is_null.0, is_null.1))
+                .collect::<Vec<_>>();
+            Some(Expr::Nested(Box::new(filled(parse(&counts.join(" + "))?, values))))
+        }
+        ("array_fill", Some([value, Expr::Array(Array { elem, .. })])) => match elem.as_slice() {
+            [length] => Some(call("array_repeat", vec![value.clone(), length.clone()])),
+            _ => {
+                return Err(EngineError::Unsupported {
+                    what: "array_fill of several dimensions".into(),
+                    hint: "write array_repeat(array_repeat(value, 3), 2)".into(),
+                });
+            }
+        },
+        ("json_extract" | "json_extract_string", Some([json, path])) if has_wildcard(path) => {
+            Some(call(&format!("{name}_all"), vec![json.clone(), path.clone()]))
+        }
+        // PostgreSQL makes an object of two arrays of texts; DuckDB, of a key and a value.
+        ("json_object" | "jsonb_object", Some([keys, ..])) if is_braced(keys) => {
+            return Err(EngineError::Unsupported {
+                what: format!("{name} of arrays"),
+                hint: "write json_object('key', value, ...)".into(),
+            });
+        }
+        ("row_to_json" | "to_json" | "to_jsonb", Some([value])) => match row_values(value) {
+            // PostgreSQL calls the fields of a row f1, f2, ...
+            Some(values) => {
+                let fields =
+                    values.into_iter().zip(1..).flat_map(|(value, place)| [super::text(&format!("f{place}")), value]);
+                Some(call("to_json", vec![call("named_struct", fields.collect())]))
+            }
+            None => None,
+        },
+        ("to_number", Some([value, format])) => {
+            check_number_format(format)?;
+            let meaning = "CAST(concat(CASE WHEN regexp_like($1, '[-<]') THEN '-' ELSE '' END, \
+                           regexp_replace($1, '[^0-9.]', '', 'g')) AS DOUBLE)";
+            Some(filled(parse(meaning)?, std::slice::from_ref(value)))
+        }
+        ("convert_from" | "convert_to", Some([value, encoding])) => {
+            let encoding = encoding.to_string().to_lowercase().replace(['-', '_', '\''], "");
+            if !matches!(encoding.as_str(), "utf8" | "unicode") {
+                return Err(EngineError::Unsupported {
+                    what: format!("{name} of another encoding than UTF-8"),
+                    hint: "texts are UTF-8: write CAST(value AS BYTEA), or import the file with its encoding".into(),
+                });
+            }
+            let meaning = if name == "convert_from" { "CAST($1 AS VARCHAR)" } else { "CAST($1 AS BYTEA)" };
+            Some(filled(parse(meaning)?, std::slice::from_ref(value)))
+        }
+        _ => None,
+    })
+}
+
+/// `make_interval(days => 10)`, and by place: years, months, weeks, days, hours, minutes, seconds.
+fn make_interval(function: &Function) -> Result<Option<Expr>> {
+    const PARTS: [(&str, &str); 7] = [
+        ("years", "years"),
+        ("months", "months"),
+        ("weeks", "weeks"),
+        ("days", "days"),
+        ("hours", "hours"),
+        ("mins", "minutes"),
+        ("secs", "seconds"),
+    ];
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let (mut texts, mut values) = (Vec::new(), Vec::new());
+    for (place, argument) in list.args.iter().enumerate() {
+        let (part, value) = match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (PARTS.get(place), value),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (PARTS.iter().find(|(part, _)| name.value.eq_ignore_ascii_case(part)), value)
+            }
+            _ => (None, &Expr::Value(ValueWithSpan::from(Value::Null))),
+        };
+        let Some((_, unit)) = part else {
+            let message = "make_interval takes years, months, weeks, days, hours, mins and secs".to_owned();
+            return Err(EngineError::Plan { message });
+        };
+        values.push(value.clone());
+        texts.push(format!("CAST(concat(${}, ' {unit}') AS INTERVAL)", values.len()));
+    }
+    if texts.is_empty() {
+        texts.push("INTERVAL '0 seconds'".to_owned());
+    }
+    Ok(Some(Expr::Nested(Box::new(filled(parse(&texts.join(" + "))?, &values)))))
+}
+
+/// `unnest(list, recursive := true)` of lists that are written out, and `unnest(list, max_depth := 2)`.
+fn nested_unnest(function: &Function) -> Result<Option<Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(how), .. },
+    ] = list.args.as_slice()
+    else {
+        return Ok(None);
+    };
+    let refused = |hint: &str| {
+        let (what, hint) = ("unnest of this depth".to_owned(), hint.to_owned());
+        Err(EngineError::Unsupported { what, hint })
+    };
+    let depth = match (name.value.to_lowercase().as_str(), how) {
+        ("max_depth", Expr::Value(ValueWithSpan { value: Value::Number(depth, _), .. })) => depth.parse().unwrap_or(0),
+        ("recursive", Expr::Value(ValueWithSpan { value: Value::Boolean(false), .. })) => 1,
+        ("recursive", Expr::Value(ValueWithSpan { value: Value::Boolean(true), .. })) => match literal_depth(value) {
+            Some(depth) => depth,
+            None => return refused("say how deep: unnest(list, max_depth := 2); fields of structs are value.*"),
+        },
+        _ => return refused("write unnest(list, max_depth := 2)"),
+    };
+    if !(1..=MAX_DEPTH).contains(&depth) {
+        return refused("write a depth from 1 to 16");
+    }
+    Ok(Some((0..depth).fold(value.clone(), |inner, _| call("unnest", vec![inner]))))
+}
+
+/// Returns how deep lists of plain values are; `None` where it cannot be told.
+fn literal_depth(value: &Expr) -> Option<u64> {
+    let items = match value {
+        Expr::Array(Array { elem, .. }) => elem.as_slice(),
+        Expr::Value(_) | Expr::UnaryOp { .. } => return Some(0),
+        _ => return None,
+    };
+    let is_null = |item: &Expr| matches!(item, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
+    let mut depths = items.iter().filter(|item| !is_null(item)).map(literal_depth);
+    let first = depths.next()??;
+    depths.all(|depth| depth == Some(first)).then_some(first + 1)
+}
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns whether a path of JSON names all parts of an array or object.
+pub(in crate::sql) fn has_wildcard(path: &Expr) -> bool {
+    text_of(path).is_some_and(|path| path.starts_with('$') && (path.contains("[*]") || path.contains(".*")))
+}
+
+fn is_braced(expr: &Expr) -> bool {
+    text_of(expr).is_some_and(|text| text.starts_with('{') && text.ends_with('}'))
+}
+
+/// Returns the values of `ROW(1, 2)`.
+fn row_values(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Nested(inner) => row_values(inner),
+        Expr::Tuple(values) | Expr::Struct { values, .. } => Some(values.clone()),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("struct") => match &function.args {
+            FunctionArguments::List(list) => super::positional(list),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Errors: a format of which a part is more than where digits, the point and the sign are.
+fn check_number_format(format: &Expr) -> Result<()> {
+    let is_plain = text_of(format).is_some_and(|format| {
+        let format = format.to_uppercase();
+        let format = format.strip_prefix("FM").unwrap_or(&format);
+        format
+            .replace("MI", "")
+            .replace("PL", "")
+            .replace("SG", "")
+            .replace("PR", "")
+            .chars()
+            .all(|character| matches!(character, '0' | '9' | '.' | 'D' | ',' | 'G' | 'S' | 'L' | '$' | ' ' | '-'))
+    });
+    match is_plain {
+        true => Ok(()),
+        false => Err(EngineError::Unsupported {
+            what: "to_number of this format".into(),
+            hint: "write the format with 9, 0, D, G, S and MI, or CAST(text AS DOUBLE)".into(),
+        }),
+    }
+}

@@ -1,0 +1,113 @@
+//! `generate_series` and `range` in FROM. Over columns of the tables before, each becomes a subquery that takes its list apart, as
+//! the planner's own take constants only. Its column is called as the table or the function where the statement says so.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, SelectItem, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, VisitorMut,
+};
+
+use super::json_tables::names_column;
+use super::shorthand::{call, query_of, select_star};
+use super::syntax::{try_visit_statement, visit_statement};
+use crate::error::{EngineError, Result};
+
+const FUNCTIONS: [&str; 2] = ["generate_series", "range"];
+
+/// Rewrites every such call in a statement. Errors: those of the statement's walk.
+pub(super) fn rewrite_series_of_columns(statement: &mut Statement) -> Result<()> {
+    let mut names = ColumnNames(HashSet::new());
+    let _: ControlFlow<()> = visit_statement(statement, &mut names);
+    try_visit_statement(statement, &mut SeriesRewriter { names: names.0 })
+}
+
+/// The names without qualifiers that a statement uses in expressions, in lower case.
+struct ColumnNames(HashSet<String>);
+
+impl VisitorMut for ColumnNames {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) => {
+                self.0.insert(name.value.to_lowercase());
+            }
+            Expr::CompoundIdentifier(parts) => {
+                self.0.extend(parts.last().map(|name| name.value.to_lowercase()));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct SeriesRewriter {
+    names: HashSet<String>,
+}
+
+impl VisitorMut for SeriesRewriter {
+    type Break = EngineError;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
+        let (name, args, alias) = match factor {
+            TableFactor::Table { name, args: Some(args), alias, .. } => (&*name, &args.args, alias),
+            TableFactor::Function { name, args, alias, .. } => (&*name, &*args, alias),
+            _ => return ControlFlow::Continue(()),
+        };
+        let Some(function) = function_named(name) else { return ControlFlow::Continue(()) };
+        let values = args.iter().map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+            _ => None,
+        });
+        let Some(values) = values.collect::<Option<Vec<Expr>>>() else { return ControlFlow::Continue(()) };
+        if !values.iter().any(names_column) {
+            self.name_column(function, alias);
+            return ControlFlow::Continue(());
+        }
+        let alias = alias.take().unwrap_or_else(|| TableAlias {
+            explicit: true,
+            name: Ident::new(function),
+            columns: Vec::new(),
+            at: None,
+        });
+        // A column of a function is called as the table is, where nothing else is said.
+        let item =
+            SelectItem::ExprWithAlias { expr: call("unnest", vec![call(function, values)]), alias: alias.name.clone() };
+        let mut select = select_star(Vec::new());
+        select.projection = vec![item];
+        *factor = TableFactor::Derived {
+            lateral: true,
+            subquery: Box::new(query_of(SetExpr::Select(Box::new(select)))),
+            alias: Some(alias),
+            sample: None,
+        };
+        ControlFlow::Continue(())
+    }
+}
+
+impl SeriesRewriter {
+    /// Names the column as the function or the table is called, where a name is used that is otherwise none.
+    fn name_column(&self, function: &'static str, alias: &mut Option<TableAlias>) {
+        let is_used = |name: &str| self.names.contains(&name.to_lowercase());
+        if is_used("value") || alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
+            return;
+        }
+        let table = alias.as_ref().map_or(function, |alias| &alias.name.value);
+        let Some(column) = [function, table].into_iter().find(|name| is_used(name)).map(str::to_owned) else { return };
+        let named = alias.get_or_insert_with(|| TableAlias {
+            explicit: true,
+            name: Ident::new(function),
+            columns: Vec::new(),
+            at: None,
+        });
+        named.columns = vec![TableAliasColumnDef { name: Ident::new(column), data_type: None }];
+    }
+}
+
+fn function_named(name: &ObjectName) -> Option<&'static str> {
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
+    FUNCTIONS.into_iter().find(|function| ident.value.eq_ignore_ascii_case(function))
+}

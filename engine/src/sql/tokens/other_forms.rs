@@ -1,0 +1,175 @@
+//! Forms of PostgreSQL and DuckDB that are no expressions of the parser: those that say nothing are left out, the others are
+//! refused with what to write instead, where the parser would name a token.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::is_word;
+use crate::error::{EngineError, Result};
+
+/// A form: how it begins, what it is, and what stands for it.
+struct Refusal {
+    begins: &'static [&'static str],
+    what: &'static str,
+    instead: &'static str,
+}
+
+const REFUSALS: &[Refusal] = &[
+    Refusal {
+        begins: &["between", "symmetric"],
+        what: "BETWEEN SYMMETRIC",
+        instead: "write x BETWEEN least(a, b) AND greatest(a, b)",
+    },
+    Refusal {
+        begins: &["is", "json"],
+        what: "IS JSON",
+        instead: "write json_valid(text), and json_type(text) = 'OBJECT'",
+    },
+    Refusal { begins: &["is", "not", "json"], what: "IS NOT JSON", instead: "write NOT json_valid(text)" },
+    Refusal { begins: &["in", "map", "{"], what: "IN of a map", instead: "write map_contains(map, key)" },
+    Refusal {
+        begins: &["using", "key", "("],
+        what: "USING KEY in a recursive query",
+        instead: "keep the latest of each key with QUALIFY row_number() OVER (PARTITION BY key ORDER BY step DESC) = 1",
+    },
+    Refusal { begins: &["at", "local"], what: "AT LOCAL", instead: "write AT TIME ZONE 'UTC'" },
+    Refusal {
+        begins: &["rows", "from", "("],
+        what: "ROWS FROM",
+        instead: "write unnest(list, list), or join the functions by their ordinality",
+    },
+    Refusal {
+        begins: &["search", "depth", "first"],
+        what: "SEARCH DEPTH FIRST",
+        instead: "carry the path as a list and write ORDER BY path",
+    },
+    Refusal {
+        begins: &["search", "breadth", "first"],
+        what: "SEARCH BREADTH FIRST",
+        instead: "carry the depth as a number and write ORDER BY depth",
+    },
+    Refusal { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
+];
+
+/// The ends of window frames, behind which EXCLUDE may stand.
+const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
+
+/// Returns the tokens without what changes no answer. Errors: `unsupported`.
+pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|before| &before.token);
+        if token.token == Token::ExclamationMark && before.is_some_and(ends_number) {
+            return Err(unsupported("a factorial behind its number", "write factorial(n)"));
+        }
+        if token.token == Token::Sharp {
+            return Err(unsupported("`#`", "write xor(a, b)"));
+        }
+        let Token::Word(word) = &token.token else {
+            if token.token == Token::Mul && !before.is_some_and(|before| matches!(before, Token::LParen | Token::Comma))
+            {
+                continue;
+            }
+            refuse_at(&tokens[at..])?;
+            continue;
+        };
+        if word.quote_style.is_some() {
+            continue;
+        }
+        refuse_at(&tokens[at..])?;
+        if is_word(&token.token, "limit")
+            && let [_, number, percent, rest @ ..] = &tokens[at..]
+            && matches!(number.token, Token::Number(..))
+            && percent.token == Token::Mod
+            && rest.first().is_none_or(|next| !begins_value(&next.token))
+        {
+            let instead =
+                "write USING SAMPLE 10%, or QUALIFY row_number() OVER (ORDER BY ...) <= 0.1 * count(*) OVER ()";
+            return Err(unsupported("LIMIT in percent", instead));
+        }
+        if is_word(&token.token, "similar")
+            && let Some(next) = tokens.get(at + 1)
+            && !is_word(&next.token, "to")
+            && matches!(next.token, Token::SingleQuotedString(_))
+        {
+            return Err(unsupported("substring(... SIMILAR ...)", "write substring(text FROM 'regular expression')"));
+        }
+    }
+    without_default_exclusion(joined_texts(tokens)?)
+}
+
+/// Texts on lines below each other are one, as in the standard; beside each other the parser would read a name. Options of
+/// statements are pairs of texts.
+fn joined_texts(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let is_text = |token: &TokenWithSpan| matches!(token.token, Token::SingleQuotedString(_));
+    let has_pair = tokens.windows(2).any(|pair| pair.iter().all(is_text));
+    if !has_pair || tokens.iter().any(|token| is_word(&token.token, "options")) {
+        return Ok(tokens);
+    }
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        match (kept.last_mut(), &token.token) {
+            (
+                Some(TokenWithSpan { token: Token::SingleQuotedString(before), span }),
+                Token::SingleQuotedString(text),
+            ) => {
+                if span.end.line == token.span.start.line {
+                    return Err(unsupported("a text beside a text", "join them: 'a' || 'b'"));
+                }
+                before.push_str(text);
+                span.end = token.span.end;
+            }
+            _ => kept.push(token),
+        }
+    }
+    Ok(kept)
+}
+
+/// `EXCLUDE NO OTHERS` is what a frame does anyway.
+fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    let excludes = |at: usize| is(at, "exclude") && at > 0 && FRAME_ENDS.iter().any(|end| is(at - 1, end));
+    let Some(at) = (0..tokens.len()).find(|at| excludes(*at)) else { return Ok(tokens) };
+    if is(at + 1, "no") && is(at + 2, "others") {
+        let mut kept = tokens;
+        kept.drain(at..at + 3);
+        return without_default_exclusion(kept);
+    }
+    Err(unsupported(
+        "EXCLUDE in a window frame",
+        "take it off: sum(x) OVER w - x, or two frames, before and behind the row",
+    ))
+}
+
+fn refuse_at(tokens: &[TokenWithSpan]) -> Result<()> {
+    let begins = |refusal: &&Refusal| {
+        refusal.begins.len() <= tokens.len()
+            && refusal.begins.iter().zip(tokens).all(|(part, token)| match *part {
+                "(" => token.token == Token::LParen,
+                "{" => token.token == Token::LBrace,
+                "*" => token.token == Token::Mul,
+                word => is_word(&token.token, word),
+            })
+    };
+    match REFUSALS.iter().find(begins) {
+        Some(refusal) => Err(unsupported(refusal.what, refusal.instead)),
+        None => Ok(()),
+    }
+}
+
+fn ends_number(token: &Token) -> bool {
+    matches!(token, Token::Number(..) | Token::RParen)
+}
+
+/// Returns whether a value may begin with a token, so that `%` before it is an operator.
+fn begins_value(token: &Token) -> bool {
+    match token {
+        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::LParen | Token::Minus => true,
+        Token::Word(_) => {
+            !["offset", "fetch", "union", "except", "intersect", "for"].iter().any(|word| is_word(token, word))
+        }
+        _ => false,
+    }
+}
+
+fn unsupported(what: &str, instead: &str) -> EngineError {
+    EngineError::Unsupported { what: what.to_owned(), hint: instead.to_owned() }
+}
