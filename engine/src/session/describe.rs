@@ -68,8 +68,7 @@ impl Session {
             return Ok(plan.of_text(text));
         }
         let text = text.to_owned();
-        let planning =
-            Box::pin(async move { Ok(session.authorized_plan(&text, parameters).await?.of_text(&text)) });
+        let planning = Box::pin(async move { Ok(session.authorized_plan(&text, parameters).await?.of_text(&text)) });
         self.plan_on_query_threads(telemetry::traced_plan("sql", planning)).await
     }
 

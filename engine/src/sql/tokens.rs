@@ -51,7 +51,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     let mut tokens = numbers(text, tokens)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     insert_by(&mut tokens);
-    let mut tokens = other_forms(tokens)?;
+    let tokens = other_forms(tokens)?;
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
     if !has_powers
