@@ -12,6 +12,9 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, S
 
 use super::subquery_values::may_be_subquery;
 
+/// What a query's values are called where they are compared with those of the row.
+const IN_VALUE: &str = "__in_value";
+
 /// Returns a comparison with the values of a query as what DataFusion answers; `None` where its own way is the one.
 pub(super) fn compared(comparison: &SetComparison) -> Result<Option<Expr>> {
     let SetComparison { expr, subquery, op, quantifier } = comparison;
@@ -60,7 +63,9 @@ pub(super) fn membership(value: &Expr, subquery: &Subquery, schema: &DFSchema) -
         return Ok(None);
     }
     let plan = LogicalPlanBuilder::from(Arc::clone(&subquery.subquery));
-    let equal = plan.filter(first_column(subquery).eq(outside.data))?.build()?;
+    // Both queries may have a column of that name and table.
+    let plan = plan.project(vec![first_column(subquery).alias(IN_VALUE)])?;
+    let equal = plan.filter(Expr::Column(Column::new_unqualified(IN_VALUE)).eq(outside.data))?.build()?;
     let equal = Subquery { subquery: Arc::new(equal), outer_ref_columns: outer, ..subquery.clone() };
     let is_found = aggregated(&equal, count(lit(1_i64)))?.gt(lit(0_i64));
     three_valued(value, subquery, is_found, true).map(Some)
