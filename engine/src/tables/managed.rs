@@ -44,10 +44,10 @@ pub(crate) use numbered::{FILE_COLUMN, INLINED_FILE, NumberedTable, POSITION_COL
 pub(crate) use upload::write_files;
 pub(crate) use write::cast_batch;
 
-use super::file_scan::{FileScan, scan_schema};
+use super::file_scan::{ColumnMatching, FileScan, scan_schema};
 use crate::error::EngineError;
 use crate::stores::TableFiles;
-use field_ids::FieldIdAdapterFactory;
+pub(crate) use field_ids::FieldIdAdapterFactory;
 
 /// With more columns than this, a projection's statistics cost more to fetch than the optimizer gains by them.
 const MAX_STATISTICS_COLUMNS: usize = 32;
@@ -156,7 +156,8 @@ impl ManagedTableProvider {
         let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
         let mut scan = FileScan::new(state, format, self.files.store_url()?, schema, files);
         scan.table = Some(self.name.clone());
-        scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
+        let adapter = FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() };
+        scan.matching = ColumnMatching::ByFieldId(Arc::new(adapter));
         Ok(scan)
     }
 

@@ -14,12 +14,13 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 
 /// Makes an adapter for each file, by field id where the file has any and by name where it has none.
-#[derive(Debug)]
-pub(super) struct FieldIdAdapterFactory {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FieldIdAdapterFactory {
     /// The table's name, for messages.
     pub table: String,
     /// Field ids of the table's columns by name.
