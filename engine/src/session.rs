@@ -62,7 +62,7 @@ pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation
 pub use ingest::IngestMode;
 pub use kql_answers::{KqlAnswers, KqlResult};
 pub(crate) use rejects_table::RejectsTable;
-use worker_queries::ReadyPlan;
+use worker_queries::ExecutablePlan;
 
 /// The largest row limit that is put into the plan.
 const MAX_PUSHED_ROWS: u64 = 10_000;
@@ -440,7 +440,7 @@ impl Session {
     }
 
     /// Creates the physical plan of an authorised query, with the interrupt in it.
-    async fn create_ready_plan(&self, plan: &LogicalPlan, interrupt: &Interrupt) -> Result<ReadyPlan> {
+    async fn create_ready_plan(&self, plan: &LogicalPlan, interrupt: &Interrupt) -> Result<ExecutablePlan> {
         let mut state = self.engine.planning_state();
         match plan {
             // EXPLAIN shows each step of optimisation, so it does them all itself.
@@ -448,7 +448,7 @@ impl Session {
                 self.tell_planner(&mut state);
                 let explained = state.create_physical_plan(plan).await?;
                 let explained = Box::pin(self.with_placement(&state, explain, explained)).await?;
-                Ok(ReadyPlan::on_one_node(paced(&state, explained, interrupt)?))
+                Ok(ExecutablePlan::on_one_node(paced(&state, explained, interrupt)?))
             }
             _ => {
                 let optimized = state.optimizer().optimize(plan.clone(), &*state, |_, _| {})?;
@@ -475,7 +475,7 @@ impl Session {
         state: &mut SessionState,
         optimized: &LogicalPlan,
         interrupt: &Interrupt,
-    ) -> Result<ReadyPlan> {
+    ) -> Result<ExecutablePlan> {
         let physical = self.unpaced_plan_of(state, optimized).await?;
         self.placed(state, optimized, physical, interrupt).await
     }

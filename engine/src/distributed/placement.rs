@@ -53,8 +53,8 @@ const TRAVELLING: [&str; 16] = [
     "RepartitionExec",
     "RestrictedExec",
 ];
-/// The same, of those that sort.
-const SORTING: [&str; 3] = ["SortExec", "SortPreservingMergeExec", "UnionExec"];
+/// The same, of those that sort and put inputs together.
+const SORTING: [&str; 4] = ["SortExec", "SortExec(TopK)", "SortPreservingMergeExec", "UnionExec"];
 /// A task is worth sending for so much of the least that a query reads to be distributed.
 const TASKS_OF_LEAST: u64 = 4;
 
@@ -97,7 +97,9 @@ impl Cluster {
         let (bytes, least) = (scanned_bytes(physical)?, self.min_scan_bytes());
         if bytes < least {
             let (reads, least) = (size(bytes), size(least));
-            return Ok(Placement::OneNode(format!("it reads {reads} of files, less than {least} (cluster.min_scan_bytes)")));
+            return Ok(Placement::OneNode(format!(
+                "it reads {reads} of files, less than {least} (cluster.min_scan_bytes)"
+            )));
         }
         let usual = state.config().batch_size();
         if batch_rows(physical, usual) < usual {

@@ -21,9 +21,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::MetricsSet;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
@@ -129,7 +127,8 @@ impl PortableScanExec {
         let Some((plain, matching)) = scan_config(&self.scan).and_then(without_cache) else {
             return internal_err!("a portable scan is one of Parquet files");
         };
-        let details = ScanDetails { matching: matching.clone(), files: files(&plain).map(FileDetails::of_file).collect() };
+        let details =
+            ScanDetails { matching: matching.clone(), files: files(&plain).map(FileDetails::of_file).collect() };
         let details = serde_json::to_vec(&details).map_err(|error| DataFusionError::Internal(error.to_string()))?;
         let length = u32::try_from(details.len()).map_err(|error| DataFusionError::Internal(error.to_string()))?;
         buf.extend(length.to_be_bytes());

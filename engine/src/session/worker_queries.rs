@@ -20,13 +20,13 @@ use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
 
 /// A physical plan that is ready to be executed.
-pub(super) struct ReadyPlan {
+pub(super) struct ExecutablePlan {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     /// The configuration to execute it with where workers do a part of it, and what it was made of, to make it again.
     workers: Option<Box<(SessionConfig, LogicalPlan)>>,
 }
 
-impl ReadyPlan {
+impl ExecutablePlan {
     pub(super) fn on_one_node(plan: Arc<dyn ExecutionPlan>) -> Self {
         Self { plan, workers: None }
     }
@@ -40,20 +40,20 @@ impl Session {
         optimized: &LogicalPlan,
         physical: Arc<dyn ExecutionPlan>,
         interrupt: &Interrupt,
-    ) -> Result<ReadyPlan> {
+    ) -> Result<ExecutablePlan> {
         let Some(cluster) = &self.engine.runtime().cluster else {
-            return Ok(ReadyPlan::on_one_node(paced(state, physical, interrupt)?));
+            return Ok(ExecutablePlan::on_one_node(paced(state, physical, interrupt)?));
         };
         match Box::pin(cluster.place(state, optimized, &physical)).await? {
             Placement::OneNode(reason) => {
                 tracing::debug!(reason, "a query runs on one node");
-                Ok(ReadyPlan::on_one_node(paced(state, physical, interrupt)?))
+                Ok(ExecutablePlan::on_one_node(paced(state, physical, interrupt)?))
             }
             Placement::Workers(worker_plan) => {
                 let config = worker_plan.execution_config(self.task_headers(interrupt))?;
                 let WorkerPlan { plan, .. } = worker_plan;
                 let plan = paced(state, plan, interrupt)?;
-                Ok(ReadyPlan { plan, workers: Some(Box::new((config, optimized.clone()))) })
+                Ok(ExecutablePlan { plan, workers: Some(Box::new((config, optimized.clone()))) })
             }
         }
     }
@@ -65,7 +65,7 @@ impl Session {
     /// Executes a plan that is ready. One that loses a worker before its first row is made and executed again, once.
     pub(super) fn execute_ready(
         &self,
-        ready: ReadyPlan,
+        ready: ExecutablePlan,
         memory: &Arc<dyn MemoryPool>,
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {

@@ -99,7 +99,8 @@ impl Service<Request<Body>> for SignedChannel {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         // The one that is ready is used, a copy of it stays.
-        let mut inner = std::mem::replace(&mut self.inner, self.inner.clone());
+        let copy = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, copy);
         let key = self.key.clone();
         async move {
             let (mut parts, mut body) = request.into_parts();

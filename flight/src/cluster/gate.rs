@@ -1,12 +1,14 @@
 //! What stands before a worker's service: lets signed requests of the worker's own version pass, and ends a task whose
 //! caller is gone.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures::StreamExt;
-use http_body_util::StreamBody;
+use http_body_util::{BodyExt, StreamBody};
 use querent_engine::ClusterWorker;
 use tonic::Status;
 
@@ -20,6 +22,10 @@ const SENDS_PLAN: &str = "/worker.WorkerService/CoordinatorChannel";
 const MAX_PLAN_BYTES: usize = 256 << 20;
 /// What may follow a plan: that nothing does.
 const MAX_BYTES_BEYOND: usize = 64;
+
+/// How much is read of a request that is refused, and for how long.
+const MAX_REFUSED_BYTES: usize = 64 << 10;
+const REFUSAL_TIME: Duration = Duration::from_millis(200);
 
 /// What the gate checks with.
 #[derive(Clone)]
@@ -49,7 +55,17 @@ pub(crate) async fn gate(State(gate): State<WorkerGate>, request: Request, next:
 
 async fn admitted(gate: &WorkerGate, request: Request) -> Result<Request, Refusal> {
     let (mut parts, mut body) = request.into_parts();
-    gate.key.check_headers(&parts.headers)?;
+    if let Err(refusal) = gate.key.check_headers(&parts.headers) {
+        // A client that still sends may not read the refusal: a little of what it sends is read, and thrown away.
+        let read = async {
+            let first = first_message(&mut body, MAX_REFUSED_BYTES).await;
+            if matches!(first, Ok(Some(_))) {
+                let _ = body.frame().await;
+            }
+        };
+        let _ = tokio::time::timeout(REFUSAL_TIME, read).await;
+        return Err(refusal);
+    }
     let first = match first_message(&mut body, MAX_PLAN_BYTES).await {
         Ok(Some(first)) => first,
         Ok(None) => return Err(Refusal::Malformed("the request has no message".to_owned())),
