@@ -103,7 +103,7 @@ impl ClusterProcesses {
             ("QUERENT_CLUSTER_KEY", KEY),
             ("QUERENT_CLUSTER_MIN_SCAN_BYTES", "1"),
         ];
-        let coordinator = ServerProcess::start(&[&cluster, settings].concat());
+        let coordinator = ServerProcess::start(&[&cluster[..], settings].concat());
         Self { workers, coordinator, alone: ServerProcess::start(settings), http: Client::new() }
     }
 
@@ -324,11 +324,12 @@ async fn a_worker_killed_in_a_query_is_one_clean_error_or_the_right_rows() {
     // Seconds of work, spread over both workers.
     let sql = "SELECT count(*) AS n FROM lineitem a JOIN lineitem b ON a.l_suppkey = b.l_suppkey AND a.l_partkey <> b.l_orderkey";
     let here = cluster.on_one_node(json!({ "sql": sql }), "boss").await.unwrap();
-    let asked = ask(&cluster.http, &cluster.coordinator.url, json!({ "sql": sql }), None);
+    let ClusterProcesses { workers, coordinator, http, .. } = &mut cluster;
+    let asked = ask(http, &coordinator.url, json!({ "sql": sql }), None);
     let killed = async {
         // In the middle of its work, wherever that is.
         tokio::time::sleep(Duration::from_millis(150)).await;
-        cluster.workers[1].child.kill().unwrap();
+        workers[1].child.kill().unwrap();
     };
     match tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(asked, killed).0 }).await.expect("no hang")
     {
