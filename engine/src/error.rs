@@ -150,6 +150,14 @@ pub enum EngineError {
     /// An error of an object store or a web server.
     #[error("{0}")]
     Store(StoreError),
+    /// A worker that did a part of the query is gone, or would not do it.
+    #[error("worker {worker} was lost: {detail}")]
+    WorkerLost {
+        /// Its address.
+        worker: String,
+        /// What happened.
+        detail: String,
+    },
     /// A value that the statement computes with is not what it has to be: a division by zero, a failed cast, a null where
     /// there may be none.
     #[error("{message}")]
@@ -199,6 +207,7 @@ impl EngineError {
             EngineError::Store(StoreError::Occupied { .. }) => "conflict",
             EngineError::Store(StoreError::Gone { .. }) => "no_files",
             EngineError::Store(StoreError::Refused { .. }) => "location_not_allowed",
+            EngineError::WorkerLost { .. } => "worker_lost",
             EngineError::InvalidValue { .. } => "invalid_value",
             EngineError::Execution { .. } => "query_execution_error",
             EngineError::Internal(_) => "internal",
@@ -231,6 +240,9 @@ impl EngineError {
             }
             EngineError::MemoryExceeded { .. } => {
                 "aggregate or filter before joining and sorting, or read fewer columns"
+            }
+            EngineError::WorkerLost { .. } => {
+                "run the query again; a lost worker is left out until it answers, and `EXPLAIN` says where a query runs"
             }
             EngineError::ServerMemory { .. } => {
                 "run the query again in a while, when those that hold the memory have ended"

@@ -136,6 +136,11 @@ pub(crate) fn governed(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     governed_function(&function).unwrap_or(function)
 }
 
+/// Returns the functions that stand for operators and casts in plans, which no session knows by name.
+pub(crate) fn unnamed_functions() -> Vec<Arc<ScalarUDF>> {
+    [GovernedConcat::new_udf(), BoundedText::refusing()].map(|function| Arc::new(function.clone())).into()
+}
+
 /// Whether a cast parses text as decimals: its parser recurses once for every few digits.
 fn needs_bound(expr: &Expr, target: &DataType, schema: &DFSchema) -> bool {
     if !holds_decimals(target) {

@@ -10,18 +10,20 @@
 //!
 //! | floor | room | purpose |
 //! |---|---|---|
-//! | 9 | `open` | opens an engine and starts its background work |
-//! | 8 | `import` | files to tables, one table or a tree of folders |
-//! | 8 | `completion` | what may stand at a place of a statement |
-//! | 8 | `knowledge` | verified queries and metrics, which run before they are stored |
-//! | 8 | `profiler` | profiles the columns of tables in the background |
-//! | 8 | `queries` | queries that run now, and ending one |
-//! | 8 | `table_statistics` | what a table's columns hold, as a caller sees them |
-//! | 7 | [`Session`] in `session` | one caller's statements: planned, authorised, executed, or applied to the catalog |
-//! | 6 | `vector_indexing` | fills vector indexes from the files of their tables |
-//! | 6 | [`policy`] | what a plan may do, and where external tables may lie |
-//! | 5 | [`Engine`] in `engine` | the catalog, the runtime and the commits of one data folder |
-//! | 4 | `runtime` | what all queries share: memory, spill space, caches, functions |
+//! | 10 | `open` | opens an engine and starts its background work |
+//! | 9 | `import` | files to tables, one table or a tree of folders |
+//! | 9 | `completion` | what may stand at a place of a statement |
+//! | 9 | `knowledge` | verified queries and metrics, which run before they are stored |
+//! | 9 | `profiler` | profiles the columns of tables in the background |
+//! | 9 | `queries` | queries that run now, and ending one |
+//! | 9 | `table_statistics` | what a table's columns hold, as a caller sees them |
+//! | 8 | [`Session`] in `session` | one caller's statements: planned, authorised, executed, or applied to the catalog |
+//! | 7 | `vector_indexing` | fills vector indexes from the files of their tables |
+//! | 7 | [`policy`] | what a plan may do, and where external tables may lie |
+//! | 6 | [`ClusterWorker`] in `cluster_worker` | does parts of other servers' queries |
+//! | 6 | [`Engine`] in `engine` | the catalog, the runtime and the commits of one data folder |
+//! | 5 | `runtime` | what all queries share: memory, spill space, caches, functions |
+//! | 4 | `distributed` | which plans run on workers, and how they get there |
 //! | 4 | `sql` | SQL text to an analysed plan: parsing, name resolution, planning |
 //! | 3 | `tables` | managed, external and system tables as DataFusion's table providers |
 //! | 3 | `stream` | a running query's batches within its limits, and the queue to their reader |
@@ -44,9 +46,11 @@
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
 mod analyzed_plan;
+mod cluster_worker;
 mod column_cache;
 mod completion;
 mod distinct_limits;
+mod distributed;
 mod early_semi_joins;
 mod engine;
 mod error;
@@ -83,6 +87,7 @@ mod timestamp;
 mod type_names;
 mod vector_indexing;
 
+pub use cluster_worker::{AbandonTaskOnDrop, ClusterWorker};
 pub use column_cache::ColumnCacheState;
 pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, SuggestionKind, completions};
 pub use datafusion::scalar::ScalarValue;
@@ -90,7 +95,7 @@ pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError};
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::{Limits, ScanLimit, ScanLimits};
-pub use options::EngineOptions;
+pub use options::{ClusterOptions, EngineOptions};
 pub use plan_cache::PlanCacheState;
 pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;

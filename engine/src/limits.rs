@@ -17,13 +17,16 @@ mod window_memory;
 
 use std::time::Duration;
 
+pub(crate) use charged::{charged_again, is_charged};
 pub(crate) use clock::QueryClock;
 pub(crate) use growth::{CallGrowth, compared_pairs, scalar_bytes};
 pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use plan_size::check_plan_size;
 pub(crate) use pool::{EnginePool, PlanningMemory, QueryPool};
 pub(crate) use resident::{Announced, ResidentLimit, running_queries};
-pub(crate) use row_pace::{BATCH_BYTES, array_bytes, batch_bytes, batch_rows, has_fixed_width, pace_projections};
+pub(crate) use row_pace::{
+    BATCH_BYTES, array_bytes, batch_bytes, batch_rows, has_fixed_width, pace_mark, pace_projections, paced_again,
+};
 pub(crate) use scan_budget::ScanBudget;
 pub use scan_budget::{ScanLimit, ScanLimits};
 pub(crate) use unnest_pace::pace_unnests;

@@ -4,11 +4,29 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion_distributed::ChannelResolver;
 use querent_catalog::index::embed::Embedder;
 use querent_catalog::{NoProgress, Progress};
+use url::Url;
 
 use crate::limits::ScanLimits;
 use crate::stores::{LakeUrl, UrlRoot};
+
+/// The servers that queries may be shared out to.
+#[derive(Clone)]
+pub struct ClusterOptions {
+    /// Where they are.
+    pub workers: Vec<Url>,
+    /// How they are reached, with requests that they accept.
+    pub channels: Arc<dyn ChannelResolver + Send + Sync>,
+    /// How many bytes of files a query has to read before it is shared out.
+    pub min_scan_bytes: u64,
+}
+
+impl ClusterOptions {
+    /// How many bytes a query has to read where nothing else is said.
+    pub const DEFAULT_MIN_SCAN_BYTES: u64 = 256 << 20;
+}
 
 /// How to open an engine.
 #[derive(Clone)]
@@ -47,6 +65,8 @@ pub struct EngineOptions {
     pub reranker: Option<Arc<dyn Embedder>>,
     /// Statements that take longer are logged with what they read; `None`: none is.
     pub slow_query: Option<Duration>,
+    /// The workers of this server; `None`: it does all by itself.
+    pub cluster: Option<ClusterOptions>,
     /// Receives the progress of work that takes long.
     pub progress: Arc<dyn Progress>,
 }
@@ -84,6 +104,7 @@ impl EngineOptions {
             embedder: None,
             reranker: None,
             slow_query: None,
+            cluster: None,
             progress: Arc::new(NoProgress),
         }
     }

@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use crate::column_cache::ColumnCache;
 use crate::distinct_limits::FitDistinctLimits;
+use crate::distributed::Cluster;
 use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_optimizer_rules, governed_physical_rules};
@@ -69,6 +70,8 @@ pub(crate) struct Runtime {
     pub(crate) resident: Arc<ResidentLimit>,
     /// How `system.agent_runs` shows traces; an extension of every session's configuration.
     pub(crate) run_traces: Arc<RunTraceDecoder>,
+    /// The workers that queries are shared out to, where there are any.
+    pub(crate) cluster: Option<Cluster>,
     /// Where queries are planned and run.
     pub(crate) threads: QueryThreads,
 }
@@ -136,7 +139,9 @@ impl Runtime {
             .build();
         let states = Arc::new(IdleStates::new(template));
         let resident = ResidentLimit::new(resident_bytes, &options.data_dir, Arc::clone(&columns));
-        Ok(Self { states, config, env, files, columns, resident, run_traces, threads: QueryThreads::start()? })
+        let cluster = options.cluster.clone().map(Cluster::new);
+        let threads = QueryThreads::start()?;
+        Ok(Self { states, config, env, files, columns, resident, run_traces, cluster, threads })
     }
 
     /// Returns the state that plans one statement, for which `now()` is the time of this call.
@@ -169,7 +174,6 @@ impl Runtime {
 
     /// Returns the context that one query executes in: the shared environment with the query's own memory.
     pub(crate) fn task(&self, config: SessionConfig, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
-        let env = RuntimeEnv { memory_pool: Arc::clone(memory), ..self.env.as_ref().clone() };
         // Functions are looked up in a task only to deserialise plans, which nothing here does.
         Arc::new(TaskContext::new(
             Some(Uuid::now_v7().to_string()),
@@ -179,8 +183,13 @@ impl Runtime {
             HashMap::new(),
             HashMap::new(),
             HashMap::new(),
-            Arc::new(env),
+            self.environment(memory),
         ))
+    }
+
+    /// Returns the shared environment with the memory of one query.
+    pub(crate) fn environment(&self, memory: &Arc<dyn MemoryPool>) -> Arc<RuntimeEnv> {
+        Arc::new(RuntimeEnv { memory_pool: Arc::clone(memory), ..self.env.as_ref().clone() })
     }
 
     /// Returns the memory that running queries have reserved, in bytes.

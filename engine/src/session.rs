@@ -23,6 +23,7 @@ mod policies;
 mod rejects_table;
 mod returning;
 mod vector_indexes;
+mod worker_queries;
 
 use std::sync::Arc;
 
@@ -64,6 +65,7 @@ pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation
 pub use ingest::IngestMode;
 pub use kql_answers::{KqlAnswers, KqlResult};
 pub(crate) use rejects_table::RejectsTable;
+use worker_queries::ExecutablePlan;
 
 /// The largest row limit that is put into the plan.
 const MAX_PUSHED_ROWS: u64 = 10_000;
@@ -392,8 +394,8 @@ impl Session {
             None => match optimized {
                 Some(optimized) => {
                     let mut state = self.engine.planning_state();
-                    let physical = self.physical_plan_of(&mut state, &optimized, interrupt).await?;
-                    self.execute_physical(physical, &memory)?
+                    let ready = self.physical_plan_of(&mut state, &optimized, interrupt).await?;
+                    self.execute_ready(ready, &memory, interrupt)?
                 }
                 None => self.execute_query_within(&self.with_row_limit(plan), &memory, interrupt).await?,
             },
@@ -436,8 +438,8 @@ impl Session {
         memory: &Arc<dyn MemoryPool>,
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
-        let physical = self.create_physical_plan(plan, interrupt).await?;
-        self.execute_physical(physical, memory)
+        let ready = self.create_ready_plan(plan, interrupt).await?;
+        self.execute_ready(ready, memory, interrupt)
     }
 
     fn execute_physical(
@@ -457,17 +459,15 @@ impl Session {
     }
 
     /// Creates the physical plan of an authorised query, with the interrupt in it.
-    pub(crate) async fn create_physical_plan(
-        &self,
-        plan: &LogicalPlan,
-        interrupt: &Interrupt,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn create_ready_plan(&self, plan: &LogicalPlan, interrupt: &Interrupt) -> Result<ExecutablePlan> {
         let mut state = self.engine.planning_state();
         match plan {
             // EXPLAIN shows each step of optimisation, so it does them all itself.
-            LogicalPlan::Explain(_) => {
+            LogicalPlan::Explain(explain) => {
                 self.tell_planner(&mut state);
-                paced(&state, state.create_physical_plan(plan).await?, interrupt)
+                let explained = state.create_physical_plan(plan).await?;
+                let explained = Box::pin(self.with_placement(&state, explain, explained)).await?;
+                Ok(ExecutablePlan::on_one_node(paced(&state, explained, interrupt)?))
             }
             _ => {
                 let optimized = state.optimizer().optimize(plan.clone(), &*state, |_, _| {})?;
@@ -476,20 +476,41 @@ impl Session {
         }
     }
 
-    /// As [`Session::create_physical_plan`], of a plan that is optimised already.
+    /// Creates the physical plan of an authorised query that another one has in its middle: it runs on one node.
+    pub(crate) async fn create_inner_plan(
+        &self,
+        plan: &LogicalPlan,
+        interrupt: &Interrupt,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut state = self.engine.planning_state();
+        let optimized = state.optimizer().optimize(plan.clone(), &*state, |_, _| {})?;
+        let physical = self.unpaced_plan_of(&mut state, &optimized).await?;
+        paced(&state, physical, interrupt)
+    }
+
+    /// Returns the plan of a query that is optimised already, where it is to run, with the interrupt in it.
     async fn physical_plan_of(
         &self,
         state: &mut SessionState,
         optimized: &LogicalPlan,
         interrupt: &Interrupt,
+    ) -> Result<ExecutablePlan> {
+        let physical = self.unpaced_plan_of(state, optimized).await?;
+        self.placed(state, optimized, physical, interrupt).await
+    }
+
+    async fn unpaced_plan_of(
+        &self,
+        state: &mut SessionState,
+        optimized: &LogicalPlan,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if self.engine.catalog().audit().is_kept() {
             audit::note_touched(optimized);
         }
         self.tell_planner(state);
         let role = self.principal.role();
-        let physical = match self.engine.scan_limits().of(role) {
-            None => state.query_planner().create_physical_plan(optimized, state).await?,
+        match self.engine.scan_limits().of(role) {
+            None => Ok(state.query_planner().create_physical_plan(optimized, state).await?),
             Some(limit) => {
                 let budget = Arc::new(ScanBudget::default());
                 state.config_mut().set_extension(Arc::clone(&budget));
@@ -498,10 +519,9 @@ impl Session {
                 if reads_tables(&physical) {
                     budget.check(role, limit)?;
                 }
-                physical
+                Ok(physical)
             }
-        };
-        paced(state, physical, interrupt)
+        }
     }
 
     /// Tells what plans scans what the session set for them.

@@ -1,6 +1,6 @@
 //! Tables as DataFusion sees them: managed, external and system, one file each.
 
-mod decoded_parquet;
+pub(crate) mod decoded_parquet;
 pub(crate) mod external;
 pub(crate) mod file_scan;
 pub(crate) mod managed;

@@ -5,6 +5,7 @@
 
 mod audit;
 mod build;
+mod cluster;
 mod cube;
 mod flight;
 mod holmes;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use audit::AuditSettings;
+pub use cluster::{ClusterRole, ClusterSettings};
 pub use cube::CubeSettings;
 pub use flight::FlightSettings;
 pub use holmes::HolmesSettings;
@@ -86,6 +88,8 @@ pub struct Settings {
     pub cube: CubeSettings,
     /// `[holmes]`
     pub holmes: HolmesSettings,
+    /// `[cluster]`
+    pub cluster: ClusterSettings,
     /// `[audit]`
     pub audit: AuditSettings,
     /// `[log]`
@@ -357,6 +361,7 @@ impl Default for Settings {
             query: QuerySettings::default(),
             tls: TlsSettings::default(),
             http: HttpSettings::default(),
+            cluster: ClusterSettings::default(),
             audit: AuditSettings::default(),
             flight: FlightSettings::default(),
             mcp: McpSettings::default(),

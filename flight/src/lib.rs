@@ -14,6 +14,7 @@
 //!   `idempotent_answers.rs`: answers to requests that may be sent again; `table_profiles.rs`: profiles that were asked for;
 //!   `query_limits.rs`: what headers ask of a statement; `result_types.rs`: which types a client reads
 //! - `auth.rs`: tokens to principals, `auth/`: those that an identity provider signed; `logs.rs`: the log; `tls.rs`: the port's certificate
+//! - `cluster.rs`, `cluster/`: signed requests between servers that work on one query
 //! - `state.rs`: the parts of a running server, which every door shares
 //! - `guard.rs`: who sends a request, by its headers, before its body is read
 //! - `mcp/`: the tools and schemas for MCP clients; `sql/`: Arrow Flight SQL
@@ -27,6 +28,7 @@
 pub mod admission;
 pub mod auth;
 pub mod cli;
+mod cluster;
 pub mod config;
 mod connection;
 mod drain;
@@ -52,7 +54,7 @@ mod tls;
 
 pub use http::search::found_json;
 pub use logs::init_logs;
-pub use server::{RunningServer, Server, ServerError, install_crypto_provider};
+pub use server::{RunningServer, RunningWorker, Server, ServerError, install_crypto_provider};
 pub use shutdown::stop_signal;
 pub use state::AppState;
 pub use tls::TlsError;

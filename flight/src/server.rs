@@ -7,6 +7,7 @@ mod connections;
 mod plaintext;
 mod socket_stream;
 mod unix;
+mod worker;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,9 +31,10 @@ use crate::shutdown::Shutdown;
 use crate::state::AppState;
 use crate::table_profiles::KeptTableProfiles;
 use crate::tls::{ServerTls, TlsError};
-use crate::{http, metrics, sql};
-use connections::{Connections, Listeners};
+use crate::{cluster, http, metrics, sql};
+use connections::{CONCURRENT_STREAMS, ConnectionParts, Connections, Listeners};
 use unix::UnixSocketFile;
+pub use worker::RunningWorker;
 
 /// How often runs past their retention are deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -164,7 +166,8 @@ impl Server {
             None => None,
         };
 
-        let options = settings.engine_options(progress)?;
+        let mut options = settings.engine_options(progress)?;
+        options.cluster = cluster::engine_options(&settings.cluster);
         let embedder = options.embedder.clone();
         let engine = Engine::open_with(options).await?;
         // Once the data folder is ours: a development certificate is made in it.
@@ -216,7 +219,13 @@ impl Server {
         if let Some(tls) = &tls {
             state.shutdown.spawn(Arc::clone(tls).follow(state.shutdown.clone()));
         }
-        let connections = Connections::new(routes(&state), tls.clone(), state.clone());
+        let parts = ConnectionParts {
+            settings: Arc::clone(&state.settings),
+            shutdown: state.shutdown.clone(),
+            auth: Arc::clone(&state.auth),
+            concurrent_streams: CONCURRENT_STREAMS,
+        };
+        let connections = Connections::new(routes(&state), tls.clone(), parts);
         state.shutdown.spawn(connections.accept(Listeners { tcp: listener, unix }));
         let server = RunningServer { addr, tls, state };
         let found_at = FolderServer {

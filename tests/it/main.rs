@@ -23,6 +23,7 @@ mod changes;
 mod charts;
 mod cli;
 mod clients;
+mod cluster;
 mod column_cache;
 mod console;
 mod conversation_store;

@@ -183,6 +183,9 @@ fn every_key_can_be_set_from_its_variables() {
                 "log.filter" => "debug",
                 "query.external_urls" => "s3://bucket/",
                 "data_path" => "s3://bucket/lake",
+                "cluster.role" => "coordinator",
+                "cluster.workers" => "http://10.0.0.7:8080",
+                "cluster.key" => "a secret of the cluster",
                 "auth.oidc.issuer" | "auth.oidc.jwks_url" => "https://id.example.org",
                 "auth.oidc.default_role" => "none",
                 "query.max_scan_rows" | "query.max_scan_bytes" => "read=7",
@@ -192,6 +195,7 @@ fn every_key_can_be_set_from_its_variables() {
             let pair: &[_] = match key.path {
                 "tls.certificate" => &[("QUERENT_TLS_KEY", "7")],
                 "tls.key" => &[("QUERENT_TLS_CERTIFICATE", "7")],
+                "cluster.workers" => &[("QUERENT_CLUSTER_KEY", "a secret of the cluster")],
                 "tls.client_ca" => &[("QUERENT_TLS_DEVELOPMENT", "true")],
                 "auth.oidc.issuer" => &[("QUERENT_AUTH_OIDC_AUDIENCE", "querent")],
                 "auth.oidc.audience" => &[("QUERENT_AUTH_OIDC_ISSUER", "https://id.example.org")],

@@ -149,11 +149,21 @@ fn from_shared(error: &DataFusionError) -> EngineError {
 fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
     store_error_in(error).unwrap_or_else(|| {
         let message = tidy(&error.to_string());
+        if let Some(lost) = lost_worker(&message) {
+            return lost;
+        }
         if is_of_a_pattern(&message) {
             return EngineError::InvalidValue { message: plain_words(&message) };
         }
         offset_overflow(&message).unwrap_or(EngineError::Execution { message })
     })
+}
+
+/// Returns the error of a worker that another one has lost, which comes back as its text.
+fn lost_worker(message: &str) -> Option<EngineError> {
+    let (_, rest) = message.split_once("worker http")?;
+    let (worker, detail) = rest.split_once(" was lost: ")?;
+    Some(EngineError::WorkerLost { worker: format!("http{worker}"), detail: detail.to_owned() })
 }
 
 /// Whether a message says that a regular expression is none, or would be too large.
@@ -177,6 +187,9 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
     match error.downcast_ref::<EngineError>() {
         Some(EngineError::BadData { location, detail }) => {
             EngineError::BadData { location: location.clone(), detail: detail.clone() }
+        }
+        Some(EngineError::WorkerLost { worker, detail }) => {
+            EngineError::WorkerLost { worker: worker.clone(), detail: detail.clone() }
         }
         Some(EngineError::InvalidValue { message }) => EngineError::InvalidValue { message: message.clone() },
         Some(EngineError::MemoryExceeded { detail }) => EngineError::MemoryExceeded { detail: detail.clone() },

@@ -33,6 +33,16 @@ pub(super) fn charged_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<
     node.with_new_children(inputs).map(Transformed::yes)
 }
 
+/// Returns whether an operator charges its input so.
+pub(crate) fn is_charged(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.is::<WatchedInputExec<ChargeText>>()
+}
+
+/// Returns an input, charged.
+pub(crate) fn charged_again(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    WatchedInputExec::of_input(input, ChargeText)
+}
+
 #[derive(Clone)]
 struct ChargeText;
 

@@ -64,6 +64,12 @@ impl QueryClock {
         state.end.is_some() || state.stopped.unwrap_or_else(Instant::now) >= state.deadline
     }
 
+    /// Returns the time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        let state = self.state.lock();
+        state.deadline.saturating_duration_since(state.stopped.unwrap_or_else(Instant::now))
+    }
+
     /// Ends the query's time now.
     pub(crate) fn end(&self, end: QueryEnd) {
         self.state.lock().end.get_or_insert(end);

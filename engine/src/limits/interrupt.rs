@@ -16,10 +16,11 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use datafusion::physical_plan::{ExecutionPlan, with_new_children_if_necessary};
+use datafusion_distributed::NetworkBoundaryExt;
 
 use super::clock::QueryClock;
 
@@ -36,6 +37,11 @@ impl Interrupt {
         Self { abandoned: Arc::default(), clock }
     }
 
+    /// The same, and once `abandoned` is set by whoever knows that nobody waits.
+    pub(crate) fn abandoned_by(clock: QueryClock, abandoned: Arc<AtomicBool>) -> Self {
+        Self { abandoned, clock }
+    }
+
     /// Returns the clock of the query.
     pub(crate) fn clock(&self) -> &QueryClock {
         &self.clock
@@ -43,22 +49,37 @@ impl Interrupt {
 
     /// Returns the plan with operators that check for cancellation and filters that check the interrupt.
     pub(crate) fn instrument(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            if !multiplies_rows(node.as_ref()) {
-                return Ok(Transformed::no(node));
-            }
-            let watched: Arc<dyn ExecutionPlan> = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-                let filter = join.filter().map(|filter| self.interruptible_filter(filter));
-                Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?)
-            } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-                let filter = join.filter().map(|filter| self.interruptible_filter(filter));
-                join.builder().with_filter(filter).build_exec()?
-            } else {
-                node
-            };
-            Ok(Transformed::yes(Arc::new(CooperativeExec::new(watched)) as Arc<dyn ExecutionPlan>))
-        })
-        .data()
+        self.instrumented(plan, true)
+    }
+
+    /// As [`Interrupt::instrument`]; below `is_here` the plan is sent to workers, whose own interrupts are checked there.
+    fn instrumented(&self, plan: Arc<dyn ExecutionPlan>, is_here: bool) -> Result<Arc<dyn ExecutionPlan>> {
+        let are_inputs_here = is_here && !plan.as_ref().is_network_boundary();
+        let inputs: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
+        let inputs = inputs.into_iter().map(|input| self.instrumented(input, are_inputs_here));
+        let node = with_new_children_if_necessary(Arc::clone(&plan), inputs.collect::<Result<_>>()?)?;
+        if !multiplies_rows(node.as_ref()) {
+            return Ok(node);
+        }
+        let watched = if is_here { self.with_checked_filter(node)? } else { node };
+        Ok(Arc::new(CooperativeExec::new(watched)))
+    }
+
+    /// Returns the plan of a task with filters that check this interrupt. Its operators stay as they are.
+    pub(crate) fn check_filters(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| self.with_checked_filter(node).map(Transformed::yes)).data()
+    }
+
+    fn with_checked_filter(&self, node: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+            let filter = join.filter().map(|filter| self.interruptible_filter(filter));
+            return Ok(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?));
+        }
+        if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+            let filter = join.filter().map(|filter| self.interruptible_filter(filter));
+            return join.builder().with_filter(filter).build_exec();
+        }
+        Ok(node)
     }
 
     /// Returns a guard for whoever waits for the work, which is interrupted when the guard is dropped.

@@ -129,6 +129,44 @@ pub(super) fn paced(node: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPla
     Ok(Arc::new(PacedExec { input: node, paces, side: PaceSide::Above }))
 }
 
+/// Returns how an operator paces its input, for a plan that is written down; `None` where it does not.
+pub(crate) fn pace_mark(node: &Arc<dyn ExecutionPlan>) -> Option<Vec<u8>> {
+    let paced = node.downcast_ref::<PacedExec>()?;
+    let rows = paced.paces.first().map_or(FIRST_ROWS, |pace| pace.rows.load(Ordering::Relaxed));
+    Some([paced.side as u8].into_iter().chain((rows as u64).to_be_bytes()).collect())
+}
+
+/// Returns the operator of a [`pace_mark`] around an input that was read with it.
+pub(crate) fn paced_again(mark: &[u8], input: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let input = Arc::clone(input);
+    let Some((side, Ok(rows))) = mark.split_first().map(|(side, rows)| (*side, <[u8; 8]>::try_from(rows))) else {
+        return internal_err!("the mark of a pace was cut off");
+    };
+    let rows = usize::try_from(u64::from_be_bytes(rows)).unwrap_or(FIRST_ROWS);
+    let side = match side {
+        side if side == PaceSide::Below as u8 => PaceSide::Below,
+        side if side == PaceSide::Above as u8 => PaceSide::Above,
+        side if side == PaceSide::Alone as u8 => PaceSide::Alone,
+        _ => return internal_err!("no such side of a pace"),
+    };
+    let paces = match side {
+        PaceSide::Below | PaceSide::Alone => {
+            let paces = Pace::of_partitions(&input);
+            paces.iter().for_each(|pace| pace.rows.store(rows, Ordering::Relaxed));
+            paces
+        }
+        // What is measured above sets the slices below.
+        PaceSide::Above => match input.children()[..] {
+            [below] => match below.downcast_ref::<PacedExec>() {
+                Some(below) => Arc::clone(&below.paces),
+                None => return internal_err!("nothing is sliced where a pace is measured"),
+            },
+            _ => return internal_err!("a paced operator has one input"),
+        },
+    };
+    Ok(Arc::new(PacedExec { input, paces, side }))
+}
+
 /// Whether an operator copies rows of several batches into one.
 fn gathers_rows(node: &dyn ExecutionPlan) -> bool {
     const NAMES: [&str; 4] = ["SortExec", "SortPreservingMergeExec", "FilterExec", "RepartitionExec"];

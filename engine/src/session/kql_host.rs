@@ -159,7 +159,7 @@ impl KqlHost for SessionHost<'_> {
 
     async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.authorized(plan)?;
-        self.session.create_physical_plan(plan.plan(), self.interrupt).await
+        self.session.create_inner_plan(plan.plan(), self.interrupt).await
     }
 
     fn reserve(&self, bytes: usize) -> Result<()> {

@@ -42,17 +42,29 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::file::metadata::PageIndexPolicy;
 
+use super::file_scan::ColumnMatching;
 use crate::column_cache::{ColumnCache, ColumnUse, FileVersion};
 use row_groups::{GroupsOfFile, RowGroup};
 
 /// Returns the scan with its columns read through the cache, if it is a scan of Parquet files.
-pub(super) fn through_cache(plan: Arc<dyn ExecutionPlan>, cache: Arc<ColumnCache>) -> Arc<dyn ExecutionPlan> {
+pub(crate) fn through_cache(
+    plan: Arc<dyn ExecutionPlan>,
+    cache: Arc<ColumnCache>,
+    matching: ColumnMatching,
+) -> Arc<dyn ExecutionPlan> {
     let scan = plan.downcast_ref::<DataSourceExec>();
     let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());
     let Some(config) = config.filter(|config| config.file_source().is::<ParquetSource>()) else { return plan };
     let parquet = Arc::clone(config.file_source());
-    let source = DecodedParquetSource { parquet, cache, order: None, batch_rows: None };
+    let source = DecodedParquetSource { parquet, cache, matching, order: None, batch_rows: None };
     DataSourceExec::from_data_source(FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build())
+}
+
+/// Returns the scan without the cache, and how it finds columns; `None` where it is not one that reads through the cache.
+pub(crate) fn without_cache(config: &FileScanConfig) -> Option<(FileScanConfig, &ColumnMatching)> {
+    let source = config.file_source().downcast_ref::<DecodedParquetSource>()?;
+    let plain = FileScanConfigBuilder::from(config.clone()).with_source(Arc::clone(&source.parquet)).build();
+    Some((plain, &source.matching))
 }
 
 /// A [`ParquetSource`] with a cache in front of it.
@@ -60,6 +72,8 @@ pub(super) fn through_cache(plan: Arc<dyn ExecutionPlan>, cache: Arc<ColumnCache
 struct DecodedParquetSource {
     parquet: Arc<dyn FileSource>,
     cache: Arc<ColumnCache>,
+    /// What the scan's adapter is, for those who make the scan again elsewhere.
+    matching: ColumnMatching,
     /// The order in which rows are best read, if any: a hint.
     order: Option<PhysicalSortExpr>,
     /// The rows of a batch; known before the scan begins.

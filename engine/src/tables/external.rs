@@ -48,7 +48,7 @@ pub(crate) use location::{
     locate_all, locate_one,
 };
 pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
-pub(crate) use parquet_columns::{infer_parquet, read_renamed_parquet};
+pub(crate) use parquet_columns::{UuidAdapterFactory, infer_parquet, read_renamed_parquet};
 use reader_options::HIDDEN_COLUMNS;
 pub use reader_options::check_reader_options;
 pub(crate) use reader_options::{known_options, type_of_text};

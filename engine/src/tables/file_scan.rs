@@ -22,10 +22,38 @@ use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use datafusion::physical_optimizer::pruning::PruningPredicate;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use serde::{Deserialize, Serialize};
 
 use super::decoded_parquet::through_cache;
+use super::external::UuidAdapterFactory;
+use super::managed::FieldIdAdapterFactory;
 use crate::column_cache::ColumnCache;
 use crate::limits::ScanBudget;
+
+/// How a table's columns are found in its files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ColumnMatching {
+    /// By name.
+    ByName,
+    /// By name, with UUIDs that the table has as text.
+    ByNameWithUuids,
+    /// By the field ids that the files have.
+    ByFieldId(Arc<FieldIdAdapterFactory>),
+}
+
+impl ColumnMatching {
+    /// Returns what maps the columns; `None` where names do.
+    pub(crate) fn adapter(&self) -> Option<Arc<dyn PhysicalExprAdapterFactory>> {
+        match self {
+            ColumnMatching::ByName => None,
+            ColumnMatching::ByFieldId(adapter) => {
+                let adapter: Arc<dyn PhysicalExprAdapterFactory> = Arc::<FieldIdAdapterFactory>::clone(adapter);
+                Some(adapter)
+            }
+            ColumnMatching::ByNameWithUuids => Some(Arc::new(UuidAdapterFactory)),
+        }
+    }
+}
 
 /// What to scan. `files` carry statistics over the whole table schema, partition columns included, where known.
 pub(crate) struct FileScan {
@@ -39,10 +67,10 @@ pub(crate) struct FileScan {
     pub files: Vec<PartitionedFile>,
     /// Into how many streams the rows are split, in file order.
     pub partitions: usize,
-    /// Maps table columns to a file's columns; `None` matches by name.
-    pub adapter: Option<Arc<dyn PhysicalExprAdapterFactory>>,
     /// The distinct values that columns of the schema are thought to have, all files together; by column.
     pub distinct_values: Vec<(usize, usize)>,
+    /// Maps table columns to a file's columns.
+    pub matching: ColumnMatching,
     /// The table, whose scans count in the budget of the statement. `None`: they do not.
     pub table: Option<String>,
 }
@@ -62,8 +90,8 @@ impl FileScan {
             schema,
             files,
             partitions: state.config().target_partitions(),
-            adapter: None,
             distinct_values: Vec::new(),
+            matching: ColumnMatching::ByName,
             table: None,
         }
     }
@@ -169,11 +197,11 @@ impl FileScan {
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
-            .with_expr_adapter(self.adapter)
+            .with_expr_adapter(self.matching.adapter())
             .build();
         let plan = self.format.create_physical_plan(state, config).await?;
         Ok(match state.config().get_extension::<ColumnCache>() {
-            Some(cache) => through_cache(plan, cache),
+            Some(cache) => through_cache(plan, cache, self.matching),
             None => plan,
         })
     }

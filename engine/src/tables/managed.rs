@@ -44,10 +44,10 @@ pub(crate) use numbered::{FILE_COLUMN, INLINED_FILE, NumberedTable, POSITION_COL
 pub(crate) use upload::write_files;
 pub(crate) use write::cast_batch;
 
-use super::file_scan::{FileScan, scan_schema};
+use super::file_scan::{ColumnMatching, FileScan, scan_schema};
 use crate::error::EngineError;
 use crate::stores::TableFiles;
-use field_ids::FieldIdAdapterFactory;
+pub(crate) use field_ids::FieldIdAdapterFactory;
 
 /// With more columns than this, a projection's statistics cost more to fetch than the optimizer gains by them.
 const MAX_STATISTICS_COLUMNS: usize = 32;
@@ -173,7 +173,8 @@ impl ManagedTableProvider {
         let initial = self.initial.clone().map_err(|detail| {
             DataFusionError::from(EngineError::BadData { location: format!("table `{}`", self.name), detail })
         })?;
-        scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect(), initial }));
+        let adapter = FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect(), initial };
+        scan.matching = ColumnMatching::ByFieldId(Arc::new(adapter));
         Ok(scan)
     }
 

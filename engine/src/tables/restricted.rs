@@ -161,13 +161,14 @@ impl TableProvider for RestrictedTable {
 /// The operator that nothing is pushed through: no filter, projection, limit or sort of the statement reaches what is below,
 /// and no statistics what is above.
 #[derive(Debug)]
-struct RestrictedExec {
+pub(crate) struct RestrictedExec {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
 impl RestrictedExec {
-    fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Self {
+    /// Stands above `input`, whose columns it gives the types of `schema`.
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
-use crate::config::{AgentSettings, Config, SettingSources, Settings};
+use crate::config::{AgentSettings, ClusterRole, Config, SettingSources, Settings};
 use crate::logs::Traces;
 use crate::server::{Server, install_crypto_provider};
 use crate::shutdown::stop_signal;
@@ -21,6 +21,7 @@ Examples:
   querent serve
   querent serve --data /srv/lake --listen 127.0.0.1:9000
   QUERENT_AUTH_TOKENS=s3cret:admin querent serve --listen 0.0.0.0:8080
+  QUERENT_CLUSTER_KEY=... querent serve --role worker --listen 0.0.0.0:8080 --data /srv/worker
   querent serve --set agent.model=qwen3:8b --set query.timeout=60s")]
 pub(super) struct ServeArgs {
     #[command(flatten)]
@@ -40,6 +41,10 @@ pub(super) struct SettingsArgs {
         Settings::default().data.display(),
     ))]
     data: Option<PathBuf>,
+    /// What the server is in a cluster: `coordinator`, which takes statements, or `worker`, which does parts of its queries
+    /// [default: coordinator]
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
     #[arg(long, value_name = "URL", help = with_default("The Ollama server", AgentSettings::default().ollama_host))]
     ollama_host: Option<String>,
     #[arg(long, value_name = "NAME", help = with_default("The language model", AgentSettings::default().model))]
@@ -57,6 +62,11 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     // The clients of collectors need it.
     install_crypto_provider();
     let traces = Traces::start(&config.settings.log, &config.settings.telemetry).map_err(CliError::failed)?;
+    if config.settings.cluster.role == ClusterRole::Worker {
+        let ended = run_worker(config).await;
+        traces.flush().await;
+        return ended;
+    }
     let data = config.settings.data.display().to_string();
     let bars = Arc::new(Bars::new(false));
     let progress = Arc::clone(&bars);
@@ -85,6 +95,19 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     }
 }
 
+async fn run_worker(config: Config) -> Result<(), CliError> {
+    let worker = Server::start_worker(config, Arc::new(Bars::new(false))).await?;
+    output::print_line(&format!("querent is ready at http://{} (a worker of a cluster)", worker.addr))?;
+    stop_signal().await?;
+    tokio::select! {
+        () = worker.shutdown() => Ok(()),
+        signal = stop_signal() => {
+            signal?;
+            Err(CliError::failed("stopped at once; tasks that were running were cut"))
+        }
+    }
+}
+
 impl SettingsArgs {
     /// Returns the process's sources with these flags on top.
     pub(super) fn sources(self) -> SettingSources {
@@ -97,6 +120,7 @@ impl SettingsArgs {
         }
         let named = [
             ("listen", self.listen),
+            ("cluster.role", self.role),
             ("data", self.data.map(|path| path.to_string_lossy().into_owned())),
             ("agent.ollama_host", self.ollama_host),
             ("agent.model", self.model),

@@ -53,8 +53,25 @@ impl Settings {
             embedder,
             reranker,
             slow_query: self.log.slow_query.map(|time| time.0),
+            cluster: None,
             progress,
         })
+    }
+
+    /// Returns the options of a worker, which has no catalog and embeds nothing.
+    pub(crate) fn worker_options(&self, progress: Arc<dyn Progress>) -> EngineOptions {
+        EngineOptions {
+            data_path: self.data_path.clone(),
+            file_cache_bytes: self.query.file_cache.0,
+            memory_bytes: self.query.pool_memory.map(|bytes| bytes.to_usize()),
+            column_cache_bytes: self.query.column_cache.map(|bytes| bytes.to_usize()),
+            resident_bytes: self.query.process_memory.map(|bytes| bytes.to_usize()),
+            spill_bytes: self.query.spill.0,
+            target_partitions: self.query.threads,
+            external_urls: self.query.external_urls.clone(),
+            progress,
+            ..EngineOptions::new(&self.data)
+        }
     }
 
     fn embedder(

@@ -9,7 +9,7 @@ use querent_agent::{AnswerThreshold, MAX_TOOL_ROWS};
 use querent_catalog::holds_catalog;
 
 use super::keys::{KEYS, SettingKind, find, nearest};
-use super::{Config, CubeSettings, SettingKey, Settings};
+use super::{ClusterRole, Config, CubeSettings, SettingKey, Settings};
 use crate::error::ErrorCode;
 
 /// The settings' file when none is named.
@@ -238,6 +238,8 @@ impl Config {
         let may_have_tokens = holds_catalog(&settings.data);
         let knows_callers =
             !tokens.is_empty() || settings.auth.oidc.is_on() || !settings.tls.clients.is_empty() || may_have_tokens;
+        // A worker lets nobody in who does not sign with the cluster's key.
+        let knows_callers = knows_callers || settings.cluster.role == ClusterRole::Worker;
         if let Some(detail) = settings.open_to_others().filter(|_| !knows_callers) {
             return invalid("listen", detail);
         }
@@ -287,6 +289,9 @@ impl Config {
         }
         if let Some((key, fault)) = settings.tls.fault() {
             return invalid(key, fault.to_owned());
+        }
+        if let Some((key, fault)) = settings.cluster_fault() {
+            return invalid(key, fault);
         }
         if let Some(fault) = settings.holmes.keys_fault() {
             return invalid("holmes.api_keys", fault);
@@ -507,6 +512,9 @@ fn without_password(text: &str) -> String {
 
 /// Returns tokens without their secrets: `***:read:alice`.
 fn masked(value: &serde_json::Value) -> String {
+    if value.is_null() {
+        return String::new();
+    }
     let Some(tokens) = value.as_array() else {
         return "***".to_owned();
     };

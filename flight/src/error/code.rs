@@ -80,6 +80,7 @@ error_codes! {
     NoSuchBucket "no_such_bucket",
     StoreUnavailable "store_unavailable",
     StoreError "store_error",
+    WorkerLost "worker_lost",
     InvalidValue "invalid_value",
     QueryExecutionError "query_execution_error",
     // Of KQL's syntax.
@@ -304,6 +305,7 @@ impl ErrorCode {
             | ErrorCode::InvalidStructuredOutput => StatusCode::BAD_GATEWAY,
             ErrorCode::CatalogBusy
             | ErrorCode::StoreUnavailable
+            | ErrorCode::WorkerLost
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited
             | ErrorCode::ServerRestarted
@@ -434,6 +436,7 @@ impl ErrorCode {
             ErrorCode::Unauthenticated => Code::Unauthenticated,
             ErrorCode::CatalogBusy
             | ErrorCode::StoreUnavailable
+            | ErrorCode::WorkerLost
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited
             | ErrorCode::ServerRestarted
@@ -453,6 +456,7 @@ impl ErrorCode {
             | ErrorCode::WallClockExceeded
             | ErrorCode::MemoryExceeded
             | ErrorCode::StoreUnavailable
+            | ErrorCode::WorkerLost
             | ErrorCode::TooManyRuns
             | ErrorCode::ModelUnreachable
             | ErrorCode::ModelRateLimited

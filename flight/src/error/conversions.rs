@@ -69,6 +69,7 @@ impl From<&EngineError> for ErrorCode {
             EngineError::NoFiles { .. } => ErrorCode::NoFiles,
             EngineError::LocationNotAllowed { .. } => ErrorCode::LocationNotAllowed,
             EngineError::Store(error) => error.into(),
+            EngineError::WorkerLost { .. } => ErrorCode::WorkerLost,
             EngineError::InvalidValue { .. } => ErrorCode::InvalidValue,
             EngineError::Execution { .. } => ErrorCode::QueryExecutionError,
             EngineError::Internal(_) => ErrorCode::Internal,

@@ -19,13 +19,13 @@ use tower::ServiceExt;
 use super::plaintext::tls_only;
 use super::socket_stream::SocketStream;
 use super::unix::UnixSocketFile;
-use crate::auth::CLIENT_CERTIFICATE;
+use crate::auth::{Authenticator, CLIENT_CERTIFICATE};
+use crate::config::Settings;
 use crate::connection::ConnectionScope;
 use crate::drain::with_drained_body;
 use crate::guard::ClientAddress;
 use crate::metrics;
 use crate::shutdown::Shutdown;
-use crate::state::AppState;
 use crate::tls::ServerTls;
 
 /// Flow-control windows: how much a client may send ahead of our reads. Enough for one Flight upload to fill a fast line
@@ -34,7 +34,7 @@ const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 32 << 20;
 const MAX_FRAME: u32 = 1 << 20;
 const SEND_BUFFER: usize = 1 << 20;
-const CONCURRENT_STREAMS: u32 = 256;
+pub(super) const CONCURRENT_STREAMS: u32 = 256;
 /// How often HTTP/2 pings look for peers that vanished.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// The pause after a failed accept, without which a process out of file descriptors would spin.
@@ -65,17 +65,26 @@ impl Listeners {
     }
 }
 
+/// What connections have to know of their server.
+pub(super) struct ConnectionParts {
+    pub(super) settings: Arc<Settings>,
+    pub(super) shutdown: Shutdown,
+    pub(super) auth: Arc<Authenticator>,
+    /// Calls of one connection that may be open at once.
+    pub(super) concurrent_streams: u32,
+}
+
 /// What all connections share.
 pub(super) struct Connections {
     builder: auto::Builder<Tracked>,
     routes: Router,
     /// Of the port; none: its connections are not encrypted.
     tls: Option<Arc<ServerTls>>,
-    state: AppState,
+    state: ConnectionParts,
 }
 
 impl Connections {
-    pub(super) fn new(routes: Router, tls: Option<Arc<ServerTls>>, state: AppState) -> Self {
+    pub(super) fn new(routes: Router, tls: Option<Arc<ServerTls>>, state: ConnectionParts) -> Self {
         Self { builder: connection_builder(&state), routes, tls, state }
     }
 
@@ -198,7 +207,7 @@ async fn encrypt(tls: &ServerTls, stream: TcpStream) -> std::io::Result<Option<T
     }
 }
 
-fn connection_builder(state: &AppState) -> auto::Builder<Tracked> {
+fn connection_builder(state: &ConnectionParts) -> auto::Builder<Tracked> {
     let mut builder = auto::Builder::new(Tracked(state.shutdown.clone()));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(state.settings.http.header_timeout.0);
     builder
@@ -208,7 +217,7 @@ fn connection_builder(state: &AppState) -> auto::Builder<Tracked> {
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(MAX_FRAME)
         .max_send_buf_size(SEND_BUFFER)
-        .max_concurrent_streams(CONCURRENT_STREAMS)
+        .max_concurrent_streams(state.concurrent_streams)
         .keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE);
     builder

@@ -135,7 +135,8 @@ pub(super) fn is_of_the_text(error: &EngineError) -> bool {
         | EngineError::BadData { .. }
         | EngineError::NoFiles { .. }
         | EngineError::LocationNotAllowed { .. }
-        | EngineError::Store(_) => false,
+        | EngineError::Store(_)
+        | EngineError::WorkerLost { .. } => false,
     }
 }
 

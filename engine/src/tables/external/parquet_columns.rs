@@ -154,7 +154,7 @@ impl ChunkReader for ParquetChunks {
 
 /// Reads columns of 16 bytes as UUIDs where the table has text.
 #[derive(Debug)]
-pub(super) struct UuidAdapterFactory;
+pub(crate) struct UuidAdapterFactory;
 
 impl PhysicalExprAdapterFactory for UuidAdapterFactory {
     fn create(

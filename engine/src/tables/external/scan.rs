@@ -26,12 +26,12 @@ use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 use super::file_streams::{EachBatch, FileInFolders, ScanReader, plan};
 use super::ipc;
 use super::ipc::IpcReader;
-use super::parquet_columns::{RenamedParquetReader, UuidAdapterFactory};
+use super::parquet_columns::RenamedParquetReader;
 use super::reader_options::COLUMN_KEYS;
 use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
-use crate::tables::file_scan::{FileScan, scan_schema};
+use crate::tables::file_scan::{ColumnMatching, FileScan, scan_schema};
 
 /// An external table as resolved by one statement.
 #[derive(Debug)]
@@ -260,7 +260,7 @@ pub(crate) async fn parquet_scan(
     };
     let schema = partitioning.table_schema(file_schema);
     let scan = FileScan::new(state, Arc::new(format), store, schema, files);
-    Ok(FileScan { adapter: Some(Arc::new(UuidAdapterFactory)), ..scan })
+    Ok(FileScan { matching: ColumnMatching::ByNameWithUuids, ..scan })
 }
 
 async fn with_footer_statistics(

@@ -14,18 +14,52 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory, replace_columns_with_literals,
 };
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 
 /// Makes an adapter for each file, by field id where the file has any and by name where it has none.
-#[derive(Debug)]
-pub(super) struct FieldIdAdapterFactory {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FieldIdAdapterFactory {
     /// The table's name, for messages.
     pub table: String,
     /// Field ids of the table's columns by name.
     pub ids: BTreeMap<String, i64>,
     /// What columns are, by their names, in files that are older than they.
+    #[serde(with = "values_by_name")]
     pub initial: BTreeMap<String, ScalarValue>,
+}
+
+/// Values on their way to another server, as protobuf has them.
+mod values_by_name {
+    use std::collections::BTreeMap;
+
+    use datafusion::common::ScalarValue;
+    use datafusion_proto::protobuf;
+    use prost::Message;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+    pub(super) fn serialize<S: Serializer>(
+        values: &BTreeMap<String, ScalarValue>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let encoded = values.iter().map(|(name, value)| {
+            let value = protobuf::ScalarValue::try_from(value).map_err(ser::Error::custom)?;
+            Ok((name, value.encode_to_vec()))
+        });
+        encoded.collect::<Result<BTreeMap<_, _>, S::Error>>()?.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<String, ScalarValue>, D::Error> {
+        let encoded = BTreeMap::<String, Vec<u8>>::deserialize(deserializer)?;
+        let values = encoded.into_iter().map(|(name, bytes)| {
+            let value = protobuf::ScalarValue::decode(bytes.as_slice()).map_err(de::Error::custom)?;
+            Ok((name, ScalarValue::try_from(&value).map_err(de::Error::custom)?))
+        });
+        values.collect()
+    }
 }
 
 impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {

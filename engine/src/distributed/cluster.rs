@@ -1,0 +1,127 @@
+//! The workers of a coordinator: which of them can be reached, and the configuration that queries are planned and executed
+//! with on them.
+//!
+//! A worker is asked for its version before it is given work, and again after a while; one that is of another version, refuses
+//! or does not answer is left out, and the log says so. One that was lost by a query is left out for a while without asking.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datafusion::error::Result;
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    ChannelResolver, DistributedConfig, DistributedExt, GetWorkerInfoRequest, WorkerResolver,
+};
+use futures::future::join_all;
+use parking_lot::Mutex;
+use url::Url;
+
+use super::codec::PlanCodec;
+use super::task_headers::TaskHeaders;
+use crate::error::EngineError;
+use crate::options::ClusterOptions;
+
+/// How long the answer of a worker is taken for true.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
+/// How long a worker may take to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(3);
+
+/// The workers that queries may use.
+pub(crate) struct Cluster {
+    options: ClusterOptions,
+    /// By worker, what it said last.
+    known: Mutex<HashMap<Url, Knowledge>>,
+}
+
+#[derive(Debug, Clone)]
+struct Knowledge {
+    since: Instant,
+    /// `Err`: why it is left out.
+    state: Result<(), String>,
+}
+
+/// The workers of one query.
+struct QueryWorkers(Vec<Url>);
+
+impl WorkerResolver for QueryWorkers {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        Ok(self.0.clone())
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(options: ClusterOptions) -> Self {
+        Self { options, known: Mutex::default() }
+    }
+
+    /// Returns how much a query has to read before it is given to workers.
+    pub(crate) fn min_scan_bytes(&self) -> u64 {
+        self.options.min_scan_bytes
+    }
+
+    /// Returns the workers that can be given work. Errors: why none can.
+    pub(crate) async fn available(&self) -> Result<Vec<Url>, String> {
+        let asked = self.options.workers.iter().map(|worker| async move { (worker, self.state_of(worker).await) });
+        let mut available = Vec::new();
+        let mut faults = Vec::new();
+        for (worker, state) in join_all(asked).await {
+            match state {
+                Ok(()) => available.push(worker.clone()),
+                Err(fault) => faults.push(format!("{worker}: {fault}")),
+            }
+        }
+        if available.is_empty() { Err(faults.join("; ")) } else { Ok(available) }
+    }
+
+    async fn state_of(&self, worker: &Url) -> Result<(), String> {
+        if let Some(known) = self.known.lock().get(worker)
+            && known.since.elapsed() < KNOWN_FOR
+        {
+            return known.state.clone();
+        }
+        let state = match tokio::time::timeout(ANSWER_TIME, version_of(&self.options.channels, worker)).await {
+            Ok(Ok(version)) if version == env!("CARGO_PKG_VERSION") => Ok(()),
+            Ok(Ok(version)) => Err(format!("it is of version {version}, this server of {}", env!("CARGO_PKG_VERSION"))),
+            Ok(Err(error)) => Err(EngineError::from(error).to_string()),
+            Err(_) => Err(format!("it did not answer within {} s", ANSWER_TIME.as_secs())),
+        };
+        if let Err(fault) = &state {
+            tracing::warn!(%worker, fault, "a worker is left out");
+        }
+        self.known.lock().insert(worker.clone(), Knowledge { since: Instant::now(), state: state.clone() });
+        state
+    }
+
+    /// Leaves a worker out for a while that a query has lost.
+    pub(crate) fn note_lost(&self, worker: &str) {
+        let Ok(worker) = worker.parse::<Url>() else { return };
+        tracing::warn!(%worker, "a worker was lost and is left out for a while");
+        let state = Err("a query has just lost it".to_owned());
+        self.known.lock().insert(worker, Knowledge { since: Instant::now(), state });
+    }
+
+    /// Returns the configuration that a query is planned and executed with on `workers`.
+    pub(super) fn config(&self, base: SessionConfig, workers: Vec<Url>, collects_metrics: bool) -> SessionConfig {
+        let mut distributed = DistributedConfig::default();
+        distributed.collect_metrics = collects_metrics;
+        // A union runs all of its inputs in each task, each of them a part.
+        distributed.children_isolator_unions = false;
+        distributed.max_tasks_per_stage = workers.len();
+        let channels: Arc<dyn ChannelResolver + Send + Sync> = Arc::clone(&self.options.channels);
+        base.with_distributed_option_extension(distributed)
+            .with_distributed_worker_resolver(QueryWorkers(workers))
+            .with_distributed_channel_resolver(channels)
+            .with_distributed_user_codec(PlanCodec::trusting())
+    }
+}
+
+async fn version_of(channels: &Arc<dyn ChannelResolver + Send + Sync>, worker: &Url) -> Result<String> {
+    let mut client = channels.get_worker_client_for_url(worker).await?;
+    Ok(client.get_worker_info(GetWorkerInfoRequest {}).await?.version)
+}
+
+/// Returns the configuration of one execution of a plan that was distributed, whose tasks are told of `headers`.
+pub(super) fn execution_config(planned: &SessionConfig, headers: TaskHeaders) -> Result<SessionConfig> {
+    planned.clone().with_distributed_passthrough_headers(headers.write())
+}

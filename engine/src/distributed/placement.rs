@@ -1,0 +1,347 @@
+//! Decides where a plan runs, and makes stages of one that runs on workers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::analyze::AnalyzeExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt, DistributedLeafExec,
+    ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, display_plan_ascii,
+};
+use datafusion_proto::physical_plan::AsExecutionPlan;
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use url::Url;
+
+use super::cluster::{Cluster, execution_config};
+use super::codec::{PlanCodec, functions_of_plans};
+use super::portable_scan::PortableScanExec;
+use super::task_headers::TaskHeaders;
+use crate::limits::batch_rows;
+
+/// The operators whose meaning in stages is known. Others keep a plan on one node.
+const TRAVELLING: [&str; 16] = [
+    "AggregateExec",
+    "CoalescePartitionsExec",
+    "CooperativeExec",
+    "CrossJoinExec",
+    "DataSourceExec",
+    "EmptyExec",
+    "FilterExec",
+    "GlobalLimitExec",
+    "HashJoinExec",
+    "LocalLimitExec",
+    "NestedLoopJoinExec",
+    "PlaceholderRowExec",
+    "PortableScanExec",
+    "ProjectionExec",
+    "RepartitionExec",
+    "RestrictedExec",
+];
+/// The same, of those that sort and put inputs together.
+const SORTING: [&str; 4] = ["SortExec", "SortExec(TopK)", "SortPreservingMergeExec", "UnionExec"];
+/// A task is worth sending for so much of the least that a query reads to be distributed.
+const TASKS_OF_LEAST: u64 = 4;
+
+/// Where a plan runs.
+pub(crate) enum Placement {
+    /// Where it was planned, and why.
+    OneNode(String),
+    /// On workers.
+    Workers(WorkerPlan),
+}
+
+/// A plan that runs on workers, with the configuration to execute it.
+pub(crate) struct WorkerPlan {
+    pub(crate) plan: Arc<dyn ExecutionPlan>,
+    config: SessionConfig,
+    /// What is said of it in `EXPLAIN`.
+    pub(crate) said: String,
+}
+
+impl WorkerPlan {
+    /// Returns the configuration to execute it with, whose tasks are told of `headers`.
+    pub(crate) fn execution_config(&self, headers: TaskHeaders) -> Result<SessionConfig> {
+        execution_config(&self.config, headers)
+    }
+}
+
+/// Returns whether a plan has stages for workers.
+fn is_distributed(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.exists(|node| Ok(node.is::<DistributedExec>())).unwrap_or(false)
+}
+
+impl Cluster {
+    /// Decides where a query runs, of which `physical` is the plan on one node.
+    pub(crate) async fn place(
+        &self,
+        state: &SessionState,
+        optimized: &LogicalPlan,
+        physical: &Arc<dyn ExecutionPlan>,
+    ) -> Result<Placement> {
+        let (bytes, least) = (scanned_bytes(physical)?, self.min_scan_bytes());
+        if bytes < least {
+            let (reads, least) = (size(bytes), size(least));
+            return Ok(Placement::OneNode(format!(
+                "it reads {reads} of files, less than {least} (cluster.min_scan_bytes)"
+            )));
+        }
+        let usual = state.config().batch_size();
+        if batch_rows(physical, usual) < usual {
+            return Ok(Placement::OneNode("its rows are wide, and are read a few at a time".to_owned()));
+        }
+        let workers = match self.available().await {
+            Ok(workers) => workers,
+            Err(faults) => return Ok(Placement::OneNode(format!("no worker can be used: {faults}"))),
+        };
+        let planning = for_stages(state);
+        let optimized = planning.optimizer().optimize(optimized.clone(), &planning, |_, _| {})?;
+        let physical = planning.query_planner().create_physical_plan(&optimized, &planning).await?;
+        let portable = match portable(&planning, physical)? {
+            Ok(portable) => portable,
+            Err(reason) => return Ok(Placement::OneNode(reason)),
+        };
+        let count = workers.len();
+        let is_analyzed = portable.is::<AnalyzeExec>();
+        let state = self.stage_planner(planning.config().clone(), workers, is_analyzed, &portable);
+        let nothing = LogicalPlanBuilder::empty(false).build()?;
+        let plan = state.query_planner().create_physical_plan(&nothing, &state).await?;
+        if !is_distributed(&plan) {
+            return Ok(Placement::OneNode("no part of it would be done by a worker".to_owned()));
+        }
+        let said = format!("on {count} workers: it reads {} of files", size(bytes));
+        Ok(Placement::Workers(WorkerPlan { plan, config: state.config().clone(), said }))
+    }
+
+    /// Returns what makes stages of a plan, and of nothing else.
+    fn stage_planner(
+        &self,
+        base: SessionConfig,
+        workers: Vec<Url>,
+        is_analyzed: bool,
+        plan: &Arc<dyn ExecutionPlan>,
+    ) -> SessionState {
+        let task_bytes = (self.min_scan_bytes() / TASKS_OF_LEAST).max(1);
+        let most = workers.len();
+        let config = self
+            .config(base, workers, is_analyzed)
+            .with_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent<'_>| {
+                let scan = event.plan.downcast_ref::<PortableScanExec>()?;
+                let tasks = usize::try_from(scan.scanned_bytes().div_ceil(task_bytes)).unwrap_or(most).clamp(1, most);
+                Some(Ok(match scan.can_be_shared() {
+                    true => DesiredTaskCountEventResponse::desired(tasks),
+                    false => DesiredTaskCountEventResponse::maximum(1),
+                }))
+            })
+            .with_distributed_scale_up_leaf_node_handler(|event: ScaleUpLeafNodeEvent<'_>| {
+                let scan = event.plan.downcast_ref::<PortableScanExec>().filter(|_| event.task_count > 1)?;
+                let shares = scan.shared_out(event.task_count);
+                let leaf = shares.and_then(|shares| DistributedLeafExec::try_new(Arc::clone(event.plan), shares));
+                Some(leaf.map(|leaf| ScaleUpLeafNodeEventResponse::new(Arc::new(leaf))))
+            });
+        SessionStateBuilder::new()
+            .with_config(config)
+            .with_query_planner(Arc::new(GivenPlan(Arc::clone(plan))))
+            .with_distributed_planner()
+            .build()
+    }
+}
+
+/// Returns what `EXPLAIN` shows of stages.
+pub(super) fn stages(plan: &Arc<dyn ExecutionPlan>) -> String {
+    let mut shown = String::new();
+    let _ = plan.apply(|node| {
+        if !node.is::<DistributedExec>() {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        shown = display_plan_ascii(node.as_ref(), false);
+        Ok(TreeNodeRecursion::Stop)
+    });
+    shown
+}
+
+impl Placement {
+    /// Returns what `EXPLAIN` says: where the query runs, and its stages.
+    pub(crate) fn explained(&self) -> (String, Option<String>) {
+        match self {
+            Placement::OneNode(reason) => (format!("runs on one node: {reason}"), None),
+            Placement::Workers(plan) => (format!("runs {}", plan.said), Some(stages(&plan.plan))),
+        }
+    }
+}
+
+/// A planner that has its plan already.
+#[derive(Debug)]
+struct GivenPlan(Arc<dyn ExecutionPlan>);
+
+#[async_trait]
+impl QueryPlanner for GivenPlan {
+    async fn create_physical_plan(&self, _: &LogicalPlan, _: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+/// Returns the state that plans for stages: operators of one stage cannot tell those of another what to leave out, scalar
+/// subqueries are joins, and there are at least two partitions, without which nothing is shared out.
+fn for_stages(state: &SessionState) -> SessionState {
+    let mut state = state.clone();
+    let options = state.config_mut().options_mut();
+    options.optimizer.enable_dynamic_filter_pushdown = false;
+    options.optimizer.enable_join_dynamic_filter_pushdown = false;
+    options.optimizer.enable_topk_dynamic_filter_pushdown = false;
+    options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    options.optimizer.enable_sort_pushdown = false;
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    options.execution.target_partitions = options.execution.target_partitions.max(2);
+    state
+}
+
+/// Returns the plan with scans that travel. The inner error says why it stays on one node.
+fn portable(state: &SessionState, plan: Arc<dyn ExecutionPlan>) -> Result<Result<Arc<dyn ExecutionPlan>, String>> {
+    let mut reason = None;
+    let plan = plan
+        .transform_up(|node| {
+            if node.children().is_empty() && !is_in_memory(&node) && node.is::<DataSourceExec>() {
+                return Ok(match PortableScanExec::of_scan(&node) {
+                    Ok(scan) => Transformed::yes(Arc::new(scan) as Arc<dyn ExecutionPlan>),
+                    Err(why) => {
+                        reason.get_or_insert(why);
+                        Transformed::no(node)
+                    }
+                });
+            }
+            if node.is::<CoalescePartitionsExec>() || node.is::<SortPreservingMergeExec>() {
+                return with_inner_input(node);
+            }
+            with_written_projection(node)
+        })
+        .data()?;
+    if let Some(reason) = reason {
+        return Ok(Err(reason));
+    }
+    let query = plan.downcast_ref::<AnalyzeExec>().map_or(&plan, AnalyzeExec::input);
+    let mut unknown = None;
+    query.apply(|node| {
+        let is_known = TRAVELLING.contains(&node.name()) || SORTING.contains(&node.name());
+        let is_scan = !node.is::<DataSourceExec>() || is_in_memory(node);
+        if is_known && is_scan {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        unknown = Some(format!("{} stays where it is", node.name()));
+        Ok(TreeNodeRecursion::Stop)
+    })?;
+    if let Some(unknown) = unknown {
+        return Ok(Err(unknown));
+    }
+    Ok(match arrives_as_it_is(state, query) {
+        Ok(()) => Ok(plan),
+        Err(reason) => Err(reason),
+    })
+}
+
+/// A merge right above a leaf is not taken for the end of a stage; above an operator it is, and what comes after it is done
+/// once.
+fn with_inner_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
+    if !input.children().is_empty() {
+        return Ok(Transformed::no(node));
+    }
+    let inner: Arc<dyn ExecutionPlan> = Arc::new(CooperativeExec::new(Arc::clone(input)));
+    node.with_new_children(vec![inner]).map(Transformed::yes)
+}
+
+/// A join without columns is written as one with all of them; the columns are taken away above it.
+fn with_written_projection(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+    if !join.projection.as_ref().is_some_and(|columns| columns.is_empty()) {
+        return Ok(Transformed::no(node));
+    }
+    let whole = join.builder().with_projection(None).build_exec()?;
+    let none: Vec<ProjectionExpr> = Vec::new();
+    Ok(Transformed::yes(Arc::new(ProjectionExec::try_new(none, whole)?)))
+}
+
+fn is_in_memory(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<DataSourceExec>().is_some_and(|scan| scan.data_source().is::<MemorySourceConfig>())
+}
+
+/// Writes the plan and reads it again, as a worker does. Errors: what would not arrive.
+fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<(), String> {
+    let shown = |error: datafusion::error::DataFusionError| error.strip_backtrace();
+    let written = PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), &PlanCodec::checking(state));
+    let context = TaskContext::new(
+        None,
+        state.session_id().to_owned(),
+        state.config().clone(),
+        functions_of_plans(state),
+        state.higher_order_functions().clone(),
+        state.aggregate_functions().clone(),
+        state.window_functions().clone(),
+        Arc::clone(state.runtime_env()),
+    );
+    let read = written.map_err(shown)?.try_into_physical_plan(&context, &PlanCodec::trusting()).map_err(shown)?;
+    check_same(plan, &read)
+}
+
+fn check_same(sent: &Arc<dyn ExecutionPlan>, read: &Arc<dyn ExecutionPlan>) -> Result<(), String> {
+    let lost = || Err(format!("{} would not arrive as it is", sent.name()));
+    let line = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).one_line().to_string();
+    let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
+    let is_same = sent.name() == read.name()
+        && sent.schema() == read.schema()
+        && line(sent) == line(read)
+        && partitions(sent) == partitions(read)
+        && sent.children().len() == read.children().len();
+    let scans = (sent.downcast_ref::<PortableScanExec>(), read.downcast_ref::<PortableScanExec>());
+    let is_same_scan = match scans {
+        (Some(sent), Some(read)) => sent.reads_the_same(read),
+        (None, None) => true,
+        _ => false,
+    };
+    if !is_same || !is_same_scan {
+        tracing::debug!(sent = line(sent), read = line(read), "an operator does not survive being written");
+        return lost();
+    }
+    sent.children().into_iter().zip(read.children()).try_for_each(|(sent, read)| check_same(sent, read))
+}
+
+/// Returns the bytes of files that a plan reads.
+fn scanned_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
+    let mut bytes = 0;
+    plan.apply(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        if let Some(config) = scan.and_then(|source| source.downcast_ref::<FileScanConfig>()) {
+            let files = config.file_groups.iter().flat_map(FileGroup::iter);
+            bytes += files.map(PartitionedFile::effective_size).sum::<u64>();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(bytes)
+}
+
+/// A size as people read it.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut scaled = bytes as f64;
+    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{scaled:.1} {}", UNITS[unit]) }
+}

@@ -1,0 +1,147 @@
+//! Queries that workers do a part of: their place is decided, they are told their limits, and one that loses a worker before
+//! its first row begins once again without it.
+
+use std::sync::Arc;
+
+use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::{Explain, LogicalPlan};
+use datafusion::physical_plan::explain::ExplainExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionConfig;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::{Session, paced};
+use crate::distributed::{Placement, TaskHeaders, WorkerPlan};
+use crate::error::{EngineError, Result};
+use crate::limits::Interrupt;
+
+/// A physical plan that is ready to be executed.
+pub(super) struct ExecutablePlan {
+    pub(super) plan: Arc<dyn ExecutionPlan>,
+    /// The configuration to execute it with where workers do a part of it, and what it was made of, to make it again.
+    workers: Option<Box<(SessionConfig, LogicalPlan)>>,
+}
+
+impl ExecutablePlan {
+    pub(super) fn on_one_node(plan: Arc<dyn ExecutionPlan>) -> Self {
+        Self { plan, workers: None }
+    }
+}
+
+impl Session {
+    /// Returns the plan of a query that is given to workers where it reads enough, with the interrupt in it.
+    pub(super) async fn placed(
+        &self,
+        state: &SessionState,
+        optimized: &LogicalPlan,
+        physical: Arc<dyn ExecutionPlan>,
+        interrupt: &Interrupt,
+    ) -> Result<ExecutablePlan> {
+        let Some(cluster) = &self.engine.runtime().cluster else {
+            return Ok(ExecutablePlan::on_one_node(paced(state, physical, interrupt)?));
+        };
+        match Box::pin(cluster.place(state, optimized, &physical)).await? {
+            Placement::OneNode(reason) => {
+                tracing::debug!(reason, "a query runs on one node");
+                Ok(ExecutablePlan::on_one_node(paced(state, physical, interrupt)?))
+            }
+            Placement::Workers(worker_plan) => {
+                let config = worker_plan.execution_config(self.task_headers(interrupt))?;
+                let WorkerPlan { plan, .. } = worker_plan;
+                let plan = paced(state, plan, interrupt)?;
+                Ok(ExecutablePlan { plan, workers: Some(Box::new((config, optimized.clone()))) })
+            }
+        }
+    }
+
+    fn task_headers(&self, interrupt: &Interrupt) -> TaskHeaders {
+        TaskHeaders { time_left: interrupt.clock().left(), memory_bytes: self.limits.memory_bytes }
+    }
+
+    /// Executes a plan that is ready. One that loses a worker before its first row is made and executed again, once.
+    pub(super) fn execute_ready(
+        &self,
+        ready: ExecutablePlan,
+        memory: &Arc<dyn MemoryPool>,
+        interrupt: &Interrupt,
+    ) -> Result<SendableRecordBatchStream> {
+        let Some(workers) = ready.workers else { return self.execute_physical(ready.plan, memory) };
+        let (config, optimized) = *workers;
+        let runtime = self.engine.runtime();
+        let first = execute_stream(ready.plan, runtime.task(config, memory))?;
+        let (session, memory, interrupt) = (self.clone(), Arc::clone(memory), interrupt.clone());
+        let schema = first.schema();
+        let rows = stream::once(async move {
+            let mut first = first.map_err(EngineError::from);
+            match first.next().await {
+                Some(Err(EngineError::WorkerLost { worker, detail })) => {
+                    drop(first);
+                    tracing::warn!(worker, detail, "a query begins again without a worker");
+                    let again = Box::pin(session.begin_again(&worker, &optimized, &memory, &interrupt)).await?;
+                    Ok::<_, DataFusionError>(again.map_err(move |error| session.note_lost(error)).boxed())
+                }
+                Some(begun) => {
+                    let rest = first.map_err(move |error| session.noted(error).into());
+                    Ok(stream::once(async move { begun.map_err(DataFusionError::from) }).chain(rest).boxed())
+                }
+                None => Ok(stream::empty().boxed()),
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten())))
+    }
+
+    async fn begin_again(
+        &self,
+        lost: &str,
+        optimized: &LogicalPlan,
+        memory: &Arc<dyn MemoryPool>,
+        interrupt: &Interrupt,
+    ) -> std::result::Result<SendableRecordBatchStream, DataFusionError> {
+        if let Some(cluster) = &self.engine.runtime().cluster {
+            cluster.note_lost(lost);
+        }
+        let mut state = self.engine.planning_state();
+        let ready = self.physical_plan_of(&mut state, optimized, interrupt).await?;
+        match ready.workers {
+            None => Ok(self.execute_physical(ready.plan, memory)?),
+            Some(workers) => execute_stream(ready.plan, self.engine.runtime().task(workers.0, memory)),
+        }
+    }
+
+    fn note_lost(&self, error: DataFusionError) -> DataFusionError {
+        self.noted(EngineError::from(error)).into()
+    }
+
+    /// Returns the error, after the worker that it names is left out.
+    fn noted(&self, error: EngineError) -> EngineError {
+        if let (EngineError::WorkerLost { worker, .. }, Some(cluster)) = (&error, &self.engine.runtime().cluster) {
+            cluster.note_lost(worker);
+        }
+        error
+    }
+
+    /// Returns what `EXPLAIN` shows, with where the query runs and its stages where workers do a part of it.
+    pub(super) async fn with_placement(
+        &self,
+        state: &SessionState,
+        explain: &Explain,
+        explained: Arc<dyn ExecutionPlan>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(cluster) = &self.engine.runtime().cluster else { return Ok(explained) };
+        let Some(shown) = explained.downcast_ref::<ExplainExec>() else { return Ok(explained) };
+        let optimized = state.optimizer().optimize(explain.plan.as_ref().clone(), state, |_, _| {})?;
+        let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
+        let (said, stages) = Box::pin(cluster.place(state, &optimized, &physical)).await?.explained();
+        let plans = shown.stringified_plans().iter().map(|plan| match (&plan.plan_type, &stages) {
+            (PlanType::FinalPhysicalPlan, Some(stages)) => StringifiedPlan::new(PlanType::FinalPhysicalPlan, stages),
+            _ => plan.clone(),
+        });
+        let placement = StringifiedPlan::new(PlanType::FinalPhysicalPlan, said);
+        let plans = plans.chain([placement]).collect();
+        Ok(Arc::new(ExplainExec::new(shown.schema(), plans, shown.verbose())))
+    }
+}
