@@ -14,13 +14,16 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo test test-llm record bench eval fuzz crash soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
+.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## ask a question of real data, from nothing: import, serve, ask, check
 	@./scripts/demo.sh
+
+demo-cluster: ## a coordinator and two workers on this machine: queries over the flights, compared with one server's
+	@./scripts/demo_cluster.sh
 
 test: ## all tests, from nothing
 	@$(setup) system data embed static clients s3

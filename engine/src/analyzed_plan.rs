@@ -8,12 +8,10 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::common::Statistics;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -22,24 +20,11 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
-/// Puts [`AnalyzedPlanExec`] in the place of DataFusion's node.
-#[derive(Debug)]
-pub(crate) struct ShowEstimates;
-
-impl PhysicalOptimizerRule for ShowEstimates {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(match plan.downcast_ref::<AnalyzeExec>() {
-            Some(analyze) => Arc::new(AnalyzedPlanExec::new(analyze.verbose(), Arc::clone(analyze.input()), &plan)),
-            None => plan,
-        })
-    }
-
-    fn name(&self) -> &str {
-        "show_estimates"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+/// Puts a node that shows estimates in the place of DataFusion's, where a plan is that of `EXPLAIN ANALYZE`.
+pub(crate) fn with_estimates(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.downcast_ref::<AnalyzeExec>() {
+        Some(analyze) => Arc::new(AnalyzedPlanExec::new(analyze.verbose(), Arc::clone(analyze.input()), &plan)),
+        None => plan,
     }
 }
 

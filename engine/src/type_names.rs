@@ -63,8 +63,8 @@ pub(crate) fn sql_name(data_type: &DataType) -> String {
         DataType::List(field)
         | DataType::LargeList(field)
         | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _) => return format!("{}[]", sql_name(field.data_type())),
+        | DataType::LargeListView(field) => return format!("{}[]", sql_name(field.data_type())),
+        DataType::FixedSizeList(field, dimension) => return format!("{}[{dimension}]", sql_name(field.data_type())),
         DataType::Struct(fields) => {
             let fields = fields.iter().map(|field| format!("{} {}", field.name(), sql_name(field.data_type())));
             return format!("STRUCT({})", fields.collect::<Vec<_>>().join(", "));

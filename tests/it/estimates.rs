@@ -29,9 +29,11 @@ async fn analyze_counts_distinct_values_for_estimates() {
     assert!(before.contains("output_rows=1.0"), "{before}");
     assert!(!before.contains("estimated_rows=1000,"), "{before}");
 
-    for analyze in
-        ["ANALYZE visits", "ANALYZE TABLE main.pages COMPUTE STATISTICS FOR COLUMNS page", "ANALYZE pages (PAGE)"]
-    {
+    for analyze in [
+        "ANALYZE visits",
+        "ANALYZE TABLE \"default\".pages COMPUTE STATISTICS FOR COLUMNS page",
+        "ANALYZE pages (PAGE)",
+    ] {
         assert_eq!(rows(&session, analyze).await.unwrap(), Vec::<Vec<String>>::new(), "{analyze}");
     }
     // 1,000 times 14 rows, of 14 values at most.

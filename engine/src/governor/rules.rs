@@ -14,7 +14,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
-use crate::analyzed_plan::ShowEstimates;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
@@ -65,7 +64,7 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     if let Some(rule) = rules.iter_mut().find(|rule| rule.name() == ASKS_FOR_ORDER) {
         *rule = Arc::new(OrderBelowSubqueries { inner: Arc::clone(rule) });
     }
-    let rules = rules.into_iter().flat_map(with_ours).chain(more).chain([Arc::new(ShowEstimates) as PhysicalRule]);
+    let rules = rules.into_iter().flat_map(with_ours).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
 }
 

@@ -15,6 +15,7 @@ use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{Session, paced};
+use crate::analyzed_plan::with_estimates;
 use crate::distributed::{Placement, TaskHeaders, WorkerPlan};
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
@@ -42,12 +43,12 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<ExecutablePlan> {
         let Some(cluster) = &self.engine.runtime().cluster else {
-            return Ok(ExecutablePlan::on_one_node(paced(state, physical, interrupt)?));
+            return Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?));
         };
         match Box::pin(cluster.place(state, optimized, &physical)).await? {
             Placement::OneNode(reason) => {
                 tracing::debug!(reason, "a query runs on one node");
-                Ok(ExecutablePlan::on_one_node(paced(state, physical, interrupt)?))
+                Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?))
             }
             Placement::Workers(worker_plan) => {
                 let config = worker_plan.execution_config(self.task_headers(interrupt))?;
