@@ -181,7 +181,7 @@ async fn a_model_that_is_away_is_not_missed_by_what_needs_none() {
     let answer = &events.iter().find(|frame| frame.event == "answer_final").unwrap().data;
     assert_eq!(answer["text"], "sales: 2.\n\nAnswered by a verified query, filled in with south.");
     let events = ask("Which region sold most?").await;
-    let error = &events.iter().find(|frame| frame.event == "error").unwrap().data;
+    let error = &events.iter().find(|frame| frame.event == "run_error").unwrap().data;
     assert!(error.to_string().contains("model_unreachable"), "{error}");
     assert!(events.iter().all(|frame| frame.event != "run_started"), "{events:?}");
 }

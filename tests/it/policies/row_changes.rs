@@ -77,7 +77,7 @@ async fn policies_follow_what_we_rename() {
     assert_eq!(rows(&anna, "SELECT id, tax_id FROM persons").await.unwrap(), [["1", "***"]]);
     // A condition over a column that is gone would hide the table.
     let error = rows(&root, "ALTER TABLE persons DROP COLUMN region").await.unwrap_err();
-    assert_eq!(error.code(), "invalid_object");
+    assert_eq!(error.code(), "invalid_name");
     assert!(error.to_string().contains("row policy `eu` names it"), "{error}");
     run(&root, &["DROP ROW POLICY eu ON persons", "ALTER TABLE persons DROP COLUMN region"]).await;
     assert_eq!(rows(&anna, "SELECT id FROM persons ORDER BY id").await.unwrap(), [["1"], ["2"]]);
