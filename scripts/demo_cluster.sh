@@ -37,7 +37,7 @@ start worker-1 --role worker
 first=$address
 start worker-2 --role worker
 second=$address
-start coordinator --set "cluster.workers=[\"$first\", \"$second\"]" --set cluster.min_scan_bytes=1
+start coordinator --set "cluster.workers=$first,$second" --set cluster.min_scan_bytes=1
 coordinator=$address
 start alone
 alone=$address

@@ -41,7 +41,8 @@
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
-//! | 1 | `thread_priority` | requests before queries, short queries before long ones |
+//! | 1 | `thread_priority` | requests before queries |
+//! | 1 | `analyzed_plan` | estimates in `EXPLAIN ANALYZE` |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::session::Session;
-use crate::type_names::sql_name;
+use crate::type_names::{has_order, sql_name};
 use buckets::{BucketScale, Buckets};
 
 /// The columns that are described, from the first; of wider tables the number of the others is said.
@@ -221,13 +221,6 @@ fn count_expressions(column: &ColumnInfo) -> [String; EXPRESSIONS] {
         of_number("max"),
         when(kind.is_numeric(), of_number("avg"), &none_number),
     ]
-}
-
-/// Whether values of a type are compared and shown as texts.
-pub(crate) fn has_order(kind: &DataType) -> bool {
-    let is_binary =
-        matches!(kind, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_));
-    !(kind.is_nested() || is_binary || matches!(kind, DataType::Interval(_) | DataType::Null))
 }
 
 /// Returns the number by which values of a column are put into ranges; `None` where there is none.

@@ -15,8 +15,8 @@ use parking_lot::RwLock;
 use querent_catalog::{CatalogError, IfExists};
 
 use crate::error::{EngineError, Result};
+use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN};
 use crate::plan_cache::PlanStore;
-use crate::tables::managed::{FILE_COLUMN, POSITION_COLUMN};
 
 /// The tables of one session. Names are matched without regard to case.
 #[derive(Debug)]

@@ -4,12 +4,10 @@
 //! would keep a server from answering, from noticing its timers and from stopping. Here each query that runs has a lane,
 //! which is a few threads of its own: the processor is shared among lanes by the operating system, which asks nobody to
 //! yield. A lane is used again when the last task of its query has ended, however long it goes on after its caller left.
-//! Beside others a query that runs for long has a lower priority than one that has just begun; its lane is replaced.
+//! Its threads come after those that answer requests ([`crate::thread_priority`]).
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -18,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use crate::error::{EngineError, Result};
-use crate::thread_priority::LanePriority;
+use crate::thread_priority::lower_this_thread;
 
 /// Plans are walked recursively; only the part of a stack that is used takes memory.
 const STACK_BYTES: usize = 64 << 20;
@@ -27,8 +25,6 @@ const MAX_LANES: usize = 32;
 /// The most threads of all lanes where there are more than [`LEAST_LANES`].
 const MAX_THREADS: usize = 512;
 const LEAST_LANES: usize = 8;
-/// How long a query runs before those that have just begun come first.
-const LONG_QUERY: Duration = Duration::from_millis(100);
 
 /// The query threads. Dropping them abandons their work.
 pub(crate) struct QueryThreads {
@@ -41,9 +37,6 @@ struct LaneThreads {
     runtime: Runtime,
     /// Held by everything that the lane does for the query that has it.
     token: Arc<LaneToken>,
-    priority: LanePriority,
-    /// Whether its threads have the lower priority, which cannot be raised again.
-    is_lowered: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -69,10 +62,6 @@ impl QueryThreads {
     /// Returns a lane that nobody uses, or the one that the fewest tasks use where there is none.
     pub(crate) fn lane(&self) -> Result<Lane> {
         let mut lanes = self.lanes.lock();
-        let lowered = |lane: &mut LaneThreads| lane.users() == 0 && lane.is_lowered.load(Ordering::Acquire);
-        for lane in lanes.extract_if(.., lowered) {
-            lane.runtime.shutdown_background();
-        }
         if let Some(free) = lanes.iter_mut().find(|lane| lane.users() == 0) {
             return Ok(free.lease());
         }
@@ -96,36 +85,20 @@ impl QueryThreads {
 
 impl LaneThreads {
     fn start(workers: usize) -> Result<Self> {
-        let priority = LanePriority::default();
-        let (started, ended) = (priority.clone(), priority.clone());
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
             .thread_name("querent-query")
             .thread_stack_size(STACK_BYTES)
-            .on_thread_start(move || started.add_this_thread())
-            .on_thread_stop(move || ended.remove_this_thread())
+            .on_thread_start(lower_this_thread)
             .enable_all()
             .build()
             .map_err(|error| EngineError::Internal(format!("cannot start query threads: {error}")))?;
-        Ok(Self { runtime, token: Arc::new(LaneToken), priority, is_lowered: Arc::default() })
+        Ok(Self { runtime, token: Arc::new(LaneToken) })
     }
 
-    /// Gives the lane, which nobody uses, to a query. Its priority is lowered when the query has run for a while.
+    /// Gives the lane, which nobody uses, to a query.
     fn lease(&mut self) -> Lane {
         self.token = Arc::new(LaneToken);
-        // Threads of the caller's runtime keep the time: those of a lane may be busy all the while.
-        if let Ok(runtime) = Handle::try_current() {
-            let (token, priority) = (Arc::downgrade(&self.token), self.priority.clone());
-            let is_lowered = Arc::clone(&self.is_lowered);
-            // It ends by itself in a moment, and holds nothing of a query.
-            runtime.spawn(async move {
-                tokio::time::sleep(LONG_QUERY).await;
-                // The lane itself has one.
-                if token.strong_count() > 1 && priority.lower() {
-                    is_lowered.store(true, Ordering::Release);
-                }
-            });
-        }
         self.lane()
     }
 

@@ -80,3 +80,10 @@ pub(crate) fn sql_name(data_type: &DataType) -> String {
     };
     fixed.to_owned()
 }
+
+/// Whether values of a type are compared and shown as texts.
+pub(crate) fn has_order(kind: &DataType) -> bool {
+    let is_binary =
+        matches!(kind, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_));
+    !(kind.is_nested() || is_binary || matches!(kind, DataType::Interval(_) | DataType::Null))
+}

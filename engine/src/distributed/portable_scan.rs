@@ -172,13 +172,13 @@ impl PortableScanExec {
         let of = |scan: &Self| {
             let config = scan_config(&scan.scan)?;
             let (plain, matching) = without_cache(config)?;
-            let files: Vec<(String, Option<(i64, i64)>, Vec<String>, FileDetails)> = files(&plain)
+            let files = files(&plain)
                 .map(|file| {
                     let range = file.range.as_ref().map(|range| (range.start, range.end));
-                    let folders = file.partition_values.iter().map(|value| format!("{value:?}")).collect();
+                    let folders: Vec<_> = file.partition_values.iter().map(|value| format!("{value:?}")).collect();
                     (file.object_meta.location.to_string(), range, folders, FileDetails::of_file(file))
                 })
-                .collect();
+                .collect::<Vec<_>>();
             Some((files, matching.clone(), config.limit, config.object_store_url.clone()))
         };
         let (left, right) = (of(self), of(other));

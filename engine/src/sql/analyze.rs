@@ -13,7 +13,7 @@ use super::syntax::spelled_columns;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
-use crate::table_statistics::has_order;
+use crate::type_names::has_order;
 
 /// The most columns that are counted at once: each takes 16 KiB a thread.
 const MAX_COLUMNS: usize = 200;

@@ -16,7 +16,7 @@ use super::shorthand::{plain, query_of, select_star};
 use super::statement::StatementPlanner;
 use super::write_statement::RowStatement;
 use crate::error::{EngineError, Result};
-use crate::tables::managed::FILE_COLUMN;
+use crate::identifiers::FILE_COLUMN;
 
 /// True in every row of the source; null beside a row of the table that has none.
 const IN_SOURCE: &str = "__querent_source";

@@ -16,7 +16,7 @@ pub(crate) fn with_renamed_columns(expression: &str, renamed: &dyn Fn(&str) -> O
     if parser.peek_token().token != Token::EOF {
         return None;
     }
-    let mut names = ColumnNames { renamed, is_changed: false };
+    let mut names = RenamedColumns { renamed, is_changed: false };
     match VisitMut::visit(&mut parsed, &mut names) {
         ControlFlow::Break(()) => None,
         ControlFlow::Continue(()) if names.is_changed => Some(parsed.to_string()),
@@ -24,12 +24,12 @@ pub(crate) fn with_renamed_columns(expression: &str, renamed: &dyn Fn(&str) -> O
     }
 }
 
-struct ColumnNames<'a> {
+struct RenamedColumns<'a> {
     renamed: &'a dyn Fn(&str) -> Option<String>,
     is_changed: bool,
 }
 
-impl ColumnNames<'_> {
+impl RenamedColumns<'_> {
     /// Renames a column; returns whether it is one that is renamed.
     fn rename(&mut self, ident: &mut Ident) -> bool {
         let Some(name) = (self.renamed)(&ident.value) else { return false };
@@ -39,7 +39,7 @@ impl ColumnNames<'_> {
     }
 }
 
-impl VisitorMut for ColumnNames<'_> {
+impl VisitorMut for RenamedColumns<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {

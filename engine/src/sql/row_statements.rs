@@ -20,8 +20,7 @@ use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
 use super::write_statement::{RowStatement, WriteStatement};
 use crate::error::{EngineError, Result};
-use crate::identifiers::same_name;
-use crate::tables::managed::{FILE_COLUMN, POSITION_COLUMN};
+use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
 
 /// A table whose rows change, as the statement names it.
 pub(super) struct ChangedTable {

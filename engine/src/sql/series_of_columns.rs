@@ -19,15 +19,15 @@ const FUNCTIONS: [&str; 2] = ["generate_series", "range"];
 
 /// Rewrites every such call in a statement. Errors: those of the statement's walk.
 pub(super) fn rewrite_series_of_columns(statement: &mut Statement) -> Result<()> {
-    let mut names = ColumnNames(HashSet::new());
+    let mut names = SeriesColumns(HashSet::new());
     let _: ControlFlow<()> = visit_statement(statement, &mut names);
     try_visit_statement(statement, &mut SeriesRewriter { names: names.0 })
 }
 
 /// The names without qualifiers that a statement uses in expressions, in lower case.
-struct ColumnNames(HashSet<String>);
+struct SeriesColumns(HashSet<String>);
 
-impl VisitorMut for ColumnNames {
+impl VisitorMut for SeriesColumns {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {

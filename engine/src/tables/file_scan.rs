@@ -34,23 +34,23 @@ use crate::limits::ScanBudget;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ColumnMatching {
     /// By name.
-    ByName,
+    Names,
     /// By name, with UUIDs that the table has as text.
-    ByNameWithUuids,
+    NamesAndUuids,
     /// By the field ids that the files have.
-    ByFieldId(Arc<FieldIdAdapterFactory>),
+    FieldIds(Arc<FieldIdAdapterFactory>),
 }
 
 impl ColumnMatching {
     /// Returns what maps the columns; `None` where names do.
     pub(crate) fn adapter(&self) -> Option<Arc<dyn PhysicalExprAdapterFactory>> {
         match self {
-            ColumnMatching::ByName => None,
-            ColumnMatching::ByFieldId(adapter) => {
+            ColumnMatching::Names => None,
+            ColumnMatching::FieldIds(adapter) => {
                 let adapter: Arc<dyn PhysicalExprAdapterFactory> = Arc::<FieldIdAdapterFactory>::clone(adapter);
                 Some(adapter)
             }
-            ColumnMatching::ByNameWithUuids => Some(Arc::new(UuidAdapterFactory)),
+            ColumnMatching::NamesAndUuids => Some(Arc::new(UuidAdapterFactory)),
         }
     }
 }
@@ -91,7 +91,7 @@ impl FileScan {
             files,
             partitions: state.config().target_partitions(),
             distinct_values: Vec::new(),
-            matching: ColumnMatching::ByName,
+            matching: ColumnMatching::Names,
             table: None,
         }
     }

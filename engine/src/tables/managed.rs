@@ -40,7 +40,7 @@ use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTabl
 
 pub(crate) use delete_files::{DeletedPositions, write_delete_files};
 pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
-pub(crate) use numbered::{FILE_COLUMN, INLINED_FILE, NumberedTable, POSITION_COLUMN};
+pub(crate) use numbered::{INLINED_FILE, NumberedTable};
 pub(crate) use upload::write_files;
 pub(crate) use write::cast_batch;
 
@@ -174,7 +174,7 @@ impl ManagedTableProvider {
             DataFusionError::from(EngineError::BadData { location: format!("table `{}`", self.name), detail })
         })?;
         let adapter = FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect(), initial };
-        scan.matching = ColumnMatching::ByFieldId(Arc::new(adapter));
+        scan.matching = ColumnMatching::FieldIds(Arc::new(adapter));
         Ok(scan)
     }
 

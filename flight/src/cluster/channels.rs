@@ -25,6 +25,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use parking_lot::Mutex;
 use querent_engine::EngineError;
+use tokio::runtime::Handle;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
@@ -43,12 +44,15 @@ const WINDOW: u32 = 16 << 20;
 /// Opens and keeps the channels to workers.
 pub(crate) struct ClusterChannels {
     key: ClusterKey,
+    /// Drives the connections: the runtime of the query that opens one may end with it.
+    runtime: Handle,
     open: Mutex<HashMap<Url, BoxCloneSyncChannel>>,
 }
 
 impl ClusterChannels {
+    /// Returns channels whose connections the runtime of the caller drives.
     pub(crate) fn new(key: ClusterKey) -> Self {
-        Self { key, open: Mutex::default() }
+        Self { key, runtime: Handle::current(), open: Mutex::default() }
     }
 
     fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
@@ -65,6 +69,7 @@ impl ClusterChannels {
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(2 * WINDOW)
             .tcp_nodelay(true);
+        let _entered = self.runtime.enter();
         // It connects when it is first used, and again when it has been lost.
         let signed = SignedChannel { inner: endpoint.connect_lazy(), key: self.key.clone() };
         let channel = BoxCloneSyncChannel::new(signed);

@@ -78,6 +78,7 @@ const FLOORS: &[Floors] = &[
         folder: "engine/src",
         floors: &[
             &[
+                "analyzed_plan",
                 "column_cache",
                 "distinct_limits",
                 "early_semi_joins",
@@ -87,7 +88,9 @@ const FLOORS: &[Floors] = &[
                 "null_aware_joins",
                 "plan_cache",
                 "profile_queue",
+                "repeated_aggregates",
                 "repeated_projections",
+                "thread_priority",
                 "timestamp",
                 "type_names",
             ],

@@ -7,47 +7,47 @@ use super::is_word;
 use crate::error::{EngineError, Result};
 
 /// A form: how it begins, what it is, and what stands for it.
-struct Refusal {
+struct RefusedForm {
     begins: &'static [&'static str],
     what: &'static str,
     instead: &'static str,
 }
 
-const REFUSALS: &[Refusal] = &[
-    Refusal {
+const REFUSALS: &[RefusedForm] = &[
+    RefusedForm {
         begins: &["between", "symmetric"],
         what: "BETWEEN SYMMETRIC",
         instead: "write x BETWEEN least(a, b) AND greatest(a, b)",
     },
-    Refusal {
+    RefusedForm {
         begins: &["is", "json"],
         what: "IS JSON",
         instead: "write json_valid(text), and json_type(text) = 'OBJECT'",
     },
-    Refusal { begins: &["is", "not", "json"], what: "IS NOT JSON", instead: "write NOT json_valid(text)" },
-    Refusal { begins: &["in", "map", "{"], what: "IN of a map", instead: "write map_contains(map, key)" },
-    Refusal {
+    RefusedForm { begins: &["is", "not", "json"], what: "IS NOT JSON", instead: "write NOT json_valid(text)" },
+    RefusedForm { begins: &["in", "map", "{"], what: "IN of a map", instead: "write map_contains(map, key)" },
+    RefusedForm {
         begins: &["using", "key", "("],
         what: "USING KEY in a recursive query",
         instead: "keep the latest of each key with QUALIFY row_number() OVER (PARTITION BY key ORDER BY step DESC) = 1",
     },
-    Refusal { begins: &["at", "local"], what: "AT LOCAL", instead: "write AT TIME ZONE 'UTC'" },
-    Refusal {
+    RefusedForm { begins: &["at", "local"], what: "AT LOCAL", instead: "write AT TIME ZONE 'UTC'" },
+    RefusedForm {
         begins: &["rows", "from", "("],
         what: "ROWS FROM",
         instead: "write unnest(list, list), or join the functions by their ordinality",
     },
-    Refusal {
+    RefusedForm {
         begins: &["search", "depth", "first"],
         what: "SEARCH DEPTH FIRST",
         instead: "carry the path as a list and write ORDER BY path",
     },
-    Refusal {
+    RefusedForm {
         begins: &["search", "breadth", "first"],
         what: "SEARCH BREADTH FIRST",
         instead: "carry the depth as a number and write ORDER BY depth",
     },
-    Refusal { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
+    RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
 
 /// The ends of window frames, behind which EXCLUDE may stand.
@@ -140,7 +140,7 @@ fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWith
 }
 
 fn refuse_at(tokens: &[TokenWithSpan]) -> Result<()> {
-    let begins = |refusal: &&Refusal| {
+    let begins = |refusal: &&RefusedForm| {
         refusal.begins.len() <= tokens.len()
             && refusal.begins.iter().zip(tokens).all(|(part, token)| match *part {
                 "(" => token.token == Token::LParen,

@@ -260,7 +260,7 @@ pub(crate) async fn parquet_scan(
     };
     let schema = partitioning.table_schema(file_schema);
     let scan = FileScan::new(state, Arc::new(format), store, schema, files);
-    Ok(FileScan { matching: ColumnMatching::ByNameWithUuids, ..scan })
+    Ok(FileScan { matching: ColumnMatching::NamesAndUuids, ..scan })
 }
 
 async fn with_footer_statistics(

@@ -28,11 +28,8 @@ use querent_catalog::{Catalog, DataFile, ManagedTable, ResolvedTable, TableConte
 
 use super::{ManagedTableProvider, deletes};
 use crate::error::EngineError;
+use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN};
 
-/// The column of a row's file, by its id in the catalog.
-pub(crate) const FILE_COLUMN: &str = "__querent_file";
-/// The column of a row's position in its file.
-pub(crate) const POSITION_COLUMN: &str = "__querent_position";
 /// The file of rows that are in the catalog and in no file; their positions are their places there.
 pub(crate) const INLINED_FILE: i64 = -1;
 
