@@ -55,7 +55,7 @@ pub(crate) async fn gate(State(gate): State<WorkerGate>, request: Request, next:
 
 async fn admitted(gate: &WorkerGate, request: Request) -> Result<Request, Refusal> {
     let (mut parts, mut body) = request.into_parts();
-    if let Err(refusal) = gate.key.check_headers(&parts.headers) {
+    if let Err(refusal) = gate.key.check_headers(parts.uri.path(), &parts.headers) {
         // A client that still sends may not read the refusal: a little of what it sends is read, and thrown away.
         let read = async {
             let first = first_message(&mut body, MAX_REFUSED_BYTES).await;

@@ -1,6 +1,7 @@
 //! The signature of a request to a worker: an HMAC with the cluster's key over the method, the time, the version of the
 //! sender, the headers that say what a task may use, and the first message of the body, which holds the plan and the task's
-//! key. The messages that follow a plan carry nothing.
+//! key. The messages that follow a plan carry nothing. The headers are signed by themselves, too, so that nothing of a
+//! stranger's body is read.
 //!
 //! A signature is good for a few minutes, so that one that was read off a line does not open a worker for ever. It hides
 //! nothing: plans and rows are as readable as the line is.
@@ -15,6 +16,7 @@ use http_body_util::BodyExt;
 use ring::hmac;
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-querent-cluster-signature");
+const HEADERS_SIGNATURE: HeaderName = HeaderName::from_static("x-querent-cluster-headers");
 const SIGNED_AT: HeaderName = HeaderName::from_static("x-querent-cluster-time");
 const VERSION: HeaderName = HeaderName::from_static("x-querent-cluster-version");
 /// The headers that a signature covers, by their beginnings.
@@ -52,14 +54,17 @@ impl ClusterKey {
         headers.insert(SIGNED_AT, HeaderValue::from(now().as_secs()));
         headers.insert(VERSION, HeaderValue::from_static(OWN_VERSION));
         headers.remove(SIGNATURE);
-        let signature = hmac::sign(&self.0, &signed_text(path, headers, message));
-        if let Ok(value) = HeaderValue::from_str(&hex(signature.as_ref())) {
-            headers.insert(SIGNATURE, value);
+        headers.remove(HEADERS_SIGNATURE);
+        for (name, message) in [(HEADERS_SIGNATURE, &[][..]), (SIGNATURE, message)] {
+            let signature = hmac::sign(&self.0, &signed_text(path, headers, message));
+            if let Ok(value) = HeaderValue::from_str(&hex(signature.as_ref())) {
+                headers.insert(name, value);
+            }
         }
     }
 
     /// Checks a request before its body is read.
-    pub(crate) fn check_headers(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check_headers(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         if !headers.contains_key(SIGNATURE) {
             return Err(Refusal::Signature(
@@ -80,15 +85,28 @@ impl ClusterKey {
             let why = format!("the request was signed {} s away from this worker's clock", apart.as_secs());
             return Err(Refusal::Signature(why));
         }
-        Ok(())
+        let mut covered = headers.clone();
+        covered.remove(SIGNATURE);
+        let signature = covered.remove(HEADERS_SIGNATURE);
+        self.verify(path, &covered, &[], signature.as_ref())
     }
 
     /// Checks the signature of a request whose body begins with `message`.
     pub(crate) fn check(&self, path: &str, headers: &HeaderMap, message: &[u8]) -> Result<(), Refusal> {
         let mut covered = headers.clone();
         let signature = covered.remove(SIGNATURE);
-        let signature = signature.as_ref().and_then(|value| value.to_str().ok()).and_then(unhex).unwrap_or_default();
-        hmac::verify(&self.0, &signed_text(path, &covered, message), &signature).map_err(|_| {
+        self.verify(path, &covered, message, signature.as_ref())
+    }
+
+    fn verify(
+        &self,
+        path: &str,
+        covered: &HeaderMap,
+        message: &[u8],
+        signature: Option<&HeaderValue>,
+    ) -> Result<(), Refusal> {
+        let signature = signature.and_then(|value| value.to_str().ok()).and_then(unhex).unwrap_or_default();
+        hmac::verify(&self.0, &signed_text(path, covered, message), &signature).map_err(|_| {
             Refusal::Signature("the request is signed with another key than this worker's (cluster.key)".to_owned())
         })
     }
@@ -209,11 +227,13 @@ mod tests {
     fn a_signature_covers_method_limits_and_plan() {
         let key = ClusterKey::new("a key of the cluster");
         let headers = signed(&key);
-        assert_eq!(key.check_headers(&headers), Ok(()));
+        assert_eq!(key.check_headers(PATH, &headers), Ok(()));
         assert_eq!(key.check(PATH, &headers, b"plan"), Ok(()));
         assert!(key.check("/worker.WorkerService/CoordinatorChannel", &headers, b"plan").is_err());
         assert!(key.check(PATH, &headers, b"plan of another").is_err());
-        assert!(ClusterKey::new("another key").check(PATH, &headers, b"plan").is_err());
+        let another = ClusterKey::new("another key");
+        assert!(another.check(PATH, &headers, b"plan").is_err());
+        assert!(matches!(another.check_headers(PATH, &headers), Err(Refusal::Signature(_))), "before a body is read");
         let mut more = headers.clone();
         more.insert("x-querent-memory-bytes", HeaderValue::from_static("8"));
         assert!(key.check(PATH, &more, b"plan").is_err());
@@ -227,12 +247,12 @@ mod tests {
         let key = ClusterKey::new("a key of the cluster");
         let mut other = signed(&key);
         other.insert(VERSION, HeaderValue::from_static("0.0.7"));
-        let Err(Refusal::Version(why)) = key.check_headers(&other) else { panic!("another version") };
+        let Err(Refusal::Version(why)) = key.check_headers(PATH, &other) else { panic!("another version") };
         assert!(why.contains("0.0.7") && why.contains(OWN_VERSION), "{why}");
         let mut old = signed(&key);
         old.insert(SIGNED_AT, HeaderValue::from(now().as_secs() - 301));
-        assert!(matches!(key.check_headers(&old), Err(Refusal::Signature(_))));
-        assert!(matches!(key.check_headers(&HeaderMap::new()), Err(Refusal::Signature(_))));
+        assert!(matches!(key.check_headers(PATH, &old), Err(Refusal::Signature(_))));
+        assert!(matches!(key.check_headers(PATH, &HeaderMap::new()), Err(Refusal::Signature(_))));
     }
 
     #[tokio::test]
