@@ -208,6 +208,7 @@ where
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use http_body_util::Full;
 
