@@ -189,10 +189,11 @@ mod tests {
             (r#"[a\"b, "c\"d", "e\\f"]"#, vec!["a\"b", "c\"d", "e\\f"]),
             ("[[1, 2], [3]]", vec!["[1, 2]", "[3]"]),
             ("[1,,2,]", vec!["1", "", "2", ""]),
+            ("{1, 2}", vec!["1", "2"]),
         ] {
             assert_eq!(read(text), Some(expected.iter().map(|item| (*item).to_owned()).collect()), "{text}");
         }
-        for text in ["", "1, 2", "[1, 2", "{1, 2}", "[a]b]", "[\"a, b]", "[\"a\"b]", "[1, 2]]", "[it's]", "[a\\]"] {
+        for text in ["", "1, 2", "[1, 2", "{1, 2]", "[a]b]", "[\"a, b]", "[\"a\"b]", "[1, 2]]", "[it's]", "[a\\]"] {
             assert_eq!(read(text), None, "{text}");
         }
     }
