@@ -79,6 +79,7 @@ pub(crate) mod statement;
 mod subquery_places;
 mod subquery_values;
 mod syntax;
+mod table_calls;
 mod table_functions;
 mod table_shorthand;
 mod text_casts;

@@ -4,15 +4,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit,
-    Visitor, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableFactor, VisitorMut};
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
 use super::function_forms::fill;
 use super::syntax::try_visit_statement;
+use super::table_calls::{names_column, table_call};
 use crate::error::{EngineError, Result};
 use crate::functions::JSON_ROW_COLUMNS;
 
@@ -62,21 +60,10 @@ impl VisitorMut for JsonTableRewriter {
     type Break = EngineError;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
-        let (name, args, alias) = match factor {
-            TableFactor::Table { name, args: Some(args), alias, .. } => (&*name, &args.args, alias),
-            TableFactor::Function { name, args, alias, .. } => (&*name, &*args, alias),
-            _ => return ControlFlow::Continue(()),
-        };
-        let Some(table) = function_named(name) else { return ControlFlow::Continue(()) };
+        let Some(mut called) = table_call(factor) else { return ControlFlow::Continue(()) };
+        let Some(table) = function_named(called.name) else { return ControlFlow::Continue(()) };
         let function = table.name;
-        let args: Option<Vec<Expr>> = args
-            .iter()
-            .map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-                _ => None,
-            })
-            .collect();
-        let args = args.filter(|args| matches!(args.len(), 1 | 2));
+        let args = called.values().filter(|args| matches!(args.len(), 1 | 2));
         let Some(args) = args else {
             let message = format!("write {function}(json) or {function}(json, '$.path')");
             return ControlFlow::Break(EngineError::Plan { message });
@@ -87,20 +74,14 @@ impl VisitorMut for JsonTableRewriter {
             Ok(subquery) => subquery,
             Err(error) => return ControlFlow::Break(error),
         };
-        let alias = alias.take().unwrap_or_else(|| TableAlias {
-            explicit: true,
-            name: Ident::new(function),
-            columns: Vec::new(),
-            at: None,
-        });
+        let alias = called.take_alias(function);
         *factor = TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None };
         ControlFlow::Continue(())
     }
 }
 
-fn function_named(name: &ObjectName) -> Option<&'static JsonTable> {
-    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
-    FUNCTIONS.iter().find(|table| ident.value.eq_ignore_ascii_case(table.name))
+fn function_named(name: &Ident) -> Option<&'static JsonTable> {
+    FUNCTIONS.iter().find(|table| name.value.eq_ignore_ascii_case(table.name))
 }
 
 fn rows_query(table: &JsonTable, args: &[Expr]) -> Result<Box<Query>> {
@@ -115,27 +96,4 @@ fn rows_query(table: &JsonTable, args: &[Expr]) -> Result<Box<Query>> {
     let mut query = parsed.map_err(|error| EngineError::Internal(format!("`{text}` does not parse: {error}")))?;
     fill(query.as_mut(), args);
     Ok(query)
-}
-
-/// Returns whether an expression has a column outside of its subqueries.
-pub(super) fn names_column(expr: &Expr) -> bool {
-    struct ColumnFinder(usize);
-    impl Visitor for ColumnFinder {
-        type Break = ();
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) if self.0 == 0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    Visit::visit(expr, &mut ColumnFinder(0)).is_break()
 }

@@ -6,37 +6,49 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, VisitorMut,
+    Expr, Ident, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, VisitorMut,
 };
 
-use super::json_tables::names_column;
 use super::shorthand::{call, query_of, select_star};
 use super::syntax::{try_visit_statement, visit_statement};
+use super::table_calls::{alias_of, names_column, table_call};
 use crate::error::{EngineError, Result};
 
 const FUNCTIONS: [&str; 2] = ["generate_series", "range"];
 
 /// Rewrites every such call in a statement. Errors: those of the statement's walk.
 pub(super) fn rewrite_series_of_columns(statement: &mut Statement) -> Result<()> {
-    let mut names = SeriesColumns(HashSet::new());
-    let _: ControlFlow<()> = visit_statement(statement, &mut names);
-    try_visit_statement(statement, &mut SeriesRewriter { names: names.0 })
+    let mut found = SeriesColumns::default();
+    let _: ControlFlow<()> = visit_statement(statement, &mut found);
+    if !found.has_calls {
+        return Ok(());
+    }
+    try_visit_statement(statement, &mut SeriesRewriter { names: found.names })
 }
 
-/// The names without qualifiers that a statement uses in expressions, in lower case.
-struct SeriesColumns(HashSet<String>);
+/// What a statement has of such calls, and what its expressions may call their columns.
+#[derive(Default)]
+struct SeriesColumns {
+    has_calls: bool,
+    /// Names without qualifiers, in lower case.
+    names: HashSet<String>,
+}
 
 impl VisitorMut for SeriesColumns {
     type Break = ();
 
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.has_calls |= table_call(factor).is_some_and(|called| function_named(called.name).is_some());
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(name) => {
-                self.0.insert(name.value.to_lowercase());
+                self.names.insert(name.value.to_lowercase());
             }
             Expr::CompoundIdentifier(parts) => {
-                self.0.extend(parts.last().map(|name| name.value.to_lowercase()));
+                self.names.extend(parts.last().map(|name| name.value.to_lowercase()));
             }
             _ => {}
         }
@@ -52,27 +64,14 @@ impl VisitorMut for SeriesRewriter {
     type Break = EngineError;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
-        let (name, args, alias) = match factor {
-            TableFactor::Table { name, args: Some(args), alias, .. } => (&*name, &args.args, alias),
-            TableFactor::Function { name, args, alias, .. } => (&*name, &*args, alias),
-            _ => return ControlFlow::Continue(()),
-        };
-        let Some(function) = function_named(name) else { return ControlFlow::Continue(()) };
-        let values = args.iter().map(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-            _ => None,
-        });
-        let Some(values) = values.collect::<Option<Vec<Expr>>>() else { return ControlFlow::Continue(()) };
+        let Some(mut called) = table_call(factor) else { return ControlFlow::Continue(()) };
+        let Some(function) = function_named(called.name) else { return ControlFlow::Continue(()) };
+        let Some(values) = called.values() else { return ControlFlow::Continue(()) };
         if !values.iter().any(names_column) {
-            self.name_column(function, alias);
+            self.name_column(function, called.alias);
             return ControlFlow::Continue(());
         }
-        let alias = alias.take().unwrap_or_else(|| TableAlias {
-            explicit: true,
-            name: Ident::new(function),
-            columns: Vec::new(),
-            at: None,
-        });
+        let alias = called.take_alias(function);
         // A column of a function is called as the table is, where nothing else is said.
         let item =
             SelectItem::ExprWithAlias { expr: call("unnest", vec![call(function, values)]), alias: alias.name.clone() };
@@ -97,17 +96,11 @@ impl SeriesRewriter {
         }
         let table = alias.as_ref().map_or(function, |alias| &alias.name.value);
         let Some(column) = [function, table].into_iter().find(|name| is_used(name)).map(str::to_owned) else { return };
-        let named = alias.get_or_insert_with(|| TableAlias {
-            explicit: true,
-            name: Ident::new(function),
-            columns: Vec::new(),
-            at: None,
-        });
+        let named = alias.get_or_insert_with(|| alias_of(function));
         named.columns = vec![TableAliasColumnDef { name: Ident::new(column), data_type: None }];
     }
 }
 
-fn function_named(name: &ObjectName) -> Option<&'static str> {
-    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
-    FUNCTIONS.into_iter().find(|function| ident.value.eq_ignore_ascii_case(function))
+fn function_named(name: &Ident) -> Option<&'static str> {
+    FUNCTIONS.into_iter().find(|function| name.value.eq_ignore_ascii_case(function))
 }

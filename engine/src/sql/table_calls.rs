@@ -1,0 +1,71 @@
+//! Calls of functions in FROM, as those see them that write them out as subqueries.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit,
+    Visitor,
+};
+
+/// A call of a function by one word.
+pub(super) struct TableCall<'a> {
+    pub(super) name: &'a Ident,
+    args: &'a [FunctionArg],
+    pub(super) alias: &'a mut Option<TableAlias>,
+}
+
+/// Returns the call that a relation is; `None` where it is none, or one by a longer name.
+pub(super) fn table_call(factor: &mut TableFactor) -> Option<TableCall<'_>> {
+    let (name, args, alias) = match factor {
+        TableFactor::Table { name, args: Some(args), alias, .. } => (&*name, args.args.as_slice(), alias),
+        TableFactor::Function { name, args, alias, .. } => (&*name, args.as_slice(), alias),
+        _ => return None,
+    };
+    let ObjectName(parts) = name;
+    let [ObjectNamePart::Identifier(name)] = parts.as_slice() else { return None };
+    Some(TableCall { name, args, alias })
+}
+
+impl TableCall<'_> {
+    /// Returns the arguments; `None` where one has a name, or is no value.
+    pub(super) fn values(&self) -> Option<Vec<Expr>> {
+        let values = self.args.iter().map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+            _ => None,
+        });
+        values.collect()
+    }
+
+    /// Takes the alias, or returns one that is the function's name.
+    pub(super) fn take_alias(&mut self, function: &str) -> TableAlias {
+        self.alias.take().unwrap_or_else(|| alias_of(function))
+    }
+}
+
+/// Returns an alias without columns.
+pub(super) fn alias_of(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
+}
+
+/// Returns whether an expression has a column outside of its subqueries.
+pub(super) fn names_column(expr: &Expr) -> bool {
+    struct ColumnFinder(usize);
+    impl Visitor for ColumnFinder {
+        type Break = ();
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) if self.0 == 0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(expr, &mut ColumnFinder(0)).is_break()
+}
