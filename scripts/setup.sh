@@ -134,7 +134,7 @@ s3() {
 bench() {
   local want; want=$(stamp_of "$requirements/bench.txt")
   is_done bench "$want" && [ -x "$cache/bench-venv/bin/tpchgen-cli" ] || {
-    say "benchmark data generator: tpchgen-cli; peers: FAISS, duckdb-kql"
+    say "benchmark data generator: tpchgen-cli; peers: FAISS, duckdb-kql, igraph, networkx"
     python3 -m venv "$cache/bench-venv"
     "$cache/bench-venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/bench.txt"
     mark_done bench "$want"

@@ -6,6 +6,7 @@ mod catalog;
 mod embedders;
 mod engine;
 mod flight;
+mod graph;
 mod import;
 mod index;
 mod kql;
@@ -34,6 +35,7 @@ pub(crate) const NAMES: &[&str] = &[
     "recall",
     "vectors",
     "kql",
+    "graph",
     "sse",
     "flight",
     "import",
@@ -53,6 +55,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "recall" => recall::run().await,
         "vectors" => vectors::run().await,
         "kql" => kql::run().await,
+        "graph" => graph::run().await,
         "sse" => sse::run().await,
         "flight" => flight::run().await,
         "import" => import::run().await,
@@ -79,6 +82,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "sse" => sse::measure(folder).await,
         "flight" => flight::measure(folder).await,
         "import" => import::measure(folder).await,
+        "graph" => graph::measure(folder).await,
         "kql" => kql::measure(folder, "kql").await,
         "kql-as-sql" => kql::measure(folder, "sql").await,
         other => Err(format!("unknown measurement `{other}`").into()),

@@ -1,7 +1,7 @@
 //! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
 //! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
 //! is short for something else, and `predicate_subqueries` and `ordinality`; `file_requests`, the files that stand for tables, and
-//! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match`, `hybrid_search`,
+//! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match` and `graph_joins`, `hybrid_search`,
 //! `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
@@ -34,6 +34,7 @@ mod float_order;
 mod foreign_keys;
 mod function_forms;
 mod graph_functions;
+mod graph_joins;
 mod graph_match;
 mod hybrid_search;
 mod in_subqueries;

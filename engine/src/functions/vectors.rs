@@ -11,6 +11,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use lance_linalg::distance::{dot_f32, l2_f32};
 
 use super::definition::{invalid, unfit};
 use crate::type_names::sql_name;
@@ -181,6 +182,7 @@ impl VectorFunction {
         T::Native: Number,
     {
         let mut measured = Vec::with_capacity(rows);
+        let [left_square, right_square] = [left, right].map(|side| self.constant_square(side));
         for row in 0..rows {
             let (Some(left), Some(right)) = (left.vector(row), right.vector(row)) else {
                 measured.push(None);
@@ -190,9 +192,25 @@ impl VectorFunction {
                 let (left, right) = (left.len(), right.len());
                 return Err(invalid(format!("{}: one vector has {left} dimensions, the other {right}", self.name)));
             }
-            measured.push(self.measure.measured(left, right));
+            let squares = || {
+                [
+                    left_square.unwrap_or_else(|| T::Native::product(left, left)),
+                    right_square.unwrap_or_else(|| T::Native::product(right, right)),
+                ]
+            };
+            measured.push(self.measure.measured(left, right, squares));
         }
         Ok(measured)
+    }
+
+    /// Returns the square of the length of a side that is one vector for all rows, where the measure needs it.
+    fn constant_square<T: ArrowPrimitiveType>(&self, side: &Vectors<'_, T>) -> Option<f64>
+    where
+        T::Native: Number,
+    {
+        let is_needed = matches!(self.measure, Measure::CosineSimilarity | Measure::CosineDistance);
+        let vector = (is_needed && side.is_constant && !side.array.is_empty()).then(|| side.vector(0)).flatten()?;
+        Some(T::Native::product(vector, vector))
     }
 }
 
@@ -255,11 +273,33 @@ trait Number:
     Copy + Default + Into<f64> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
 {
     fn magnitude(self) -> Self;
+
+    /// Returns the sum of the products of the numbers of two vectors of one length.
+    fn product(left: &[Self], right: &[Self]) -> f64 {
+        sum_of(left, right, |left, right| left * right)
+    }
+
+    /// Returns the sum of the squares of their differences.
+    fn squared_distance(left: &[Self], right: &[Self]) -> f64 {
+        sum_of(left, right, |left, right| {
+            let difference = left - right;
+            difference * difference
+        })
+    }
 }
 
+/// By Lance's kernels, which take the widest registers that the processor has.
 impl Number for f32 {
     fn magnitude(self) -> Self {
         self.abs()
+    }
+
+    fn product(left: &[Self], right: &[Self]) -> f64 {
+        dot_f32(left, right).into()
+    }
+
+    fn squared_distance(left: &[Self], right: &[Self]) -> f64 {
+        l2_f32(left, right).into()
     }
 }
 
@@ -270,24 +310,17 @@ impl Number for f64 {
 }
 
 impl Measure {
-    fn measured<N: Number>(self, left: &[N], right: &[N]) -> Option<f64> {
-        let product = || sum_of(left, right, |left, right| left * right);
-        let square = |vector: &[N]| sum_of(vector, vector, |left, right| left * right);
+    /// Measures two vectors of one length; `squares` returns the squares of their lengths.
+    fn measured<N: Number>(self, left: &[N], right: &[N], squares: impl Fn() -> [f64; 2]) -> Option<f64> {
         let cosine = || {
-            let lengths = square(left).sqrt() * square(right).sqrt();
-            (lengths > 0.0).then(|| (product() / lengths).clamp(-1.0, 1.0))
+            let lengths: f64 = squares().into_iter().map(f64::sqrt).product();
+            (lengths > 0.0).then(|| (N::product(left, right) / lengths).clamp(-1.0, 1.0))
         };
         match self {
-            Measure::Euclidean => Some(
-                sum_of(left, right, |left, right| {
-                    let difference = left - right;
-                    difference * difference
-                })
-                .sqrt(),
-            ),
+            Measure::Euclidean => Some(N::squared_distance(left, right).sqrt()),
             Measure::Manhattan => Some(sum_of(left, right, |left, right| (left - right).magnitude())),
-            Measure::InnerProduct => Some(product()),
-            Measure::NegativeInnerProduct => Some(-product()),
+            Measure::InnerProduct => Some(N::product(left, right)),
+            Measure::NegativeInnerProduct => Some(-N::product(left, right)),
             Measure::CosineSimilarity => cosine(),
             Measure::CosineDistance => cosine().map(|cosine| 1.0 - cosine),
         }

@@ -1,9 +1,10 @@
 //! `graph_match(...)` in FROM: the matches of a pattern of nodes and edges, as a query over an aggregate of the graph's rows.
 //!
 //! Conditions on one node, edge or path become bits of the rows that are searched; what they say of several filters the
-//! matches. Columns of variables (`a.name`) are columns of the matches whose names have a dot.
+//! matches. Columns of variables (`a.name`) are columns of the matches whose names have a dot. Where no search is needed the
+//! query is one of joins ([`PatternJoins`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
@@ -12,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use querent_kql::graph::{EDGE_VALUES, GraphVariable, MATCHES, NODE_VALUES, NODES, PatternShape};
 
+use super::graph_joins::{JoinedTables, PatternJoins, is_repeatable};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::table_functions::{CallArguments, quoted};
 use crate::error::{EngineError, Result};
@@ -65,13 +67,22 @@ pub(super) fn query(call: &CallArguments<'_>) -> Result<Option<String>> {
     let shape = PatternShape::parse(pattern).map_err(|message| refused(format!("the pattern: {message}")))?;
     let (mut items, condition) = parsed_over_matches(columns, condition)?;
     let key = nodes.as_ref().map(|(_, key)| key.as_str());
-    let mut matched = Matched { shape: &shape, key, fields: NeededColumns::default() };
+    let joins = [call.get("edges"), call.get("nodes")].into_iter().flatten().all(is_repeatable);
+    let joins = if joins { PatternJoins::of(&shape, cycles) } else { None };
+    let tables = JoinedTables {
+        edges: &edges,
+        source: &source,
+        target: &target,
+        nodes: nodes.as_ref().map(|(table, key)| (table.as_str(), key.as_str())),
+    };
+    let joins = joins.as_ref().map(|joins| (joins, &tables));
+    let mut matched = Matched { shape: &shape, key, joins, fields: NeededColumns::default() };
     let mut conditions = PlaceConditions::default();
     let mut rest = Vec::new();
     for conjunct in condition.map(conjuncts).unwrap_or_default() {
         match matched.variable_of(&conjunct)? {
-            Some(variable) => conditions.add(variable, matched.over_elements(conjunct)?),
-            None => rest.push(matched.over_matches(conjunct)?),
+            Some(variable) if joins.is_none() => conditions.add(variable, matched.over_elements(conjunct)?),
+            _ => rest.push(matched.over_matches(conjunct)?),
         }
     }
     for item in &mut items {
@@ -89,6 +100,39 @@ pub(super) fn query(call: &CallArguments<'_>) -> Result<Option<String>> {
         }
     }
     let fields = &matched.fields;
+    let found = match joins {
+        Some((joins, tables)) => {
+            let columns: Vec<String> = fields.edges.iter().map(ToString::to_string).collect();
+            joins.from_and_where(tables, &fields.described, &columns)
+        }
+        None => {
+            let elements = elements(&tables, fields, &conditions);
+            let [pattern, cycles] = [pattern, cycles].map(|text| format!("'{}'", text.replace('\'', "''")));
+            let (of_nodes, of_edges) = (mask(&conditions.nodes), mask(&conditions.edges));
+            format!(
+                "(SELECT unnest({MATCHES}(source, target, is_edge, fits, edge, node, {pattern}, {cycles}, {of_nodes}, \
+                 {of_edges})) AS made FROM ({elements}) AS elements) AS found"
+            )
+        }
+    };
+    let columns: Vec<String> = items.iter().map(ToString::to_string).collect();
+    let rest: Vec<String> = rest.iter().map(|condition| format!("({condition})")).collect();
+    let filter = if rest.is_empty() { String::new() } else { format!(" WHERE {}", rest.join(" AND ")) };
+    // Without a column of a variable the matches have one of their own, so that they can be counted.
+    let shown: Vec<String> = match fields.matches.is_empty() {
+        true => vec!["1 AS \"$match\"".to_owned()],
+        false => fields.matches.iter().map(|(name, value)| format!("{value} AS {name}")).collect(),
+    };
+    Ok(Some(format!(
+        "SELECT {} FROM (SELECT {} FROM {found}) AS {PARSED_OVER}{filter}",
+        columns.join(", "),
+        shown.join(", "),
+    )))
+}
+
+/// Returns the query of the rows that are searched: edges, and nodes where something is asked of them.
+fn elements(tables: &JoinedTables<'_>, fields: &NeededColumns, conditions: &PlaceConditions) -> String {
+    let JoinedTables { edges, source, target, nodes } = tables;
     let mut elements = format!(
         "SELECT edges.{source} AS source, edges.{target} AS target, true AS is_edge, {} AS fits, {} AS edge, NULL AS node \
          FROM {edges} AS edges",
@@ -97,7 +141,7 @@ pub(super) fn query(call: &CallArguments<'_>) -> Result<Option<String>> {
     );
     let ends =
         format!("SELECT {source} AS {KEY} FROM {edges} AS edges UNION SELECT {target} AS {KEY} FROM {edges} AS edges");
-    let node_rows = match &nodes {
+    let node_rows = match nodes {
         Some((table, key)) => Some(format!(
             "(SELECT coalesce(ends.{KEY}, nodes.{key}) AS {KEY}, nodes.* FROM ({ends}) AS ends FULL JOIN {table} AS nodes \
              ON ends.{KEY} = nodes.{key})"
@@ -112,22 +156,7 @@ pub(super) fn query(call: &CallArguments<'_>) -> Result<Option<String>> {
             values(&fields.nodes, "nodes"),
         );
     }
-    let [pattern, cycles] = [pattern, cycles].map(|text| format!("'{}'", text.replace('\'', "''")));
-    let (of_nodes, of_edges) = (mask(&conditions.nodes), mask(&conditions.edges));
-    let columns: Vec<String> = items.iter().map(ToString::to_string).collect();
-    let rest: Vec<String> = rest.iter().map(|condition| format!("({condition})")).collect();
-    let filter = if rest.is_empty() { String::new() } else { format!(" WHERE {}", rest.join(" AND ")) };
-    // Without a column of a variable the matches have one of their own, so that they can be counted.
-    let shown: Vec<String> = match fields.matches.is_empty() {
-        true => vec!["1 AS \"$match\"".to_owned()],
-        false => fields.matches.iter().map(|(name, value)| format!("{value} AS {name}")).collect(),
-    };
-    Ok(Some(format!(
-        "SELECT {} FROM (SELECT {} FROM (SELECT unnest({MATCHES}(source, target, is_edge, fits, edge, node, {pattern}, \
-         {cycles}, {of_nodes}, {of_edges})) AS made FROM ({elements}) AS elements) AS found) AS {PARSED_OVER}{filter}",
-        columns.join(", "),
-        shown.join(", "),
-    )))
+    elements
 }
 
 fn refused(message: String) -> EngineError {
@@ -233,6 +262,8 @@ fn values(columns: &[Ident], table: &str) -> String {
 struct NeededColumns {
     nodes: Vec<Ident>,
     edges: Vec<Ident>,
+    /// The places of nodes of which columns are needed.
+    described: BTreeSet<usize>,
     /// The columns of the matches, each with what it is.
     matches: BTreeMap<String, String>,
 }
@@ -242,6 +273,8 @@ struct Matched<'a> {
     shape: &'a PatternShape,
     /// The quoted column with a node's key, where there is a table of nodes.
     key: Option<&'a str>,
+    /// Where no search is needed.
+    joins: Option<(&'a PatternJoins<'a>, &'a JoinedTables<'a>)>,
     fields: NeededColumns,
 }
 
@@ -313,13 +346,11 @@ impl Matched<'_> {
                     *expr = match self.variable(name) {
                         Some(GraphVariable::Node(place)) if self.is_key(name, field)? => self.key_of(place, name, rest),
                         Some(GraphVariable::Node(place)) => {
-                            let value = place_of(&mut self.fields.nodes, field);
-                            let value = format!("made['{NODE_VALUES}']['c{value}'][{}]", place + 1);
+                            let value = self.node_value(place, field);
                             self.column(name, field, rest, value)
                         }
                         Some(GraphVariable::Edge(place)) => {
-                            let value = place_of(&mut self.fields.edges, field);
-                            let value = format!("made['{EDGE_VALUES}']['c{value}'][{}][1]", place + 1);
+                            let value = self.edge_value(place, field);
                             self.column(name, field, rest, value)
                         }
                         Some(GraphVariable::Path(place)) => {
@@ -349,10 +380,30 @@ impl Matched<'_> {
     }
 
     fn key_of(&mut self, place: usize, name: &Ident, rest: &[Ident]) -> Expr {
-        let value = format!("made['{NODES}'][{}]", place + 1);
+        let value = match self.joins {
+            Some((joins, tables)) => joins.key(place, tables),
+            None => format!("made['{NODES}'][{}]", place + 1),
+        };
         let column_name = name.value.to_lowercase();
         self.fields.matches.insert(quoted(&column_name), value);
         named(column_name, rest)
+    }
+
+    fn node_value(&mut self, place: usize, field: &Ident) -> String {
+        if let Some((joins, _)) = self.joins {
+            self.fields.described.insert(place);
+            return format!("{}.{field}", joins.node_alias(place));
+        }
+        let value = place_of(&mut self.fields.nodes, field);
+        format!("made['{NODE_VALUES}']['c{value}'][{}]", place + 1)
+    }
+
+    fn edge_value(&mut self, place: usize, field: &Ident) -> String {
+        let value = place_of(&mut self.fields.edges, field);
+        match self.joins {
+            Some((joins, _)) => format!("{}.{field}", joins.edge_alias(place)),
+            None => format!("made['{EDGE_VALUES}']['c{value}'][{}][1]", place + 1),
+        }
     }
 
     fn column(&mut self, name: &Ident, field: &Ident, rest: &[Ident], value: String) -> Expr {

@@ -52,6 +52,21 @@ impl PatternShape {
         }
     }
 
+    /// Returns how many nodes the pattern has, named or not.
+    pub fn node_count(&self) -> usize {
+        self.nodes
+    }
+
+    /// Returns the places of each edge's source and target; `None` where one may go either way, or be several in a row.
+    pub fn single_edges(&self) -> Option<Vec<[usize; 2]>> {
+        let ends = |edge: &PatternEdge| match (edge.range, edge.way) {
+            (None, Way::Out) => Some([edge.left, edge.right]),
+            (None, Way::In) => Some([edge.right, edge.left]),
+            (Some(_), _) | (None, Way::Both) => None,
+        };
+        self.edges.iter().map(ends).collect()
+    }
+
     /// Reads sequences of nodes and edges; `hops` returns the lengths of paths, and `refused` makes an error.
     pub(crate) fn read<'a, E>(
         sequences: &'a [Vec<GraphPart>],
