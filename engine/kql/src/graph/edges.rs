@@ -155,7 +155,13 @@ impl IntegerNumbers {
         self.widen();
         match values.null_count() {
             0 => values.values().iter().map(|value| self.id(*value)).collect(),
-            _ => values.iter().map(|value| value.map_or_else(|| self.null_id(), |value| self.id(value))).collect(),
+            _ => {
+                let id = |value| match value {
+                    Some(value) => self.id(value),
+                    None => self.null_id(),
+                };
+                values.iter().map(id).collect()
+            }
         }
     }
 

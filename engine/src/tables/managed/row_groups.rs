@@ -84,6 +84,11 @@ impl RowGroupWriter {
         self.file.bytes_written()
     }
 
+    /// Returns the file.
+    pub(super) fn file(&self) -> &File {
+        self.file.inner()
+    }
+
     /// Writes what is left, and the footer. The file is still to be synced.
     pub(super) fn finish(mut self) -> Result<(ParquetMetaData, SerializedFileWriter<File>)> {
         if self.encoding.is_empty() && !self.batches.is_empty() {

@@ -5,8 +5,10 @@
 //! Files are synced before they are reported, and on an error, or when the caller goes away, none of them is left.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -15,13 +17,13 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use querent_catalog::{CatalogError, NewDataFile};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::encodings::is_dictionary_futile;
+use super::encodings::ColumnEncoding;
 use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::row_groups::RowGroupWriter;
@@ -30,6 +32,9 @@ use crate::functions::prepared_for_cast;
 
 /// Past this size a file is closed and the next one begun.
 const TARGET_FILE_BYTES: usize = 256 << 20;
+/// What was written goes to the disk in pieces of at least so many bytes while the rest is encoded, so that closing a file waits
+/// for little.
+const EARLY_SYNC_BYTES: usize = 32 << 20;
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
 
@@ -176,6 +181,7 @@ fn abandoned() -> EngineError {
 struct OpenDataFile {
     path: PathBuf,
     writer: Option<RowGroupWriter>,
+    early_sync: EarlySync,
     has_nan: Vec<bool>,
     /// One for each leaf; only for those with NaN that are columns of their own.
     floats: Vec<Option<FloatStats>>,
@@ -201,9 +207,15 @@ impl OpenDataFile {
             if *has_nan {
                 properties = properties.set_column_statistics_enabled(name(), EnabledStatistics::None);
             }
-            if leaf.column().is_some_and(|column| is_dictionary_futile(first.column(column))) {
-                properties = properties.set_column_dictionary_enabled(name(), false);
-            }
+            properties = match leaf.column().map(|column| ColumnEncoding::of(first.column(column))) {
+                None | Some(ColumnEncoding::Dictionary) => properties,
+                Some(ColumnEncoding::Plain) => properties.set_column_dictionary_enabled(name(), false),
+                // Packed bits are not compressed any further.
+                Some(ColumnEncoding::Steps) => properties
+                    .set_column_dictionary_enabled(name(), false)
+                    .set_column_encoding(name(), Encoding::DELTA_BINARY_PACKED)
+                    .set_column_compression(name(), Compression::UNCOMPRESSED),
+            };
         }
         let properties = properties.build();
         // Types come from the Parquet schema alone, as in files that DuckDB writes.
@@ -213,7 +225,7 @@ impl OpenDataFile {
             .zip(&has_nan)
             .map(|(leaf, has_nan)| (*has_nan && leaf.column().is_some()).then(FloatStats::default))
             .collect();
-        let mut opened = Self { path, writer: None, has_nan, floats };
+        let mut opened = Self { path, writer: None, early_sync: EarlySync::default(), has_nan, floats };
         let writer =
             RowGroupWriter::try_new(file, schema, options).map_err(|error| parquet_error(&opened.path, &error))?;
         opened.writer = Some(writer);
@@ -227,7 +239,8 @@ impl OpenDataFile {
             }
         }
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.write(batch).map_err(|error| parquet_error(&self.path, &error))
+        writer.write(batch).map_err(|error| parquet_error(&self.path, &error))?;
+        self.early_sync.go_on(writer.file(), writer.bytes_written()).map_err(|source| io_error(&self.path, source))
     }
 
     /// Whether values with NaN in these leaves may be added.
@@ -246,7 +259,7 @@ impl OpenDataFile {
         let finished = (|| {
             let (metadata, writer) = writer.finish().map_err(|error| parquet_error(&self.path, &error))?;
             let file = writer.inner();
-            file.sync_all().map_err(|source| io_error(&self.path, source))?;
+            self.early_sync.end().and_then(|()| file.sync_all()).map_err(|source| io_error(&self.path, source))?;
             let file_size_bytes = file.metadata().map_err(|source| io_error(&self.path, source))?.len();
             let footer_size = footer_size(&self.path)?;
             Ok(NewDataFile {
@@ -264,6 +277,41 @@ impl OpenDataFile {
                 Ok(file)
             }
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// Sends the first parts of a file to the disk while it is being written.
+#[derive(Default)]
+struct EarlySync {
+    /// Bytes of the file when the last part was sent.
+    begun_at: usize,
+    /// The system tells of a failed write once, and this is who may be told.
+    running: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl EarlySync {
+    /// Begins the next part, if there is enough of it and the one before is done. Errors: those of the one before.
+    fn go_on(&mut self, file: &File, bytes: usize) -> io::Result<()> {
+        if bytes < self.begun_at + EARLY_SYNC_BYTES
+            || self.running.as_ref().is_some_and(|running| !running.is_finished())
+        {
+            return Ok(());
+        }
+        self.end()?;
+        self.begun_at = bytes;
+        let file = file.try_clone()?;
+        let syncing = thread::Builder::new().name("querent-sync".to_owned()).spawn(move || file.sync_data())?;
+        self.running = Some(syncing);
+        Ok(())
+    }
+
+    /// Waits for the part that is on its way. Errors: its own.
+    fn end(&mut self) -> io::Result<()> {
+        match self.running.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(synced)) => synced,
+            Some(Err(_)) => Err(io::Error::other("syncing a file failed")),
         }
     }
 }
