@@ -57,6 +57,8 @@ pub(crate) struct ClusterChannels {
     open: Mutex<HashMap<Url, OpenChannel>>,
 }
 
+type EncryptedStream = TokioIo<TlsStream<TcpStream>>;
+
 /// A channel, and what is known of its connection.
 #[derive(Clone)]
 struct OpenChannel {
@@ -111,9 +113,9 @@ fn encrypted(
     fault: &Arc<Mutex<Option<String>>>,
 ) -> impl Service<
     Uri,
-    Response = TokioIo<TlsStream<TcpStream>>,
+    Response = EncryptedStream,
     Error = std::io::Error,
-    Future = BoxFuture<'static, std::io::Result<TokioIo<TlsStream<TcpStream>>>>,
+    Future = BoxFuture<'static, std::io::Result<EncryptedStream>>,
 >
 + Send
 + 'static

@@ -44,8 +44,16 @@ pub(crate) struct WorkerDiscovery<L> {
     named: Vec<WorkerAddress>,
     lookup: L,
     known_for: Duration,
-    /// By name and port, what was found last and when it was looked for.
-    found: Mutex<HashMap<(String, u16), (Instant, Vec<SocketAddr>)>>,
+    /// By name and port, what was found last.
+    found: Mutex<HashMap<(String, u16), FoundAddresses>>,
+}
+
+/// The addresses of a name.
+#[derive(Clone)]
+struct FoundAddresses {
+    /// When they were looked for.
+    since: Instant,
+    addresses: Vec<SocketAddr>,
 }
 
 impl WorkerDiscovery<SystemLookup> {
@@ -73,15 +81,15 @@ impl<L: AddressLookup> WorkerDiscovery<L> {
     async fn addresses_of(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let key = (host.to_owned(), port);
         let last = self.found.lock().get(&key).cloned();
-        if let Some((since, addresses)) = &last
-            && since.elapsed() < self.known_for
+        if let Some(last) = &last
+            && last.since.elapsed() < self.known_for
         {
-            return Ok(addresses.clone());
+            return Ok(last.addresses.clone());
         }
         let looked_up = tokio::time::timeout(LOOKUP_TIME, self.lookup.addresses(host, port)).await;
         let fault = match looked_up {
             Ok(Ok(addresses)) if !addresses.is_empty() => {
-                self.found.lock().insert(key, (Instant::now(), addresses.clone()));
+                self.note(key, &addresses);
                 return Ok(addresses);
             }
             Ok(Ok(_)) => format!("{host} has no address"),
@@ -90,13 +98,18 @@ impl<L: AddressLookup> WorkerDiscovery<L> {
         };
         // Those of before are asked whether they are there, as all workers are.
         match last {
-            Some((_, addresses)) => {
+            Some(FoundAddresses { addresses, .. }) => {
                 tracing::warn!(fault, "the workers' name is looked up again later; its last addresses are used");
-                self.found.lock().insert(key, (Instant::now(), addresses.clone()));
+                self.note(key, &addresses);
                 Ok(addresses)
             }
             None => Err(fault),
         }
+    }
+
+    fn note(&self, name: (String, u16), addresses: &[SocketAddr]) {
+        let found = FoundAddresses { since: Instant::now(), addresses: addresses.to_vec() };
+        self.found.lock().insert(name, found);
     }
 }
 
