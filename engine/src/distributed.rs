@@ -7,15 +7,20 @@
 //! operators of the plan, which travel with it or keep it here.
 //!
 //! `portable_scan.rs` is a scan of files that can travel and be shared out, `codec.rs` writes and reads our own operators,
-//! `cluster.rs` knows the workers, `task_headers.rs` is what a task is told of its query's limits.
+//! `functions.rs` functions that are more than their names, `enclosed.rs` sends operators that have such; `cluster.rs` knows
+//! the workers, `task_headers.rs` is what a task is told of its query's limits.
 
 mod cluster;
 mod codec;
+mod enclosed;
+mod functions;
 mod placement;
 mod portable_scan;
 mod task_headers;
 
 pub(crate) use cluster::Cluster;
-pub(crate) use codec::{PlanCodec, functions_of_plans};
+pub(crate) use codec::PlanCodec;
+pub(crate) use enclosed::ready_to_send;
+pub(crate) use functions::functions_of_plans;
 pub(crate) use placement::{Placement, WorkerPlan};
 pub(crate) use task_headers::TaskHeaders;

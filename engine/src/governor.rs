@@ -34,6 +34,9 @@ use window::governed_window;
 use crate::error::EngineError;
 
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
+pub(crate) use window::{
+    Repetition, governed_aggregate, governed_window_function, ungoverned_aggregate, ungoverned_window_function,
+};
 
 /// The most centroids of an approximate percentile: they are allocated at once, for each group.
 const MAX_CENTROIDS: i64 = 10_000;
@@ -134,6 +137,11 @@ fn governed_function(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
 /// Returns a function as sessions know it: within bounds also while a statement is planned.
 pub(crate) fn governed(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     governed_function(&function).unwrap_or(function)
+}
+
+/// Returns the function inside of one that has bounds around it.
+pub(crate) fn ungoverned(function: &ScalarUDF) -> Option<&Arc<ScalarUDF>> {
+    function.inner().downcast_ref::<GovernedFunction>().map(GovernedFunction::inner)
 }
 
 /// Returns the functions that stand for operators and casts in plans, which no session knows by name.

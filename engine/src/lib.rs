@@ -96,7 +96,7 @@ pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError};
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::{Limits, ScanLimit, ScanLimits};
-pub use options::{ClusterOptions, EngineOptions};
+pub use options::{ClusterOptions, EngineOptions, WorkerAddresses};
 pub use plan_cache::PlanCacheState;
 pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;

@@ -31,7 +31,10 @@ pub(crate) use scan_budget::ScanBudget;
 pub use scan_budget::{ScanLimit, ScanLimits};
 pub(crate) use unnest_pace::pace_unnests;
 pub(crate) use usage::{InterruptWatch, QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks};
-pub(crate) use window_memory::{KeptFrameRows, WindowMemory, charge_windows, keeps_rows};
+pub(crate) use wide_rows::{checked_width, is_checked_width};
+pub(crate) use window_memory::{
+    KeptFrameRows, WindowMemory, charge_windows, keeps_rows, window_mark, window_watched_again,
+};
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use datafusion_distributed::ChannelResolver;
 use querent_catalog::index::embed::Embedder;
 use querent_catalog::{NoProgress, Progress};
@@ -12,11 +13,18 @@ use url::Url;
 use crate::limits::ScanLimits;
 use crate::stores::{LakeUrl, UrlRoot};
 
+/// Knows where workers are.
+#[async_trait]
+pub trait WorkerAddresses: Send + Sync {
+    /// Returns the URLs of the workers that there are now, and why there are no more.
+    async fn current(&self) -> (Vec<Url>, Vec<String>);
+}
+
 /// The servers that queries may be shared out to.
 #[derive(Clone)]
 pub struct ClusterOptions {
     /// Where they are.
-    pub workers: Vec<Url>,
+    pub workers: Arc<dyn WorkerAddresses>,
     /// How they are reached, with requests that they accept.
     pub channels: Arc<dyn ChannelResolver + Send + Sync>,
     /// How many bytes of files a query has to read before it is shared out.

@@ -1,29 +1,36 @@
 //! Several servers that work on one query: how a request to a worker is signed, how one is checked, and how workers are
 //! reached.
 //!
-//! `signature.rs` is the same on both sides; `channels.rs` signs what this server asks of workers; `gate.rs` stands before a
-//! worker's service. Invariant: a worker reads no plan that is not signed with the cluster's key.
+//! `signature.rs` is the same on both sides; `discovery.rs` knows where workers are; `channels.rs` signs what this server asks
+//! of them, over `worker_tls.rs` where they speak TLS; `gate.rs` stands before a worker's service. Invariant: a
+//! worker reads no plan that is not signed with the cluster's key.
 
 mod channels;
+mod discovery;
 mod gate;
 mod signature;
+mod worker_tls;
 
 use std::sync::Arc;
 
 use querent_engine::ClusterOptions;
 
 use crate::config::ClusterSettings;
+use crate::tls::TlsError;
 pub(crate) use channels::ClusterChannels;
+use discovery::WorkerDiscovery;
 pub(crate) use gate::{WorkerGate, gate};
 pub(crate) use signature::ClusterKey;
+pub(crate) use worker_tls::ClusterTls;
 
 /// Returns what the engine has to know of a server's workers; `None` where it has none.
-pub(crate) fn engine_options(settings: &ClusterSettings) -> Option<ClusterOptions> {
-    let workers = settings.worker_urls().ok().filter(|workers| !workers.is_empty())?;
+pub(crate) async fn engine_options(settings: &ClusterSettings) -> Result<Option<ClusterOptions>, TlsError> {
+    let Some(named) = settings.worker_addresses().ok().filter(|workers| !workers.is_empty()) else { return Ok(None) };
     let key = ClusterKey::new(settings.key.as_deref().unwrap_or_default());
-    Some(ClusterOptions {
-        workers,
-        channels: Arc::new(ClusterChannels::new(key)),
+    let tls = ClusterTls::open(settings).await?;
+    Ok(Some(ClusterOptions {
+        workers: Arc::new(WorkerDiscovery::new(named)),
+        channels: Arc::new(ClusterChannels::new(key, tls)),
         min_scan_bytes: settings.min_scan_bytes.0,
-    })
+    }))
 }

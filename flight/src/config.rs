@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use audit::AuditSettings;
+pub(crate) use cluster::WorkerAddress;
 pub use cluster::{ClusterRole, ClusterSettings};
 pub use cube::CubeSettings;
 pub use flight::FlightSettings;

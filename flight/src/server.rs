@@ -167,7 +167,7 @@ impl Server {
         };
 
         let mut options = settings.engine_options(progress)?;
-        options.cluster = cluster::engine_options(&settings.cluster);
+        options.cluster = cluster::engine_options(&settings.cluster).await?;
         let embedder = options.embedder.clone();
         let engine = Engine::open_with(options).await?;
         // Once the data folder is ours: a development certificate is made in it.

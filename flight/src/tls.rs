@@ -197,12 +197,13 @@ impl TlsFiles {
     }
 }
 
-async fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+/// Reads the file of a setting.
+pub(crate) async fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     tokio::fs::read(path).await.map_err(|source| TlsError::Unreadable { setting, path: path.to_owned(), source })
 }
 
 /// Returns the certificates of a PEM text, at least one.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if found.is_empty() => Err("it holds no certificate as PEM".to_owned()),

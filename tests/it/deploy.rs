@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use querent_flight::config::KEYS;
 use serde_json::Value;
 
 /// The root of the repository.
@@ -67,4 +68,76 @@ fn the_dashboard_shows_every_metric_by_its_name() {
     assert_eq!(shown, described, "deploy/grafana/querent.json and flight/src/metrics.rs");
     let ids: BTreeSet<i64> = dashboard["panels"].as_array().unwrap().iter().filter_map(|p| p["id"].as_i64()).collect();
     assert_eq!(ids.len(), dashboard["panels"].as_array().unwrap().len(), "each panel has an id of its own");
+}
+
+const CHART: &str = "deploy/helm/querent";
+
+/// The files of the chart that are templates.
+fn templates() -> Vec<(String, String)> {
+    ["_helpers.tpl", "coordinator.yaml", "secret.yaml", "workers.yaml"]
+        .map(|name| (name.to_owned(), read(&format!("{CHART}/templates/{name}"))))
+        .into()
+}
+
+/// The paths of the keys of a YAML file that has maps only, and lists of texts in them.
+fn paths_of(yaml: &str) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    let mut above: Vec<(usize, String)> = Vec::new();
+    for line in yaml.lines() {
+        let text = line.trim_start();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let indent = line.len() - text.len();
+        let (key, _) = text.split_once(':').unwrap_or_else(|| panic!("no key: {line}"));
+        above.retain(|(outer, _)| *outer < indent);
+        above.push((indent, key.to_owned()));
+        paths.insert(above.iter().map(|(_, key)| key.as_str()).collect::<Vec<_>>().join("."));
+    }
+    paths
+}
+
+/// Nothing here renders the chart; what its templates name is there, and their blocks end.
+#[test]
+fn the_chart_names_what_is_there() {
+    let values = paths_of(&read(&format!("{CHART}/values.yaml")));
+    let templates = templates();
+    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '.' || char == '_';
+    let mut used = BTreeSet::new();
+    for (name, text) in &templates {
+        for part in text.split(".Values.").skip(1) {
+            let path: String = part.chars().take_while(|char| is_name(*char)).collect();
+            assert!(values.contains(&path), "{name} names .Values.{path}, which values.yaml does not have");
+            used.insert(path);
+        }
+        let begun = ["if ", "range ", "define ", "with "];
+        let actions: Vec<&str> = text.split("{{").skip(1).filter_map(|part| part.split("}}").next()).collect();
+        let actions: Vec<&str> = actions.iter().map(|action| action.trim_matches(['-', ' '])).collect();
+        let opened = actions.iter().filter(|action| begun.iter().any(|word| action.starts_with(word))).count();
+        let closed = actions.iter().filter(|action| **action == "end").count();
+        assert_eq!(opened, closed, "{name}");
+        for part in text.split("include \"").skip(1) {
+            let included = part.split('"').next().unwrap_or_default();
+            let defined = format!("define \"{included}\"");
+            assert!(templates.iter().any(|(_, text)| text.contains(&defined)), "{name} includes {included}");
+        }
+    }
+    let is_used = |value: &String| used.iter().any(|path| value == path || value.starts_with(&format!("{path}.")));
+    let leaves = values.iter().filter(|value| !values.iter().any(|other| other.starts_with(&format!("{value}."))));
+    let unused: Vec<&String> = leaves.filter(|value| !is_used(value)).collect();
+    assert!(unused.is_empty(), "no template has {unused:?}");
+}
+
+/// The variables that servers are started with are those that they read.
+#[test]
+fn variables_of_deployments_are_settings() {
+    let known: BTreeSet<&str> = KEYS.iter().flat_map(|key| key.environment).copied().collect();
+    let files = ["deploy/cluster.yaml", "deploy/compose.yaml", "deploy/Containerfile", "deploy/querent.service"];
+    let files = files.map(|path| (path.to_owned(), read(path))).into_iter().chain(templates());
+    for (name, text) in files {
+        let words = text.split(|char: char| !(char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_'));
+        for word in words.filter(|word| word.starts_with("QUERENT_") && *word != "QUERENT_TOKEN") {
+            assert!(known.contains(word), "{name} has {word}, which no setting reads");
+        }
+    }
 }

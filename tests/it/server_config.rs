@@ -196,6 +196,8 @@ fn every_key_can_be_set_from_its_variables() {
                 "tls.certificate" => &[("QUERENT_TLS_KEY", "7")],
                 "tls.key" => &[("QUERENT_TLS_CERTIFICATE", "7")],
                 "cluster.workers" => &[("QUERENT_CLUSTER_KEY", "a secret of the cluster")],
+                "cluster.client_certificate" => &[("QUERENT_CLUSTER_CLIENT_KEY", "7")],
+                "cluster.client_key" => &[("QUERENT_CLUSTER_CLIENT_CERTIFICATE", "7")],
                 "tls.client_ca" => &[("QUERENT_TLS_DEVELOPMENT", "true")],
                 "auth.oidc.issuer" => &[("QUERENT_AUTH_OIDC_AUDIENCE", "querent")],
                 "auth.oidc.audience" => &[("QUERENT_AUTH_OIDC_ISSUER", "https://id.example.org")],

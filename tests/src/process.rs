@@ -184,7 +184,7 @@ impl ServerProcess {
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("querent starts");
         let stdout = child.stdout.take().expect("a pipe");
         let ready = BufReader::new(stdout).lines().map_while(Result::ok).find_map(|line| {
-            let start = line.find("http://")?;
+            let start = line.find("http://").or_else(|| line.find("https://"))?;
             line[start..].split_whitespace().next().map(str::to_owned)
         });
         match ready {

@@ -7,6 +7,7 @@ mod collection;
 mod percentiles;
 mod series_bins;
 mod sketch;
+mod written;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::span::Span;
 use crate::types::KqlType;
 use collection::Collection;
 pub(super) use series_bins::{SeriesBins, series_udaf};
+pub(super) use written::WrittenAggregate;
 
 const KNOWN: &str = include_str!("bind/known_aggregates.txt");
 

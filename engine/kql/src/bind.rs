@@ -40,7 +40,7 @@ pub(super) use parameters::GivenParameter;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of, text_literal, text_of};
-pub(super) use window::is_sessions_function;
+pub(super) use window::{is_sessions_function, sessions_udwf};
 
 use crate::ast;
 use crate::functions::FunctionContext;

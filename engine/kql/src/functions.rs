@@ -41,6 +41,7 @@ mod string_parsing;
 mod time_zones;
 mod udf;
 mod unit_conversion;
+mod written;
 mod xml;
 
 #[cfg(test)]
@@ -61,6 +62,7 @@ pub(crate) use dynamic::{NUMBER_ONLY, TEXT_ONLY, TRUTH_ONLY};
 pub(crate) use encoding::hash_string;
 pub(crate) use multi_column::{BoundMultiColumn, part_of};
 pub(crate) use operators::ScalarOperator;
+pub(crate) use written::WrittenFunction;
 
 /// The names of all functions that Kusto has.
 const KNOWN: &str = include_str!("functions/known.txt");

@@ -37,6 +37,7 @@
 //! | `bind_error`, `query_error` | errors in the meaning of a query, and of a whole query |
 //! | `asked_limits` | the limits that a query asks for |
 //! | `origin`, `nearest` | which functions of a plan are KQL's, names that were meant |
+//! | `written` | functions of a plan as text, and back |
 //!
 //! Parsing never fails: it returns a tree and the errors. Where there is an error the tree has an `Invalid` node and
 //! continues after the next `|` or `;`, so that one query can show several errors. It takes time linear in the length
@@ -87,6 +88,8 @@ mod tests;
 mod types;
 #[cfg(feature = "plan")]
 mod values;
+#[cfg(feature = "plan")]
+mod written;
 
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use nearest::nearest_name;
@@ -106,6 +109,10 @@ pub use {
     query_error::{ExecutionError, KqlError, KqlErrorCode},
     types::KqlType,
     values::timespan,
+    written::{
+        read_aggregate, read_function, read_window_function, written_aggregate, written_function,
+        written_window_function,
+    },
 };
 
 /// Parses a query.

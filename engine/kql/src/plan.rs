@@ -27,6 +27,7 @@ mod sources;
 mod summarize;
 mod template;
 mod union;
+mod written;
 
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
@@ -37,6 +38,7 @@ pub(super) use materialize::MaterializedPart;
 use operator_parameters::check_parameters;
 pub(super) use relation::{Column, Relation, field_column, field_of};
 pub use scan::StoredComparisons;
+pub(crate) use written::WrittenOperatorFunction;
 
 /// Whether a function is one that operators call.
 pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {

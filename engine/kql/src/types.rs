@@ -12,7 +12,7 @@ pub(crate) const DECIMAL_SCALE: i8 = 38;
 pub(crate) const GUID_BYTES: i32 = 16;
 
 /// A scalar type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum KqlType {
     /// `bool`: Boolean.
     Bool,

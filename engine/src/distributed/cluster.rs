@@ -62,12 +62,16 @@ impl Cluster {
 
     /// Returns the workers that can be given work. Errors: why none can.
     pub(crate) async fn available(&self) -> Result<Vec<Url>, String> {
-        let asked = self.options.workers.iter().map(|worker| async move { (worker, self.state_of(worker).await) });
+        let (workers, mut faults) = self.options.workers.current().await;
+        self.known.lock().retain(|worker, _| workers.contains(worker));
+        let asked = workers.into_iter().map(|worker| async move {
+            let state = self.state_of(&worker).await;
+            (worker, state)
+        });
         let mut available = Vec::new();
-        let mut faults = Vec::new();
         for (worker, state) in join_all(asked).await {
             match state {
-                Ok(()) => available.push(worker.clone()),
+                Ok(()) => available.push(worker),
                 Err(fault) => faults.push(format!("{worker}: {fault}")),
             }
         }
@@ -124,4 +128,116 @@ async fn version_of(channels: &Arc<dyn ChannelResolver + Send + Sync>, worker: &
 /// Returns the configuration of one execution of a plan that was distributed, whose tasks are told of `headers`.
 pub(super) fn execution_config(planned: &SessionConfig, headers: TaskHeaders) -> Result<SessionConfig> {
     planned.clone().with_distributed_passthrough_headers(headers.write())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
+mod tests {
+    use arrow::array::RecordBatch;
+    use async_trait::async_trait;
+    use datafusion::common::{exec_err, not_impl_err};
+    use datafusion::execution::TaskContext;
+    use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+    use datafusion_distributed::{
+        CoordinatorToWorkerMsg, ExecuteTaskRequest, GetWorkerInfoResponse, WorkerChannel, WorkerToCoordinatorMsg,
+    };
+    use futures::stream::BoxStream;
+    use http::HeaderMap;
+
+    use super::*;
+    use crate::options::WorkerAddresses;
+
+    const OWN: &str = env!("CARGO_PKG_VERSION");
+
+    /// Workers that say a version each, by their ports; others do not answer.
+    struct Workers(HashMap<u16, &'static str>);
+
+    /// One of them.
+    struct VersionAnswer(&'static str);
+
+    #[async_trait]
+    impl ChannelResolver for Workers {
+        async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
+            match url.port().and_then(|port| self.0.get(&port)) {
+                Some(version) => Ok(Box::new(VersionAnswer(version))),
+                None => exec_err!("nobody listens"),
+            }
+        }
+    }
+
+    #[async_trait]
+    impl WorkerChannel for VersionAnswer {
+        async fn coordinator_channel(
+            &mut self,
+            _: HeaderMap,
+            _: BoxStream<'static, CoordinatorToWorkerMsg>,
+        ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
+            not_impl_err!("it takes no plans")
+        }
+
+        async fn execute_task(
+            &mut self,
+            _: HeaderMap,
+            _: ExecuteTaskRequest,
+            _: ExecutionPlanMetricsSet,
+            _: &Arc<TaskContext>,
+        ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
+            not_impl_err!("it has no rows")
+        }
+
+        async fn get_worker_info(&mut self, _: GetWorkerInfoRequest) -> Result<GetWorkerInfoResponse> {
+            Ok(GetWorkerInfoResponse { version: self.0.to_owned() })
+        }
+    }
+
+    /// Addresses that a test changes.
+    struct Addresses(Mutex<Vec<u16>>);
+
+    fn url(port: u16) -> Url {
+        Url::parse(&format!("http://127.0.0.1:{port}")).unwrap()
+    }
+
+    #[async_trait]
+    impl WorkerAddresses for Addresses {
+        async fn current(&self) -> (Vec<Url>, Vec<String>) {
+            (self.0.lock().iter().map(|port| url(*port)).collect(), Vec::new())
+        }
+    }
+
+    fn cluster(ports: &[u16]) -> (Cluster, Arc<Addresses>) {
+        let addresses = Arc::new(Addresses(Mutex::new(ports.to_vec())));
+        let versions = HashMap::from([(1, OWN), (2, OWN), (7, "0.0.7")]);
+        let options = ClusterOptions {
+            workers: Arc::clone(&addresses) as _,
+            channels: Arc::new(Workers(versions)),
+            min_scan_bytes: 1,
+        };
+        (Cluster::new(options), addresses)
+    }
+
+    #[tokio::test]
+    async fn a_worker_of_another_version_is_left_out() {
+        let (both, _) = cluster(&[1, 7, 9]);
+        assert_eq!(both.available().await, Ok(vec![url(1)]));
+        let (other, _) = cluster(&[7, 9]);
+        let faults = other.available().await.unwrap_err();
+        assert!(faults.contains(&format!("it is of version 0.0.7, this server of {OWN}")), "{faults}");
+        assert!(faults.contains("nobody listens"), "{faults}");
+    }
+
+    #[tokio::test]
+    async fn a_lost_worker_and_one_whose_address_is_gone_are_left_out() {
+        let (cluster, addresses) = cluster(&[1, 2]);
+        assert_eq!(cluster.available().await, Ok(vec![url(1), url(2)]));
+        cluster.note_lost(url(1).as_str());
+        assert_eq!(cluster.available().await, Ok(vec![url(2)]));
+        *addresses.0.lock() = vec![1];
+        let faults = cluster.available().await.unwrap_err();
+        assert!(faults.contains("a query has just lost it"), "{faults}");
+        // Nothing is known of an address that comes back.
+        addresses.0.lock().clear();
+        assert!(cluster.available().await.is_err());
+        *addresses.0.lock() = vec![1];
+        assert_eq!(cluster.available().await, Ok(vec![url(1)]));
+    }
 }

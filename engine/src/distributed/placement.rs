@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -12,31 +13,39 @@ use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
-    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec, DistributedExt, DistributedLeafExec,
-    ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, display_plan_ascii,
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedCodec, DistributedExec, DistributedExt,
+    DistributedLeafExec, NetworkBoundary, NetworkCoalesceExec, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
+    SessionStateBuilderExt, Stage, display_plan_ascii,
 };
-use datafusion_proto::physical_plan::AsExecutionPlan;
+use datafusion_proto::physical_plan::{AsExecutionPlan, ComposedPhysicalExtensionCodec, PhysicalExtensionCodec};
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use url::Url;
+use uuid::Uuid;
 
 use super::cluster::{Cluster, execution_config};
-use super::codec::{PlanCodec, functions_of_plans};
+use super::codec::PlanCodec;
+use super::enclosed::{enclosed, has_definitions};
+use super::functions::functions_of_plans;
 use super::portable_scan::PortableScanExec;
 use super::task_headers::TaskHeaders;
 use crate::limits::batch_rows;
 
 /// The operators whose meaning in stages is known. Others keep a plan on one node.
-const TRAVELLING: [&str; 16] = [
+const TRAVELLING: [&str; 18] = [
     "AggregateExec",
+    "BoundedWindowAggExec",
     "CoalescePartitionsExec",
     "CooperativeExec",
     "CrossJoinExec",
@@ -52,6 +61,7 @@ const TRAVELLING: [&str; 16] = [
     "ProjectionExec",
     "RepartitionExec",
     "RestrictedExec",
+    "WindowAggExec",
 ];
 /// The same, of those that sort and put inputs together.
 const SORTING: [&str; 4] = ["SortExec", "SortExec(TopK)", "SortPreservingMergeExec", "UnionExec"];
@@ -118,13 +128,15 @@ impl Cluster {
         };
         let count = workers.len();
         let is_analyzed = portable.is::<AnalyzeExec>();
-        let state = self.stage_planner(planning.config().clone(), workers, is_analyzed, &portable);
+        let given = if count == 1 { one_stage(&portable, is_analyzed)? } else { portable };
+        let state = self.stage_planner(planning.config().clone(), workers, is_analyzed, &given);
         let nothing = LogicalPlanBuilder::empty(false).build()?;
         let plan = state.query_planner().create_physical_plan(&nothing, &state).await?;
         if !is_distributed(&plan) {
             return Ok(Placement::OneNode("no part of it would be done by a worker".to_owned()));
         }
-        let said = format!("on {count} workers: it reads {} of files", size(bytes));
+        let workers = if count == 1 { "1 worker".to_owned() } else { format!("{count} workers") };
+        let said = format!("on {workers}: it reads {} of files", size(bytes));
         Ok(Placement::Workers(WorkerPlan { plan, config: state.config().clone(), said }))
     }
 
@@ -160,6 +172,32 @@ impl Cluster {
             .with_distributed_planner()
             .build()
     }
+}
+
+/// Returns a plan for one worker, which does the query as a whole: stages that would all be on it only cost. A scan stays here,
+/// whose rows would be sent as they are.
+///
+/// The planner of stages takes a boundary away that has one task on either side, so this plan is made without it.
+fn one_stage(plan: &Arc<dyn ExecutionPlan>, collects_metrics: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(analyze) = plan.downcast_ref::<AnalyzeExec>() {
+        let inner = one_stage(analyze.input(), collects_metrics)?;
+        return Arc::clone(plan).with_new_children(vec![inner]);
+    }
+    if plan.children().is_empty() {
+        return Ok(Arc::clone(plan));
+    }
+    let boundary = NetworkCoalesceExec::try_new(Arc::clone(plan), 1, 1)?;
+    let Stage::Local(mut stage) = boundary.input_stage().clone() else {
+        return internal_err!("a stage that was just made is elsewhere");
+    };
+    // Tasks of queries are told apart by these.
+    (stage.query_id, stage.num) = (Uuid::new_v4(), 1);
+    let boundary: Arc<dyn ExecutionPlan> = boundary.with_input_stage(Stage::Local(stage))?;
+    let head = match boundary.output_partitioning().partition_count() {
+        1 => boundary,
+        _ => Arc::new(CoalescePartitionsExec::new(boundary)) as Arc<dyn ExecutionPlan>,
+    };
+    Ok(Arc::new(DistributedExec::new(head).with_metrics_collection(collects_metrics)))
 }
 
 /// Returns what `EXPLAIN` shows of stages.
@@ -283,7 +321,28 @@ fn is_in_memory(node: &Arc<dyn ExecutionPlan>) -> bool {
 /// Writes the plan and reads it again, as a worker does. Errors: what would not arrive.
 fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<(), String> {
     let shown = |error: datafusion::error::DataFusionError| error.strip_backtrace();
-    let written = PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), &PlanCodec::checking(state));
+    PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), &PlanCodec::checking(state)).map_err(shown)?;
+    let mut lost = None;
+    plan.apply(|node| {
+        lost = match node.is::<RepartitionExec>() {
+            true if has_definitions(node)? => Some("rows are shared out by a function that does not travel".to_owned()),
+            true => None,
+            false => lost_of_windows(node),
+        };
+        Ok(if lost.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })
+    .map_err(shown)?;
+    if let Some(lost) = lost {
+        return Err(lost);
+    }
+    // As it is written when it is sent.
+    let codec = || {
+        let codecs: Vec<Arc<dyn PhysicalExtensionCodec>> =
+            vec![Arc::new(DistributedCodec), Arc::new(PlanCodec::trusting())];
+        ComposedPhysicalExtensionCodec::new(codecs)
+    };
+    let sent = enclosed(Arc::clone(plan), true).map_err(shown)?;
+    let written = PhysicalPlanNode::try_from_physical_plan(sent, &codec());
     let context = TaskContext::new(
         None,
         state.session_id().to_owned(),
@@ -294,8 +353,32 @@ fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Resu
         state.window_functions().clone(),
         Arc::clone(state.runtime_env()),
     );
-    let read = written.map_err(shown)?.try_into_physical_plan(&context, &PlanCodec::trusting()).map_err(shown)?;
+    let read = written.map_err(shown)?.try_into_physical_plan(&context, &codec()).map_err(shown)?;
     check_same(plan, &read)
+}
+
+/// Returns what of an operator's windows is not written down.
+fn lost_of_windows(node: &Arc<dyn ExecutionPlan>) -> Option<String> {
+    let windows = match (node.downcast_ref::<BoundedWindowAggExec>(), node.downcast_ref::<WindowAggExec>()) {
+        (Some(bounded), _) => bounded.window_expr(),
+        (_, Some(whole)) => whole.window_expr(),
+        (None, None) => return None,
+    };
+    windows.iter().find_map(|window| {
+        let any = window.as_any();
+        let plain = any.downcast_ref::<PlainAggregateWindowExpr>().map(PlainAggregateWindowExpr::get_aggregate_expr);
+        let sliding = any.downcast_ref::<SlidingAggregateWindowExpr>();
+        let aggregate = plain.or(sliding.map(SlidingAggregateWindowExpr::get_aggregate_expr));
+        // Nothing else says whether there is a filter, and which way a function reads its rows.
+        let said = format!("{window:?}");
+        let arrives = match aggregate {
+            Some(aggregate) => !aggregate.is_reversed() && said.ends_with("filter: None }"),
+            None => !said.contains("is_reversed: true") && !said.contains("ignore_nulls: true"),
+        };
+        (!arrives).then(|| {
+            format!("the window {} has a filter, or reads its rows in a way that does not travel", window.name())
+        })
+    })
 }
 
 fn check_same(sent: &Arc<dyn ExecutionPlan>, read: &Arc<dyn ExecutionPlan>) -> Result<(), String> {

@@ -47,6 +47,11 @@ impl GovernedFunction {
         let growth = CallGrowth::of_function(inner.name());
         Self { inner, growth }
     }
+
+    /// Returns the function without bounds.
+    pub(super) fn inner(&self) -> &Arc<ScalarUDF> {
+        &self.inner
+    }
 }
 
 /// Makes a call within bounds. `make` computes rows of the arguments; slices are made where all at once are too much.

@@ -27,6 +27,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::scalar_bytes;
 use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulator};
@@ -55,9 +56,30 @@ pub(super) fn governed_window(mut call: Box<WindowFunction>) -> Transformed<Box<
     Transformed::yes(call)
 }
 
+/// Returns the aggregate inside of one that has bounds around it, and how many rows each of its values stands in.
+pub(crate) fn ungoverned_aggregate(function: &AggregateUDF) -> Option<(&Arc<AggregateUDF>, Repetition)> {
+    let governed = function.inner().downcast_ref::<GovernedAggregate>()?;
+    Some((&governed.inner, governed.repetition))
+}
+
+/// Returns an aggregate of windows with bounds around it.
+pub(crate) fn governed_aggregate(inner: Arc<AggregateUDF>, repetition: Repetition) -> Arc<AggregateUDF> {
+    GovernedAggregate::new_udf(inner, repetition)
+}
+
+/// Returns the function inside of one that has bounds around it.
+pub(crate) fn ungoverned_window_function(function: &WindowUDF) -> Option<&Arc<WindowUDF>> {
+    function.inner().downcast_ref::<GovernedWindowFunction>().map(|governed| &governed.inner)
+}
+
+/// Returns a window function with bounds around it.
+pub(crate) fn governed_window_function(inner: Arc<WindowUDF>) -> Arc<WindowUDF> {
+    GovernedWindowFunction::new_udf(inner)
+}
+
 /// How many rows one value of a window aggregate stands in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Repetition {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Repetition {
     /// One: each row has a frame of its own.
     Once,
     /// All rows of the partition, which are the rows that were aggregated.

@@ -22,8 +22,13 @@ use crate::error::EngineError;
 const DEFAULT_BYTES: usize = 1 << 30;
 
 /// Returns an input of an operator that gathers rows, which fails where its rows are too large for that.
-pub(super) fn checked_width(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(crate) fn checked_width(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     WatchedInputExec::of_input(input, CheckWidth)
+}
+
+/// Returns whether an operator is a [`checked_width`].
+pub(crate) fn is_checked_width(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.is::<WatchedInputExec<CheckWidth>>()
 }
 
 #[derive(Clone)]

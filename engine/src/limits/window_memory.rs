@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -28,6 +29,9 @@ use super::row_pace::{batch_bytes, has_fixed_width, paced};
 /// Values are reserved in steps, so that small ones cost nothing.
 const MADE_STEP: usize = 1 << 20;
 const KEPT_STEP: usize = 4 << 10;
+/// The marks of operators that are written down.
+const CHARGES: u8 = 1;
+const KEEPS: u8 = 2;
 /// Aggregates whose value is one of the rows' own.
 const PICKING: [&str; 10] =
     ["any_value", "arg_max", "arg_min", "first_value", "last_value", "max", "max_by", "min", "min_by", "nth_value"];
@@ -193,6 +197,23 @@ impl KeptFrameRows {
 impl Drop for KeptFrameRows {
     fn drop(&mut self) {
         self.memory.held.shrink(self.reserved);
+    }
+}
+
+/// Returns the mark by which an operator of this module is made again around an input; `None` of others.
+pub(crate) fn window_mark(node: &Arc<dyn ExecutionPlan>) -> Option<u8> {
+    if node.is::<WatchedInputExec<ChargeWindow>>() {
+        return Some(CHARGES);
+    }
+    node.is::<WatchedInputExec<KeepInput>>().then_some(KEEPS)
+}
+
+/// Returns the operator of a [`window_mark`] around an input.
+pub(crate) fn window_watched_again(mark: &[u8], input: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    match mark {
+        [CHARGES] => Ok(WatchedInputExec::of_input(input, ChargeWindow)),
+        [KEEPS] => Ok(WatchedInputExec::of_input(input, KeepInput)),
+        _ => internal_err!("no such mark of a window"),
     }
 }
 

@@ -16,7 +16,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{Session, paced};
 use crate::analyzed_plan::with_estimates;
-use crate::distributed::{Placement, TaskHeaders, WorkerPlan};
+use crate::distributed::{Placement, TaskHeaders, WorkerPlan, ready_to_send};
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
 
@@ -53,7 +53,7 @@ impl Session {
             Placement::Workers(worker_plan) => {
                 let config = worker_plan.execution_config(self.task_headers(interrupt))?;
                 let WorkerPlan { plan, .. } = worker_plan;
-                let plan = paced(state, plan, interrupt)?;
+                let plan = ready_to_send(paced(state, plan, interrupt)?)?;
                 Ok(ExecutablePlan { plan, workers: Some(Box::new((config, optimized.clone()))) })
             }
         }

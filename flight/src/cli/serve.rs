@@ -97,7 +97,8 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
 
 async fn run_worker(config: Config) -> Result<(), CliError> {
     let worker = Server::start_worker(config, Arc::new(Bars::new(false))).await?;
-    output::print_line(&format!("querent is ready at http://{} (a worker of a cluster)", worker.addr))?;
+    let url = format!("{}://{}", worker.scheme, worker.addr);
+    output::print_line(&format!("querent is ready at {url} (a worker of a cluster)"))?;
     stop_signal().await?;
     tokio::select! {
         () = worker.shutdown() => Ok(()),

@@ -1,10 +1,10 @@
-//! Channels to workers: one connection each, with signed requests, that is known to be dead within seconds. What a worker's
-//! loss looks like to HTTP becomes one error, with the worker's address.
+//! Channels to workers: one connection each, with signed requests, that is known to be dead within seconds, and encrypted
+//! where the URL says so. What a worker's loss looks like to HTTP becomes one error, with the worker's address.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
@@ -20,19 +20,24 @@ use datafusion_distributed::{
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
 use http_body::Frame;
 use http_body_util::StreamBody;
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use querent_engine::EngineError;
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
+use tokio_rustls::client::TlsStream;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tower::Service;
 use url::Url;
 
+use super::discovery::certificate_name;
 use super::signature::{ClusterKey, FirstMessageError, first_message, resumed};
+use super::worker_tls::{ClusterTls, connect_fault};
 
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// How often a connection is asked whether it is alive, and how long it may take to say so: a worker that vanished without
@@ -40,27 +45,45 @@ const CONNECT_TIME: Duration = Duration::from_secs(3);
 const ASKED_EVERY: Duration = Duration::from_secs(2);
 const ANSWER_TIME: Duration = Duration::from_secs(4);
 const WINDOW: u32 = 16 << 20;
+/// How long a channel is kept that nobody asks for: its worker may have gone for good.
+const KEPT_UNUSED: Duration = Duration::from_secs(600);
 
 /// Opens and keeps the channels to workers.
 pub(crate) struct ClusterChannels {
     key: ClusterKey,
+    tls: ClusterTls,
     /// Drives the connections: the runtime of the query that opens one may end with it.
     runtime: Handle,
-    open: Mutex<HashMap<Url, BoxCloneSyncChannel>>,
+    open: Mutex<HashMap<Url, OpenChannel>>,
+}
+
+type EncryptedStream = TokioIo<TlsStream<TcpStream>>;
+
+/// A channel, and what is known of its connection.
+#[derive(Clone)]
+struct OpenChannel {
+    channel: BoxCloneSyncChannel,
+    /// Why the last attempt to connect failed, which HTTP does not say.
+    fault: Arc<Mutex<Option<String>>>,
+    last_used: Instant,
 }
 
 impl ClusterChannels {
     /// Returns channels whose connections the runtime of the caller drives.
-    pub(crate) fn new(key: ClusterKey) -> Self {
-        Self { key, runtime: Handle::current(), open: Mutex::default() }
+    pub(crate) fn new(key: ClusterKey, tls: ClusterTls) -> Self {
+        Self { key, tls, runtime: Handle::current(), open: Mutex::default() }
     }
 
-    fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+    fn channel(&self, url: &Url) -> Result<OpenChannel> {
         let mut open = self.open.lock();
-        if let Some(channel) = open.get(url) {
-            return Ok(channel.clone());
+        if let Some(known) = open.get_mut(url) {
+            known.last_used = Instant::now();
+            return Ok(known.clone());
         }
-        let endpoint = Endpoint::from_shared(url.to_string())
+        open.retain(|_, known| known.last_used.elapsed() < KEPT_UNUSED);
+        let mut origin = url.clone();
+        origin.set_fragment(None);
+        let endpoint = Endpoint::from_shared(origin.to_string())
             .map_err(|error| lost(url, error.to_string()))?
             .connect_timeout(CONNECT_TIME)
             .http2_keep_alive_interval(ASKED_EVERY)
@@ -71,18 +94,50 @@ impl ClusterChannels {
             .tcp_nodelay(true);
         let _entered = self.runtime.enter();
         // It connects when it is first used, and again when it has been lost.
-        let signed = SignedChannel { inner: endpoint.connect_lazy(), key: self.key.clone() };
-        let channel = BoxCloneSyncChannel::new(signed);
-        open.insert(url.clone(), channel.clone());
-        Ok(channel)
+        let fault = Arc::new(Mutex::new(None));
+        let inner = match url.scheme() {
+            "https" => endpoint.connect_with_connector_lazy(encrypted(url, &self.tls, &fault)),
+            _ => endpoint.connect_lazy(),
+        };
+        let channel = BoxCloneSyncChannel::new(SignedChannel { inner, key: self.key.clone() });
+        let opened = OpenChannel { channel, fault, last_used: Instant::now() };
+        open.insert(url.clone(), opened.clone());
+        Ok(opened)
     }
+}
+
+/// Returns what connects to a worker that speaks TLS, and notes why it cannot.
+fn encrypted(
+    url: &Url,
+    tls: &ClusterTls,
+    fault: &Arc<Mutex<Option<String>>>,
+) -> impl Service<
+    Uri,
+    Response = EncryptedStream,
+    Error = std::io::Error,
+    Future = BoxFuture<'static, std::io::Result<EncryptedStream>>,
+>
++ Send
++ 'static
++ use<> {
+    let (url, tls, fault) = (url.clone(), tls.clone(), Arc::clone(fault));
+    tower::service_fn(move |_: Uri| {
+        let (url, tls, fault) = (url.clone(), tls.clone(), Arc::clone(&fault));
+        async move {
+            let connected = tls.connect(&url, certificate_name(&url)).await;
+            *fault.lock() = connected.as_ref().err().map(connect_fault);
+            connected.map(TokioIo::new)
+        }
+        .boxed()
+    })
 }
 
 #[async_trait]
 impl ChannelResolver for ClusterChannels {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        let client = create_worker_client(self.channel(url)?);
-        Ok(Box::new(WatchedWorker { client, url: Arc::new(url.clone()) }))
+        let OpenChannel { channel, fault, .. } = self.channel(url)?;
+        let watch = WorkerWatch { url: url.clone(), fault };
+        Ok(Box::new(WatchedWorker { client: create_worker_client(channel), watch: Arc::new(watch) }))
     }
 }
 
@@ -128,7 +183,13 @@ impl Service<Request<Body>> for SignedChannel {
 /// A worker whose loss has a name.
 struct WatchedWorker {
     client: Box<dyn WorkerChannel>,
-    url: Arc<Url>,
+    watch: Arc<WorkerWatch>,
+}
+
+/// What a worker's errors are named with.
+struct WorkerWatch {
+    url: Url,
+    fault: Arc<Mutex<Option<String>>>,
 }
 
 #[async_trait]
@@ -139,7 +200,7 @@ impl WorkerChannel for WatchedWorker {
         messages: BoxStream<'static, CoordinatorToWorkerMsg>,
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
         let answers = self.client.coordinator_channel(headers, messages).await;
-        Ok(watched(answers.map_err(|error| named(&self.url, error))?, Arc::clone(&self.url)))
+        Ok(watched(answers.map_err(|error| self.watch.named(error))?, Arc::clone(&self.watch)))
     }
 
     async fn execute_task(
@@ -150,26 +211,53 @@ impl WorkerChannel for WatchedWorker {
         context: &Arc<TaskContext>,
     ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
         let rows = self.client.execute_task(headers, request, metrics, context).await;
-        let rows = rows.map_err(|error| named(&self.url, error))?;
-        Ok(rows.into_iter().map(|rows| watched(rows, Arc::clone(&self.url))).collect())
+        let rows = rows.map_err(|error| self.watch.named(error))?;
+        Ok(rows.into_iter().map(|rows| watched(rows, Arc::clone(&self.watch))).collect())
     }
 
     async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> Result<GetWorkerInfoResponse> {
-        self.client.get_worker_info(request).await.map_err(|error| named(&self.url, error))
+        self.client.get_worker_info(request).await.map_err(|error| self.watch.named(error))
     }
 }
 
-fn watched<T: 'static>(stream: BoxStream<'static, Result<T>>, url: Arc<Url>) -> BoxStream<'static, Result<T>> {
-    stream.map(move |item| item.map_err(|error| named(&url, error))).boxed()
+fn watched<T: 'static>(
+    stream: BoxStream<'static, Result<T>>,
+    watch: Arc<WorkerWatch>,
+) -> BoxStream<'static, Result<T>> {
+    stream.map(move |item| item.map_err(|error| watch.named(error))).boxed()
 }
 
-/// What a worker says of its task is passed on; that it says nothing more, or nothing at all, is its loss.
-fn named(url: &Url, error: DataFusionError) -> DataFusionError {
-    let DataFusionError::External(inner) = &error else { return error };
-    match inner.downcast_ref::<Status>() {
-        Some(status) => lost(url, status.message().to_owned()),
-        None => error,
+impl WorkerWatch {
+    /// What a worker says of its task is passed on; that it says nothing more, or nothing at all, is its loss.
+    fn named(&self, error: DataFusionError) -> DataFusionError {
+        let DataFusionError::External(inner) = &error else { return error };
+        let Some(status) = inner.downcast_ref::<Status>() else { return error };
+        if let Some(fault) = self.fault.lock().clone() {
+            return lost(&self.url, fault);
+        }
+        let mut detail = status.message().to_owned();
+        if let Some(hint) = tls_hint(self.url.scheme(), status) {
+            detail.push_str(hint);
+        }
+        lost(&self.url, detail)
     }
+}
+
+/// Returns what to do where a connection was made and TLS is what ended it: a port of TLS refuses plain text
+/// (`server/plaintext.rs`), and says only after the handshake that it wants a certificate.
+fn tls_hint(scheme: &str, status: &Status) -> Option<&'static str> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(status);
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if scheme == "http" && (said.contains("h2 protocol error") || said.contains("transport security")) {
+            return Some("; a worker that speaks TLS is named with https:// or dns+https://");
+        }
+        if scheme == "https" && said.contains("received fatal alert") {
+            return Some("; cluster.client_certificate and cluster.client_key name the certificate that it asks for");
+        }
+        cause = error.source();
+    }
+    None
 }
 
 fn lost(url: &Url, detail: String) -> DataFusionError {

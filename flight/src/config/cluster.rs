@@ -1,5 +1,7 @@
 //! `[cluster]`: several servers that work on one query.
 
+use std::path::PathBuf;
+
 use querent_engine::ClusterOptions;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -15,10 +17,17 @@ const LEAST_KEY_BYTES: usize = 16;
 pub struct ClusterSettings {
     /// What the server is.
     pub role: ClusterRole,
-    /// The workers that queries are shared out to, as `http://host:port`; none: the server does all by itself.
+    /// The workers that queries are shared out to, as `http://host:port` or `https://host:port`, or as
+    /// `dns://name:port` or `dns+https://name:port`, all addresses of a name; none: the server does all by itself.
     pub workers: Vec<String>,
     /// The secret that the servers of a cluster share.
     pub key: Option<String>,
+    /// A PEM file: the authorities that sign the certificates of `https` workers; unset: those of the system.
+    pub ca: Option<PathBuf>,
+    /// A PEM file: the certificate that this server shows to workers.
+    pub client_certificate: Option<PathBuf>,
+    /// A PEM file: the private key of that certificate.
+    pub client_key: Option<PathBuf>,
     /// How many bytes of files a query has to read before it is shared out.
     pub min_scan_bytes: ByteSize,
 }
@@ -39,6 +48,9 @@ impl Default for ClusterSettings {
             role: ClusterRole::Coordinator,
             workers: Vec::new(),
             key: None,
+            ca: None,
+            client_certificate: None,
+            client_key: None,
             min_scan_bytes: ByteSize(ClusterOptions::DEFAULT_MIN_SCAN_BYTES),
         }
     }
@@ -50,21 +62,57 @@ impl std::fmt::Debug for ClusterSettings {
             .field("role", &self.role)
             .field("workers", &self.workers)
             .field("key", &self.key.as_ref().map(|_| "***"))
+            .field("ca", &self.ca)
+            .field("client_certificate", &self.client_certificate)
+            .field("client_key", &self.client_key)
             .field("min_scan_bytes", &self.min_scan_bytes)
             .finish()
     }
 }
 
+/// Where workers are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WorkerAddress {
+    /// One worker.
+    Url(Url),
+    /// A worker at each address of a name.
+    Name {
+        /// `http` or `https`.
+        scheme: &'static str,
+        /// The name, which certificates are for.
+        host: String,
+        /// The port, the same everywhere.
+        port: u16,
+    },
+}
+
 impl ClusterSettings {
     /// Returns where the workers are. Errors: what is wrong with an address.
-    pub(crate) fn worker_urls(&self) -> Result<Vec<Url>, String> {
-        let url = |text: &String| {
-            let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
-            let is_plain = url.scheme() == "http" && url.has_host() && url.path() == "/" && url.query().is_none();
-            let has_nobody = url.username().is_empty() && url.password().is_none();
-            if is_plain && has_nobody { Ok(url) } else { Err(format!("`{text}` is not of the form http://host:port")) }
-        };
-        self.workers.iter().map(url).collect()
+    pub(crate) fn worker_addresses(&self) -> Result<Vec<WorkerAddress>, String> {
+        self.workers.iter().map(|text| worker_address(text)).collect()
+    }
+}
+
+fn worker_address(text: &str) -> Result<WorkerAddress, String> {
+    let unknown = || {
+        let forms = "http://host:port, https://host:port, dns://name:port or dns+https://name:port";
+        Err(format!("`{text}` is not of the form {forms}"))
+    };
+    let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    let has_path = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
+    let has_caller = !url.username().is_empty() || url.password().is_some();
+    let Some(host) = url.host_str().filter(|host| !host.is_empty() && !has_path && !has_caller) else {
+        return unknown();
+    };
+    let scheme = match url.scheme() {
+        "http" | "https" => return Ok(WorkerAddress::Url(url)),
+        "dns" => "http",
+        "dns+https" => "https",
+        _ => return unknown(),
+    };
+    match url.port() {
+        Some(port) => Ok(WorkerAddress::Name { scheme, host: host.to_owned(), port }),
+        None => Err(format!("`{text}` needs the port of the workers")),
     }
 }
 
@@ -72,8 +120,18 @@ impl Settings {
     /// Returns what is wrong with the settings of the cluster, and the setting.
     pub(super) fn cluster_fault(&self) -> Option<(&'static str, String)> {
         let cluster = &self.cluster;
-        if let Err(fault) = cluster.worker_urls() {
+        if let Err(fault) = cluster.worker_addresses() {
             return Some(("cluster.workers", fault));
+        }
+        match (&cluster.client_certificate, &cluster.client_key) {
+            (Some(_), None) => {
+                return Some(("cluster.client_certificate", "needs its private key, cluster.client_key".to_owned()));
+            }
+            (None, Some(_)) => {
+                let fault = "needs its certificate, cluster.client_certificate";
+                return Some(("cluster.client_key", fault.to_owned()));
+            }
+            _ => {}
         }
         if cluster.min_scan_bytes.0 == 0 {
             return Some(("cluster.min_scan_bytes", "must be at least 1".to_owned()));
@@ -88,13 +146,34 @@ impl Settings {
             let fault = format!("must be a secret of at least {LEAST_KEY_BYTES} characters that all servers have");
             return Some(("cluster.key", fault));
         }
-        if is_worker && self.tls.is_on() {
-            let fault = "a worker speaks no TLS yet; let it listen on a network that nobody else can read";
-            return Some(("tls.certificate", fault.to_owned()));
-        }
         if is_worker && querent_catalog::holds_catalog(&self.data) {
             return Some(("data", "a worker needs a folder of its own, and this one holds a catalog".to_owned()));
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_urls_or_names() {
+        let name = |scheme, port| WorkerAddress::Name { scheme, host: "workers.default.svc".to_owned(), port };
+        assert_eq!(worker_address("dns://workers.default.svc:8815"), Ok(name("http", 8815)));
+        assert_eq!(worker_address("dns+https://workers.default.svc:443"), Ok(name("https", 443)));
+        let url = "https://10.0.0.2:8080";
+        assert_eq!(worker_address(url), Ok(WorkerAddress::Url(Url::parse(url).unwrap())));
+        for refused in [
+            "workers:8080",
+            "dns://workers.default.svc",
+            "grpc://host:1",
+            "http://user@host:1",
+            "http://host:1/path",
+            "https://host:1/#name",
+            "dns://host:1?x=1",
+        ] {
+            assert!(worker_address(refused).is_err(), "{refused}");
+        }
     }
 }

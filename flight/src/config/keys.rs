@@ -397,7 +397,7 @@ pub const KEYS: &[SettingKey] = &[
         "cluster.workers",
         &["QUERENT_CLUSTER_WORKERS"],
         SettingKind::List,
-        "http://host:port of each worker that large queries are shared out to; none: this server does all",
+        "http(s)://host:port or dns://name:port of workers that large queries are shared out to; none: no sharing",
     ),
     SettingKey {
         path: "cluster.key",
@@ -406,6 +406,24 @@ pub const KEYS: &[SettingKey] = &[
         secret: true,
         about: "secret of at least 16 characters that the servers of a cluster share",
     },
+    key(
+        "cluster.ca",
+        &["QUERENT_CLUSTER_CA"],
+        SettingKind::Text,
+        "PEM file with the authorities of https workers' certificates; none: the system's",
+    ),
+    key(
+        "cluster.client_certificate",
+        &["QUERENT_CLUSTER_CLIENT_CERTIFICATE"],
+        SettingKind::Text,
+        "PEM file with the certificate that this server shows to workers",
+    ),
+    key(
+        "cluster.client_key",
+        &["QUERENT_CLUSTER_CLIENT_KEY"],
+        SettingKind::Text,
+        "PEM file with the private key of that certificate",
+    ),
     key(
         "cluster.min_scan_bytes",
         &["QUERENT_CLUSTER_MIN_SCAN_BYTES"],

@@ -18,10 +18,11 @@ use tokio::net::TcpListener;
 use super::connections::{ConnectionParts, Connections, Listeners};
 use super::{METRICS_UPKEEP, Server, ServerError, install_crypto_provider};
 use crate::auth::Authenticator;
-use crate::cluster::{ClusterChannels, ClusterKey, WorkerGate, gate};
+use crate::cluster::{ClusterChannels, ClusterKey, ClusterTls, WorkerGate, gate};
 use crate::config::{Config, Settings};
 use crate::metrics;
 use crate::shutdown::Shutdown;
+use crate::tls::ServerTls;
 
 /// Calls of one server that may be open at once: a query holds several for as long as it runs, and none may wait for another.
 const CONCURRENT_STREAMS: u32 = 1 << 16;
@@ -30,6 +31,8 @@ const CONCURRENT_STREAMS: u32 = 1 << 16;
 pub struct RunningWorker {
     /// The address that it listens on.
     pub addr: SocketAddr,
+    /// `https` where it speaks TLS, else `http`.
+    pub scheme: &'static str,
     settings: Arc<Settings>,
     shutdown: Shutdown,
 }
@@ -56,8 +59,14 @@ impl Server {
         let addr = listener.local_addr().map_err(listen_error)?;
         let key = ClusterKey::new(settings.cluster.key.as_deref().unwrap_or_default());
         let options = settings.worker_options(progress);
-        let worker = ClusterWorker::open(&options, Arc::new(ClusterChannels::new(key.clone()))).await?;
+        let channels = ClusterChannels::new(key.clone(), ClusterTls::open(&settings.cluster).await?);
+        let worker = ClusterWorker::open(&options, Arc::new(channels)).await?;
+        let tls = ServerTls::open(&settings.tls, &settings.data).await?.map(Arc::new);
         let shutdown = Shutdown::default();
+        if let Some(tls) = &tls {
+            shutdown.spawn(Arc::clone(tls).follow(shutdown.clone()));
+        }
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let state = WorkerState { worker: worker.clone(), shutdown: shutdown.clone(), metrics };
         let upkeep = state.clone();
         shutdown.spawn(async move {
@@ -72,10 +81,10 @@ impl Server {
             auth: Arc::new(Authenticator::new(&[])),
             concurrent_streams: CONCURRENT_STREAMS,
         };
-        let connections = Connections::new(routes(state, WorkerGate { key, worker }), None, parts);
+        let connections = Connections::new(routes(state, WorkerGate { key, worker }), tls, parts);
         shutdown.spawn(connections.accept(Listeners { tcp: listener, unix: None }));
-        tracing::info!(url = format!("http://{addr}"), "listening for tasks");
-        Ok(RunningWorker { addr, settings, shutdown })
+        tracing::info!(url = format!("{scheme}://{addr}"), "listening for tasks");
+        Ok(RunningWorker { addr, scheme, settings, shutdown })
     }
 }
 

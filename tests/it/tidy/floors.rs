@@ -63,7 +63,7 @@ const FLOORS: &[Floors] = &[
             &["asked_limits"],
             &["functions", "graph", "host"],
             &["aggregates", "bind", "plan"],
-            &["origin", "planner"],
+            &["origin", "planner", "written"],
         ],
         exceptions: &[
             Exception { from: "aggregates", to: "bind", reason: BINDER },
@@ -144,7 +144,8 @@ const FLOORS: &[Floors] = &[
                 "result_types",
                 "table_profiles",
             ],
-            &["auth", "cluster", "logs", "mcp", "tls"],
+            &["tls"],
+            &["auth", "cluster", "logs", "mcp"],
             &["state"],
             &["guard"],
             &["http", "sql"],

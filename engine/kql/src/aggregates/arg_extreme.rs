@@ -14,8 +14,8 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum RowChoice {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) enum RowChoice {
     Greatest,
     Least,
     Any,
@@ -23,12 +23,12 @@ enum RowChoice {
 
 /// Returns the aggregate that picks the row with the greatest, or least, first value.
 pub(super) fn arg_extreme_udaf(greatest: bool) -> Arc<AggregateUDF> {
-    udaf(if greatest { RowChoice::Greatest } else { RowChoice::Least })
+    row_choice_udaf(if greatest { RowChoice::Greatest } else { RowChoice::Least })
 }
 
 /// Returns the aggregate that picks any row; if possible, one whose first value is not null.
 pub(super) fn take_any_udaf() -> Arc<AggregateUDF> {
-    udaf(RowChoice::Any)
+    row_choice_udaf(RowChoice::Any)
 }
 
 /// Returns the name of the struct's field of the argument at `index`.
@@ -36,14 +36,15 @@ pub(super) fn part_name(index: usize) -> String {
     format!("c{index}")
 }
 
-fn udaf(choice: RowChoice) -> Arc<AggregateUDF> {
+/// Returns the aggregate that picks a row so.
+pub(super) fn row_choice_udaf(choice: RowChoice) -> Arc<AggregateUDF> {
     let signature = Signature::variadic_any(Volatility::Immutable);
     Arc::new(AggregateUDF::new_from_impl(ArgExtremeFunction { choice, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct ArgExtremeFunction {
-    choice: RowChoice,
+    pub(super) choice: RowChoice,
     signature: Signature,
 }
 

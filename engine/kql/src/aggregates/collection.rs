@@ -21,7 +21,7 @@ use datafusion::scalar::ScalarValue;
 const MAX_VALUES: usize = 1_048_576;
 
 /// What the values become.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(super) enum Collection {
     /// An array.
     List,
@@ -42,8 +42,8 @@ pub(super) fn collect_udaf(collection: Collection, limit: Option<usize>) -> Arc<
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CollectFunction {
-    collection: Collection,
-    limit: usize,
+    pub(super) collection: Collection,
+    pub(super) limit: usize,
     signature: Signature,
 }
 

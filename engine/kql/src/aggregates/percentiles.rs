@@ -22,7 +22,7 @@ pub(super) fn percentiles_udaf(percentiles: Vec<f64>) -> Arc<AggregateUDF> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct PercentilesFunction {
     /// As bits, so that functions with equal percentiles are equal.
-    percentiles: Vec<u64>,
+    pub(super) percentiles: Vec<u64>,
     signature: Signature,
 }
 

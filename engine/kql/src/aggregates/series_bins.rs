@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Sign
 use datafusion::scalar::ScalarValue;
 
 /// The number of bins, and the JSON of an empty one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SeriesBins {
     pub(crate) bins: usize,
     pub(crate) default: String,
@@ -32,7 +32,7 @@ pub(crate) fn series_udaf(bins: SeriesBins) -> Arc<AggregateUDF> {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesFunction {
-    bins: SeriesBins,
+    pub(super) bins: SeriesBins,
     signature: Signature,
 }
 

@@ -80,7 +80,7 @@ impl Binder<'_> {
 }
 
 /// What a sketch is made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(super) enum SketchKind {
     /// Values, to count distinct ones with this accuracy.
     HyperLogLog(usize),
@@ -100,7 +100,7 @@ pub(super) fn sketch_udaf(kind: SketchKind) -> Arc<AggregateUDF> {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SketchFunction {
-    kind: SketchKind,
+    pub(super) kind: SketchKind,
     signature: Signature,
 }
 

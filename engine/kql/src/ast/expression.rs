@@ -163,6 +163,7 @@ pub enum LogicalOperator {
 
 /// Operators between two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub enum BinaryOperator {
     /// `+`.
     Add,
@@ -200,6 +201,7 @@ pub enum BinaryOperator {
 
 /// Operators that compare texts in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub struct TextMatch {
     /// How.
     pub kind: TextMatchKind,
@@ -211,6 +213,7 @@ pub struct TextMatch {
 
 /// How texts are compared in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub enum TextMatchKind {
     /// Anywhere.
     Contains,
@@ -230,6 +233,7 @@ pub enum TextMatchKind {
 
 /// Operators between a scalar and a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub enum ListOperator {
     /// `in`, `!in`, `in~`, `!in~`.
     In {

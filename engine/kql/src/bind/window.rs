@@ -17,8 +17,7 @@ use crate::ast::FunctionCall;
 use crate::plan::{field_column, field_of};
 use crate::span::Span;
 use crate::types::KqlType;
-pub(crate) use sessions::is_sessions_function;
-use sessions::sessions_udwf;
+pub(crate) use sessions::{is_sessions_function, sessions_udwf};
 
 impl<'a> Binder<'a> {
     /// Binds a call of a window function; `None` when it is none.

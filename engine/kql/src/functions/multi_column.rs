@@ -73,6 +73,11 @@ impl BoundMultiColumn {
         Ok(Self { entry, function: Arc::new(ScalarUDF::new_from_impl(function)) })
     }
 
+    /// Returns the function that makes all columns.
+    pub(crate) fn whole(self) -> Arc<ScalarUDF> {
+        self.function
+    }
+
     /// Returns the columns of a call: the name, the type and the expression of each.
     pub(crate) fn call(&self, arguments: Vec<Expr>) -> Vec<(&'static str, KqlType, Expr)> {
         let together = self.function.call(arguments);
@@ -91,14 +96,37 @@ pub(crate) fn part_of(whole: Expr, index: usize, kql_type: KqlType) -> Expr {
 }
 
 fn named_part(name: String, whole: Expr, index: usize, kql_type: KqlType) -> Expr {
-    let part = FieldFunction { name, index, kql_type, signature: Signature::any(1, Volatility::Immutable) };
-    ScalarUDF::new_from_impl(part).call(vec![whole])
+    column_function(name, index, kql_type).call(vec![whole])
 }
 
 /// Whether a function is part of a multi-column call.
 pub(super) fn is_multi_column_function(function: &ScalarUDF) -> bool {
     let function = function.inner().as_ref() as &dyn std::any::Any;
     function.is::<StructFunction>() || function.is::<FieldFunction>()
+}
+
+/// What a function of this module is made of.
+pub(super) enum MultiColumnParts<'f> {
+    /// All columns: the name, the types of the arguments, and the time of the query.
+    Whole(&'f str, &'f [KqlType], i64),
+    /// One column: the name, its place, and its type.
+    Column(&'f str, usize, KqlType),
+}
+
+/// Returns what a function is made of; `None` if it is not of this module.
+pub(super) fn multi_column_parts(function: &ScalarUDF) -> Option<MultiColumnParts<'_>> {
+    let function = function.inner().as_ref() as &dyn std::any::Any;
+    if let Some(whole) = function.downcast_ref::<StructFunction>() {
+        return Some(MultiColumnParts::Whole(whole.entry.name, &whole.arguments, whole.now_ticks));
+    }
+    let column = function.downcast_ref::<FieldFunction>()?;
+    Some(MultiColumnParts::Column(&column.name, column.index, column.kql_type))
+}
+
+/// Returns the function of one column.
+pub(super) fn column_function(name: String, index: usize, kql_type: KqlType) -> ScalarUDF {
+    let part = FieldFunction { name, index, kql_type, signature: Signature::any(1, Volatility::Immutable) };
+    ScalarUDF::new_from_impl(part)
 }
 
 /// The columns that a kernel fills row by row.

@@ -10,7 +10,7 @@ use crate::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
 use crate::types::KqlType;
 
 /// An operator, or an access that has no name in the language: to an element, to a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(crate) enum ScalarOperator {
     /// `a + b`, `a has b`, ...
     Binary(BinaryOperator),

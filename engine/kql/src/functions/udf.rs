@@ -53,6 +53,11 @@ impl KqlFunction {
         Self { name: format!("kql_{name}"), arguments: arguments.to_vec(), returns, kernel, now_ticks, signature }
     }
 
+    /// Returns what it was made of, beside its types.
+    pub(super) fn parts(&self) -> (&str, &[KqlType], Kernel, i64) {
+        (&self.name, &self.arguments, self.kernel, self.now_ticks)
+    }
+
     fn identity(&self) -> (&str, &[KqlType], KqlType, i64) {
         (&self.name, &self.arguments, self.returns, self.now_ticks)
     }

@@ -18,8 +18,7 @@ use crate::bind::{
 use crate::functions;
 use crate::span::Span;
 use crate::types::KqlType;
-pub(super) use elements::is_elements_function;
-use elements::{Elements, elements};
+pub(super) use elements::{Elements, elements, elements_of_function, is_elements_function};
 
 impl<'a> Binder<'a> {
     pub(super) fn mv_expand(

@@ -14,10 +14,10 @@ use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, invalid, 
 use crate::functions::part_of;
 use crate::span::Span;
 use crate::types::KqlType;
-pub(super) use captures::is_captures_function;
-use captures::{captures, group_name};
-pub(super) use key_values::is_key_values_function;
-use key_values::{KeyValues, Notation, key_values};
+use captures::group_name;
+pub(super) use captures::{captures, is_captures_function, pattern_of_captures};
+use key_values::Notation;
+pub(super) use key_values::{KeyValues, is_key_values_function, key_values, wanted_key_values};
 
 /// How strictly a string is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::bind::{Binder, Result};
 use crate::types::{GUID_BYTES, KqlType};
 
 pub use comparisons::StoredComparisons;
-use conversion::StoredConversion;
+pub(super) use conversion::StoredConversion;
 
 /// Whether a function is one of this one's own.
 pub(super) fn is_scan_function(function: &ScalarUDF) -> bool {

@@ -18,7 +18,7 @@ const COMPRESSION: f64 = 2000.0;
 const MAX_WAITING: usize = 2048;
 
 /// The type of the values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(crate) enum DigestType {
     Long,
     Real,

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, Window
 
 /// Returns the function. It takes the value, the greatest distances from the first value of a session and from the value
 /// before, and whether a session starts here in any case.
-pub(super) fn sessions_udwf() -> Arc<WindowUDF> {
+pub(crate) fn sessions_udwf() -> Arc<WindowUDF> {
     let types = vec![DataType::Int64, DataType::Int64, DataType::Int64, DataType::Boolean];
     Arc::new(WindowUDF::new_from_impl(Sessions { signature: Signature::exact(types, Volatility::Immutable) }))
 }

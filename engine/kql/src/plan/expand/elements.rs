@@ -10,8 +10,8 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use serde_json::Value;
 
 /// Which elements the function returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Elements {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Elements {
     /// Properties of a bag as arrays of name and value.
     pub(super) as_arrays: bool,
     /// The most elements of one value.
@@ -21,9 +21,15 @@ pub(super) struct Elements {
 }
 
 /// Returns the function.
-pub(super) fn elements(elements: Elements) -> Arc<ScalarUDF> {
+pub(crate) fn elements(elements: Elements) -> Arc<ScalarUDF> {
     let signature = Signature::variadic(vec![DataType::Utf8], Volatility::Immutable);
     Arc::new(ScalarUDF::new_from_impl(ElementsOf { elements, signature }))
+}
+
+/// Returns which elements a function returns, if it is this one.
+pub(crate) fn elements_of_function(function: &ScalarUDF) -> Option<Elements> {
+    let function = (function.inner().as_ref() as &dyn std::any::Any).downcast_ref::<ElementsOf>()?;
+    Some(function.elements)
 }
 
 /// Whether a function is this one.

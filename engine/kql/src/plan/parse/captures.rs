@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-use super::text_parts::{CompiledPattern, TextPartReader, is_text_parts, text_parts};
+use super::text_parts::{CompiledPattern, TextPartReader, is_text_parts, reader_of, text_parts};
 
 /// Returns the name of the group at `index`.
 pub(super) fn group_name(index: usize) -> String {
@@ -13,9 +13,15 @@ pub(super) fn group_name(index: usize) -> String {
 }
 
 /// Returns the function for a pattern with so many groups, `c0`, `c1`, ...
-pub(super) fn captures(pattern: &str, groups: usize) -> Result<Arc<ScalarUDF>, regex::Error> {
+pub(crate) fn captures(pattern: &str, groups: usize) -> Result<Arc<ScalarUDF>, regex::Error> {
     let names = (0..groups).map(group_name).collect();
     Ok(text_parts(Captures { pattern: CompiledPattern::new(pattern)?, names }))
+}
+
+/// Returns the pattern and the number of its groups, if a function is this one.
+pub(crate) fn pattern_of_captures(function: &ScalarUDF) -> Option<(&str, usize)> {
+    let captures = reader_of::<Captures>(function)?;
+    Some((captures.pattern.0.as_str(), captures.names.len()))
 }
 
 /// Whether a function is this one.

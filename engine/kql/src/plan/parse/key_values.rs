@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-use super::text_parts::{CompiledPattern, TextPartReader, is_text_parts, text_parts};
+use super::text_parts::{CompiledPattern, TextPartReader, is_text_parts, reader_of, text_parts};
 
 /// How keys and values are told apart.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Notation {
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Notation {
     Delimited {
         /// Between two pairs.
         pair: String,
@@ -26,8 +26,8 @@ pub(super) enum Notation {
 }
 
 /// What is looked for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct KeyValues {
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(crate) struct KeyValues {
     pub(super) keys: Vec<String>,
     pub(super) notation: Notation,
     pub(super) quotes: Vec<(char, char)>,
@@ -35,7 +35,7 @@ pub(super) struct KeyValues {
 }
 
 /// Returns the function.
-pub(super) fn key_values(wanted: KeyValues) -> Result<Arc<ScalarUDF>, String> {
+pub(crate) fn key_values(wanted: KeyValues) -> Result<Arc<ScalarUDF>, String> {
     let pattern = match &wanted.notation {
         Notation::Pattern(pattern) => {
             let pattern =
@@ -48,6 +48,11 @@ pub(super) fn key_values(wanted: KeyValues) -> Result<Arc<ScalarUDF>, String> {
         Notation::Delimited { .. } | Notation::Open => None,
     };
     Ok(text_parts(KeyValueReader { wanted, pattern }))
+}
+
+/// Returns what a function looks for, if it is this one.
+pub(crate) fn wanted_key_values(function: &ScalarUDF) -> Option<&KeyValues> {
+    reader_of::<KeyValueReader>(function).map(|reader| &reader.wanted)
 }
 
 /// Whether a function is this one.

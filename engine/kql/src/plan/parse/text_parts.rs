@@ -57,6 +57,12 @@ pub(super) fn text_parts<R: TextPartReader>(reader: R) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(TextPartsOf { reader, signature }))
 }
 
+/// Returns the reader of a function, if it is one of such readers.
+pub(super) fn reader_of<R: TextPartReader>(function: &ScalarUDF) -> Option<&R> {
+    let function = (function.inner().as_ref() as &dyn std::any::Any).downcast_ref::<TextPartsOf<R>>()?;
+    Some(&function.reader)
+}
+
 /// Whether a function is one of such readers.
 pub(super) fn is_text_parts<R: TextPartReader>(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<TextPartsOf<R>>()

@@ -14,8 +14,8 @@ use datafusion::logical_expr::{
 use super::{json_text, strings, ticks};
 
 /// A conversion of a stored column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum StoredConversion {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(crate) enum StoredConversion {
     /// A string, or a value that is printed as one, to a string; null to the empty string.
     String,
     /// A date, an instant or a length of time to ticks.
@@ -40,12 +40,13 @@ impl StoredConversion {
     }
 
     /// Returns the conversion that a function does, if it is one.
-    pub(super) fn from_udf(function: &ScalarUDF) -> Option<Self> {
+    pub(crate) fn from_udf(function: &ScalarUDF) -> Option<Self> {
         let function = (function.inner().as_ref() as &dyn std::any::Any).downcast_ref::<ConversionFunction>()?;
         Some(function.conversion)
     }
 
-    fn new_udf(self) -> Arc<ScalarUDF> {
+    /// Returns the function of the conversion.
+    pub(crate) fn new_udf(self) -> Arc<ScalarUDF> {
         let signature = Signature::any(1, Volatility::Immutable);
         Arc::new(ScalarUDF::new_from_impl(ConversionFunction { conversion: self, signature }))
     }
