@@ -1,5 +1,6 @@
 //! Bulk ingest: the rows of a stream become those of a table, all or none.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -86,9 +87,9 @@ impl Session {
 
     /// Executes a plan whose rows nobody wants. Returns the number of rows that it wrote, or that the query has.
     pub async fn execute_update(&self, plan: AuthorizedPlan) -> Result<u64> {
-        let is_query = plan.is_query();
+        let has_rows = plan.has_rows();
         let mut rows = self.execute(plan).await?;
-        if !is_query {
+        if !has_rows {
             return count_rows(rows).await;
         }
         while let Some(batch) = rows.next().await {
@@ -237,13 +238,19 @@ fn type_in_table(field: &Field) -> DataType {
 }
 
 fn typed(data_type: &DataType) -> DataType {
-    let item = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(typed(field.data_type())));
+    let item = |field: &FieldRef| {
+        let data_type = type_in_table(field);
+        // What is no UUID any more is not called one.
+        let metadata = if data_type == *field.data_type() { field.metadata().clone() } else { HashMap::new() };
+        Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata))
+    };
     match data_type {
         DataType::Null => DataType::Utf8,
         DataType::List(field) => DataType::List(item(field)),
         DataType::LargeList(field) => DataType::LargeList(item(field)),
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
         other => other.clone(),
     }
 }
