@@ -102,6 +102,23 @@ async fn a_change_that_was_begun_is_carried_out_though_nobody_reads_its_answer()
 }
 
 #[tokio::test]
+async fn columns_that_no_rows_have_get_their_defaults() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let table = "create table t (i bigint, s varchar default 'none', k decimal(5, 2) default 7.25, \
+                 added timestamp default now(), id varchar default uuid(), nothing int)";
+    raw.rows(table).await.unwrap();
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..5));
+    let numbers = RecordBatch::try_from_iter([("i", numbers)]).unwrap();
+    assert_eq!(raw.updated(&into(APPEND, "t"), &[numbers]).await.unwrap(), 5);
+    assert_eq!(raw.number("select count(*) from t where s = 'none' and k = 7.25 and nothing is null").await, 5);
+    assert_eq!(raw.number("select count(*) from t where abs(epoch(added) - epoch(now()::timestamp)) < 3600").await, 5);
+    assert_eq!(raw.number("select count(distinct id) from t").await, 5);
+    assert_eq!(raw.updated(&into(APPEND, "t"), &[rows(0, 3)]).await.unwrap(), 3);
+    assert_eq!(raw.number("select count(*) from t where s is null").await, 1, "a null that is sent is a null");
+}
+
+#[tokio::test]
 async fn ingest_makes_appends_and_replaces() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;
