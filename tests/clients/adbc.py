@@ -176,6 +176,11 @@ def parameters_are_bound():
         assert cursor.fetchall() == [(7,)]
         cursor.execute("select date_trunc('month', ?) as m", (datetime.datetime(2024, 2, 3, 4, 5, 6),))
         assert cursor.fetchall() == [(datetime.datetime(2024, 2, 1),)]
+        day = datetime.timedelta(days=1)
+        cursor.execute("select timestamp '2024-02-03' + ? as a, date '2024-02-03' - ? as b", (day, 2))
+        assert cursor.fetchall() == [(datetime.datetime(2024, 2, 4), datetime.date(2024, 2, 1))]
+        cursor.execute("select v.a from (select now() as t, 7 as a) v where t > now() - ? and a = ?", (day, 7))
+        assert cursor.fetchall() == [(7,)]
         cursor.execute("select ? as a", pyarrow.record_batch([pyarrow.array([1, 2, 3])], names=["0"]))
         assert sorted(cursor.fetchall()) == [(1,), (2,), (3,)]
         try:

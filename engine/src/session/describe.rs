@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Value;
 use futures::FutureExt;
@@ -148,10 +148,15 @@ impl Session {
                 DataType::Float64,
                 DataType::Timestamp(TimeUnit::Nanosecond, None),
                 DataType::Boolean,
+                DataType::Interval(IntervalUnit::MonthDayNano),
             ];
-            for guess in guesses {
+            // What is added to a time, or taken from it, is no time itself; the other parameters are what the statement tells.
+            let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+            let lone = (1..=count.min(MAX_GUESSED_VALUES)).map(|at| (Some(at), interval.clone()));
+            for (lone, guess) in guesses.into_iter().map(|guess| (None, guess)).chain(lone) {
                 let types = (1..=count).map(|at| match known.get(at - 1) {
                     Some(Some(field)) => Some(Arc::clone(field)),
+                    _ if lone.is_some_and(|lone| lone != at) => None,
                     _ => Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true))),
                 });
                 let types: Vec<Option<FieldRef>> = types.collect();
