@@ -24,7 +24,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::functions::converted;
+use crate::functions::{converted, refuse_repeated_keys};
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
@@ -67,7 +67,12 @@ impl Session {
         schema: SchemaRef,
         rows: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
     ) -> Result<u64> {
-        let rows = rows.map(|batch| batch.map_err(DataFusionError::from)).boxed();
+        let rows = rows.map(|batch| {
+            let batch = batch?;
+            batch.columns().iter().try_for_each(refuse_repeated_keys)?;
+            Ok::<_, DataFusionError>(batch)
+        });
+        let rows = rows.boxed();
         let label = self.label(&format!("rows sent to {table}"));
         let table = table.clone();
         let written = self.spawn_on_query_threads(label, move |session: Session, interrupt| async move {
