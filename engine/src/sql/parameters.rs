@@ -65,7 +65,10 @@ impl ParameterValues {
     /// Returns the names by which a statement may call its values; empty for one that has a number at most.
     pub(crate) fn names(&self) -> Vec<String> {
         let ParameterValues::Rows(rows) = self else { return Vec::new() };
-        let named = |name: &str| if name.bytes().all(|byte| byte.is_ascii_digit()) { "" } else { name }.to_owned();
+        let named = |name: &str| match name.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => String::new(),
+            false => name.to_owned(),
+        };
         let names: Vec<String> = rows.schema_ref().fields().iter().map(|field| named(value_name(field))).collect();
         if names.iter().all(String::is_empty) { Vec::new() } else { names }
     }
