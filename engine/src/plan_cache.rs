@@ -36,6 +36,8 @@ pub(crate) struct PlanKey {
     pub settings: Vec<(&'static str, String)>,
     /// The types of the parameters' values, `None` for a null without one; `None` where no values are given.
     pub parameters: Option<Vec<Option<DataType>>>,
+    /// The names of the values, in their order: which of them a named parameter is. Empty where they have numbers.
+    pub parameter_names: Vec<String>,
     /// Whether scans keep dictionaries.
     pub takes_dictionaries: bool,
     /// The row limit that is put into the plan.
@@ -219,6 +221,7 @@ mod tests {
             caller: Principal::new("anna", Role::Read),
             settings: Vec::new(),
             parameters: None,
+            parameter_names: Vec::new(),
             takes_dictionaries: false,
             pushed_rows: None,
         }
@@ -279,6 +282,7 @@ mod tests {
             PlanKey { database: Arc::from("sales"), ..anna.clone() },
             PlanKey { settings: vec![("application_name", "x".to_owned())], ..anna.clone() },
             PlanKey { parameters: Some(Vec::new()), ..anna.clone() },
+            PlanKey { parameter_names: vec!["a".to_owned()], ..anna.clone() },
             PlanKey { takes_dictionaries: true, ..anna.clone() },
             PlanKey { pushed_rows: Some(10), ..anna.clone() },
         ];

@@ -55,6 +55,11 @@ impl AuthorizedPlan {
         WriteStatement::from_plan(&self.plan).is_none()
     }
 
+    /// Returns whether the answer is rows: of a query, or of those that a statement with RETURNING wrote.
+    pub fn has_rows(&self) -> bool {
+        matches!(WriteStatement::from_plan(&self.plan), None | Some(WriteStatement::Returning { .. }))
+    }
+
     /// Returns whether the plan says in which order its rows come.
     pub fn is_ordered(&self) -> bool {
         let mut plan = &self.plan;

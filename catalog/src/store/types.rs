@@ -4,9 +4,12 @@
 //! [`storable`] says which form that is (`LargeUtf8` and dictionaries become `Utf8`, every time zone becomes UTC).
 //! Types that DuckLake or Parquet would change are refused.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit};
+
+use super::names::name_key;
 
 /// How one level of a type is stored in `ducklake_column`.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,8 +73,12 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
             Ok(Shape::List(Arc::clone(item), None))
         }
         DataType::FixedSizeList(item, dimension) => Ok(Shape::List(Arc::clone(item), Some(*dimension))),
-        DataType::Struct(fields) if !fields.is_empty() => Ok(Shape::Struct(fields.clone())),
-        DataType::Struct(_) => Err("give the struct at least one field".into()),
+        DataType::Struct(fields) if fields.is_empty() => Err("give the struct at least one field".into()),
+        DataType::Struct(fields) => match name_of_two(fields) {
+            // DuckDB would read no table of the whole lake any more.
+            Some(name) => Err(format!("give each field of the struct a name of its own: two are `{name}`, case aside")),
+            None => Ok(Shape::Struct(fields.clone())),
+        },
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(fields) if fields.len() == 2 => {
                 Ok(Shape::Map(Arc::clone(&fields[0]), Arc::clone(&fields[1])))
@@ -86,6 +93,12 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
         }
         DataType::Union(..) => Err("use one nullable column for each alternative".into()),
     }
+}
+
+/// Returns a name that an earlier field has too, case aside.
+fn name_of_two(fields: &Fields) -> Option<&str> {
+    let mut seen = HashSet::new();
+    fields.iter().map(|field| field.name().as_str()).find(|name| !seen.insert(name_key(name)))
 }
 
 /// The canonical type as it is written to Parquet, which has no seconds: DuckDB writes them as microseconds, we as
@@ -223,6 +236,17 @@ mod tests {
             assert_eq!(canonical, DataType::Decimal128(stored.0, stored.1));
         }
         assert!(storable(&DataType::Decimal128(38, -1)).is_err());
+    }
+
+    #[test]
+    fn fields_of_a_struct_differ_in_more_than_case() {
+        let named = |names: [&str; 2]| {
+            DataType::Struct(names.map(|name| Field::new(name, DataType::Int64, true)).into_iter().collect())
+        };
+        assert!(storable(&named(["a", "b"])).is_ok());
+        for names in [["a", "a"], ["a", "A"], ["é", "É"]] {
+            assert!(storable(&named(names)).unwrap_err().contains("a name of its own"), "{names:?}");
+        }
     }
 
     #[test]

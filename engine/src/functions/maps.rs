@@ -1,6 +1,6 @@
 //! Maps with DuckDB's names: made of pairs, and joined.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, MapArray, StructArray, new_empty_array};
@@ -145,4 +145,59 @@ fn maps(
     };
     let pairs = StructArray::try_new(fields.to_vec().into(), vec![keys, values], None)?;
     Ok(Arc::new(MapArray::try_new(Arc::clone(&entries), OffsetBuffer::from_lengths(lengths), pairs, nulls, false)?))
+}
+
+/// Refuses maps, by themselves or within other values, in which a key is twice: SQL makes none, and DuckDB reads no table
+/// that has one.
+pub(crate) fn refuse_repeated_keys(values: &ArrayRef) -> Result<()> {
+    match values.data_type() {
+        DataType::Map(_, _) => {
+            let map = values.as_map();
+            if (0..map.len()).any(|row| map.value_length(row) > 1) {
+                let converter = RowConverter::new(vec![SortField::new(map.key_type().clone())])?;
+                let keys = converter.convert_columns(&[Arc::clone(map.keys())])?;
+                let mut seen: HashSet<&[u8]> = HashSet::new();
+                for row in (0..map.len()).filter(|row| map.is_valid(*row)) {
+                    seen.clear();
+                    let from = map.value_offsets()[row] as usize;
+                    if !(from..from + map.value_length(row) as usize).all(|at| seen.insert(keys.row(at).data())) {
+                        return Err(invalid("the keys of a map have to be different".into()));
+                    }
+                }
+            }
+            refuse_repeated_keys(map.values())
+        }
+        DataType::Struct(_) => values.as_struct().columns().iter().try_for_each(refuse_repeated_keys),
+        DataType::List(_) => refuse_repeated_keys(values.as_list::<i32>().values()),
+        DataType::LargeList(_) => refuse_repeated_keys(values.as_list::<i64>().values()),
+        DataType::FixedSizeList(_, _) => refuse_repeated_keys(values.as_fixed_size_list().values()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ListArray, StringArray};
+
+    use super::*;
+
+    fn counts(keys: Vec<&str>, lengths: [usize; 2]) -> ArrayRef {
+        let numbers: ArrayRef = Arc::new(arrow::array::Int64Array::from_iter_values(0..keys.len() as i64));
+        let keys: ArrayRef = Arc::new(StringArray::from(keys));
+        let DataType::Map(entries, _) = map_type(DataType::Utf8, DataType::Int64) else { panic!("no map") };
+        let DataType::Struct(fields) = entries.data_type() else { panic!("no entries") };
+        let pairs = StructArray::try_new(fields.clone(), vec![keys, numbers], None).unwrap();
+        Arc::new(MapArray::try_new(entries, OffsetBuffer::from_lengths(lengths), pairs, None, false).unwrap())
+    }
+
+    #[test]
+    fn a_key_is_once_in_a_map() {
+        assert!(refuse_repeated_keys(&counts(vec!["a", "b", "a"], [2, 1])).is_ok());
+        let repeated = counts(vec!["a", "b", "b"], [1, 2]);
+        assert!(refuse_repeated_keys(&repeated).is_err());
+        assert!(refuse_repeated_keys(&repeated.slice(0, 1)).is_ok());
+        let item = Arc::new(Field::new("item", repeated.data_type().clone(), true));
+        let list = ListArray::new(item, OffsetBuffer::from_lengths([2]), repeated, None);
+        assert!(refuse_repeated_keys(&(Arc::new(list) as ArrayRef)).is_err());
+    }
 }

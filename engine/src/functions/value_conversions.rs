@@ -27,6 +27,7 @@ use datafusion::logical_expr::{
 use uuid::Uuid;
 
 use super::definition::invalid;
+use crate::identifiers::same_name;
 use crate::type_names::sql_name;
 
 pub(crate) use written_values::normal_form;
@@ -48,9 +49,12 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer(),
         (DataType::Struct(from), DataType::Struct(to)) => {
             let pairs = from.iter().enumerate().map(|(at, field)| (field, counterpart(from, at, to)));
-            pairs.into_iter().any(|(from, to)| to.is_some_and(|to| fields_differ(from, to)))
+            pairs.into_iter().any(|(from, to)| to.is_some_and(|to| fields_differ(from, to) || is_renamed(from, to)))
         }
-        (DataType::Map(from, _), DataType::Map(to, _)) => fields_differ(from, to),
+        // Arrow's cast does not forget that keys are sorted.
+        (DataType::Map(from, was_sorted), DataType::Map(to, is_sorted)) => {
+            (*was_sorted && !is_sorted) || fields_differ(from, to)
+        }
         (from, to) => match (list_item(from), list_item(to)) {
             (Some(from), Some(to)) => fields_differ(from, to),
             _ => false,
@@ -99,13 +103,14 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
         (_, DataType::Timestamp(unit, _)) => cast(&counted(array, *unit, is_try)?, to),
         (from, DataType::Time32(_) | DataType::Time64(_)) => Err(no_time(from)),
         (DataType::Struct(from), DataType::Struct(to)) => prepared_struct(array.as_struct(), from, to, is_try),
-        (DataType::Map(entries, is_sorted), DataType::Map(to, _)) => {
+        (DataType::Map(entries, was_sorted), DataType::Map(to, is_sorted)) => {
             let map = array.as_map();
             let rows: ArrayRef = Arc::new(map.entries().clone());
             let rows = prepared(&rows, to.data_type(), is_try)?;
             let entries = Arc::new(entries.as_ref().clone().with_data_type(rows.data_type().clone()));
             let rows = rows.as_struct().clone();
-            Ok(Arc::new(MapArray::try_new(entries, map.offsets().clone(), rows, map.nulls().cloned(), *is_sorted)?))
+            let is_sorted = *was_sorted && *is_sorted;
+            Ok(Arc::new(MapArray::try_new(entries, map.offsets().clone(), rows, map.nulls().cloned(), is_sorted)?))
         }
         (DataType::List(item), _) => prepared_list::<i32>(array, item, to, is_try),
         (DataType::LargeList(item), _) => prepared_list::<i64>(array, item, to, is_try),
@@ -164,9 +169,19 @@ fn fields_differ(from: &Field, to: &Field) -> bool {
     converts_otherwise(from.data_type(), to.data_type())
 }
 
-/// Returns the field that one of a struct becomes: by its name, or by its place where the two structs share no name.
+/// Whether two fields have one name, spelled otherwise.
+fn is_renamed(from: &Field, to: &Field) -> bool {
+    from.name() != to.name() && same_name(from.name(), to.name())
+}
+
+/// Returns the field that one of a struct becomes: by its name, or by its place where the two structs share no name. Case
+/// matters only where several would do.
 fn counterpart<'a>(from: &Fields, at: usize, to: &'a Fields) -> Option<&'a FieldRef> {
-    let named = |name: &str| to.iter().find(|field| field.name() == name);
+    let has_exactly = |name: &str| from.iter().any(|field| field.name() == name);
+    let named = |name: &str| {
+        let exact = to.iter().find(|field| field.name() == name);
+        exact.or_else(|| to.iter().find(|field| same_name(field.name(), name) && !has_exactly(field.name())))
+    };
     if from.iter().any(|field| named(field.name()).is_some()) { named(from[at].name()) } else { to.get(at) }
 }
 
@@ -191,12 +206,14 @@ fn prepared_struct(array: &StructArray, from: &Fields, to: &Fields, is_try: bool
     let mut fields = Vec::with_capacity(from.len());
     let mut columns = Vec::with_capacity(from.len());
     for (at, (field, column)) in from.iter().zip(array.columns()).enumerate() {
-        let column = match counterpart(from, at, to) {
+        let counterpart = counterpart(from, at, to);
+        let column = match counterpart {
             Some(to) => prepared(column, to.data_type(), is_try)?,
             None => Arc::clone(column),
         };
         let is_nullable = field.is_nullable() || column.null_count() > 0;
-        fields.push(Field::new(field.name(), column.data_type().clone(), is_nullable));
+        let name = counterpart.filter(|to| is_renamed(field, to)).map_or(field.name(), |to| to.name());
+        fields.push(Field::new(name, column.data_type().clone(), is_nullable));
         columns.push(column);
     }
     let nulls = array.nulls().cloned();

@@ -404,7 +404,8 @@ impl<'p> Below<'_, '_, 'p> {
             }
             Expr::Placeholder(_) if self.walk.rights.parameters == OpenParameters::Described => {}
             Expr::Placeholder(placeholder) => {
-                let message = format!("parameter `{}` has no value; write the value in its place", placeholder.id);
+                let id = &placeholder.id;
+                let message = format!("parameter `{id}` has no value; bind one, or write it in its place");
                 return Err(EngineError::Plan { message });
             }
             #[expect(deprecated, reason = "an exhaustive match names it")]

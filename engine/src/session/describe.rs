@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Value;
 use futures::FutureExt;
@@ -37,6 +37,8 @@ pub struct StatementDescription {
     pub parameters: SchemaRef,
     /// Whether it only reads.
     pub is_query: bool,
+    /// Whether its answer is rows: of a query, or of what is behind RETURNING.
+    pub has_rows: bool,
 }
 
 impl Session {
@@ -104,7 +106,8 @@ impl Session {
         if let Some(statement) = parse_policy_statement(text, self.database())? {
             let plan = self.authorize(self.plan_policy(text, statement, ParameterValues::None).await?)?;
             let (schema, is_query) = (self.schema_of(&plan), plan.is_query());
-            return Ok(StatementDescription { schema, parameters: Arc::new(Schema::empty()), is_query });
+            let parameters = Arc::new(Schema::empty());
+            return Ok(StatementDescription { schema, parameters, is_query, has_rows: is_query });
         }
         let notes = PlanNotes::default();
         let described = self.describe_parsed(&parse_statement(text)?, Vec::new(), Some(&notes)).await?;
@@ -145,10 +148,15 @@ impl Session {
                 DataType::Float64,
                 DataType::Timestamp(TimeUnit::Nanosecond, None),
                 DataType::Boolean,
+                DataType::Interval(IntervalUnit::MonthDayNano),
             ];
-            for guess in guesses {
+            // What is added to a time, or taken from it, is no time itself; the other parameters are what the statement tells.
+            let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+            let lone = (1..=count.min(MAX_GUESSED_VALUES)).map(|at| (Some(at), interval.clone()));
+            for (lone, guess) in guesses.into_iter().map(|guess| (None, guess)).chain(lone) {
                 let types = (1..=count).map(|at| match known.get(at - 1) {
                     Some(Some(field)) => Some(Arc::clone(field)),
+                    _ if lone.is_some_and(|lone| lone != at) => None,
                     _ => Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true))),
                 });
                 let types: Vec<Option<FieldRef>> = types.collect();
@@ -220,11 +228,13 @@ impl Session {
 
     fn described(&self, plan: &LogicalPlan, parameters: SchemaRef) -> Result<StatementDescription> {
         check_open(plan, &self.principal, self.mode)?;
+        let written = WriteStatement::from_plan(plan);
         Ok(StatementDescription {
             schema: self.result_types.result_schema(plan.schema().as_arrow()),
             // Clients bind plain types.
             parameters: ResultTypes::default().result_schema(&parameters),
-            is_query: WriteStatement::from_plan(plan).is_none(),
+            is_query: written.is_none(),
+            has_rows: matches!(written, None | Some(WriteStatement::Returning { .. })),
         })
     }
 

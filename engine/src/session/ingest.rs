@@ -1,5 +1,6 @@
 //! Bulk ingest: the rows of a stream become those of a table, all or none.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,24 +11,26 @@ use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, lit};
 use datafusion::physical_plan::EmptyRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::scalar::ScalarValue;
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
-use querent_catalog::{CatalogError, IfExists, TableName};
+use querent_catalog::{CatalogError, ColumnInfo, IfExists, TableName};
 use querent_kql::nearest_name;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::functions::converted;
+use crate::functions::{converted, refuse_repeated_keys};
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
-use crate::sql::column_defaults::refuse_left_out;
+use crate::sql::column_defaults::default_value;
+use crate::sql::parameters::ParameterValues;
+use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
 use crate::tables::external::table_type;
 use crate::temporary::no_session;
@@ -52,8 +55,8 @@ pub enum IngestMode {
 
 impl Session {
     /// Writes a stream of batches of `schema` to a managed table, or to one of the session's own. Where rows are added, columns are matched by
-    /// name without regard to case, converted to the table's types, and null where the stream has none. Where a table is made,
-    /// a column of nulls alone becomes text. The wall clock stands still while rows are awaited.
+    /// name without regard to case, converted to the table's types, and their default, or null, where the stream has none. Where a
+    /// table is made, a column of nulls alone becomes text. The wall clock stands still while rows are awaited.
     /// Returns the number of rows. Errors: `already_exists`, `table_not_found`, `column_not_found`, `not_allowed`, and
     /// those of the stream, after which nothing is written.
     pub async fn ingest(
@@ -64,7 +67,12 @@ impl Session {
         schema: SchemaRef,
         rows: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
     ) -> Result<u64> {
-        let rows = rows.map(|batch| batch.map_err(DataFusionError::from)).boxed();
+        let rows = rows.map(|batch| {
+            let batch = batch?;
+            batch.columns().iter().try_for_each(refuse_repeated_keys)?;
+            Ok::<_, DataFusionError>(batch)
+        });
+        let rows = rows.boxed();
         let label = self.label(&format!("rows sent to {table}"));
         let table = table.clone();
         let written = self.spawn_on_query_threads(label, move |session: Session, interrupt| async move {
@@ -86,9 +94,9 @@ impl Session {
 
     /// Executes a plan whose rows nobody wants. Returns the number of rows that it wrote, or that the query has.
     pub async fn execute_update(&self, plan: AuthorizedPlan) -> Result<u64> {
-        let is_query = plan.is_query();
+        let has_rows = plan.has_rows();
         let mut rows = self.execute(plan).await?;
-        if !is_query {
+        if !has_rows {
             return count_rows(rows).await;
         }
         while let Some(batch) = rows.next().await {
@@ -124,12 +132,9 @@ impl Session {
                 return Err(catalog.tables().not_found(&self.principal, &name).await.into());
             }
             (IngestMode::Append | IngestMode::CreateOrAppend, Some(target)) => {
+                let defaults = Box::pin(self.defaults_of(&target.info.columns, &input)).await?;
                 let columns = target.info.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
-                let given = Arc::clone(input.schema());
-                let input = Arc::new(in_columns(input, columns)?);
-                refuse_left_out(&target.info.columns, |name| {
-                    given.fields().iter().any(|own| same_name(own.name(), name))
-                })?;
+                let input = Arc::new(in_columns(input, columns, &defaults)?);
                 let target = Box::new(target.clone());
                 return Ok(WriteStatement::Insert { target, overwrite: false, input }.into_plan());
             }
@@ -148,6 +153,28 @@ impl Session {
             input: Arc::new(input),
         }
         .into_plan())
+    }
+
+    /// Returns what the columns that rows lack are by default, by the columns' names.
+    async fn defaults_of(&self, columns: &[ColumnInfo], rows: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
+        let mut defaults = Vec::new();
+        for column in columns {
+            let is_given = rows.schema().fields().iter().any(|own| same_name(own.name(), &column.name));
+            if column.default.is_none() || is_given {
+                continue;
+            }
+            let text = format!("SELECT {}", default_value(column)?);
+            let plan = self.plan_parsed(parse_statement(&text)?, ParameterValues::None).await?;
+            let LogicalPlan::Projection(Projection { expr, input, .. }) = plan else {
+                return Err(EngineError::Internal(format!("the default of column `{}` is no value", column.name)));
+            };
+            for value in expr {
+                let from = value.get_type(input.schema())?;
+                let value = converted(value.unalias(), &from, &column.data_type, false);
+                defaults.push((column.name.clone(), value));
+            }
+        }
+        Ok(defaults)
     }
 
     fn temporary_ingest_plan(
@@ -171,7 +198,7 @@ impl Session {
             (IngestMode::Append | IngestMode::CreateOrAppend, Some(target)) => {
                 let schema = target.schema();
                 let columns = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type()));
-                let input = Arc::new(in_columns(input, columns)?);
+                let input = Arc::new(in_columns(input, columns, &[])?);
                 return Ok(WriteStatement::InsertTemporary { name, overwrite: false, input }.into_plan());
             }
             (IngestMode::Create | IngestMode::CreateOrAppend, _) => IfExists::Error,
@@ -237,19 +264,29 @@ fn type_in_table(field: &Field) -> DataType {
 }
 
 fn typed(data_type: &DataType) -> DataType {
-    let item = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(typed(field.data_type())));
+    let item = |field: &FieldRef| {
+        let data_type = type_in_table(field);
+        // What is no UUID any more is not called one.
+        let metadata = if data_type == *field.data_type() { field.metadata().clone() } else { HashMap::new() };
+        Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata))
+    };
     match data_type {
         DataType::Null => DataType::Utf8,
         DataType::List(field) => DataType::List(item(field)),
         DataType::LargeList(field) => DataType::LargeList(item(field)),
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
         other => other.clone(),
     }
 }
 
-/// Returns the rows with the columns of a table, in its order and types.
-fn in_columns<'a>(rows: LogicalPlan, columns: impl Iterator<Item = (&'a str, &'a DataType)>) -> Result<LogicalPlan> {
+/// Returns the rows with the columns of a table, in its order and types; `defaults` are those of columns that the rows lack.
+fn in_columns<'a>(
+    rows: LogicalPlan,
+    columns: impl Iterator<Item = (&'a str, &'a DataType)>,
+    defaults: &[(String, Expr)],
+) -> Result<LogicalPlan> {
     let columns: Vec<_> = columns.collect();
     let given: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
     for name in &given {
@@ -268,7 +305,10 @@ fn in_columns<'a>(rows: LogicalPlan, columns: impl Iterator<Item = (&'a str, &'a
                 let from = rows.schema().field_with_unqualified_name(name)?.data_type().clone();
                 converted(Expr::Column(column), &from, data_type, false)
             }
-            (None, _) => lit(ScalarValue::try_from(data_type)?),
+            (None, _) => match defaults.iter().find(|(name, _)| name == column) {
+                Some((_, default)) => default.clone(),
+                None => lit(ScalarValue::try_from(data_type)?),
+            },
             (Some(_), Some(_)) => {
                 let message = format!("the rows have more than one column `{column}`");
                 return Err(EngineError::Plan { message });

@@ -79,7 +79,7 @@ impl Session {
             ParameterValues::None => None,
             ParameterValues::Rows(rows) if rows.num_rows() != 1 => return None,
             given => {
-                let types = given.types().into_iter();
+                let types = given.types(false).into_iter();
                 Some(types.map(|field| field.map(|field| field.data_type().clone())).collect())
             }
         };
@@ -93,6 +93,7 @@ impl Session {
             caller: self.principal.clone(),
             settings: self.variables.as_ref().map(|variables| variables.settings()).unwrap_or_default(),
             parameters: types,
+            parameter_names: parameters.names(),
             takes_dictionaries: self.result_types.dictionaries,
             pushed_rows: self.pushed_rows(),
         };

@@ -35,7 +35,7 @@ impl Session {
         for found in 0..MAX_OPEN_PIVOTS {
             let nesting = parsed.nesting;
             let Some(query) = nesting.with_room(|| pivot_query(&parsed.statement))? else { return Ok(found > 0) };
-            let types = parameters.types();
+            let types = parameters.types(parsed.has_named_parameters());
             let planner = self.planner(state, &types, files);
             let plan = planner.plan(query).await?;
             let used = crate::sql::parameters::parameter_schema(&plan)?;

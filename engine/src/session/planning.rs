@@ -55,7 +55,7 @@ impl Session {
         }
         let notes = notes.filter(|_| is_query(&parsed.statement));
         let state = self.planning_state();
-        let types = parameters.types();
+        let types = parameters.types(parsed.has_named_parameters());
         let files = self.take_files(&state, &mut parsed).await?;
         let has_found = self.find_pivot_values(&state, &mut parsed, &files, &parameters).await?;
         if let Some(notes) = notes.filter(|_| has_found || !files.is_empty()) {

@@ -114,7 +114,7 @@ pub(super) fn check_value(text: &str, field: &Field) -> Result<()> {
 
 /// Returns what a column is in a new row that does not say it. Errors: `unsupported` for an expression of DuckDB that is not
 /// read here.
-pub(super) fn default_value(column: &ColumnInfo) -> Result<Expr> {
+pub(crate) fn default_value(column: &ColumnInfo) -> Result<Expr> {
     let sql = match &column.default {
         None => return Ok(null()),
         Some(ColumnDefault::Literal(value)) => return Ok(text(value)),

@@ -14,7 +14,7 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr::{Cast, Placeholder, TryCast};
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union, cast};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement;
@@ -44,11 +44,12 @@ pub(crate) enum ParameterValues {
 }
 
 impl ParameterValues {
-    /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null.
-    pub(crate) fn types(&self) -> Vec<Option<FieldRef>> {
+    /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the
+    /// statement have names, by which values are found.
+    pub(crate) fn types(&self, are_named: bool) -> Vec<Option<FieldRef>> {
         let known = |name: &str, data_type: &DataType| {
             let typed = || Arc::new(Field::new(name, data_type.clone(), true));
-            (*data_type != DataType::Null).then(typed)
+            (are_named || *data_type != DataType::Null).then(typed)
         };
         match self {
             ParameterValues::None => Vec::new(),
@@ -56,10 +57,20 @@ impl ParameterValues {
                 values.iter().enumerate().map(|(at, value)| known(&format!("{}", at + 1), &value.data_type())).collect()
             }
             ParameterValues::Rows(rows) => {
-                let names = rows.schema_ref().fields().iter();
-                names.map(|field| known(field.name().trim_start_matches('$'), field.data_type())).collect()
+                rows.schema_ref().fields().iter().map(|field| known(value_name(field), field.data_type())).collect()
             }
         }
+    }
+
+    /// Returns the names by which a statement may call its values; empty for one that has a number at most.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let ParameterValues::Rows(rows) = self else { return Vec::new() };
+        let named = |name: &str| match name.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => String::new(),
+            false => name.to_owned(),
+        };
+        let names: Vec<String> = rows.schema_ref().fields().iter().map(|field| named(value_name(field))).collect();
+        if names.iter().all(String::is_empty) { Vec::new() } else { names }
     }
 
     /// Returns the plan with values in place of its parameters, of which none may be missing and none unused. Without
@@ -106,6 +117,11 @@ impl ParameterValues {
         nesting.with_room(|| replace_parameters(&mut parsed.statement, |at| literals.get(at - 1).cloned()));
         Some(parsed)
     }
+}
+
+/// Returns a value's name without the sign that a parameter has before it.
+fn value_name(field: &Field) -> &str {
+    field.name().trim_start_matches('$')
 }
 
 /// Puts literals in the places of parameters, by their positions from 1; those of which there is none stay.
@@ -175,14 +191,26 @@ fn position(name: &str) -> Option<usize> {
 /// Returns each parameter with its type; `None` where it is not known, or is another one elsewhere in the statement.
 fn placeholders(plan: &LogicalPlan) -> DataFusionResult<BTreeMap<String, Option<DataType>>> {
     let mut found: BTreeMap<String, Vec<DataType>> = BTreeMap::new();
+    let mut casts: BTreeMap<String, Vec<DataType>> = BTreeMap::new();
     plan.apply_with_subqueries(|node| {
         let counts_rows = matches!(node, LogicalPlan::Limit(_));
+        if let Some(statement) = WriteStatement::from_plan(node) {
+            for (value, data_type) in statement.assigned_values() {
+                note_type(value, data_type, &mut casts);
+            }
+        }
         node.apply_expressions(|expr| {
             expr.apply(|part| {
-                if let Expr::Placeholder(Placeholder { id, field }) = part {
-                    let types = found.entry(id.clone()).or_default();
-                    types.extend(field.iter().map(|field| field.data_type().clone()));
-                    types.extend((field.is_none() && counts_rows).then_some(DataType::Int64));
+                match part {
+                    Expr::Placeholder(Placeholder { id, field }) => {
+                        let types = found.entry(id.clone()).or_default();
+                        types.extend(field.iter().map(|field| field.data_type().clone()));
+                        types.extend((field.is_none() && counts_rows).then_some(DataType::Int64));
+                    }
+                    Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+                        note_type(expr, field.data_type(), &mut casts);
+                    }
+                    _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -192,7 +220,29 @@ fn placeholders(plan: &LogicalPlan) -> DataFusionResult<BTreeMap<String, Option<
         types.dedup();
         if types.len() == 1 { types.pop() } else { None }
     };
-    Ok(found.into_iter().map(|(name, types)| (name, only(types))).collect())
+    let typed = found.into_iter().map(|(name, types)| {
+        // What a value becomes says what it is where nothing else does.
+        let types = if types.is_empty() { casts.remove(&name).unwrap_or_default() } else { types };
+        (name, only(types))
+    });
+    Ok(typed.collect())
+}
+
+/// Notes that a value becomes one of a type, where it is a parameter without one, or chosen among such.
+fn note_type(value: &Expr, data_type: &DataType, types: &mut BTreeMap<String, Vec<DataType>>) {
+    match value {
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            types.entry(id.clone()).or_default().push(data_type.clone());
+        }
+        Expr::Alias(alias) => note_type(&alias.expr, data_type, types),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter().map(|(_, result)| result);
+            for result in results.chain(&case.else_expr) {
+                note_type(result, data_type, types);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {

@@ -53,6 +53,13 @@ pub(crate) struct ParsedStatement {
     pub(crate) text_bytes: usize,
 }
 
+impl ParsedStatement {
+    /// Whether its parameters are called by names.
+    pub(crate) fn has_named_parameters(&self) -> bool {
+        self.has_parameters && self.parameters == 0
+    }
+}
+
 /// How deep a statement may nest, as its tokens say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nesting {

@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, Schema};
+use arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    CreateExternalTable, CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp,
+    CreateExternalTable, CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, Projection, Values, WriteOp,
 };
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
@@ -485,7 +486,11 @@ fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
     };
     match CatalogTable::resolved_behind(&dml.target) {
         Some(target) => {
-            Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input: dml.input }.into_plan())
+            let input = match has_required_values(&dml.input) {
+                true => Arc::new(with_nullable_values(Arc::unwrap_or_clone(dml.input))?),
+                false => dml.input,
+            };
+            Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input }.into_plan())
         }
         None if let Some(name) = CatalogTable::temporary_behind(&dml.target) => {
             Ok(WriteStatement::InsertTemporary { name, overwrite, input: dml.input }.into_plan())
@@ -494,6 +499,31 @@ fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
             what: format!("inserting into `{}`", dml.table_name.table()),
             why: ", which is a view or a system table".into(),
         }),
+    }
+}
+
+/// Returns whether rows are those of VALUES, of which some may not be null.
+fn has_required_values(rows: &LogicalPlan) -> bool {
+    match rows {
+        LogicalPlan::Projection(projection) => has_required_values(&projection.input),
+        LogicalPlan::Values(values) => values.schema.fields().iter().any(|field| !field.is_nullable()),
+        _ => false,
+    }
+}
+
+/// Returns rows of VALUES of which any may be null: what may not is refused where it is written, by the name of its column.
+fn with_nullable_values(rows: LogicalPlan) -> Result<LogicalPlan> {
+    match rows {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let input = with_nullable_values(Arc::unwrap_or_clone(input))?;
+            Ok(LogicalPlan::Projection(Projection::try_new(expr, Arc::new(input))?))
+        }
+        LogicalPlan::Values(Values { schema, values }) => {
+            let fields = schema.fields().iter().map(|field| Field::clone(field).with_nullable(true));
+            let schema = DFSchema::from_unqualified_fields(fields.collect(), schema.metadata().clone())?;
+            Ok(LogicalPlan::Values(Values { schema: Arc::new(schema), values }))
+        }
+        other => Ok(other),
     }
 }
 

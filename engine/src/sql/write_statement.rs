@@ -325,6 +325,23 @@ impl WriteStatement {
         }
     }
 
+    /// Returns the values that an UPDATE or a MERGE gives to the columns of a managed table, each with its column's type.
+    pub(crate) fn assigned_values(&self) -> Vec<(&Expr, &DataType)> {
+        let (target, statement, input) = match self {
+            WriteStatement::ChangeRows { target, statement, input } => (target, statement, input),
+            WriteStatement::Returning { statement, .. } => return statement.assigned_values(),
+            _ => return Vec::new(),
+        };
+        let before_values = match statement {
+            RowStatement::Delete => return Vec::new(),
+            RowStatement::Update => 2,
+            RowStatement::Merge => 3,
+        };
+        let LogicalPlan::Projection(projection) = input.as_ref() else { return Vec::new() };
+        let values = projection.expr.iter().skip(before_values);
+        values.zip(&target.info.columns).map(|(value, column)| (value, &column.data_type)).collect()
+    }
+
     /// Returns the query that the statement reads from.
     pub(crate) fn input(&self) -> Option<&LogicalPlan> {
         match self {

@@ -144,7 +144,8 @@ async fn checked(state: &AppState, caller: &FlightCaller, command: CommandStatem
     if let Some(catalog) = catalog
         && catalog != CATALOG_NAME
     {
-        return Err(bad(format!("there is no catalog `{catalog}`"), "the catalog is `querent`"));
+        let error = ApiError::new(ErrorCode::DatabaseNotFound, format!("unknown catalog `{catalog}`"));
+        return Err(error.with_hint("the catalog is `querent`, its databases are schemas"));
     }
     let mut tells_progress = false;
     for (name, value) in &options {

@@ -26,17 +26,18 @@ impl Statements {
     ) -> Result<CreatePreparedStatementResult, ApiError> {
         refuse_transaction(request.transaction_id.as_ref())?;
         let statement = Arc::new(self.statement(caller, request.query).await?);
-        let (schema, parameters, is_query) = described(state, caller, &statement).await?;
+        let (schema, parameters, has_rows) = described(state, caller, &statement).await?;
         let handle = self.tickets.handle(&caller.principal, &statement);
         Ok(CreatePreparedStatementResult {
             prepared_statement_handle: self.tickets.seal(&handle),
-            // Without `is_update`, the JDBC driver takes an empty schema for an update, and any other for a query.
-            dataset_schema: if is_query { schema_bytes(&schema)? } else { Bytes::new() },
+            // Without `is_update`, the JDBC driver takes an empty schema for an update, and any other for a query. What is
+            // sent as an update loses its rows, so one with RETURNING is told as a query.
+            dataset_schema: if has_rows { schema_bytes(&schema)? } else { Bytes::new() },
             parameter_schema: match parameters.fields().is_empty() {
                 true => Bytes::new(),
                 false => schema_bytes(&parameters)?,
             },
-            is_update: Some(!is_query),
+            is_update: Some(!has_rows),
         })
     }
 
@@ -106,7 +107,7 @@ impl Statements {
     }
 }
 
-/// Returns the schema of a statement's answer, its parameters, and whether it is a query.
+/// Returns the schema of a statement's answer, its parameters, and whether the answer is rows.
 async fn described(
     state: &AppState,
     caller: &FlightCaller,
@@ -121,5 +122,5 @@ async fn described(
         return Ok((described?, Arc::new(Schema::empty()), true));
     }
     let described = session.describe_sql(&statement.text).await?;
-    Ok((described.schema, described.parameters, described.is_query))
+    Ok((described.schema, described.parameters, described.has_rows))
 }

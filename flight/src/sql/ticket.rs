@@ -381,7 +381,10 @@ impl TicketOffice {
     /// Returns the handle of a prepared statement, if this office made it for `caller` and it is not closed.
     /// Errors: `invalid_ticket`, `forbidden`.
     pub(super) fn open_handle(&self, sealed: &Bytes, caller: &Principal) -> Result<PreparedHandle, ApiError> {
-        let handle: PreparedHandle = self.unseal(sealed)?;
+        let handle: PreparedHandle = self.unseal(sealed).map_err(|_| {
+            ApiError::new(ErrorCode::InvalidTicket, "this prepared statement was not made by this server")
+                .with_hint("prepare it again")
+        })?;
         check_caller(&handle.caller_digest, caller)?;
         if self.spent.lock().closed.contains(&handle.id) {
             return Err(ApiError::new(ErrorCode::InvalidTicket, "this prepared statement was closed")

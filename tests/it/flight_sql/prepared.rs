@@ -74,6 +74,39 @@ async fn a_statement_says_what_it_takes_and_gives() {
         ("insert into t values (?, ?, ?)", vec![], vec![DataType::Int64, DataType::Utf8, DataType::Date32], true),
         ("insert into t (b) select b from t where a > ?", vec![], vec![DataType::Int64], true),
         ("delete from t where a = ?", vec![], vec![DataType::Int64], true),
+        // JDBC's driver binds nothing but null to a parameter of type null.
+        (
+            "update t set b = ?, d = ? where a = ?",
+            vec![],
+            vec![DataType::Utf8, DataType::Date32, DataType::Int64],
+            true,
+        ),
+        (
+            "merge into t using (select 1 as k) s on t.a = s.k when matched then update set b = ? \
+             when not matched then insert (a, d) values (s.k, ?)",
+            vec![],
+            vec![DataType::Utf8, DataType::Date32],
+            true,
+        ),
+        (
+            "select ?::bigint as x, ? as y",
+            vec![DataType::Int64, DataType::Null],
+            vec![DataType::Int64, DataType::Null],
+            false,
+        ),
+        // What is told as an update loses its rows.
+        (
+            "insert into t (a, b) values (?, ?) returning a",
+            vec![DataType::Int64],
+            vec![DataType::Int64, DataType::Utf8],
+            false,
+        ),
+        (
+            "delete from t where a = ? returning b, a",
+            vec![DataType::Utf8, DataType::Int64],
+            vec![DataType::Int64],
+            false,
+        ),
         ("create table u (a int)", vec![], vec![], true),
         ("drop table t", vec![], vec![], true),
     ] {
@@ -124,6 +157,46 @@ async fn values_are_bound_and_bound_again() {
         let bound = raw.bind(&handle, wrong).await.unwrap();
         assert_eq!(refused(raw.numbers_of(&bound).await).1, "sql_plan_error");
     }
+}
+
+/// The columns of the values are in any order, and a plan that is kept is not that of another order.
+#[tokio::test]
+async fn named_parameters_get_the_values_of_their_names() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let handle = raw.prepare("select $tens * 10 + $ones as n").await.unwrap().handle;
+    let values = |names: [&str; 2]| {
+        let columns = [7, 4].map(|value| numbers(&[value]));
+        RecordBatch::try_from_iter(names.into_iter().zip(columns)).unwrap()
+    };
+    for (names, expected) in
+        [(["tens", "ones"], 74), (["ones", "tens"], 47), (["$tens", "$ones"], 74), (["ones", "tens"], 47)]
+    {
+        let bound = raw.bind(&handle, values(names)).await.unwrap();
+        assert_eq!(raw.numbers_of(&bound).await.unwrap(), [expected], "{names:?}");
+    }
+    let bound = raw.bind(&handle, values(["tens", "others"])).await.unwrap();
+    assert_eq!(refused(raw.numbers_of(&bound).await).0, Code::InvalidArgument);
+
+    let or_five = raw.prepare("select coalesce($a, $b) as n").await.unwrap().handle;
+    let untyped: ArrayRef = Arc::new(NullArray::new(1));
+    let rows = RecordBatch::try_from_iter_with_nullable([("b", numbers(&[5]), true), ("a", untyped, true)]).unwrap();
+    let bound = raw.bind(&or_five, rows).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5], "a null without a type has a name as well");
+}
+
+#[tokio::test]
+async fn what_is_returned_by_a_prepared_change_arrives_once() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint, b varchar)").await.unwrap();
+    let insert = raw.prepare("insert into t values (?, 'x') returning a + 1").await.unwrap().handle;
+    let bound = raw.bind(&insert, row(vec![numbers(&[1, 2])])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [2, 3]);
+    assert_eq!(raw.number("select count(*) from t").await, 2, "it is executed once");
+    let sent = raw.updated(&update(&insert), &[row(vec![numbers(&[3, 4, 5])])]).await.unwrap();
+    assert_eq!(sent, 3, "a client that sends it as an update learns how many rows it wrote");
+    assert_eq!(raw.number("select count(*) from t").await, 5);
 }
 
 /// Some functions have to know the values of their arguments before they are planned.

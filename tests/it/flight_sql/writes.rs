@@ -66,6 +66,14 @@ async fn updates_say_how_many_rows_they_wrote() {
     assert_eq!(raw.updated(&update("create table t (a int)"), &[]).await.unwrap(), 0);
     assert_eq!(raw.updated(&update("insert into t values (1), (2), (3)"), &[]).await.unwrap(), 3);
     assert_eq!(raw.updated(&update("select a from t"), &[]).await.unwrap(), -1, "a query writes nothing");
+    // The rows that it answers with are its number, whatever is in them.
+    for (sql, count) in [
+        ("insert into t values (4) returning cast(1000 as bigint unsigned)", 1),
+        ("update t set a = a + 0 returning a", 4),
+        ("delete from t where a > 3 returning a", 1),
+    ] {
+        assert_eq!(raw.updated(&update(sql), &[]).await.unwrap(), count, "{sql}");
+    }
     assert_eq!(raw.number("select count(*) from t").await, 3);
     for (sql, code) in [("insert into u values (1)", "table_not_found"), ("inser", "sql_parse_error")] {
         assert_eq!(refused(raw.updated(&update(sql), &[]).await).1, code, "{sql}");
@@ -94,6 +102,23 @@ async fn a_change_that_was_begun_is_carried_out_though_nobody_reads_its_answer()
 }
 
 #[tokio::test]
+async fn columns_that_no_rows_have_get_their_defaults() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let table = "create table t (i bigint, s varchar default 'none', k decimal(5, 2) default 7.25, \
+                 added timestamp default now(), id varchar default uuid(), nothing int)";
+    raw.rows(table).await.unwrap();
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..5));
+    let numbers = RecordBatch::try_from_iter([("i", numbers)]).unwrap();
+    assert_eq!(raw.updated(&into(APPEND, "t"), &[numbers]).await.unwrap(), 5);
+    assert_eq!(raw.number("select count(*) from t where s = 'none' and k = 7.25 and nothing is null").await, 5);
+    assert_eq!(raw.number("select count(*) from t where abs(epoch(added) - epoch(now()::timestamp)) < 3600").await, 5);
+    assert_eq!(raw.number("select count(distinct id) from t").await, 5);
+    assert_eq!(raw.updated(&into(APPEND, "t"), &[rows(0, 3)]).await.unwrap(), 3);
+    assert_eq!(raw.number("select count(*) from t where s is null").await, 1, "a null that is sent is a null");
+}
+
+#[tokio::test]
 async fn ingest_makes_appends_and_replaces() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;
@@ -117,6 +142,9 @@ async fn ingest_makes_appends_and_replaces() {
     };
     assert_eq!(raw.updated(&elsewhere, &[rows(0, 3)]).await.unwrap(), 3);
     assert_eq!(raw.number("select count(*) from other.t").await, 3);
+    let nowhere = CommandStatementIngest { catalog: Some("nowhere".to_owned()), ..elsewhere };
+    let refusal = refused(raw.updated(&nowhere, &[rows(0, 3)]).await);
+    assert_eq!(refusal, (Code::NotFound, "database_not_found".to_owned()));
 }
 
 #[tokio::test]
