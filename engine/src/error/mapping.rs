@@ -204,6 +204,7 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         Some(EngineError::NoFiles { location, format }) => {
             EngineError::NoFiles { location: location.clone(), format: format.clone() }
         }
+        Some(EngineError::InvalidOption { message }) => EngineError::InvalidOption { message: message.clone() },
         Some(EngineError::LocationNotAllowed { location, reason }) => {
             EngineError::LocationNotAllowed { location: location.clone(), reason: reason.clone() }
         }
