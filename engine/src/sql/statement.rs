@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, Schema};
+use arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    CreateExternalTable, CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp,
+    CreateExternalTable, CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, Projection, Values, WriteOp,
 };
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
@@ -471,6 +472,21 @@ fn not_null_columns(table: &ast::CreateTable) -> Vec<String> {
     table.columns.iter().filter(is_not_null).map(|column| folded_name(&column.name)).collect()
 }
 
+/// The planner gives the rows of VALUES the nulls that the table may have, and names a null that it may not by a column of VALUES;
+/// with any, it is found where rows are written.
+fn with_nullable_rows(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = input.as_ref() else { return Ok(input) };
+    let LogicalPlan::Values(rows) = projection.input.as_ref() else { return Ok(input) };
+    if rows.schema.fields().iter().all(|field| field.is_nullable()) {
+        return Ok(input);
+    }
+    let fields = rows.schema.fields().iter().map(|field| Field::clone(field).with_nullable(true)).collect::<Vec<_>>();
+    let schema = DFSchema::from_unqualified_fields(fields.into(), rows.schema.metadata().clone())?;
+    let rows = LogicalPlan::Values(Values { schema: Arc::new(schema), values: rows.values.clone() });
+    let projection = Projection::try_new(projection.expr.clone(), Arc::new(rows))?;
+    Ok(Arc::new(LogicalPlan::Projection(projection)))
+}
+
 fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
     let overwrite = match &dml.op {
         WriteOp::Insert(InsertOp::Append) => false,
@@ -483,12 +499,11 @@ fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
         }
         WriteOp::Delete | WriteOp::Update | WriteOp::Ctas | WriteOp::Truncate => return Ok(LogicalPlan::Dml(dml)),
     };
+    let input = with_nullable_rows(dml.input)?;
     match CatalogTable::resolved_behind(&dml.target) {
-        Some(target) => {
-            Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input: dml.input }.into_plan())
-        }
+        Some(target) => Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input }.into_plan()),
         None if let Some(name) = CatalogTable::temporary_behind(&dml.target) => {
-            Ok(WriteStatement::InsertTemporary { name, overwrite, input: dml.input }.into_plan())
+            Ok(WriteStatement::InsertTemporary { name, overwrite, input }.into_plan())
         }
         None => Err(EngineError::NotAllowed {
             what: format!("inserting into `{}`", dml.table_name.table()),
