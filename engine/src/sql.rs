@@ -1,6 +1,6 @@
 //! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
 //! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
-//! is short for something else, and `predicate_subqueries`, `percent_limits`, `unnamed_subqueries` and `ordinality`; `file_requests`, the files that stand for tables, and
+//! is short for something else, and `predicate_subqueries`, `percent_limits`, `unnamed_subqueries`, `unnest_joins` and `ordinality`; `file_requests`, the files that stand for tables, and
 //! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match`, `hybrid_search`,
 //! `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
@@ -92,6 +92,7 @@ mod tokens;
 mod unary_minus;
 mod unique_keys;
 mod unnamed_subqueries;
+mod unnest_joins;
 mod value_casts;
 mod vector_index_statement;
 mod vector_search;

@@ -137,7 +137,7 @@ fn called_with(function: &Function) -> Option<Vec<Expr>> {
 }
 
 /// Returns how many columns a query has, as far as its text says.
-fn width_of(body: &SetExpr) -> Option<usize> {
+pub(super) fn width_of(body: &SetExpr) -> Option<usize> {
     match body {
         SetExpr::Select(select) => {
             let is_one = |item: &SelectItem| match item {

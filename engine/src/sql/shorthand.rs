@@ -30,6 +30,7 @@ use super::row_values::write_out_rows;
 use super::syntax::{any_expr, has_relation, try_visit_statement};
 use super::unary_minus::bind_minus;
 use super::unnamed_subqueries::name_subqueries;
+use super::unnest_joins::write_out_unnest;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
@@ -111,6 +112,7 @@ impl VisitorMut for ShorthandWriter {
             select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
         }
         name_subqueries(&mut select.from);
+        write_out_unnest(&mut select.from);
         for tables in &mut select.from {
             tables.joins.iter_mut().for_each(one_sided);
             asof_joins(tables);
