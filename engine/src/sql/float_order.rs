@@ -39,8 +39,8 @@ pub(super) fn may_compare_zero(expr: &Expr) -> bool {
 pub(super) fn groups_doubles(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Aggregate(aggregate) => {
-            let groups = aggregate.schema.fields().iter().take(aggregate.group_expr.len());
-            groups.into_iter().any(|field| field.data_type().is_floating())
+            let mut groups = aggregate.schema.fields().iter().take(aggregate.group_expr.len());
+            groups.any(|field| field.data_type().is_floating())
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
             input.schema().fields().iter().any(|field| field.data_type().is_floating())

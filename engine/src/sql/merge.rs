@@ -150,12 +150,13 @@ fn merged_values(table: &ChangedTable, cases: &[(Expr, MergedRow)]) -> Vec<Selec
     items.push(SelectItem::ExprWithAlias { expr: writes, alias: Ident::with_quote('"', "__querent_writes") });
     for index in 0..table.columns.len() {
         // Beside a row of the source that the table has not, the column is null.
-        let values = cases.iter().filter_map(|(condition, row)| match row {
-            MergedRow::Delete => None,
-            MergedRow::Write(values) => {
-                let value = values.get(index).cloned().flatten();
-                Some((condition.clone(), value.unwrap_or_else(|| table.column(index))))
-            }
+        let values = cases.iter().map(|(condition, row)| {
+            let value = match row {
+                // As it was, for RETURNING.
+                MergedRow::Delete => None,
+                MergedRow::Write(values) => values.get(index).cloned().flatten(),
+            };
+            (condition.clone(), value.unwrap_or_else(|| table.column(index)))
         });
         let expr = first_of(values.collect(), table.column(index));
         items.push(SelectItem::ExprWithAlias { expr, alias: value_name(index) });
