@@ -100,6 +100,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|before| &before.token);
         if token.token == Token::ExclamationMark && before.is_some_and(ends_number) {
@@ -113,13 +114,13 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
             {
                 continue;
             }
-            refuse_at(&tokens[at..])?;
+            refuse_at(&tokens, at, is_merge)?;
             continue;
         };
         if word.quote_style.is_some() {
             continue;
         }
-        refuse_at(&tokens[at..])?;
+        refuse_at(&tokens, at, is_merge)?;
         if is_word(&token.token, "similar")
             && let Some(next) = tokens.get(at + 1)
             && !is_word(&next.token, "to")
@@ -202,7 +203,14 @@ fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWith
     ))
 }
 
-fn refuse_at(tokens: &[TokenWithSpan]) -> Result<()> {
+/// Refuses the form that begins at a token. Actions of MERGE are told from the results of CASE, and SET from that of UPDATE.
+fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> {
+    let is_here = |refusal: &&RefusedForm| match refusal.begins.first() {
+        Some(&"then") => is_merge,
+        Some(&"set" | &"export") => at == 0,
+        _ => true,
+    };
+    let tokens = &tokens[at..];
     let begins = |refusal: &&RefusedForm| {
         refusal.begins.len() <= tokens.len()
             && refusal.begins.iter().zip(tokens).all(|(part, token)| match *part {
@@ -212,7 +220,7 @@ fn refuse_at(tokens: &[TokenWithSpan]) -> Result<()> {
                 word => is_word(&token.token, word),
             })
     };
-    match REFUSALS.iter().find(begins) {
+    match REFUSALS.iter().filter(is_here).find(begins) {
         Some(refusal) => Err(unsupported(refusal.what, refusal.instead)),
         None => Ok(()),
     }
