@@ -14,7 +14,8 @@ pub(super) fn name_all_columns<S: ContextProvider>(expander: &Expander<'_, S>, r
         TableFactor::Derived { subquery, .. } => width_of(&subquery.body),
         _ => None,
     };
-    if !alias_of(relation).is_some_and(|alias| !alias.columns.is_empty() && width != Some(alias.columns.len())) {
+    let named = alias_of(relation).map_or(0, |alias| alias.columns.len());
+    if named == 0 || width == Some(named) {
         return;
     }
     let mut unnamed = relation.clone();
