@@ -32,7 +32,7 @@ pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, sel
     // Where the tables cannot be planned by themselves (LATERAL ones), a name is a column's.
     let Ok(sources) = expander.listed(&select.from, Qualified::Always) else { return Ok(()) };
     relations.retain(|name| !sources.iter().any(|source| same_name(&source.name, name)));
-    let mut writer = RowWriter { relations, sources: &sources, depth: 0 };
+    let mut writer = RelationRows { relations, sources: &sources, depth: 0 };
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
             && let Some(expr) = writer.row(name)
@@ -61,14 +61,14 @@ fn names_in(tables: &TableWithJoins, names: &mut Vec<String>) {
     }
 }
 
-struct RowWriter<'a> {
+struct RelationRows<'a> {
     relations: Vec<String>,
     sources: &'a [Source],
     /// Subqueries have relations of their own.
     depth: usize,
 }
 
-impl RowWriter<'_> {
+impl RelationRows<'_> {
     /// Returns the row of the relation of that name.
     fn row(&self, name: &Ident) -> Option<Expr> {
         let relation = self.relations.iter().find(|relation| same_name(relation, &name.value))?;
@@ -81,7 +81,7 @@ impl RowWriter<'_> {
     }
 }
 
-impl VisitorMut for RowWriter<'_> {
+impl VisitorMut for RelationRows<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
