@@ -12,6 +12,9 @@ pub use querent_kql::KqlErrorCode;
 pub use store::StoreError;
 pub(crate) use store::{find_cause, store_error_in};
 
+/// What [`CatalogError::ObjectNotFound`] says of the query that `KILL` names.
+pub(crate) const RUNNING_QUERY: &str = "running query";
+
 /// What can go wrong with a query. A new variant is an error in every crate that maps these to its protocol's statuses,
 /// until somebody has decided about it.
 #[derive(Debug, thiserror::Error)]
@@ -139,6 +142,12 @@ pub enum EngineError {
         /// The format looked for.
         format: String,
     },
+    /// An option of a file's reader that there is not, or that takes another value.
+    #[error("{message}")]
+    InvalidOption {
+        /// Which, and what there is.
+        message: String,
+    },
     /// A location the caller may not use.
     #[error("location {location} is not allowed: {reason}")]
     LocationNotAllowed {
@@ -198,6 +207,7 @@ impl EngineError {
             EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => "memory_exceeded",
             EngineError::BadData { .. } => "bad_data",
             EngineError::NoFiles { .. } => "no_files",
+            EngineError::InvalidOption { .. } => "invalid_option",
             EngineError::LocationNotAllowed { .. } => "location_not_allowed",
             EngineError::Store(StoreError::MissingCredentials { .. }) => "missing_credentials",
             EngineError::Store(StoreError::AccessDenied { .. }) => "store_access_denied",
@@ -251,6 +261,9 @@ impl EngineError {
                 "only queries (SELECT, WITH, VALUES, EXPLAIN, SHOW, DESCRIBE) are always allowed"
             }
             EngineError::Store(error) => return error.hint(),
+            EngineError::Catalog(CatalogError::ObjectNotFound { what: RUNNING_QUERY, .. }) => {
+                "SELECT * FROM system.queries lists those that are"
+            }
             EngineError::Catalog(_)
             | EngineError::Parse { .. }
             | EngineError::ColumnNotFound { .. }
@@ -258,6 +271,7 @@ impl EngineError {
             | EngineError::Unsupported { .. }
             | EngineError::BadData { .. }
             | EngineError::NoFiles { .. }
+            | EngineError::InvalidOption { .. }
             | EngineError::LocationNotAllowed { .. }
             | EngineError::InvalidValue { .. }
             | EngineError::Execution { .. }

@@ -46,7 +46,7 @@ pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::refuse_repeated_keys;
 pub(crate) use numbers::{PLAIN_DOUBLE, QUOTIENT};
 pub(crate) use row_hash::row_hash;
-pub(crate) use structs::SINGLE_VALUE;
+pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
 pub(crate) use text_lists::{TEXT_TO_LIST, text_to_list};
 pub(crate) use text_parts::REGEXP_REPLACEMENT;
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};

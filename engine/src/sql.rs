@@ -1,14 +1,14 @@
 //! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`,
 //! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
-//! is short for something else, and `predicate_subqueries` and `ordinality`; `file_requests`, the files that stand for tables, and
+//! is short for something else, and `predicate_subqueries`, `percent_limits`, `unnamed_subqueries`, `unnest_joins` and `ordinality`; `file_requests`, the files that stand for tables, and
 //! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match` and `graph_joins`, `hybrid_search`,
 //! `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
-//! `date_arithmetic`, `value_casts`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
+//! `date_arithmetic`, `value_casts`, `time_comparisons`, `nested_order`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
 //! `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
-//! `list_casts`, `text_casts`, `operator_forms` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
+//! `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge` and
 //! `alter_table`; `plan_notes`, what planning depended on, and `kept_plans`, whether a plan may be kept and how values get into it.
@@ -47,11 +47,13 @@ mod lifted_subqueries;
 mod list_casts;
 mod marks;
 mod merge;
+mod nested_order;
 mod number_types;
 mod operator_forms;
 mod ordinality;
 pub(crate) mod parameters;
 pub(crate) mod parse;
+mod percent_limits;
 pub(crate) mod pivot_requests;
 pub(crate) mod plan_notes;
 mod policy_columns;
@@ -65,6 +67,7 @@ pub(crate) mod restrictions;
 pub(crate) mod returning;
 mod rounded_times;
 mod row_statements;
+mod row_values;
 mod series;
 mod series_of_columns;
 mod session_functions;
@@ -89,6 +92,8 @@ pub(crate) mod time_comparisons;
 mod tokens;
 mod unary_minus;
 mod unique_keys;
+mod unnamed_subqueries;
+mod unnest_joins;
 mod value_casts;
 mod vector_index_statement;
 mod vector_search;

@@ -225,7 +225,7 @@ async fn a_running_query_is_seen_and_killed_by_its_owner_and_administrators() {
         .await;
         assert!(crate::sql::rows(&stranger, listed).await.unwrap().is_empty(), "a stranger sees the query");
         let refused = crate::sql::rows(&stranger, &format!("KILL {id}")).await.unwrap_err();
-        assert_eq!(refused.code(), "sql_plan_error");
+        assert_eq!(refused.code(), "object_not_found");
         crate::sql::rows(killer, &format!("KILL QUERY {id}")).await.unwrap();
         assert_eq!(query.await.unwrap().unwrap_err().code(), "cancelled");
         wait_for("the query has gone", async || {

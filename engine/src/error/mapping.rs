@@ -204,6 +204,7 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         Some(EngineError::NoFiles { location, format }) => {
             EngineError::NoFiles { location: location.clone(), format: format.clone() }
         }
+        Some(EngineError::InvalidOption { message }) => EngineError::InvalidOption { message: message.clone() },
         Some(EngineError::LocationNotAllowed { location, reason }) => {
             EngineError::LocationNotAllowed { location: location.clone(), reason: reason.clone() }
         }
@@ -288,6 +289,19 @@ fn from_plan_message(message: &str) -> EngineError {
     {
         let near = rest.split('\'').nth(1).filter(|near| nearest_name(function, [*near]).is_some());
         return EngineError::function_not_found(function, near);
+    }
+    if message.contains("Aggregate ORDER BY is not implemented for window functions") {
+        return EngineError::Unsupported {
+            what: "an aggregate with an order of its own (arg_max, ORDER BY within it) as a window".into(),
+            hint: "write first_value(x) OVER (PARTITION BY g ORDER BY y DESC), or the order in OVER".into(),
+        };
+    }
+    if message.contains("OVER and WITHIN GROUP clause cannot be used together") {
+        return EngineError::Unsupported {
+            what: "a quantile, or WITHIN GROUP, as a window".into(),
+            hint: "group it in a subquery and join that: JOIN (SELECT g, quantile_cont(x, 0.5) AS q FROM t GROUP BY g) USING (g)"
+                .into(),
+        };
     }
     from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StructArray};
-use arrow::buffer::OffsetBuffer;
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, StructArray, make_comparator};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -17,6 +18,12 @@ use crate::type_names::sql_name;
 
 /// The function that returns the value of a structure with a value and a number of rows, which is one at most.
 pub(crate) const SINGLE_VALUE: &str = "single_value";
+
+/// The function that makes a structure of values, and a null where one of them is null.
+pub(crate) const COMPLETE_ROW: &str = "complete_row";
+
+/// The function that compares two structures or lists: -1, 0 or 1, where a null in them is after all others.
+pub(crate) const NESTED_ORDER: &str = "nested_order";
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -48,6 +55,45 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                     ));
                 }
                 Ok(Arc::clone(gathered.column(0)))
+            },
+        },
+        Definition {
+            name: COMPLETE_ROW,
+            aliases: &[],
+            arguments: 1..=ANY_NUMBER,
+            takes: |types| Ok(types.to_vec()),
+            returns: |types| Ok(DataType::Struct(numbered(types))),
+            compute: |arrays, rows| {
+                let types: Vec<DataType> = arrays.iter().map(|array| array.data_type().clone()).collect();
+                let nulls = arrays.iter().fold(None, |nulls: Option<NullBuffer>, array| {
+                    NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref())
+                });
+                let fields = numbered(&types);
+                Ok(Arc::new(StructArray::try_new_with_length(fields, arrays.to_vec(), nulls, rows)?))
+            },
+        },
+        Definition {
+            name: NESTED_ORDER,
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |types| match types {
+                [left, right] if left == right => Ok(types.to_vec()),
+                [left, right] => match comparison_coercion(left, right) {
+                    Some(both) => Ok(vec![both.clone(), both]),
+                    None => Err(unfit(format!("{} and {} are not compared", sql_name(left), sql_name(right)))),
+                },
+                _ => Err(unfit(format!("{NESTED_ORDER} takes two values"))),
+            },
+            returns: |_| Ok(DataType::Int64),
+            compute: |arrays, rows| {
+                let (left, right) = (&arrays[0], &arrays[1]);
+                let nulls_last = SortOptions { descending: false, nulls_first: false };
+                let order = make_comparator(left, right, nulls_last)?;
+                let orders = (0..rows).map(|row| match left.is_null(row) || right.is_null(row) {
+                    true => None,
+                    false => Some(order(row, row) as i64),
+                });
+                Ok(Arc::new(orders.collect::<Int64Array>()))
             },
         },
         joined(
@@ -121,7 +167,7 @@ fn fields_of(data_type: &DataType) -> &[FieldRef] {
     }
 }
 
-fn nulls(arrays: &[ArrayRef]) -> Option<arrow::buffer::NullBuffer> {
+fn nulls(arrays: &[ArrayRef]) -> Option<NullBuffer> {
     arrays.first().and_then(|array| array.nulls().cloned())
 }
 
@@ -152,8 +198,13 @@ fn merged(types: &[DataType]) -> Vec<(FieldRef, usize, usize)> {
 
 fn unnamed(types: &[DataType]) -> Fields {
     let fields = types.first().map(fields_of).unwrap_or_default();
-    let rename = |(index, field): (usize, &FieldRef)| Field::new(format!("c{index}"), field.data_type().clone(), true);
-    fields.iter().enumerate().map(rename).collect()
+    numbered(&fields.iter().map(|field| field.data_type().clone()).collect::<Vec<_>>())
+}
+
+/// The fields of a structure without names.
+fn numbered(types: &[DataType]) -> Fields {
+    let field = |(index, data_type): (usize, &DataType)| Field::new(format!("c{index}"), data_type.clone(), true);
+    types.iter().enumerate().map(field).collect()
 }
 
 /// `struct_extract_at(structure, 2)`: a field by its position from 1, whose type the position says.
@@ -208,7 +259,7 @@ impl ScalarUDFImpl for StructExtractAt {
         let array = structs.to_array(args.number_rows)?;
         let structs = array.as_struct();
         let column = structs.column(index);
-        let nulls = arrow::buffer::NullBuffer::union(structs.nulls(), column.nulls());
+        let nulls = NullBuffer::union(structs.nulls(), column.nulls());
         let data = column.to_data().into_builder().nulls(nulls).build()?;
         Ok(ColumnarValue::Array(arrow::array::make_array(data)))
     }

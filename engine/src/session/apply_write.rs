@@ -18,7 +18,7 @@ use querent_catalog::{
 use super::change_rows::{change_rows, change_temporary};
 use super::returning::{WrittenRows, noted};
 use super::{RejectsTable, Session};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, RUNNING_QUERY, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
 use crate::policy::allowed_location;
 use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, GraphChange, WriteStatement};
@@ -124,9 +124,9 @@ pub(super) async fn apply_write(
         }
         WriteStatement::Kill { id } => {
             let running = running_queries(catalog.data_dir(), session.principal());
-            let query = running.iter().find(|query| query.id() == id).ok_or_else(|| EngineError::Plan {
-                message: format!("no query {id} is running; SELECT * FROM system.queries lists those that are"),
-            })?;
+            let query = running.iter().find(|query| query.id() == id);
+            let query =
+                query.ok_or_else(|| CatalogError::ObjectNotFound { what: RUNNING_QUERY, id: id.to_string() })?;
             query.cancel();
         }
         WriteStatement::Comment { target, comment, if_missing_ok } => {

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Int64Type, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
@@ -20,7 +20,7 @@ use super::apply_write::not_null;
 use super::returning::{WrittenRows, noted};
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes};
-use crate::sql::write_statement::RowStatement;
+use crate::sql::write_statement::{MERGE_ACTION, RowStatement};
 use crate::tables::managed::{self, DeletedPositions, INLINED_FILE};
 use crate::temporary::no_session;
 
@@ -50,7 +50,10 @@ pub(super) async fn change_rows(
         }
         RowStatement::Update | RowStatement::Merge => {
             let write_schema = catalog.tables().write_schema(table).await?;
-            let values = noted(not_null(written_values(rows, &chosen, statement)?, &write_schema), written);
+            let values = noted(
+                not_null(written_values(rows, &chosen, statement, written)?, &write_schema),
+                after(statement, written),
+            );
             managed::write_files(session.engine().table_files(), &table.location, write_schema, values).await?
         }
     };
@@ -102,7 +105,8 @@ pub(super) async fn change_temporary(
         RowStatement::Delete => delete(rows, &chosen, written).await?,
         RowStatement::Update | RowStatement::Merge => {
             let kept = PlanningMemory::in_pool(Arc::clone(&memory));
-            let mut values = noted(not_null(written_values(rows, &chosen, statement)?, &schema), written);
+            let mut values =
+                noted(not_null(written_values(rows, &chosen, statement, written)?, &schema), after(statement, written));
             while let Some(batch) = values.next().await {
                 let batch = managed::cast_batch(&batch?, &schema)?;
                 kept.keep(batch_bytes(&batch))?;
@@ -191,11 +195,38 @@ impl ChosenRows {
     }
 }
 
+/// Returns where the rows of a statement are kept once they are as they are written; a MERGE keeps those that it deletes too.
+fn after(statement: RowStatement, written: Option<&Arc<WrittenRows>>) -> Option<&Arc<WrittenRows>> {
+    written.filter(|_| statement != RowStatement::Merge)
+}
+
+/// Returns the values of the rows of a MERGE, with what becomes of each.
+fn with_actions(batch: &RecordBatch, is_written: &BooleanArray, values: &[usize]) -> Result<RecordBatch> {
+    let files = batch.column(0);
+    let actions = (0..batch.num_rows()).map(|row| match (files.is_null(row), is_written.value(row)) {
+        (true, _) => "INSERT",
+        (false, true) => "UPDATE",
+        (false, false) => "DELETE",
+    });
+    let actions: ArrayRef = Arc::new(StringArray::from_iter_values(actions));
+    let mut fields: Vec<FieldRef> = Vec::with_capacity(values.len() + 1);
+    let mut columns = Vec::with_capacity(values.len() + 1);
+    for value in values {
+        fields.push(Arc::clone(&batch.schema_ref().fields()[*value]));
+        columns.push(Arc::clone(batch.column(*value)));
+    }
+    fields.push(Arc::new(Field::new(MERGE_ACTION, DataType::Utf8, true)));
+    columns.push(actions);
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+        .map_err(|error| EngineError::Internal(error.to_string()))
+}
+
 /// Returns the values of the rows that are written, and notes the rows whose places they take.
 fn written_values(
     rows: SendableRecordBatchStream,
     chosen: &Arc<Mutex<ChosenRows>>,
     statement: RowStatement,
+    returned: Option<&Arc<WrittenRows>>,
 ) -> Result<SendableRecordBatchStream> {
     let numbers = match statement {
         RowStatement::Delete | RowStatement::Update => 2,
@@ -204,7 +235,7 @@ fn written_values(
     let schema = rows.schema();
     let values: Vec<usize> = (numbers..schema.fields().len()).collect();
     let written: Schema = schema.project(&values).map_err(|error| EngineError::Internal(error.to_string()))?;
-    let chosen = Arc::clone(chosen);
+    let (chosen, returned) = (Arc::clone(chosen), returned.map(Arc::clone));
     let batches = rows.map(move |batch| {
         let batch = batch?;
         chosen.lock().add(&batch)?;
@@ -213,6 +244,9 @@ fn written_values(
             RowStatement::Merge => {
                 let is_written = batch.columns().get(2).and_then(|writes| writes.as_boolean_opt());
                 let is_written = is_written.ok_or_else(|| EngineError::Internal("MERGE without a choice".into()))?;
+                if let Some(returned) = &returned {
+                    returned.keep(&with_actions(&batch, is_written, &values)?)?;
+                }
                 filter_record_batch(&batch, is_written)?
             }
         };

@@ -7,7 +7,9 @@ mod chosen_by_lambda;
 mod columns;
 mod merged_columns;
 mod multisets;
+mod partial_aliases;
 mod stars;
+mod whole_rows;
 
 use std::ops::ControlFlow;
 
@@ -30,7 +32,9 @@ use chosen_by_lambda::choose_by_lambda;
 use columns::{Chosen, columns_call, is_columns};
 use merged_columns::{MergedFrom, merge_columns};
 use multisets::numbered;
+use partial_aliases::name_all_columns;
 use stars::{names_struct, write_out_stars};
+use whole_rows::write_out_rows;
 
 pub(super) use columns::chosen_columns;
 
@@ -198,6 +202,7 @@ impl<S: ContextProvider> Expander<'_, S> {
         let inside = self.queries_in(select);
         select.from = from;
         inside?;
+        write_out_rows(self, select)?;
         let merged = merge_columns(self, &mut select.from)?;
         if merged.is_some() || needs_columns(select) || names_struct(select) {
             let (sources, merged) = match merged {
@@ -221,7 +226,15 @@ impl<S: ContextProvider> Expander<'_, S> {
 
     fn relation(&mut self, relation: &mut TableFactor) -> Result<()> {
         match relation {
-            TableFactor::Derived { subquery, .. } => self.query(subquery),
+            TableFactor::Derived { subquery, .. } => {
+                self.query(subquery)?;
+                name_all_columns(self, relation);
+                Ok(())
+            }
+            TableFactor::Table { args: None, alias: Some(_), .. } => {
+                name_all_columns(self, relation);
+                Ok(())
+            }
             TableFactor::NestedJoin { table_with_joins, .. } => {
                 self.relation(&mut table_with_joins.relation)?;
                 table_with_joins.joins.iter_mut().try_for_each(|join| self.relation(&mut join.relation))

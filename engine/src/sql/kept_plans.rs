@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue};
+use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue, plan_err};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{InList, Placeholder, WindowFunctionDefinition};
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -166,6 +166,10 @@ pub(crate) fn with_values(
 ) -> Result<LogicalPlan> {
     if values.is_empty() {
         return Ok(plan.clone());
+    }
+    // A comparison with zero is another one: see `float_order`.
+    if values.iter().any(|value| matches!(value, ScalarValue::Float64(Some(0.0)) | ScalarValue::Float32(Some(0.0)))) {
+        return plan_err!("a plan for other values");
     }
     let replaced = plan.clone().transform_down(|node| {
         if !may_take_values(&node) || !holds_placeholder(&node)? {

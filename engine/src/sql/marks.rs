@@ -14,6 +14,8 @@ pub(super) const SAMPLE: &str = "sample";
 pub(super) const ASOF: &str = "asof";
 /// `positional((SELECT * FROM left), (SELECT * FROM right))`.
 pub(super) const POSITIONAL: &str = "positional";
+/// `limit_percent((SELECT * FROM (query)), percent, offset)`; behind LIMIT it is of the percent alone.
+pub(super) const LIMIT_PERCENT: &str = "limit_percent";
 /// In the place of the columns of an INSERT: those of its query.
 pub(super) const BY_NAME: &str = "__querent_by_name";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.

@@ -1,22 +1,24 @@
 //! MERGE INTO as a query: source and table are joined, and the first clause whose condition holds says what becomes of a row.
 
+use std::ops::ControlFlow;
+
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
-    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, ObjectName, ObjectNamePart, Parens, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
-    WildcardAdditionalOptions, With,
+    BinaryOperator, CaseWhen, ExcludeSelectItem, Expr, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator,
+    Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, ObjectName,
+    ObjectNamePart, OutputClause, Parens, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
 };
 
 use super::column_defaults::is_default;
 use super::parse::Nesting;
-use super::row_statements::{ChangedTable, value_name};
+use super::row_statements::{AssignedValue, Assignments, ChangedTable, value_name};
 use super::shorthand::{plain, query_of, select_star};
 use super::statement::StatementPlanner;
-use super::write_statement::RowStatement;
+use super::write_statement::{MERGE_ACTION, RowStatement};
 use crate::error::{EngineError, Result};
-use crate::identifiers::FILE_COLUMN;
+use crate::identifiers::{FILE_COLUMN, same_name};
 
 /// True in every row of the source; null beside a row of the table that has none.
 const IN_SOURCE: &str = "__querent_source";
@@ -32,9 +34,13 @@ impl StatementPlanner<'_> {
     /// Plans a MERGE.
     pub(super) async fn merge(&self, merge: Merge, with: Option<With>, nesting: Nesting) -> Result<LogicalPlan> {
         let Merge { merge_token: _, optimizer_hints: _, into: _, table, source, on, clauses, output } = merge;
-        if output.is_some() {
-            return Err(unsupported("OUTPUT of MERGE", "query the table afterwards"));
-        }
+        let returning = match output {
+            None => None,
+            Some(OutputClause::Returning { returning_token: _, select_items }) => Some(select_items),
+            Some(OutputClause::Output { .. }) => {
+                return Err(unsupported("OUTPUT of MERGE", "write RETURNING merge_action, *"));
+            }
+        };
         let table = self.changed_table(RowStatement::Merge, table).await?;
         let mut cases: Vec<(Expr, MergedRow)> = Vec::with_capacity(clauses.len());
         let keeps_all = clauses.iter().any(|clause| clause.clause_kind == MergeClauseKind::NotMatchedBySource);
@@ -57,7 +63,54 @@ impl StatementPlanner<'_> {
         let is_changed = cases.iter().map(|(condition, _)| (condition.clone(), boolean(true)));
         let selection = Some(first_of(is_changed.collect(), boolean(false)));
         let select = Select { projection, selection, ..select_star(vec![tables]) };
-        self.row_statement(&table, RowStatement::Merge, with, select, nesting).await
+        let plan = self.row_statement(&table, RowStatement::Merge, with, select, nesting).await?;
+        let returning = match returning {
+            Some(items) => Some(returned_items(items, &table)?),
+            None => None,
+        };
+        self.returning(plan, returning, Some(table.alias), nesting).await
+    }
+}
+
+/// Returns what RETURNING names: `*` is the table's columns, and `merge_action()` is PostgreSQL's for the column `merge_action`.
+fn returned_items(items: Vec<SelectItem>, table: &ChangedTable) -> Result<Vec<SelectItem>> {
+    if table.columns.iter().any(|column| same_name(column, MERGE_ACTION)) {
+        return Err(unsupported(
+            &format!("RETURNING of a MERGE into a table with a column `{MERGE_ACTION}`"),
+            "query the table afterwards",
+        ));
+    }
+    let mut items = items;
+    for item in &mut items {
+        let _: ControlFlow<()> = VisitMut::visit(item, &mut ActionCalls);
+        if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
+            let action = || ObjectName(vec![ObjectNamePart::Identifier(Ident::new(MERGE_ACTION))]);
+            options.opt_exclude = Some(match options.opt_exclude.take() {
+                None => ExcludeSelectItem::Single(action()),
+                Some(ExcludeSelectItem::Single(other)) => ExcludeSelectItem::Multiple(vec![other, action()]),
+                Some(ExcludeSelectItem::Multiple(mut others)) => {
+                    others.push(action());
+                    ExcludeSelectItem::Multiple(others)
+                }
+            });
+        }
+    }
+    Ok(items)
+}
+
+struct ActionCalls;
+
+impl VisitorMut for ActionCalls {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expr
+            && function.name.to_string().eq_ignore_ascii_case(MERGE_ACTION)
+            && matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty())
+        {
+            *expr = Expr::Identifier(Ident::new(MERGE_ACTION));
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -97,12 +150,13 @@ fn merged_values(table: &ChangedTable, cases: &[(Expr, MergedRow)]) -> Vec<Selec
     items.push(SelectItem::ExprWithAlias { expr: writes, alias: Ident::with_quote('"', "__querent_writes") });
     for index in 0..table.columns.len() {
         // Beside a row of the source that the table has not, the column is null.
-        let values = cases.iter().filter_map(|(condition, row)| match row {
-            MergedRow::Delete => None,
-            MergedRow::Write(values) => {
-                let value = values.get(index).cloned().flatten();
-                Some((condition.clone(), value.unwrap_or_else(|| table.column(index))))
-            }
+        let values = cases.iter().map(|(condition, row)| {
+            let value = match row {
+                // As it was, for RETURNING.
+                MergedRow::Delete => None,
+                MergedRow::Write(values) => values.get(index).cloned().flatten(),
+            };
+            (condition.clone(), value.unwrap_or_else(|| table.column(index)))
         });
         let expr = first_of(values.collect(), table.column(index));
         items.push(SelectItem::ExprWithAlias { expr, alias: value_name(index) });
@@ -126,7 +180,16 @@ fn case_of(table: &ChangedTable, in_source: &Expr, clause: MergeClause) -> Resul
             if update_predicate.is_some() || delete_predicate.is_some() {
                 return Err(unsupported("WHERE in an UPDATE of MERGE", "write WHEN MATCHED AND condition THEN"));
             }
-            MergedRow::Write(table.assigned(assignments)?)
+            let Assignments { values, queries: _ } = table.assigned(assignments)?;
+            let value = |value: Option<AssignedValue>| match value {
+                Some(AssignedValue::OfQuery { .. }) => Err(unsupported(
+                    "SET of several columns by a query in MERGE",
+                    "join the query in USING, and set each column to a column of it",
+                )),
+                Some(AssignedValue::Value(value)) => Ok(Some(value)),
+                None => Ok(None),
+            };
+            MergedRow::Write(values.into_iter().map(value).collect::<Result<_>>()?)
         }
         (MergeAction::Insert(insert), false) => MergedRow::Write(inserted(table, insert)?),
         (MergeAction::Insert(_), true) => {

@@ -1,4 +1,4 @@
-//! Relations that DataFusion's planner does not know: samples, summaries, PIVOT and UNPIVOT, joins ASOF and by position. Each needs the
+//! Relations that DataFusion's planner does not know: samples, summaries, PIVOT and UNPIVOT, joins ASOF and by position, a LIMIT in percent. Each needs the
 //! columns of the relation that it is about, so it is planned when that one is, in the same place of the statement: the tables,
 //! common table expressions and outer columns that are visible there are visible to it.
 //!
@@ -6,6 +6,7 @@
 
 mod asof;
 mod describe;
+mod limit_percent;
 mod pivot;
 mod positional;
 mod sample;
@@ -67,7 +68,7 @@ impl RelationPlanner for OwnRelations {
 }
 
 fn is_mark(name: &ObjectName) -> bool {
-    const MARKS: [&str; 7] = [
+    const MARKS: [&str; 8] = [
         marks::SUMMARIZE,
         marks::DESCRIBE,
         marks::PIVOT,
@@ -75,6 +76,7 @@ fn is_mark(name: &ObjectName) -> bool {
         marks::SAMPLE,
         marks::ASOF,
         marks::POSITIONAL,
+        marks::LIMIT_PERCENT,
     ];
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if MARKS.contains(&ident.value.as_str()))
 }
@@ -96,6 +98,7 @@ fn marked(name: &ObjectName, args: &TableFunctionArgs, context: &mut Context<'_>
         marks::UNPIVOT => unpivot::plan(&args, context),
         marks::SAMPLE => sample::plan(&args, context),
         marks::POSITIONAL => positional::plan(&args, context),
+        marks::LIMIT_PERCENT => limit_percent::plan(&args, context),
         _ => asof::plan(&args, context),
     }
 }

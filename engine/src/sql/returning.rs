@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::{MemTable, provider_as_source};
@@ -17,7 +17,7 @@ use super::parse::Nesting;
 use super::resolved_names::FileSources;
 use super::shorthand::{plain, query_of, select_star, table_factor};
 use super::statement::StatementPlanner;
-use super::write_statement::WriteStatement;
+use super::write_statement::{MERGE_ACTION, RowStatement, WriteStatement};
 use crate::error::{EngineError, Result};
 
 /// What the rows of a statement are called in the query behind RETURNING.
@@ -49,7 +49,13 @@ impl StatementPlanner<'_> {
                 });
             }
         };
-        let fields = schema.fields().iter().map(|field| Field::clone(field).with_nullable(true));
+        let is_merge = matches!(
+            statement,
+            WriteStatement::ChangeRows { statement: RowStatement::Merge, .. }
+                | WriteStatement::ChangeTemporary { statement: RowStatement::Merge, .. }
+        );
+        let action = is_merge.then(|| Field::new(MERGE_ACTION, DataType::Utf8, true));
+        let fields = schema.fields().iter().map(|field| Field::clone(field).with_nullable(true)).chain(action);
         let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let rows = Arc::new(EmptyTable::new(Arc::clone(&schema)));
         let rows = provider_as_source(Arc::new(CatalogTable::at_allowed_location(rows)));

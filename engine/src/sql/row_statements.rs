@@ -15,12 +15,34 @@ use super::catalog_table::CatalogTable;
 use super::column_defaults::{default_value, is_default};
 use super::parse::Nesting;
 use super::resolved_names::{NUMBERED_TABLE, NumberedRows};
-use super::shorthand::{plain, query_of, select_star, table_factor};
+use super::row_values::{STRUCT, query_of_rows, row_values};
+use super::shorthand::{call, number, plain, query_of, select_star, table_factor};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
 use super::write_statement::{RowStatement, WriteStatement};
 use crate::error::{EngineError, Result};
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
+
+/// What the rows of an UPDATE are called where a query gives several of their values.
+const CHANGED_ROWS: &str = "__querent_changed";
+
+/// What a column is set to.
+pub(super) enum AssignedValue {
+    Value(Expr),
+    /// A column of one of the queries that give several values, both by their places.
+    OfQuery {
+        query: usize,
+        column: usize,
+    },
+}
+
+/// The values of `SET`.
+pub(super) struct Assignments {
+    /// A value for each column of the table, if it is set.
+    pub(super) values: Vec<Option<AssignedValue>>,
+    /// Queries of one row, as structures.
+    pub(super) queries: Vec<Expr>,
+}
 
 /// A table whose rows change, as the statement names it.
 pub(super) struct ChangedTable {
@@ -28,7 +50,7 @@ pub(super) struct ChangedTable {
     /// The name of a table of the session.
     temporary: Option<String>,
     /// What its columns are qualified by.
-    alias: Ident,
+    pub(super) alias: Ident,
     /// Its columns, as they are spelled.
     pub(super) columns: Vec<String>,
     /// The same, with what they are where a new row does not say it.
@@ -58,17 +80,46 @@ impl StatementPlanner<'_> {
     /// Plans an UPDATE.
     pub(super) async fn update(&self, update: Update, with: Option<With>, nesting: Nesting) -> Result<LogicalPlan> {
         let table = self.changed_table(RowStatement::Update, single(RowStatement::Update, vec![update.table])?).await?;
-        let values = table.assigned(update.assignments)?;
-        let mut projection = table.numbers();
-        projection.extend(values.into_iter().enumerate().map(|(index, value)| {
-            let value = value.unwrap_or_else(|| table.column(index));
-            SelectItem::ExprWithAlias { expr: value, alias: value_name(index) }
-        }));
+        let Assignments { values, queries } = table.assigned(update.assignments)?;
+        let (mut projection, mut outside) = (table.numbers(), numbers_of(&Ident::new(CHANGED_ROWS)));
+        for (index, value) in values.into_iter().enumerate() {
+            let of_changed = |name: Ident| Expr::CompoundIdentifier(vec![Ident::new(CHANGED_ROWS), name]);
+            let taken = match value {
+                Some(AssignedValue::OfQuery { query, column }) => {
+                    let place = number(&(column + 1).to_string());
+                    call("struct_extract_at", vec![of_changed(query_name(query)), place])
+                }
+                Some(AssignedValue::Value(expr)) => {
+                    projection.push(SelectItem::ExprWithAlias { expr, alias: value_name(index) });
+                    of_changed(value_name(index))
+                }
+                None => {
+                    let expr = table.column(index);
+                    projection.push(SelectItem::ExprWithAlias { expr, alias: value_name(index) });
+                    of_changed(value_name(index))
+                }
+            };
+            outside.push(SelectItem::ExprWithAlias { expr: taken, alias: value_name(index) });
+        }
+        let has_queries = !queries.is_empty();
+        let queries = queries.into_iter().enumerate();
+        projection.extend(queries.map(|(query, expr)| SelectItem::ExprWithAlias { expr, alias: query_name(query) }));
         let mut tables = vec![plain(table.numbered())];
         if let Some(UpdateTableFromKind::BeforeSet(others) | UpdateTableFromKind::AfterSet(others)) = update.from {
             tables.extend(others);
         }
-        let select = Select { projection, selection: update.selection, ..select_star(tables) };
+        let mut select = Select { projection, selection: update.selection, ..select_star(tables) };
+        if has_queries {
+            // Each query runs once, and its values are taken from its row.
+            let alias = TableAlias { explicit: true, name: Ident::new(CHANGED_ROWS), columns: Vec::new(), at: None };
+            let rows = TableFactor::Derived {
+                lateral: false,
+                subquery: Box::new(query_of(SetExpr::Select(Box::new(select)))),
+                alias: Some(alias),
+                sample: None,
+            };
+            select = Select { projection: outside, ..select_star(vec![plain(rows)]) };
+        }
         let plan = self.row_statement(&table, RowStatement::Update, with, select, nesting).await?;
         self.returning(plan, update.returning, Some(table.alias), nesting).await
     }
@@ -143,7 +194,7 @@ impl ChangedTable {
 
     /// The numbers of a row, in a select list.
     pub(super) fn numbers(&self) -> Vec<SelectItem> {
-        [FILE_COLUMN, POSITION_COLUMN].map(|name| SelectItem::UnnamedExpr(self.qualified(name))).to_vec()
+        numbers_of(&self.alias)
     }
 
     /// One of its columns.
@@ -156,18 +207,26 @@ impl ChangedTable {
     }
 
     /// Returns the value that each column is set to, if it is. Errors: `column_not_found`, a column that is set twice.
-    pub(super) fn assigned(&self, assignments: Vec<Assignment>) -> Result<Vec<Option<Expr>>> {
-        let mut values: Vec<Option<Expr>> = vec![None; self.columns.len()];
-        for (name, value) in assignments.into_iter().map(single_assignments).collect::<Result<Vec<_>>>()?.concat() {
-            let index = self.position(&name)?;
-            let value = if is_default(&value) { self.default_of(index)? } else { value };
-            if let Some(slot) = values.get_mut(index)
-                && slot.replace(value).is_some()
-            {
-                return Err(EngineError::Plan { message: format!("column `{}` is set twice", self.columns[index]) });
+    pub(super) fn assigned(&self, assignments: Vec<Assignment>) -> Result<Assignments> {
+        let mut values: Vec<Option<AssignedValue>> = self.columns.iter().map(|_| None).collect();
+        let mut queries = Vec::new();
+        for assignment in assignments {
+            for (name, value) in single_assignments(assignment, &mut queries)? {
+                let index = self.position(&name)?;
+                let value = match value {
+                    AssignedValue::Value(value) if is_default(&value) => AssignedValue::Value(self.default_of(index)?),
+                    value => value,
+                };
+                if let Some(slot) = values.get_mut(index)
+                    && slot.replace(value).is_some()
+                {
+                    return Err(EngineError::Plan {
+                        message: format!("column `{}` is set twice", self.columns[index]),
+                    });
+                }
             }
         }
-        Ok(values)
+        Ok(Assignments { values, queries })
     }
 
     /// What a column is where a new row does not say it.
@@ -195,22 +254,48 @@ impl ChangedTable {
     }
 }
 
-/// `SET (a, b) = (1, 2)` is `SET a = 1, b = 2`.
-fn single_assignments(Assignment { target, value }: Assignment) -> Result<Vec<(ObjectName, Expr)>> {
+/// `SET (a, b) = (1, 2)` is `SET a = 1, b = 2`; a query of one row gives all values of `SET (a, b) = (SELECT x, y ...)`.
+fn single_assignments(
+    Assignment { target, value }: Assignment,
+    queries: &mut Vec<Expr>,
+) -> Result<Vec<(ObjectName, AssignedValue)>> {
     let names = match target {
-        AssignmentTarget::ColumnName(name) => return Ok(vec![(name, value)]),
+        AssignmentTarget::ColumnName(name) => return Ok(vec![(name, AssignedValue::Value(value))]),
         AssignmentTarget::Tuple(names) => names,
     };
-    match value {
-        Expr::Tuple(values) if values.len() == names.len() => Ok(names.into_iter().zip(values).collect()),
-        Expr::Tuple(values) => {
-            Err(EngineError::Plan { message: format!("{} values for {} columns in SET", values.len(), names.len()) })
-        }
-        _ => Err(EngineError::Unsupported {
-            what: "SET of several columns by a query".into(),
-            hint: "write UPDATE t SET a = q.a, b = q.b FROM (SELECT ...) AS q WHERE ...".into(),
-        }),
+    if let Expr::Subquery(query) = &value {
+        let query = match query_of_rows(query, names.len(), STRUCT)? {
+            Some(rows) => Expr::Subquery(Box::new(rows)),
+            None => value,
+        };
+        queries.push(query);
+        let query = queries.len() - 1;
+        let named = names.into_iter().enumerate();
+        return Ok(named.map(|(column, name)| (name, AssignedValue::OfQuery { query, column })).collect());
     }
+    let values = match row_values(&value) {
+        Some(values) => values,
+        None => vec![value],
+    };
+    if values.len() != names.len() {
+        return Err(EngineError::Plan {
+            message: format!("{} values for {} columns in SET", values.len(), names.len()),
+        });
+    }
+    Ok(names.into_iter().zip(values.into_iter().map(AssignedValue::Value)).collect())
+}
+
+/// The numbers of a row of a relation, in a select list.
+fn numbers_of(relation: &Ident) -> Vec<SelectItem> {
+    let number = |name: &str| {
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![relation.clone(), Ident::with_quote('"', name)]))
+    };
+    [FILE_COLUMN, POSITION_COLUMN].map(number).to_vec()
+}
+
+/// The name of the structure of a query that gives several values.
+fn query_name(query: usize) -> Ident {
+    Ident::with_quote('"', format!("__querent_query_{query}"))
 }
 
 /// `WITH c AS (...) DELETE FROM t USING c` is a DELETE of a query with that WITH, which is returned.

@@ -9,9 +9,9 @@ use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident,
     Join, JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectName,
-    ObjectNamePart, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, TableAlias, TableFactor,
-    TableFunctionArgs, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
-    WindowSpec, WindowType,
+    ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, TableAlias,
+    TableFactor, TableFunctionArgs, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
+    WildcardAdditionalOptions, WindowSpec, WindowType,
 };
 
 use super::accepted::has_limit;
@@ -23,10 +23,14 @@ use super::json_operators::write_out_json_operators;
 use super::marks;
 use super::operator_forms::operators;
 use super::ordinality::write_out_ordinality;
+use super::percent_limits::write_out_percent;
 use super::predicate_subqueries::write_out_predicates;
 use super::rounded_times::round_times;
+use super::row_values::write_out_rows;
 use super::syntax::{any_expr, has_relation, try_visit_statement};
 use super::unary_minus::bind_minus;
+use super::unnamed_subqueries::name_subqueries;
+use super::unnest_joins::write_out_unnest;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
@@ -72,6 +76,9 @@ impl VisitorMut for ShorthandWriter {
     type Break = EngineError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        if let Err(error) = write_out_percent(query) {
+            return ControlFlow::Break(error);
+        }
         write_out_tables(&mut query.body);
         if let SetExpr::Values(values) = query.body.as_mut() {
             values.rows.iter_mut().flat_map(|row| &mut **row).for_each(write_out_predicates);
@@ -87,6 +94,13 @@ impl VisitorMut for ShorthandWriter {
         flow(recursive_queries(query).and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
     }
 
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        if let Some(OrderBy { kind: OrderByKind::Expressions(sorts), .. }) = &mut query.order_by {
+            sorts.iter_mut().for_each(|sort| write_out_predicates(&mut sort.expr));
+        }
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
         write_out_ordinality(factor);
         ControlFlow::Continue(())
@@ -97,10 +111,13 @@ impl VisitorMut for ShorthandWriter {
             select.flavor = SelectFlavor::Standard;
             select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
         }
+        name_subqueries(&mut select.from);
+        write_out_unnest(&mut select.from);
         for tables in &mut select.from {
             tables.joins.iter_mut().for_each(one_sided);
             asof_joins(tables);
         }
+        grouped_columns(&mut select.group_by);
         if let Err(error) = named_windows(select) {
             return ControlFlow::Break(error);
         }
@@ -172,7 +189,8 @@ impl VisitorMut for ShorthandWriter {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
-        flow(operators(expr).and_then(|()| write_out_form(expr)).and_then(|()| function_forms::expand(expr)))
+        let written = operators(expr).and_then(|()| write_out_rows(expr)).and_then(|()| write_out_form(expr));
+        flow(written.and_then(|()| function_forms::expand(expr)))
     }
 }
 
@@ -343,6 +361,18 @@ fn positional_join(first: &mut TableFactor, joins: Vec<Join>, right: TableFactor
     };
     let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(marks::POSITIONAL))]);
     table_factor(name, Some(vec![side(TableWithJoins { relation, joins }), side(plain(right))]))
+}
+
+/// `GROUP BY (a, b)` is `GROUP BY a, b`.
+fn grouped_columns(groups: &mut GroupByExpr) {
+    let GroupByExpr::Expressions(exprs, _) = groups else { return };
+    if exprs.iter().any(|expr| matches!(expr, Expr::Tuple(_))) {
+        let columns = std::mem::take(exprs).into_iter().flat_map(|expr| match expr {
+            Expr::Tuple(columns) => columns,
+            other => vec![other],
+        });
+        *exprs = columns.collect();
+    }
 }
 
 /// Puts the definitions of `WINDOW` where they are named; the planner knows names in the select list only.

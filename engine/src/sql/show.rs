@@ -35,13 +35,22 @@ pub(super) async fn tables(
         None => session_database.to_owned(),
         Some(name) => last_part(&name)?,
     };
-    let database = if is_system_database(&asked) {
-        asked.to_lowercase()
-    } else {
-        match catalog.databases().get(who, &asked).await? {
-            Some(database) => database.name,
-            None => return Err(catalog.tables().not_found(who, &TableName::new(asked, "")).await.into()),
-        }
+    if is_system_database(&asked) {
+        // `information_schema.tables` lists what the catalog has, which these are not.
+        let database = quoted(&asked.to_lowercase());
+        let rows: Vec<String> = system::table_names(who, &asked)
+            .into_iter()
+            .map(|name| format!("({database}, {}, 'VIEW')", quoted(name)))
+            .collect();
+        let condition = condition(options, "table_name")?;
+        return Ok(format!(
+            "SELECT * FROM (VALUES {}) AS v(table_schema, table_name, table_type) WHERE true{condition} \
+             ORDER BY table_name",
+            rows.join(", ")
+        ));
+    }
+    let Some(database) = catalog.databases().get(who, &asked).await?.map(|database| database.name) else {
+        return Err(catalog.tables().not_found(who, &TableName::new(asked, "")).await.into());
     };
     let condition = condition(options, "table_name")?;
     Ok(format!(

@@ -484,16 +484,14 @@ fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
         }
         WriteOp::Delete | WriteOp::Update | WriteOp::Ctas | WriteOp::Truncate => return Ok(LogicalPlan::Dml(dml)),
     };
+    let input = match has_required_values(&dml.input) {
+        true => Arc::new(with_nullable_values(Arc::unwrap_or_clone(dml.input))?),
+        false => dml.input,
+    };
     match CatalogTable::resolved_behind(&dml.target) {
-        Some(target) => {
-            let input = match has_required_values(&dml.input) {
-                true => Arc::new(with_nullable_values(Arc::unwrap_or_clone(dml.input))?),
-                false => dml.input,
-            };
-            Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input }.into_plan())
-        }
+        Some(target) => Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input }.into_plan()),
         None if let Some(name) = CatalogTable::temporary_behind(&dml.target) => {
-            Ok(WriteStatement::InsertTemporary { name, overwrite, input: dml.input }.into_plan())
+            Ok(WriteStatement::InsertTemporary { name, overwrite, input }.into_plan())
         }
         None => Err(EngineError::NotAllowed {
             what: format!("inserting into `{}`", dml.table_name.table()),

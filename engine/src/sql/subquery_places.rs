@@ -13,7 +13,8 @@ use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuild
 
 use super::in_subqueries::with_null_membership;
 use super::lifted_subqueries::with_lifted_values;
-use super::subquery_values::may_be_subquery;
+use super::subquery_values::{may_be_subquery, with_subquery_values};
+use crate::error::EngineError;
 
 /// What the columns that hold subqueries' values are called on the way.
 const VALUE: &str = "__subquery_value";
@@ -87,9 +88,13 @@ pub(super) fn with_subqueries_below(node: LogicalPlan) -> Result<Transformed<Log
     if found.is_empty() {
         return Ok(Transformed::no(node));
     }
-    let own = input.schema().columns().into_iter().map(Expr::Column);
-    let values = found.into_iter().enumerate().map(|(place, value)| value.alias(format!("{VALUE}{place}")));
-    let below = LogicalPlanBuilder::from(Arc::clone(&input)).project(own.chain(values).collect::<Vec<_>>())?.build()?;
+    let (own, rows) = rows_of_values(&node, &input, &found)?;
+    let mut columns = own;
+    for (place, value) in found.into_iter().enumerate() {
+        let value = with_subquery_values(value, rows.schema())?.data;
+        columns.push(value.alias(format!("{VALUE}{place}")));
+    }
+    let below = LogicalPlanBuilder::from(rows).project(columns)?.build()?;
     let below = with_lifted_values(below)?.data;
     let plan = node.with_new_exprs(expressions, vec![below])?.recompute_schema()?;
     // Above, columns are known by what they were called; those of the values are left out.
@@ -102,6 +107,44 @@ pub(super) fn with_subqueries_below(node: LogicalPlan) -> Result<Transformed<Log
         .map(|((_, column), (relation, field))| Expr::Column(column).alias_qualified(relation.cloned(), field.name()));
     let plan = LogicalPlanBuilder::from(plan).project(named.collect::<Vec<_>>())?.build()?;
     Ok(Transformed::yes(plan))
+}
+
+/// Returns the columns below a node, and the rows that they and its subqueries are computed of. Those of ORDER BY may name what
+/// the query does not select. Errors: `sql_plan_error` where that is no column of a row either.
+fn rows_of_values(
+    node: &LogicalPlan,
+    input: &Arc<LogicalPlan>,
+    found: &[Expr],
+) -> Result<(Vec<Expr>, Arc<LogicalPlan>)> {
+    let columns = || input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut missing = None;
+    for subquery in found {
+        missing = missing.or_else(|| unknown_column(subquery, input.schema()));
+    }
+    let (Some(missing), LogicalPlan::Sort(_)) = (missing, node) else { return Ok((columns(), Arc::clone(input))) };
+    if let LogicalPlan::Projection(select) = input.as_ref() {
+        let mut is_known = true;
+        for subquery in found {
+            is_known &= is_about(subquery, select.input.schema())?;
+        }
+        if is_known {
+            return Ok((select.expr.clone(), Arc::clone(&select.input)));
+        }
+    }
+    let message = format!(
+        "a subquery in ORDER BY names `{missing}`, which is no column of the rows that are sorted; select it, and sort the rows of \
+         that query"
+    );
+    Err(EngineError::Plan { message }.into())
+}
+
+/// Returns a column that a subquery has of the query around it, and that is not among its columns.
+fn unknown_column(subquery: &Expr, schema: &DFSchema) -> Option<String> {
+    let Expr::ScalarSubquery(subquery) = subquery else { return None };
+    subquery.subquery.all_out_ref_exprs().into_iter().find_map(|outer| match outer {
+        Expr::OuterReferenceColumn(_, column) if !schema.has_column(&column) => Some(column.flat_name()),
+        _ => None,
+    })
 }
 
 /// Takes conditions with subqueries out of a join: above an inner one, and below the side that they are about where no row of

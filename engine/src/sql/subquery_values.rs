@@ -25,8 +25,9 @@ pub(super) fn may_be_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
 }
 
-/// Returns the expression with such subqueries written as what DataFusion can answer. Errors: `unsupported`.
-pub(super) fn with_subquery_values(expr: Expr) -> Result<Transformed<Expr>> {
+/// Returns the expression with such subqueries written as what DataFusion can answer; `schema` is that of the rows around it.
+/// Errors: `unsupported`.
+pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::Exists(Exists { subquery, negated }) => {
             if is_one_row(&subquery.subquery) {
@@ -48,12 +49,19 @@ pub(super) fn with_subquery_values(expr: Expr) -> Result<Transformed<Expr>> {
             let comparison = BinaryExpr::new(expr, op, Box::new(Expr::ScalarSubquery(subquery)));
             Transformed::yes(Expr::BinaryExpr(comparison))
         }
-        Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => match gathered(&subquery)? {
-            Some(value) => Transformed::yes(value),
-            None => Transformed::no(Expr::ScalarSubquery(subquery)),
-        },
+        Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
+            if let Some(value) = value_of_row(&subquery, schema)? {
+                return Ok(Transformed::yes(value));
+            }
+            match gathered(&subquery)? {
+                Some(value) => Transformed::yes(value),
+                None => Transformed::no(Expr::ScalarSubquery(subquery)),
+            }
+        }
         Expr::SetComparison(comparison) => match compared(&comparison)? {
-            Some(Expr::InSubquery(found)) => return with_subquery_values(Expr::InSubquery(found)).map(as_changed),
+            Some(Expr::InSubquery(found)) => {
+                return with_subquery_values(Expr::InSubquery(found), schema).map(as_changed);
+            }
             Some(found) => Transformed::yes(found),
             None => Transformed::no(Expr::SetComparison(comparison)),
         },
@@ -126,6 +134,57 @@ fn skips(plan: &LogicalPlan) -> bool {
     }
 }
 
+/// Returns `(SELECT a + 1)` as what it is, where `a` is a column of the row around it.
+fn value_of_row(subquery: &Subquery, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Some(row) = only_row(&subquery.subquery)? else { return Ok(None) };
+    let [value] = row.as_slice() else { return Ok(None) };
+    let mut is_of_row = true;
+    let written = value.clone().transform_down(|part| match part {
+        Expr::OuterReferenceColumn(field, column) => {
+            is_of_row &= schema.has_column(&column);
+            Ok(if is_of_row {
+                Transformed::yes(Expr::Column(column))
+            } else {
+                Transformed::no(Expr::OuterReferenceColumn(field, column))
+            })
+        }
+        other => {
+            is_of_row &= !may_be_subquery(&other)
+                && !matches!(other, Expr::AggregateFunction(_) | Expr::WindowFunction(_) | Expr::Unnest(_));
+            Ok(Transformed::no(other))
+        }
+    })?;
+    Ok(is_of_row.then_some(written.data))
+}
+
+/// Returns the values of a query without FROM, also through derived tables.
+fn only_row(plan: &LogicalPlan) -> Result<Option<Vec<Expr>>> {
+    let (exprs, input) = match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => (expr, input),
+        LogicalPlan::SubqueryAlias(alias) => return only_row(&alias.input),
+        _ => return Ok(None),
+    };
+    let below = match input.as_ref() {
+        LogicalPlan::EmptyRelation(rows) if rows.produce_one_row => Vec::new(),
+        other => match only_row(other)? {
+            Some(below) => below,
+            None => return Ok(None),
+        },
+    };
+    let mut row = Vec::with_capacity(exprs.len());
+    for expr in exprs {
+        let written = expr.clone().unalias_nested().data.transform_down(|part| {
+            let Expr::Column(column) = &part else { return Ok(Transformed::no(part)) };
+            Ok(match input.schema().maybe_index_of_column(column).and_then(|index| below.get(index)) {
+                Some(value) => Transformed::new(value.clone(), true, TreeNodeRecursion::Jump),
+                None => Transformed::no(part),
+            })
+        })?;
+        row.push(written.data);
+    }
+    Ok(Some(row))
+}
+
 /// A subquery for a value, taken apart: `SELECT value FROM input ORDER BY order LIMIT 1`.
 struct ValueQuery<'a> {
     value: Expr,
@@ -173,12 +232,6 @@ fn taken_apart(plan: &Arc<LogicalPlan>) -> Result<Option<ValueQuery<'_>>> {
         _ => (plan, Vec::new()),
     };
     let LogicalPlan::Projection(Projection { expr: exprs, input, schema, .. }) = plan.as_ref() else { return Ok(None) };
-    let is_plain = |input: &LogicalPlan| {
-        matches!(
-            input,
-            LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_)
-        )
-    };
     let aggregates = exprs.iter().any(|expr| {
         expr.exists(|part| Ok(matches!(part, Expr::AggregateFunction(_) | Expr::WindowFunction(_)))).unwrap_or(true)
     });
@@ -209,6 +262,16 @@ fn taken_apart(plan: &Arc<LogicalPlan>) -> Result<Option<ValueQuery<'_>>> {
     // Without LIMIT the order says nothing: there may be one row only.
     let order = if is_first { order.collect::<Result<_>>()? } else { Vec::new() };
     Ok(Some(ValueQuery { value, input, order, is_first }))
+}
+
+fn is_plain(input: &LogicalPlan) -> bool {
+    match input {
+        LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) => {
+            true
+        }
+        LogicalPlan::Projection(projection) => is_plain(&projection.input),
+        _ => false,
+    }
 }
 
 fn is_first_row(limit: &Limit) -> bool {

@@ -22,11 +22,15 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
-use super::float_order::{has_compared_results, may_compute_double, with_plain_operands, with_plain_result};
+use super::float_order::{
+    groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
+    with_plain_rows,
+};
 use super::in_subqueries::with_null_membership;
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::with_lists;
+use super::nested_order::{may_order_nested, with_nested_order};
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
 use super::sql_types::has_nanoseconds;
 use super::subquery_places::{with_plain_tables, with_subqueries_below};
@@ -47,7 +51,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        let is_compared = has_compared_results(&node);
+        let (is_compared, is_grouped) = (has_compared_results(&node), groups_doubles(&node));
         // What is above refers to an expression by its name.
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
@@ -59,11 +63,13 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
-                let settled = settled.transform_data(with_plain_tables)?.transform_data(with_subquery_values)?;
+                let settled = settled.transform_data(with_plain_tables)?;
+                let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
+                let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
                 settled.transform_data(|expr| with_plain_operands(expr, &schema))
             })?;
             let settled = match is_compared {
-                true => settled.transform_data(|expr| with_plain_result(expr, &schema))?,
+                true => settled.transform_data(|expr| with_plain_result(expr, is_grouped, &schema))?,
                 false => settled,
             };
             Ok(settled.update_data(|expr| name.restore(expr)))
@@ -71,7 +77,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
         let node = node.transform_data(with_subqueries_in_rows)?;
         let node = node.transform_data(with_column_types)?.transform_data(with_null_membership)?;
         let node = node.transform_data(with_lifted_values)?;
-        let node = node.transform_data(with_subqueries_below)?;
+        let node = node.transform_data(with_subqueries_below)?.transform_data(with_plain_rows)?;
         node.map_data(LogicalPlan::recompute_schema)
     })
     .data()
@@ -80,6 +86,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
         expr if may_be_text_cast(expr) || may_mix_numbers(expr) => true,
+        expr if may_compare_zero(expr) || may_order_nested(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),
         Expr::TryCast(cast) => may_convert(cast.field.data_type()),
@@ -93,7 +100,7 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     };
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::Union(_) | LogicalPlan::Values(_));
+        found |= matches!(node, LogicalPlan::Union(_) | LogicalPlan::Values(_)) || groups_doubles(node);
         node.apply_expressions(|expr| {
             found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

@@ -94,6 +94,9 @@ pub(crate) enum WriteStatement {
     ChangePolicy { edit: Box<PolicyEdit>, text: String },
 }
 
+/// The column of RETURNING that says what a MERGE did with a row: `INSERT`, `UPDATE` or `DELETE`.
+pub(crate) const MERGE_ACTION: &str = "merge_action";
+
 /// A statement that changes rows. Its query has the row's file and its position there first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowStatement {

@@ -75,7 +75,7 @@ pub(crate) fn provider(
     name: &str,
 ) -> Option<Arc<dyn TableProvider>> {
     let table = SystemTable::named(schema, name)?;
-    if table.is_for_administrators() && (who.role() != Role::Admin || *who.scope() != DatabaseScope::All) {
+    if !table.is_open_to(who) {
         return None;
     }
     Some(Arc::new(SystemTableProvider {
@@ -84,6 +84,12 @@ pub(crate) fn provider(
         table,
         schema: table.schema(),
     }))
+}
+
+/// Returns the names of the system tables of a database that a caller may read.
+pub(crate) fn table_names(who: &Principal, schema: &str) -> Vec<&'static str> {
+    let of_schema = NAMES.iter().filter(|(own, _, table)| same_name(own, schema) && table.is_open_to(who));
+    of_schema.map(|(_, name, _)| *name).collect()
 }
 
 /// The tables in which SQL sees the catalog.
@@ -108,28 +114,36 @@ enum SystemTable {
     ConstraintColumnUsage,
 }
 
+/// The system tables, with their databases and names.
+const NAMES: [(&str, &str, SystemTable); 17] = [
+    (SYSTEM_DATABASE, "agent_runs", SystemTable::AgentRuns),
+    (SYSTEM_DATABASE, "queries", SystemTable::Queries),
+    (SYSTEM_DATABASE, "policies", SystemTable::Policies),
+    (SYSTEM_DATABASE, "audit", SystemTable::Audit),
+    (SYSTEM_DATABASE, "runs", SystemTable::Runs),
+    (SYSTEM_DATABASE, "vector_indexes", SystemTable::VectorIndexes),
+    (SYSTEM_DATABASE, "databases", SystemTable::Databases),
+    (SYSTEM_DATABASE, "tables", SystemTable::Tables),
+    (SYSTEM_DATABASE, "columns", SystemTable::Columns),
+    (INFORMATION_SCHEMA, "schemata", SystemTable::Schemata),
+    (INFORMATION_SCHEMA, "tables", SystemTable::StandardTables),
+    (INFORMATION_SCHEMA, "columns", SystemTable::StandardColumns),
+    (INFORMATION_SCHEMA, "views", SystemTable::Views),
+    (INFORMATION_SCHEMA, "table_constraints", SystemTable::TableConstraints),
+    (INFORMATION_SCHEMA, "key_column_usage", SystemTable::KeyColumnUsage),
+    (INFORMATION_SCHEMA, "referential_constraints", SystemTable::ReferentialConstraints),
+    (INFORMATION_SCHEMA, "constraint_column_usage", SystemTable::ConstraintColumnUsage),
+];
+
 impl SystemTable {
+    fn is_open_to(self, who: &Principal) -> bool {
+        !self.is_for_administrators() || (who.role() == Role::Admin && *who.scope() == DatabaseScope::All)
+    }
+
+    /// The system table `schema.name`.
     fn named(schema: &str, name: &str) -> Option<Self> {
-        match (schema.to_lowercase().as_str(), name.to_lowercase().as_str()) {
-            ("system", "agent_runs") => Some(Self::AgentRuns),
-            ("system", "queries") => Some(Self::Queries),
-            ("system", "policies") => Some(Self::Policies),
-            ("system", "audit") => Some(Self::Audit),
-            ("system", "runs") => Some(Self::Runs),
-            ("system", "vector_indexes") => Some(Self::VectorIndexes),
-            ("system", "databases") => Some(Self::Databases),
-            ("system", "tables") => Some(Self::Tables),
-            ("system", "columns") => Some(Self::Columns),
-            ("information_schema", "schemata") => Some(Self::Schemata),
-            ("information_schema", "tables") => Some(Self::StandardTables),
-            ("information_schema", "columns") => Some(Self::StandardColumns),
-            ("information_schema", "views") => Some(Self::Views),
-            ("information_schema", "table_constraints") => Some(Self::TableConstraints),
-            ("information_schema", "key_column_usage") => Some(Self::KeyColumnUsage),
-            ("information_schema", "referential_constraints") => Some(Self::ReferentialConstraints),
-            ("information_schema", "constraint_column_usage") => Some(Self::ConstraintColumnUsage),
-            _ => None,
-        }
+        let found = NAMES.iter().find(|(own_schema, own, _)| same_name(own_schema, schema) && same_name(own, name));
+        found.map(|(_, _, table)| *table)
     }
 
     fn schema(self) -> SchemaRef {

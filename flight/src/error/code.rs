@@ -74,6 +74,7 @@ error_codes! {
     MemoryExceeded "memory_exceeded",
     BadData "bad_data",
     NoFiles "no_files",
+    InvalidOption "invalid_option",
     LocationNotAllowed "location_not_allowed",
     MissingCredentials "missing_credentials",
     StoreAccessDenied "store_access_denied",
@@ -201,6 +202,7 @@ impl ErrorCode {
             | ErrorCode::BadData
             | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
+            | ErrorCode::InvalidOption
             | ErrorCode::MissingCredentials
             | ErrorCode::NoSuchBucket
             | ErrorCode::KqlUnexpected
@@ -370,6 +372,7 @@ impl ErrorCode {
             | ErrorCode::BadData
             | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
+            | ErrorCode::InvalidOption
             | ErrorCode::KqlUnexpected
             | ErrorCode::KqlUnknownOperator
             | ErrorCode::KqlReservedName
@@ -502,6 +505,7 @@ impl ErrorCode {
             | ErrorCode::BadData
             | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
+            | ErrorCode::InvalidOption
             | ErrorCode::LocationNotAllowed
             | ErrorCode::MissingCredentials
             | ErrorCode::StoreAccessDenied

@@ -67,6 +67,7 @@ impl From<&EngineError> for ErrorCode {
             EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => ErrorCode::MemoryExceeded,
             EngineError::BadData { .. } => ErrorCode::BadData,
             EngineError::NoFiles { .. } => ErrorCode::NoFiles,
+            EngineError::InvalidOption { .. } => ErrorCode::InvalidOption,
             EngineError::LocationNotAllowed { .. } => ErrorCode::LocationNotAllowed,
             EngineError::Store(error) => error.into(),
             EngineError::WorkerLost { .. } => ErrorCode::WorkerLost,

@@ -201,7 +201,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         ("quote", "ab", "one ASCII character"),
     ] {
         let error = import(&engine, &file, &[(option, value)]).await.unwrap_err();
-        assert_eq!(error.code(), "sql_plan_error");
+        assert_eq!(error.code(), "invalid_option");
         assert!(error.to_string().contains(said), "{error}");
     }
 }

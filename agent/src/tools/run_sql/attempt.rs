@@ -134,6 +134,7 @@ pub(super) fn is_of_the_text(error: &EngineError) -> bool {
         | EngineError::ServerMemory { .. }
         | EngineError::BadData { .. }
         | EngineError::NoFiles { .. }
+        | EngineError::InvalidOption { .. }
         | EngineError::LocationNotAllowed { .. }
         | EngineError::Store(_)
         | EngineError::WorkerLost { .. } => false,

@@ -54,7 +54,7 @@ fn counted(side: LogicalPlan, name: &str) -> Result<LogicalPlan> {
 }
 
 /// Returns the plan with one more column by which its rows are ordered; `None` where they have no order.
-fn ordered(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+pub(super) fn ordered(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let above = |input: &Arc<LogicalPlan>, rebuild: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>| {
         ordered(input)?.map(rebuild).transpose()
     };
@@ -84,7 +84,7 @@ fn ordered(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     }
 }
 
-fn numbered(input: &LogicalPlan, order: Vec<SortExpr>) -> Result<LogicalPlan> {
+pub(super) fn numbered(input: &LogicalPlan, order: Vec<SortExpr>) -> Result<LogicalPlan> {
     let columns: Vec<Planned> = input.schema().columns().into_iter().map(Planned::Column).collect();
     project_window(input.clone(), columns, position_over(order)?, ORDER)
 }
@@ -98,7 +98,7 @@ fn position_over(order: Vec<SortExpr>) -> Result<Planned> {
 }
 
 /// The column of the order, which an alias may qualify.
-fn order_of(plan: &LogicalPlan) -> Planned {
+pub(super) fn order_of(plan: &LogicalPlan) -> Planned {
     let found = plan.schema().columns().into_iter().rfind(|column| column.name == ORDER);
     found.map_or_else(|| lit(0), Planned::Column)
 }
@@ -108,7 +108,12 @@ fn own(name: &str) -> Planned {
 }
 
 /// Projects columns and a window function under a name.
-fn project_window(input: LogicalPlan, columns: Vec<Planned>, window: Planned, name: &str) -> Result<LogicalPlan> {
+pub(super) fn project_window(
+    input: LogicalPlan,
+    columns: Vec<Planned>,
+    window: Planned,
+    name: &str,
+) -> Result<LogicalPlan> {
     let builder = LogicalPlanBuilder::from(input).window([window])?;
     let position = builder.schema().columns().pop().map_or_else(|| lit(0), Planned::Column);
     builder.project(columns.into_iter().chain([position.alias(name)]))?.build()

@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::is_word;
 use crate::error::{EngineError, Result};
+use crate::sql::marks;
 
 /// A form: how it begins, what it is, and what stands for it.
 struct RefusedForm {
@@ -47,14 +48,59 @@ const REFUSALS: &[RefusedForm] = &[
         what: "SEARCH BREADTH FIRST",
         instead: "carry the depth as a number and write ORDER BY depth",
     },
+    RefusedForm {
+        begins: &["then", "do", "nothing"],
+        what: "DO NOTHING in MERGE",
+        instead: "leave its clause out, and write AND NOT (its condition) in those behind it",
+    },
+    RefusedForm {
+        begins: &["then", "error"],
+        what: "ERROR in MERGE",
+        instead: "ask before with a SELECT of such rows",
+    },
+    RefusedForm { begins: &["then", "update", "set", "*"], what: "UPDATE SET * in MERGE", instead: MERGE_UPDATE },
+    RefusedForm { begins: &["then", "update", "when"], what: "UPDATE without SET in MERGE", instead: MERGE_UPDATE },
+    RefusedForm {
+        begins: &["then", "update", "returning"],
+        what: "UPDATE without SET in MERGE",
+        instead: MERGE_UPDATE,
+    },
+    RefusedForm { begins: &["then", "update", "by"], what: "UPDATE BY in MERGE", instead: MERGE_UPDATE },
+    RefusedForm { begins: &["then", "insert", "*"], what: "INSERT * in MERGE", instead: MERGE_INSERT },
+    RefusedForm { begins: &["then", "insert", "when"], what: "INSERT without VALUES in MERGE", instead: MERGE_INSERT },
+    RefusedForm {
+        begins: &["then", "insert", "returning"],
+        what: "INSERT without VALUES in MERGE",
+        instead: MERGE_INSERT,
+    },
+    RefusedForm { begins: &["then", "insert", "by"], what: "INSERT BY in MERGE", instead: MERGE_INSERT },
+    RefusedForm {
+        begins: &["with", "no", "data"],
+        what: "WITH NO DATA",
+        instead: "write LIMIT 0 at the end of the query",
+    },
+    RefusedForm {
+        begins: &["set", "variable"],
+        what: "SET VARIABLE",
+        instead: "send the value as a parameter: WHERE id = $1",
+    },
+    RefusedForm {
+        begins: &["export", "database"],
+        what: "EXPORT DATABASE",
+        instead: "write COPY table TO 'file' for each table, or copy the data folder with `querent backup`",
+    },
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
+
+const MERGE_UPDATE: &str = "name the columns: UPDATE SET a = s.a, b = s.b";
+const MERGE_INSERT: &str = "name the columns: INSERT (a, b) VALUES (s.a, s.b)";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
 const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|before| &before.token);
         if token.token == Token::ExclamationMark && before.is_some_and(ends_number) {
@@ -68,23 +114,13 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
             {
                 continue;
             }
-            refuse_at(&tokens[at..])?;
+            refuse_at(&tokens, at, is_merge)?;
             continue;
         };
         if word.quote_style.is_some() {
             continue;
         }
-        refuse_at(&tokens[at..])?;
-        if is_word(&token.token, "limit")
-            && let [_, number, percent, rest @ ..] = &tokens[at..]
-            && matches!(number.token, Token::Number(..))
-            && percent.token == Token::Mod
-            && rest.first().is_none_or(|next| !begins_value(&next.token))
-        {
-            let instead =
-                "write USING SAMPLE 10%, or QUALIFY row_number() OVER (ORDER BY ...) <= 0.1 * count(*) OVER ()";
-            return Err(unsupported("LIMIT in percent", instead));
-        }
+        refuse_at(&tokens, at, is_merge)?;
         if is_word(&token.token, "similar")
             && let Some(next) = tokens.get(at + 1)
             && !is_word(&next.token, "to")
@@ -93,7 +129,35 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
             return Err(unsupported("substring(... SIMILAR ...)", "write substring(text FROM 'regular expression')"));
         }
     }
-    without_default_exclusion(joined_texts(tokens)?)
+    without_default_exclusion(joined_texts(percent_limits(tokens))?)
+}
+
+/// `LIMIT 10%` and `LIMIT 10 PERCENT` are a call that no function is.
+fn percent_limits(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_percent = |at: usize| {
+        let [limit, number, percent, rest @ ..] = &tokens[at..] else { return false };
+        is_word(&limit.token, "limit")
+            && matches!(number.token, Token::Number(..))
+            && (percent.token == Token::Mod || is_word(&percent.token, "percent"))
+            && rest.first().is_none_or(|next| !begins_value(&next.token))
+    };
+    let found: Vec<usize> = (0..tokens.len()).filter(|at| is_percent(*at)).collect();
+    if found.is_empty() {
+        return tokens;
+    }
+    let mut written = Vec::with_capacity(tokens.len() + 2 * found.len());
+    for (at, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        let with = |token: Token| TokenWithSpan { token, span };
+        if at > 0 && found.contains(&(at - 1)) {
+            written.extend([with(Token::make_word(marks::LIMIT_PERCENT, None)), with(Token::LParen), token]);
+        } else if at > 1 && found.contains(&(at - 2)) {
+            written.push(with(Token::RParen));
+        } else {
+            written.push(token);
+        }
+    }
+    written
 }
 
 /// Texts on lines below each other are one, as in the standard; beside each other the parser would read a name. Options of
@@ -139,7 +203,14 @@ fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWith
     ))
 }
 
-fn refuse_at(tokens: &[TokenWithSpan]) -> Result<()> {
+/// Refuses the form that begins at a token. Actions of MERGE are told from the results of CASE, and SET from that of UPDATE.
+fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> {
+    let is_here = |refusal: &&RefusedForm| match refusal.begins.first() {
+        Some(&"then") => is_merge,
+        Some(&"set" | &"export") => at == 0,
+        _ => true,
+    };
+    let tokens = &tokens[at..];
     let begins = |refusal: &&RefusedForm| {
         refusal.begins.len() <= tokens.len()
             && refusal.begins.iter().zip(tokens).all(|(part, token)| match *part {
@@ -149,7 +220,7 @@ fn refuse_at(tokens: &[TokenWithSpan]) -> Result<()> {
                 word => is_word(&token.token, word),
             })
     };
-    match REFUSALS.iter().find(begins) {
+    match REFUSALS.iter().filter(is_here).find(begins) {
         Some(refusal) => Err(unsupported(refusal.what, refusal.instead)),
         None => Ok(()),
     }

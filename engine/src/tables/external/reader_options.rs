@@ -87,7 +87,7 @@ pub(crate) fn known_options(
             None => return Err(unknown_option(format, written)),
         };
         if canonical.insert(own.clone(), value.clone()).is_some() {
-            return Err(EngineError::Plan { message: format!("the option `{own}` is given twice") });
+            return Err(EngineError::InvalidOption { message: format!("the option `{own}` is given twice") });
         }
     }
     Ok(canonical)
@@ -114,12 +114,12 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
     let near = nearest_name(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let list: Vec<&str> = known.iter().map(|(own, _)| *own).collect();
     let list = if list.is_empty() { "has none".to_owned() } else { format!("has {}", list.join(", ")) };
-    EngineError::Plan { message: format!("unknown option `{name}`{near} The reader of {spelled} {list}") }
+    EngineError::InvalidOption { message: format!("unknown option `{name}`{near} The reader of {spelled} {list}") }
 }
 
 /// Returns the error for a value that an option does not take.
 pub(crate) fn bad_option(name: &str, value: &str, expected: &str) -> EngineError {
-    EngineError::Plan { message: format!("option `{name}` is `{value}` but takes {expected}") }
+    EngineError::InvalidOption { message: format!("option `{name}` is `{value}` but takes {expected}") }
 }
 
 /// Reads `true` or `false`.
@@ -176,7 +176,7 @@ impl GivenTypes {
                     Some(near) => format!("; did you mean `{near}`?"),
                     None => format!("; the columns are {}", super::shortened(&names.collect::<Vec<_>>().join(", "))),
                 };
-                return Err(EngineError::Plan {
+                return Err(EngineError::InvalidOption {
                     message: format!("the option `types` names a column `{name}` that is not there{near}"),
                 });
             }

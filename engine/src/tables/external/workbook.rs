@@ -71,7 +71,7 @@ impl WorkbookFiles {
             }
         }
         if files.area.is_some() && files.skip.is_some() {
-            return Err(EngineError::Plan { message: "the option `range` says what `skip` would".to_owned() });
+            return Err(EngineError::InvalidOption { message: "the option `range` says what `skip` would".to_owned() });
         }
         Ok(files)
     }

@@ -1,0 +1,50 @@
+//! `LIMIT 10%` as a relation: a query of which a share of the rows is kept ([`super::relations`] plans it).
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart,
+    Query, SetExpr,
+};
+
+use super::marks;
+use super::relations::derived;
+use super::shorthand::{number, plain, query_of, select_star, table_factor, taken};
+use crate::error::{EngineError, Result};
+
+/// Makes a relation of a query with a LIMIT in percent. Errors: an OFFSET that is no number beside it.
+pub(super) fn write_out_percent(query: &mut Query) -> Result<()> {
+    let Some(LimitClause::LimitOffset { limit: Some(Expr::Function(call)), offset, limit_by }) =
+        &mut query.limit_clause
+    else {
+        return Ok(());
+    };
+    if !call.name.to_string().eq_ignore_ascii_case(marks::LIMIT_PERCENT) {
+        return Ok(());
+    }
+    let Some(percent) = only_argument(call) else { return Ok(()) };
+    let offset = match offset {
+        None => number("0"),
+        Some(offset) => taken(&mut offset.value),
+    };
+    if !matches!(&offset, Expr::Value(_)) || !limit_by.is_empty() {
+        return Err(EngineError::Unsupported {
+            what: "OFFSET of anything but a number beside a LIMIT in percent".into(),
+            hint: "write the number".into(),
+        });
+    }
+    query.limit_clause = None;
+    let inner = std::mem::replace(query, query_of(SetExpr::Select(Box::new(select_star(Vec::new())))));
+    let relation = SetExpr::Select(Box::new(select_star(vec![plain(derived(inner, None))])));
+    let arguments = vec![Expr::Subquery(Box::new(query_of(relation))), percent, offset];
+    let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(marks::LIMIT_PERCENT))]);
+    let from = vec![plain(table_factor(name, Some(arguments)))];
+    query.body = Box::new(SetExpr::Select(Box::new(select_star(from))));
+    Ok(())
+}
+
+fn only_argument(call: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &call.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] => Some(value.clone()),
+        _ => None,
+    }
+}
