@@ -49,6 +49,8 @@ pub(crate) enum Stage {
 pub(crate) enum ClosedInput {
     /// It is the end of the connection: there is no request, or not the whole of one.
     End,
+    /// Whether the request is whole is not known yet.
+    Wait,
     /// A whole request waits for its answer.
     Answer(Stage),
 }
@@ -87,7 +89,7 @@ impl Exchange {
             return ClosedInput::End;
         }
         state.connection = Some(context.waker().clone());
-        ClosedInput::Answer(state.stage)
+        if state.is_request_whole { ClosedInput::Answer(state.stage) } else { ClosedInput::Wait }
     }
 
     fn end(&self) {
@@ -144,6 +146,7 @@ impl hyper::body::Body for RequestBody {
             }
         } else if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
             state.is_request_whole = true;
+            state.wake_connection();
         }
         drop(state);
         polled

@@ -82,7 +82,11 @@ impl<C: Connection> HalfCloseStream<C> {
 
     /// Waits until the end of the client's bytes may be told: `Err` if the client is gone.
     fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        let ClosedInput::Answer(stage) = self.exchange.input_closed(context) else { return Poll::Ready(Ok(())) };
+        let stage = match self.exchange.input_closed(context) {
+            ClosedInput::End => return Poll::Ready(Ok(())),
+            ClosedInput::Wait => None,
+            ClosedInput::Answer(stage) => Some(stage),
+        };
         let closed = match &mut self.closed {
             Some(closed) => closed,
             none => match ClosedClient::new(self.inner.socket()) {
@@ -97,6 +101,7 @@ impl<C: Connection> HalfCloseStream<C> {
         if closed.gone.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(Error::new(ErrorKind::ConnectionReset, "the client is gone")));
         }
+        let Some(stage) = stage else { return Poll::Pending };
         // What is being written tells as well.
         while self.is_flushed && closed.next.as_mut().poll(context).is_ready() {
             let Some(ahead) = closed.sent_ahead(stage) else { break };
@@ -113,7 +118,7 @@ impl<C: Connection> HalfCloseStream<C> {
         Poll::Pending
     }
 
-    /// Takes the beginning of an answer that was sent ahead off the first of `bytes`; returns how many bytes that is.
+    /// Returns how many of the first of `bytes` were sent ahead.
     fn letters_of(&self, bytes: &[u8]) -> usize {
         self.closed.as_ref().map_or(0, |closed| closed.letters.min(bytes.len()))
     }
