@@ -11,7 +11,7 @@ use http::{Request, Version};
 use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use tokio::runtime::Handle;
 
-use crate::exchange::{Exchange, RequestBody};
+use crate::exchange::{Exchange, TrackedBody};
 use crate::shutdown::Shutdown;
 
 /// How long a client may take to send the rest of its body.
@@ -30,14 +30,14 @@ pub(crate) fn with_drained_body(request: Request<Incoming>, exchange: &Exchange,
         return request.map(Body::new);
     }
     request.map(|body| {
-        let body = Some(RequestBody::new(body, exchange.clone()));
+        let body = Some(TrackedBody::new(body, exchange.clone()));
         Body::new(DrainedBody { body, shutdown: shutdown.clone() })
     })
 }
 
 struct DrainedBody {
     /// `None` once its end or a failure was seen.
-    body: Option<RequestBody>,
+    body: Option<TrackedBody>,
     shutdown: Shutdown,
 }
 
@@ -75,7 +75,7 @@ impl Drop for DrainedBody {
     }
 }
 
-async fn drain(mut body: RequestBody) {
+async fn drain(mut body: TrackedBody) {
     let mut bytes = 0;
     while bytes < MAX_BYTES {
         let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;

@@ -112,18 +112,18 @@ fn has_length(headers: &HeaderMap) -> bool {
 }
 
 /// The body of a request, which tells its exchange when it has been read.
-pub(crate) struct RequestBody {
+pub(crate) struct TrackedBody {
     body: Incoming,
     exchange: Exchange,
 }
 
-impl RequestBody {
+impl TrackedBody {
     pub(crate) fn new(body: Incoming, exchange: Exchange) -> Self {
         Self { body, exchange }
     }
 }
 
-impl hyper::body::Body for RequestBody {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

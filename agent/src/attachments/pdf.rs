@@ -93,6 +93,9 @@ fn read_until(data: &[u8], deadline: Instant) -> Result<PdfText, String> {
     let options = LoadOptions { filter: Some(count_object), ..bounds };
     let document = Document::load_mem_with_options(data, options).map_err(|_| DAMAGED.to_owned())?;
     let pages = document.page_iter().count();
+    if pages == 0 {
+        return Err(DAMAGED.to_owned());
+    }
     let mut reader = PageReader { document: &document, deadline, operations: 0, text: String::new(), end: None };
     let mut read_pages = 0;
     for page in document.page_iter().take(MAX_PAGES) {
@@ -444,7 +447,7 @@ mod tests {
         let shapes = document.add_object(dictionary! { "Type" => "Font", "Subtype" => "CIDFontType2", "DW" => 600 });
         let composite = document.add_object(dictionary! {
             "Type" => "Font", "Subtype" => "Type0", "Encoding" => "Identity-H", "ToUnicode" => names,
-            "DescendantFonts" => vec![shapes.into()],
+            "DescendantFonts" => vec![Object::Reference(shapes)],
         });
         let form = dictionary! { "Type" => "XObject", "Subtype" => "Form" };
         let form = document.add_object(Stream::new(form, b"BT /F 10 Tf 0 20 Td (in a form) Tj ET".to_vec()));
@@ -454,7 +457,8 @@ mod tests {
         });
         let each = contents.into_iter().map(|content| {
             let content = document.add_object(content);
-            document.add_object(dictionary! { "Type" => "Page", "Parent" => pages, "Contents" => content }).into()
+            let page = dictionary! { "Type" => "Page", "Parent" => pages, "Contents" => content };
+            Object::Reference(document.add_object(page))
         });
         let kids: Vec<Object> = each.collect();
         let count = i64::try_from(kids.len()).unwrap();

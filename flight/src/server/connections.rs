@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use super::half_close::{Connection, HalfCloseStream};
+use super::half_close::{ClientStream, HalfCloseStream};
 use super::plaintext::tls_only;
 use super::socket_stream::SocketStream;
 use super::unix::UnixSocketFile;
@@ -153,7 +153,7 @@ impl Connections {
 
     /// Serves any byte stream until it ends, its client is too slow, or the server stops.
     /// `certificate` is the known name of the one that the client showed.
-    async fn serve_connection(&self, io: impl Connection, peer: ClientAddress, certificate: Option<HeaderValue>) {
+    async fn serve_connection(&self, io: impl ClientStream, peer: ClientAddress, certificate: Option<HeaderValue>) {
         let exchange = Exchange::default();
         let io = HalfCloseStream::new(io, exchange.clone());
         let scope = ConnectionScope::default();

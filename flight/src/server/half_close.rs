@@ -13,7 +13,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
@@ -30,24 +29,24 @@ const MAX_ZEROS: usize = 6;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection with a socket below it.
-pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+pub(super) trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Returns the socket.
     fn socket(&self) -> BorrowedFd<'_>;
 }
 
-impl Connection for TcpStream {
+impl ClientStream for TcpStream {
     fn socket(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }
 }
 
-impl Connection for TlsStream<TcpStream> {
+impl ClientStream for TlsStream<TcpStream> {
     fn socket(&self) -> BorrowedFd<'_> {
         self.get_ref().0.as_fd()
     }
 }
 
-impl Connection for SocketStream {
+impl ClientStream for SocketStream {
     fn socket(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }
@@ -75,7 +74,7 @@ struct ClosedClient {
     pause: Duration,
 }
 
-impl<C: Connection> HalfCloseStream<C> {
+impl<C: ClientStream> HalfCloseStream<C> {
     pub(super) fn new(inner: C, exchange: Exchange) -> Self {
         Self { inner, exchange, is_flushed: true, closed: None }
     }
@@ -133,14 +132,16 @@ impl<C: Connection> HalfCloseStream<C> {
 
 impl ClosedClient {
     fn new(socket: BorrowedFd<'_>) -> std::io::Result<Self> {
-        let socket = AsyncFd::with_interest(socket.try_clone_to_owned()?, Interest::WRITABLE)?;
+        // Only whether it is ready is asked, which is the same of every socket.
+        let socket = TcpStream::from_std(std::net::TcpStream::from(socket.try_clone_to_owned()?))?;
         let gone = async move {
-            loop {
+            while let Ok(ready) = socket.ready(Interest::WRITABLE).await {
                 // The other end is gone when nothing can be written any more.
-                match socket.ready(Interest::WRITABLE).await {
-                    Ok(mut guard) if !guard.ready().is_write_closed() => guard.clear_ready(),
-                    _ => return,
+                if ready.is_write_closed() {
+                    return;
                 }
+                // Makes the next call wait for a change.
+                let _ = socket.try_io(Interest::WRITABLE, || Err::<(), _>(ErrorKind::WouldBlock.into()));
             }
         };
         let next = Box::pin(tokio::time::sleep(Duration::ZERO));
@@ -168,7 +169,7 @@ impl ClosedClient {
     }
 }
 
-impl<C: Connection> AsyncRead for HalfCloseStream<C> {
+impl<C: ClientStream> AsyncRead for HalfCloseStream<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -185,7 +186,7 @@ impl<C: Connection> AsyncRead for HalfCloseStream<C> {
     }
 }
 
-impl<C: Connection> AsyncWrite for HalfCloseStream<C> {
+impl<C: ClientStream> AsyncWrite for HalfCloseStream<C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         self.is_flushed = false;
         let letters = self.letters_of(bytes);
