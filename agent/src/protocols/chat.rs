@@ -77,6 +77,9 @@ pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let request = parse_value(&body)?;
+    if !request.stream && body.get("stream_options").is_some_and(|options| !options.is_null()) {
+        return Err(BadRequest::invalid("stream_options", "`stream_options` goes with `stream`; leave it out"));
+    }
     for (index, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
         check_message(message, &format!("messages[{index}]"), CHAT_MESSAGE, OPENAI_PARTS)?;
     }

@@ -73,8 +73,11 @@ async fn what_a_message_does_not_have_is_refused_by_its_name() {
         (RESPONSES, "input", json!({ "role": "user", "content": "x", "zzz": 1 }), "input.zzz"),
         (RESPONSES, "input", user(file), "input[0].content[1].zzz"),
         (RESPONSES, "conversation", json!({ "id": "conv_1", "zzz": 1 }), "conversation.zzz"),
+        ("/v1/responses/compact", "input", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "input[0].zzz"),
+        ("/v1/conversations", "items", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "items[0].zzz"),
+        (CHAT, "stream_options", json!({ "include_usage": true }), "stream_options"),
     ] {
-        let mut body = asked(path, "x");
+        let mut body = if path == "/v1/conversations" { json!({}) } else { asked(path, "x") };
         body[field] = messages;
         let reply = server.post(path, &body, None).await;
         assert_eq!(reply.status, 400, "{param}: {}", reply.text);

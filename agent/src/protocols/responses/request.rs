@@ -81,15 +81,21 @@ pub fn parse_request(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let request = parse_value(&body)?;
-    let (list, one) = match &body["input"] {
+    check_messages(&body["input"], "input")?;
+    Ok(request)
+}
+
+/// Refuses what messages of `input`, the field `name`, have beside their fields.
+pub fn check_messages(input: &Value, name: &str) -> Result<(), BadRequest> {
+    let (list, is_one) = match input {
         Value::Array(items) => (items.as_slice(), false),
         item => (std::slice::from_ref(item), true),
     };
     for (index, item) in list.iter().enumerate().filter(|(_, item)| item.get("role").is_some()) {
-        let at = if one { "input".to_owned() } else { format!("input[{index}]") };
+        let at = if is_one { name.to_owned() } else { format!("{name}[{index}]") };
         check_message(item, &at, RESPONSES_MESSAGE, OPENAI_PARTS)?;
     }
-    Ok(request)
+    Ok(())
 }
 
 /// Parses a request.
