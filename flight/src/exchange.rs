@@ -82,28 +82,32 @@ impl Exchange {
     pub(crate) fn input_closed(&self, context: &Context<'_>) -> ClosedInput {
         let mut state = self.state.lock();
         state.is_input_closed = true;
-        if let Some(request) = state.request.take() {
-            request.wake();
-        }
-        if state.stage == Stage::Idle || (state.is_request_cut && !state.is_request_whole) {
-            return ClosedInput::End;
-        }
-        state.connection = Some(context.waker().clone());
-        if state.is_request_whole { ClosedInput::Answer(state.stage) } else { ClosedInput::Wait }
+        let request = state.request.take();
+        let closed = match state.stage {
+            Stage::Idle => ClosedInput::End,
+            stage if state.is_request_whole => ClosedInput::Answer(stage),
+            _ if state.is_request_cut => ClosedInput::End,
+            _ => ClosedInput::Wait,
+        };
+        state.connection = (closed != ClosedInput::End).then(|| context.waker().clone());
+        drop(state);
+        wake(request);
+        closed
     }
 
     fn end(&self) {
         let mut state = self.state.lock();
         state.stage = Stage::Idle;
-        state.wake_connection();
+        let connection = state.connection.take();
+        drop(state);
+        wake(connection);
     }
 }
 
-impl State {
-    fn wake_connection(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            connection.wake();
-        }
+/// Wakes who waits, which may run what they hold: not under a lock.
+fn wake(waiting: Option<Waker>) {
+    if let Some(waiting) = waiting {
+        waiting.wake();
     }
 }
 
@@ -135,20 +139,22 @@ impl hyper::body::Body for TrackedBody {
         let was_closed = self.exchange.state.lock().is_input_closed;
         let polled = Pin::new(&mut self.body).poll_frame(context);
         let mut state = self.exchange.state.lock();
+        let mut waiting = None;
         if polled.is_pending() {
             state.request = Some(context.waker().clone());
             if was_closed {
                 state.is_request_cut = true;
-                state.wake_connection();
+                waiting = state.connection.take();
             } else if state.is_input_closed {
                 // The end came while it was polled.
-                context.waker().wake_by_ref();
+                waiting = state.request.take();
             }
         } else if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
             state.is_request_whole = true;
-            state.wake_connection();
+            waiting = state.connection.take();
         }
         drop(state);
+        wake(waiting);
         polled
     }
 

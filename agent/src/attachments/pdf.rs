@@ -312,7 +312,7 @@ impl<'a> PageReader<'a> {
 
     fn form(&mut self, name: &[u8], resources: &[&'a Dictionary], matrix: Matrix, depth: usize) {
         let Some(Object::Stream(form)) = self.resource(b"XObject", name, resources) else { return };
-        if !form.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Form") {
+        if self.is_over() || !form.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Form") {
             return;
         }
         let Ok(content) = form.get_plain_content_with_limit(MAX_STREAM_BYTES) else { return };
@@ -330,6 +330,9 @@ impl<'a> PageReader<'a> {
     }
 
     fn font(&self, name: &[u8], resources: &[&'a Dictionary]) -> Option<Font<'a>> {
+        if self.is_over() {
+            return None;
+        }
         let document = self.document;
         let font = self.resource(b"Font", name, resources)?.as_dict().ok()?;
         let is_composite = font.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Type0");
