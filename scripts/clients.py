@@ -2,12 +2,16 @@
 
 usage: clients.py            installs the newest version of each library beside the pinned ones, which `make test` takes
        clients.py --pinned   runs with the pinned ones
+       clients.py --tests PROGRAM   runs the tests of a built target/debug/deps/it-HASH, and builds nothing
 The last column of a row that failed says whose fault it is; it is written by people and kept.
 """
 
+import argparse
+import datetime
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "clients.md"
 CACHE = Path(os.environ.get("QUERENT_CACHE") or Path.home() / ".cache" / "querent")
-# The name, where it comes from, its package, and the tests that drive it.
+# The name, where it comes from, its package or packages, and the tests that drive it.
 LIBRARIES = [
     ("openai for Python", "pip", "openai", ["openai::openai_for_python"]),
     ("openai for Node", "npm", "openai", ["openai::openai_for_node"]),
@@ -26,13 +30,14 @@ LIBRARIES = [
     ("anthropic for Python", "pip", "anthropic", ["openai::anthropic_for_python"]),
     ("AG-UI", "npm", "@ag-ui/client", ["openai::agents::ag_ui_for_node"]),
     ("A2A", "pip", "a2a-sdk", ["openai::agents::a2a_for_python"]),
-    ("MCP for Python", "pip", "mcp", ["mcp::"]),
+    ("MCP for Python", "pip", "mcp", ["mcp::the_official_client_", "mcp::more::a_client_asks_its_user_"]),
     ("Holmes over httpx", "pip", "httpx", ["holmes::clients::"]),
     ("Kusto for Python", "pip", "azure-kusto-data", ["clients::kusto_for_python"]),
     ("Kusto for Node", "npm", "azure-kusto-data", ["clients::kusto_for_node"]),
+    ("Cube over httpx and fetch", "pip", "httpx", ["cube::clients_as_people_write_them"]),
     ("ADBC", "pip", "adbc-driver-flightsql", ["clients::adbc_"]),
     ("pyarrow Flight", "pip", "pyarrow", ["clients::pyarrow_flight"]),
-    ("pandas, polars, SQLAlchemy", "pip", "pandas", ["clients::pandas_polars_duckdb_and_sqlalchemy"]),
+    ("pandas, polars, SQLAlchemy", "pip", "pandas, polars, sqlalchemy", ["clients::pandas_polars_duckdb_and_sqlalchemy"]),
     ("Flight SQL for Node", "npm", "@lancedb/arrow-flight-sql-client", ["clients::flight_sql_for_node"]),
 ]
 # What does not work in its newest version together with the others.
@@ -41,12 +46,15 @@ BEGIN, END = "<!-- matrix -->\n", "<!-- end of matrix -->"
 
 
 def main():
-    is_pinned = "--pinned" in sys.argv[1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pinned", action="store_true")
+    parser.add_argument("--tests", type=Path)
+    asked = parser.parse_args()
     python = Path(os.environ.get("QUERENT_PYTHON") or CACHE / "venv" / "bin" / "python")
     node = Path(os.environ.get("QUERENT_NODE") or CACHE / "node")
-    if not is_pinned:
+    if not asked.pinned:
         python, node = install_newest(CACHE / "clients-newest")
-    results = run_tests(python, node)
+    results = run_tests(python, node, asked.tests)
     versions = {"pip": pip_versions(python), "npm": lambda package: npm_version(node, package)}
     write_page(results, versions)
 
@@ -65,11 +73,15 @@ def install_newest(folder):
     return python, node
 
 
-def run_tests(python, node):
+def run_tests(python, node, program):
     """Returns what became of each test, by its name."""
     names = sorted({name for _, _, _, tests in LIBRARIES for name in tests})
     environment = os.environ | {"QUERENT_PYTHON": str(python), "QUERENT_NODE": str(node), "RUST_BACKTRACE": "0"}
     command = ["cargo", "test", "--workspace", "--test", "it", "--", *names]
+    if program:
+        command = [program.resolve(), "--test-threads", "2", *names]
+        # What `cargo test` would say; the tests that need the binary `querent` ask cargo to build it.
+        environment |= {"CARGO_MANIFEST_DIR": str(ROOT / "tests"), "CARGO": shutil.which("true")}
     run = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     results = dict(re.findall(r"^test (\S+) \.\.\. (ok|FAILED|ignored)", run.stdout, re.M))
     if not results:
@@ -93,14 +105,15 @@ def write_page(results, versions):
     before, rest = text.split(BEGIN)
     old, after = rest.split(END)
     notes = {cells[1].strip(): cells[-2].strip() for cells in (line.split("|") for line in old.splitlines()) if len(cells) > 5}
-    lines = ["| library | package | version | passed | failed | whose fault |", "|---|---|---|---|---|---|"]
+    lines = [f"Tested on {datetime.date.today()}:", ""]
+    lines += ["| library | package | version | passed | failed | whose fault |", "|---|---|---|---|---|---|"]
     failed_in_all = 0
     for name, registry, package, tests in LIBRARIES:
         outcomes = [outcome for test, outcome in results.items() if any(test.startswith(start) for start in tests)]
         passed, failed = outcomes.count("ok"), outcomes.count("FAILED")
         failed_in_all += failed
         note = (notes.get(name) or "not looked at") if failed else ""
-        version = versions[registry](package)
+        version = ", ".join(versions[registry](name) for name in package.split(", "))
         lines.append(f"| {name} | `{package}` ({registry}) | {version} | {passed} | {failed} | {note} |")
     PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after)
     print("\n".join(lines))

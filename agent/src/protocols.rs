@@ -9,6 +9,7 @@ pub mod cube;
 pub mod fields;
 pub mod holmes;
 pub mod ksadk;
+mod message_fields;
 pub mod messages;
 pub mod openai_fields;
 pub mod responses;

@@ -11,6 +11,7 @@ use http::{Request, Version};
 use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use tokio::runtime::Handle;
 
+use crate::exchange::{Exchange, TrackedBody};
 use crate::shutdown::Shutdown;
 
 /// How long a client may take to send the rest of its body.
@@ -18,18 +19,25 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The most bytes that are discarded.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Wraps a request's body so that what is left of it when it is dropped is drained.
-pub(crate) fn with_drained_body(request: Request<Incoming>, shutdown: &Shutdown) -> Request<Body> {
-    // HTTP/2 can tell the client to stop.
-    if request.version() == Version::HTTP_2 || request.body().is_end_stream() {
+/// Begins `exchange` with a request, and wraps its body so that what is left of it when it is dropped is drained.
+pub(crate) fn with_drained_body(request: Request<Incoming>, exchange: &Exchange, shutdown: &Shutdown) -> Request<Body> {
+    // HTTP/2 can tell the client to stop, and has many exchanges.
+    if request.version() == Version::HTTP_2 {
         return request.map(Body::new);
     }
-    request.map(|body| Body::new(DrainedBody { body: Some(body), shutdown: shutdown.clone() }))
+    exchange.begin(&request);
+    if request.body().is_end_stream() {
+        return request.map(Body::new);
+    }
+    request.map(|body| {
+        let body = Some(TrackedBody::new(body, exchange.clone()));
+        Body::new(DrainedBody { body, shutdown: shutdown.clone() })
+    })
 }
 
 struct DrainedBody {
     /// `None` once its end or a failure was seen.
-    body: Option<Incoming>,
+    body: Option<TrackedBody>,
     shutdown: Shutdown,
 }
 
@@ -67,7 +75,7 @@ impl Drop for DrainedBody {
     }
 }
 
-async fn drain(mut body: Incoming) {
+async fn drain(mut body: TrackedBody) {
     let mut bytes = 0;
     while bytes < MAX_BYTES {
         let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;

@@ -6,7 +6,8 @@
 //! The rooms of this crate, bottom up; each imports only from those above it in this list:
 //!
 //! - `metrics.rs`: every metric; `shutdown.rs`: the order in which a server stops; `connection.rs`: what ends with
-//!   a connection; `folder_import.rs`: the report of a folder import
+//!   a connection; `exchange.rs`: what a connection knows of its request and answer;
+//!   `folder_import.rs`: the report of a folder import
 //! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `error/conversions.rs`: the codes of
 //!   the lower crates' errors; `drain.rs`: unread request bodies; `telemetry.rs`: the spans of requests, and their way to a
 //!   collector
@@ -33,6 +34,7 @@ pub mod config;
 mod connection;
 mod drain;
 pub mod error;
+mod exchange;
 mod folder_import;
 mod formats;
 mod guard;

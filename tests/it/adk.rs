@@ -186,6 +186,8 @@ async fn bad_requests_are_refused() {
         (with("stateDelta", json!([1])), 422),
         (with("newMessage", json!({ "role": "user", "parts": [] })), 422),
         (with("newMessage", json!(7)), 422),
+        (with("newMessage", json!({ "role": "user", "parts": [{ "text": "plain" }], "zzz": 1 })), 422),
+        (part(json!({ "text": "plain", "zzz": 1 })), 422),
         (part(json!({ "functionResponse": { "name": "x", "response": {} } })), 422),
         (part(json!({ "functionResponse": { "id": "x", "name": "adk_request_confirmation", "response": {} } })), 422),
         (

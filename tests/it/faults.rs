@@ -1,5 +1,7 @@
 //! Faults while a request is open: clients that vanish or dawdle, and servers that shut down.
 
+mod half_closed;
+
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 

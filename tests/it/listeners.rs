@@ -70,6 +70,23 @@ async fn a_client_without_tls_is_told_so() {
     assert_eq!(select_one(&server, authority.client_config(None), None).await, Ok(1));
 }
 
+/// It has said so within TLS, which may be closed on one side as TCP may.
+#[tokio::test]
+async fn a_client_that_stops_sending_gets_its_answer_over_tls() {
+    let authority = Authority::new();
+    let server = TestServer::start(authority.settings("", false)).await;
+    let mut config = authority.client_config(None);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let mut stream = connect(&server, config).await.unwrap();
+    let sql = "select count(*) as n from generate_series(1, 2000) a cross join generate_series(1, 2000) b";
+    let request = format!("POST /v1/query HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{sql}", sql.len());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let answer = read_to_end(&mut stream).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("4000000"), "{answer}");
+}
+
 #[tokio::test]
 async fn mutual_tls_asks_every_client_for_a_certificate() {
     let authority = Authority::new();

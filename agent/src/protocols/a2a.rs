@@ -48,6 +48,18 @@ const SEND: &[(&str, FieldValues)] = &[
     ("metadata", FieldValues::Object),
     ("tenant", TEXT),
 ];
+/// The fields of a part, in either version.
+const PART: &[(&str, FieldValues)] = &[
+    ("kind", TEXT),
+    ("text", TEXT),
+    ("data", FieldValues::Parsed),
+    ("raw", TEXT),
+    ("url", TEXT),
+    ("filename", TEXT),
+    ("mediaType", TEXT),
+    ("file", FieldValues::Members(&[("bytes", TEXT), ("uri", TEXT), ("name", TEXT), ("mimeType", TEXT)])),
+    ("metadata", FieldValues::Object),
+];
 /// `acceptedOutputModes` has no effect: answers are text, with data beside it.
 const CONFIGURATION: FieldValues = FieldValues::Members(&[
     ("acceptedOutputModes", FieldValues::List),
@@ -247,6 +259,9 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
         let at = format!("params.message.parts[{index}]");
         if version == A2aVersion::V0_3 && part.get("data").is_some_and(|data| !data.is_null() && !data.is_object()) {
             return Err(BadRequest::invalid(&at, format!("`{at}.data` must be an object")));
+        }
+        if let Value::Object(fields) = part {
+            check_members(fields, &at, PART)?;
         }
         content.push(part_of(part, &at)?);
     }

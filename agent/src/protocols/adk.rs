@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::check_names;
+use super::fields::{WrongField, check_names};
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
@@ -143,6 +143,22 @@ fn wrong(at: &str, message: String) -> BadRequest {
     BadRequest::invalid(at, message).with_status(422)
 }
 
+/// The fields of a part. What is said of a thought or a video has no effect.
+const PART: [&str; 12] = [
+    "text",
+    "inlineData",
+    "inline_data",
+    "fileData",
+    "file_data",
+    "functionResponse",
+    "function_response",
+    "thought",
+    "thoughtSignature",
+    "thought_signature",
+    "videoMetadata",
+    "video_metadata",
+];
+
 fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let parts = match message {
         Value::String(_) => std::slice::from_ref(message),
@@ -152,13 +168,23 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
         },
         other => return Err(wrong("newMessage", format!("`newMessage` must be an object, not {}", kind_of(other)))),
     };
+    let unknown = |fault: WrongField| wrong(&fault.at, fault.message);
+    if let Value::Object(fields) = message {
+        check_names(fields, "newMessage", ["role", "parts"]).map_err(unknown)?;
+    }
     let mut items = Vec::new();
     let mut content = Vec::new();
-    for part in parts {
+    for (index, part) in parts.iter().enumerate() {
         let response = part.get("functionResponse").or_else(|| part.get("function_response"));
         match response {
             Some(response) => items.push(response_item(response)?),
             None => content.extend(parse_content(&json!([part]), "newMessage")?),
+        }
+        // Parts with a type are those of OpenAI's protocol.
+        if let Value::Object(fields) = part
+            && !fields.contains_key("type")
+        {
+            check_names(fields, &format!("newMessage.parts[{index}]"), PART).map_err(unknown)?;
         }
     }
     if !content.is_empty() {

@@ -15,6 +15,7 @@ use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
 use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, Sampling, TokenUsage, ToolChoice, ToolSpec};
+use crate::protocols::message_fields::{CHAT_MESSAGE, OPENAI_PARTS, check_message};
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 
@@ -75,7 +76,14 @@ impl ChatCompletionRequest {
 pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
-    parse_value(&body)
+    let request = parse_value(&body)?;
+    if !request.stream && body.get("stream_options").is_some_and(|options| !options.is_null()) {
+        return Err(BadRequest::invalid("stream_options", "`stream_options` goes with `stream`; leave it out"));
+    }
+    for (index, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
+        check_message(message, &format!("messages[{index}]"), CHAT_MESSAGE, OPENAI_PARTS)?;
+    }
+    Ok(request)
 }
 
 /// Parses a request.

@@ -149,7 +149,11 @@ pub(crate) fn unknown_field<'a>(name: &str, at: &str, known: impl IntoIterator<I
 }
 
 fn wrong_kind(at: &str, wanted: &str, value: &Value) -> WrongField {
-    let said = value.as_str().map_or_else(|| kind_of(value).to_owned(), |word| format!("`{word}`"));
+    let said = match value {
+        Value::String(word) => format!("`{word}`"),
+        Value::Number(number) if wanted.contains("number") => number.to_string(),
+        other => kind_of(other).to_owned(),
+    };
     WrongField { at: at.to_owned(), message: format!("`{at}` must be {wanted}, not {said}") }
 }
 

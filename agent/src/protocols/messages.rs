@@ -12,6 +12,7 @@ use super::responses::{
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_value, unknown_field};
 use crate::protocols::kind_of;
+use crate::protocols::message_fields::{ANTHROPIC_MESSAGE, ANTHROPIC_PARTS, check_message, check_parts};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 use crate::tools::known_tool;
 
@@ -81,6 +82,8 @@ pub struct MessagesRequest {
     pub answer_schema: Option<AnswerSchema>,
     /// Whether to show thinking.
     pub include_thinking: bool,
+    /// Whether blocks of thinking are shown without their text.
+    pub omits_thinking: bool,
     /// Tokens of one turn.
     pub max_tokens: Option<u32>,
     /// How the model chooses tokens.
@@ -130,7 +133,9 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
     };
     let mut items = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        read_message(message, &format!("messages[{index}]"), &mut items)?;
+        let at = format!("messages[{index}]");
+        read_message(message, &at, &mut items)?;
+        check_message(message, &at, ANTHROPIC_MESSAGE, ANTHROPIC_PARTS)?;
     }
     let max_tokens = positive(fields, "max_tokens")?;
     if max_tokens.is_none() && !is_count {
@@ -157,6 +162,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
             "output_config.format",
         )?,
         include_thinking,
+        omits_thinking: thinking["display"] == json!("omitted"),
         max_tokens,
         sampling: sampling_of(fields)?,
         one_call_a_turn: fields
@@ -195,6 +201,9 @@ fn check_fields(fields: &Map<String, Value>) -> Result<(), BadRequest> {
 fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
     let system = fields.get("system").unwrap_or(&Value::Null);
     let parts = parse_content(system, "system").map_err(|error| BadRequest::invalid("system", error.message))?;
+    if let Value::Array(list) = system {
+        check_parts(list, "system", ANTHROPIC_PARTS)?;
+    }
     Ok(Some(texts_of(parts).join("\n\n")).filter(|text| !text.trim().is_empty()))
 }
 
@@ -359,15 +368,23 @@ fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
         if schema.get("type").is_some_and(|kind| kind != "object") {
             return Err(BadRequest::invalid(&param, format!("`{param}.type` must be object")));
         }
-        Ok(ToolSpec {
-            name: name.to_owned(),
-            description: entry["description"].as_str().unwrap_or_default().to_owned(),
-            parameters: schema.clone(),
-        })
+        Ok(ToolSpec { name: name.to_owned(), description: description_of(entry), parameters: schema.clone() })
     });
     let tools = tools.collect::<Result<Vec<_>, _>>()?;
     check_distinct(&tools)?;
     Ok(tools)
+}
+
+/// Returns a tool's description with the examples of its input, which models read there.
+fn description_of(tool: &Value) -> String {
+    let mut description = tool["description"].as_str().unwrap_or_default().to_owned();
+    for example in tool["input_examples"].as_array().into_iter().flatten() {
+        if !description.is_empty() {
+            description.push('\n');
+        }
+        description.push_str(&format!("Example of its input: {example}"));
+    }
+    description
 }
 
 fn choice_of(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, BadRequest> {

@@ -29,14 +29,14 @@ pub(super) async fn create(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body, false)?;
-    let is_stream = request.stream;
+    let (is_stream, omits_thinking) = (request.stream, request.omits_thinking);
     let (run, items) = request.into_run();
     let events = begin(&state, &principal, run, items, None, None).await?.1;
     let mut events = wait_for_start(events).await?;
     if is_stream {
-        return Ok(event_stream(events, MessagesRenderer::default()));
+        return Ok(event_stream(events, MessagesRenderer::new(omits_thinking)));
     }
-    let mut renderer = MessagesRenderer::default();
+    let mut renderer = MessagesRenderer::new(omits_thinking);
     let mut detail = String::new();
     while let Some(event) = events.next().await {
         if let EventKind::RunError { detail_code, .. } = &event.kind {
@@ -76,7 +76,7 @@ pub(super) async fn take_key(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-async fn render_errors(request: Request, next: Next) -> Response {
+pub(super) async fn render_errors(request: Request, next: Next) -> Response {
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     let response = in_own_shape(next.run(request).await, &request_id);
     with_request_id(response, &request_id)

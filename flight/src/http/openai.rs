@@ -13,12 +13,22 @@ pub(super) mod responses;
 pub(super) mod run;
 
 use axum::Router;
-use axum::middleware::from_fn;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 
-use crate::http::messages::take_key;
+use crate::http::messages::{self, take_key};
 use crate::state::AppState;
 
 /// Writes all errors as OpenAI's clients read them. The key of Anthropic's is taken too: they list the models.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
-    router.route_layer(from_fn(error::render_errors)).route_layer(from_fn(take_key))
+    router.route_layer(from_fn(render_errors)).route_layer(from_fn(take_key))
+}
+
+async fn render_errors(request: Request, next: Next) -> Response {
+    // Anthropic's clients read models by the same address.
+    if request.headers().contains_key(models::ANTHROPIC_VERSION) && request.uri().path().starts_with("/v1/models") {
+        return messages::render_errors(request, next).await;
+    }
+    error::render_errors(request, next).await
 }

@@ -10,12 +10,12 @@ use http::HeaderValue;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
+use super::half_close::{ClientStream, HalfCloseStream};
 use super::plaintext::tls_only;
 use super::socket_stream::SocketStream;
 use super::unix::UnixSocketFile;
@@ -23,6 +23,7 @@ use crate::auth::{Authenticator, CLIENT_CERTIFICATE};
 use crate::config::Settings;
 use crate::connection::ConnectionScope;
 use crate::drain::with_drained_body;
+use crate::exchange::Exchange;
 use crate::guard::ClientAddress;
 use crate::metrics;
 use crate::shutdown::Shutdown;
@@ -152,10 +153,9 @@ impl Connections {
 
     /// Serves any byte stream until it ends, its client is too slow, or the server stops.
     /// `certificate` is the known name of the one that the client showed.
-    async fn serve_connection<IO>(&self, io: IO, peer: ClientAddress, certificate: Option<HeaderValue>)
-    where
-        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn serve_connection(&self, io: impl ClientStream, peer: ClientAddress, certificate: Option<HeaderValue>) {
+        let exchange = Exchange::default();
+        let io = HalfCloseStream::new(io, exchange.clone());
         let scope = ConnectionScope::default();
         let requested = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&requested);
@@ -167,7 +167,9 @@ impl Connections {
             }
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(scope.clone());
-            self.routes.clone().oneshot(with_drained_body(request, &self.state.shutdown))
+            let (method, version, exchange) = (request.method().clone(), request.version(), exchange.clone());
+            let answer = self.routes.clone().oneshot(with_drained_body(request, &exchange, &self.state.shutdown));
+            async move { answer.await.map(|response| exchange.answer(response, &method, version)) }
         });
         let shutdown = &self.state.shutdown;
         let connection = self.builder.serve_connection(TokioIo::new(io), service);

@@ -4,6 +4,7 @@
 //! sign, and the HTTP/2 of this server would refuse the call before anybody could look at it. So the sign is read as `!`,
 //! which a host may hold: nothing else of the bytes changes, not even their number, which HPACK's tables count.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -27,6 +28,12 @@ pub(super) struct SocketStream {
 impl SocketStream {
     pub(super) fn new(inner: UnixStream) -> Self {
         Self { inner, frames: ClientFrames::Preface { seen: 0 } }
+    }
+}
+
+impl AsFd for SocketStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
     }
 }
 

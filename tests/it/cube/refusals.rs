@@ -48,6 +48,7 @@ async fn wrong_fields_are_refused() {
         known("userAttributes", json!({ "city": "Oslo" })),
         known("userAttributes", json!([{ "name": "city" }])),
         known("userAttributes", json!([{ "name": "city", "value": 7 }])),
+        known("userAttributes", json!([{ "name": "city", "value": "Oslo", "scope": "row" }])),
         known("userAttributes", json!([{ "name": "a", "value": "1" }, { "name": "a", "value": "2" }])),
         known("groups", json!("admins")),
         known("groups", json!([7])),

@@ -33,6 +33,16 @@ async fn every_rule_has_its_status() {
             "configured models: scripted",
         ),
         (json!({ "ask": "plain", "stream": "perhaps" }), 422, "valid boolean"),
+        (
+            json!({ "ask": "plain", "images": [{ "url": "data:image/png;base64,aGk=", "zzz": 1 }] }),
+            422,
+            "images[0].zzz",
+        ),
+        (
+            json!({ "ask": "plain", "stream": true, "frontend_tools": [{ "name": "f", "description": "d", "zzz": 1 }] }),
+            422,
+            "frontend_tools[0].zzz",
+        ),
         (json!({ "ask": "plain", "response_format": "json" }), 422, "valid dictionary"),
         (json!({ "ask": "plain", "response_format": { "type": "json_schema" } }), 400, "no `schema`"),
         (json!({ "ask": "plain", "response_format": { "type": "xml" } }), 400, "`xml` is not known"),

@@ -132,6 +132,8 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (call("ListTasks"), ANN, -32_602),
         (call("nothing"), ANN, -32_601),
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "message/send", "params": {} }), ANN, -32_602),
+        (with_part(json!({ "kind": "text", "text": "hello", "zzz": 1 })), ANN, -32_602),
+        (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "zzz": 1 } })), ANN, -32_602),
     ] {
         let reply = server.post(A2A, &body, token).await;
         let error = reply.json();
@@ -242,6 +244,13 @@ fn sent(method: &str, text: &str) -> Value {
         message["kind"] = json!("message");
     }
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "message": message } })
+}
+
+fn with_part(part: Value) -> Value {
+    let mut request = sent("message/send", "hello");
+    request["id"] = json!("q");
+    request["params"]["message"]["parts"] = json!([part]);
+    request
 }
 
 fn events(stream: &str) -> Vec<Value> {

@@ -55,6 +55,42 @@ fn the_table_of_the_documentation_is_that_of_the_parser() {
     assert_eq!(table, fields_table(), "UPDATE_DOCS=1 writes it");
 }
 
+/// Also those of a message and of its parts; what an assistant's message has, some server wrote.
+#[tokio::test]
+async fn what_a_message_does_not_have_is_refused_by_its_name() {
+    let server = serve().await;
+    let image = json!({ "url": "data:image/png;base64,aGk=", "detail": "zzz" });
+    let file = json!({ "type": "input_file", "filename": "a.csv", "file_data": "YQ==", "zzz": 1 });
+    let user = |more: Value| json!([{ "role": "user", "content": [{ "type": "input_text", "text": "x" }, more] }]);
+    for (path, field, messages, param) in [
+        (CHAT, "messages", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "messages[0].zzz"),
+        (
+            CHAT,
+            "messages",
+            user(json!({ "type": "image_url", "image_url": image })),
+            "messages[0].content[1].image_url.detail",
+        ),
+        (RESPONSES, "input", json!({ "role": "user", "content": "x", "zzz": 1 }), "input.zzz"),
+        (RESPONSES, "input", user(file), "input[0].content[1].zzz"),
+        (RESPONSES, "conversation", json!({ "id": "conv_1", "zzz": 1 }), "conversation.zzz"),
+        ("/v1/responses/compact", "input", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "input[0].zzz"),
+        ("/v1/conversations", "items", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "items[0].zzz"),
+        (CHAT, "stream_options", json!({ "include_usage": true }), "stream_options"),
+    ] {
+        let mut body = if path == "/v1/conversations" { json!({}) } else { asked(path, "x") };
+        body[field] = messages;
+        let reply = server.post(path, &body, None).await;
+        assert_eq!(reply.status, 400, "{param}: {}", reply.text);
+        assert_eq!(reply.json()["error"]["param"], param, "{}", reply.text);
+    }
+    let said = json!([
+        { "role": "assistant", "content": "hello", "reasoning_content": "zzz" },
+        { "role": "user", "content": "x", "name": "ann" },
+    ]);
+    let reply = server.post(CHAT, &json!({ "messages": said }), None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+}
+
 #[tokio::test]
 async fn what_a_field_does_not_take_is_refused_by_its_name() {
     let server = serve().await;

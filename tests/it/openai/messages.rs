@@ -62,6 +62,9 @@ async fn messages_are_refused_in_anthropics_words() {
         (with("tools", json!([{ "name": "f", "input_schema": {} }, { "name": "f", "input_schema": {} }])), "`f`"),
         (with("messages", said(json!({ "type": "document", "source": pdf }))), "PDF"),
         (with("messages", said(json!({ "type": "document", "source": text, "citations": cited }))), "citations"),
+        (with("messages", json!([{ "role": "user", "content": "x", "zzz": 1 }])), "messages[0].zzz"),
+        (with("messages", said(json!({ "type": "text", "text": "x", "zzz": 1 }))), "messages[0].content[0].zzz"),
+        (with("system", json!([{ "type": "text", "text": "x", "zzz": 1 }])), "system[0].zzz"),
         (with("stop_sequences", json!([""])), "stop_sequences"),
         (with("stop_sequences", json!("END")), "stop_sequences"),
         (with("tools", json!([{ "type": "web_search_20250305", "name": "web_search" }])), "web_search_20250305"),
@@ -136,6 +139,36 @@ async fn what_a_document_and_a_result_say_reaches_the_model() {
     for words in ["Document: Regions", "About this document: of 2013", "Nordland", "[an image, which is not shown]"] {
         assert!(told.contains(words), "{words}: {told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thinking_may_be_left_out_and_a_tools_examples_are_told() {
+    let server = serve().await;
+    let mut body = asked("how many?");
+    let example = json!({ "city": "Oslo" });
+    body["tools"] = json!([{ "name": "f", "input_schema": { "type": "object" }, "input_examples": [example] }]);
+    for (display, shown) in [("summarized", "count"), ("omitted", "")] {
+        body["thinking"] = json!({ "type": "enabled", "budget_tokens": 1024, "display": display });
+        let reply = server.post(PATH, &body, Some("ann-tok")).await.json();
+        assert_eq!(reply["content"][0], json!({ "type": "thinking", "thinking": shown, "signature": "" }), "{display}");
+        let streamed = stream(&server, PATH, body.clone()).await;
+        assert_eq!(streamed.contains("thinking_delta"), !shown.is_empty(), "{display}: {streamed}");
+    }
+    let request = server.model.requests().pop().unwrap();
+    let told = json!(request.tools).to_string() + &json!(request.messages).to_string();
+    assert!(told.contains("Example of its input: {"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_not_there_is_told_in_the_words_of_who_asks() {
+    let server = serve().await;
+    let model = || server.http.get(server.url("/v1/models/zzz")).bearer_auth("ann-tok");
+    let reply = server.send(model().header("anthropic-version", "2023-06-01"), None).await;
+    assert_eq!(reply.status, 404, "{}", reply.text);
+    assert_eq!(reply.json()["error"]["type"], "not_found_error");
+    assert_eq!(reply.json()["request_id"], reply.header("request-id"));
+    let reply = server.send(model(), None).await;
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (404, &json!("model_not_found")));
 }
 
 /// Arguments that are no JSON go back to the model.

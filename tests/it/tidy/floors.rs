@@ -133,7 +133,7 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "flight/src",
         floors: &[
-            &["connection", "folder_import", "formats", "metrics", "shutdown"],
+            &["connection", "exchange", "folder_import", "formats", "metrics", "shutdown"],
             &["drain", "error", "telemetry"],
             &[
                 "admission",

@@ -210,12 +210,15 @@ fn settings(fields: &Map<String, Value>, at: &str) -> Result<SessionSettings> {
 fn attributes(fields: &Map<String, Value>) -> Result<UserAttributes> {
     let mut attributes =
         UserAttributes { email: text(fields, "email")?, groups: strings(fields, "groups")?, ..Default::default() };
-    for pair in list(fields, "userAttributes")? {
+    for (index, pair) in list(fields, "userAttributes")?.iter().enumerate() {
         let (Some(name), Some(value)) = (pair["name"].as_str(), pair["value"].as_str()) else {
             return Err(invalid(
                 "`userAttributes` must be a list of objects with a `name` and a `value`, both strings",
             ));
         };
+        let pair_fields = pair.as_object().cloned().unwrap_or_default();
+        check_names(&pair_fields, &format!("userAttributes[{index}]"), ["name", "value"])
+            .map_err(|fault| invalid(fault.message))?;
         if name.is_empty() || attributes.values.insert(name.to_owned(), value.to_owned()).is_some() {
             return Err(invalid(format!("`userAttributes` has the name `{name}` twice, or an empty one")));
         }

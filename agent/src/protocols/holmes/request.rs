@@ -37,6 +37,14 @@ const FIELDS: [&str; 25] = [
     "is_internal",
 ];
 
+/// The fields of the entries of lists.
+const ENTRIES: [(&str, &[&str]); 4] = [
+    ("images", &["url", "detail", "format"]),
+    ("tool_decisions", &["tool_call_id", "approved", "feedback"]),
+    ("frontend_tools", &["name", "description", "parameters", "mode", "noop_response"]),
+    ("frontend_tool_results", &["tool_call_id", "tool_name", "result"]),
+];
+
 /// The most fields that a refusal names: a body may have hundreds of thousands.
 const MAX_UNKNOWN_FIELDS: usize = 100;
 
@@ -187,6 +195,9 @@ pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Resu
             BadHolmesRequest::field("extra_forbidden", &[json!(name)], message, value)
         })
         .collect();
+    for (name, known) in ENTRIES {
+        unknown_entry_fields(fields, name, known, &mut faults);
+    }
     let tool_decisions = decisions(fields, &mut faults);
     let frontend_tool_results = results(fields, &mut faults);
     let carries_answers = tool_decisions.is_some() || frontend_tool_results.is_some();
@@ -243,6 +254,19 @@ pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Resu
         return Err(BadHolmesRequest::text(400, "`ask` is empty; ask something"));
     }
     Ok(request)
+}
+
+fn unknown_entry_fields(fields: &Map<String, Value>, name: &str, known: &[&str], faults: &mut Vec<BadHolmesRequest>) {
+    let Some(Value::Array(entries)) = fields.get(name) else { return };
+    for (index, entry) in entries.iter().enumerate() {
+        for (field, value) in entry.as_object().into_iter().flatten() {
+            if faults.len() < MAX_UNKNOWN_FIELDS && !value.is_null() && !known.contains(&field.as_str()) {
+                let message = unknown_field(field, &format!("{name}[{index}]"), known.iter().copied()).message;
+                let place = [json!(name), json!(index), json!(field)];
+                faults.push(BadHolmesRequest::field("extra_forbidden", &place, message, value));
+            }
+        }
+    }
 }
 
 /// Combines all faults into one, as HolmesGPT's server does.

@@ -14,6 +14,8 @@ pub struct MessagesRenderer {
     id: String,
     model: Value,
     content: Vec<Value>,
+    /// Whether blocks of thinking have no text.
+    omits_thinking: bool,
     /// Whether the last block of the content is still being said.
     is_open: bool,
     calls: bool,
@@ -40,6 +42,11 @@ enum PieceDelta<'a> {
 }
 
 impl MessagesRenderer {
+    /// Creates a renderer that shows blocks of thinking with their text, or without it.
+    pub fn new(omits_thinking: bool) -> Self {
+        Self { omits_thinking, ..Self::default() }
+    }
+
     /// Returns why the run failed, if it did: its code, and what to do.
     pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
         self.end.failure()
@@ -145,6 +152,7 @@ impl Renderer for MessagesRenderer {
             EventKind::ThinkingStarted { .. } => {
                 self.begin(json!({ "type": "thinking", "thinking": "", "signature": "" }))
             }
+            EventKind::ThinkingDelta { .. } if self.omits_thinking => Vec::new(),
             EventKind::ThinkingDelta { text, .. } => self.add("thinking", text),
             EventKind::TextStarted { .. } => self.begin(json!({ "type": "text", "text": "" })),
             EventKind::TextDelta { text, .. } => self.add("text", text),

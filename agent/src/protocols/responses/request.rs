@@ -7,9 +7,10 @@ use super::compaction::compact_at;
 use super::items::{InputItem, listed_item, parse_items};
 use super::tools::{allowed_tools, check_tool_name, server_tools, tool_choice, tool_servers, tools_of};
 use crate::models::{Sampling, ToolChoice, ToolSpec};
-use crate::protocols::fields::{FieldValues, check_members};
+use crate::protocols::fields::{FieldValues, check_members, check_names};
 use crate::protocols::kind_of;
 use crate::protocols::ksadk;
+use crate::protocols::message_fields::{OPENAI_PARTS, RESPONSES_MESSAGE, check_message};
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 
@@ -79,7 +80,22 @@ pub struct ResponsesRequest {
 pub fn parse_request(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
-    parse_value(&body)
+    let request = parse_value(&body)?;
+    check_messages(&body["input"], "input")?;
+    Ok(request)
+}
+
+/// Refuses what messages of `input`, the field `name`, have beside their fields.
+pub fn check_messages(input: &Value, name: &str) -> Result<(), BadRequest> {
+    let (list, is_one) = match input {
+        Value::Array(items) => (items.as_slice(), false),
+        item => (std::slice::from_ref(item), true),
+    };
+    for (index, item) in list.iter().enumerate().filter(|(_, item)| item.get("role").is_some()) {
+        let at = if is_one { name.to_owned() } else { format!("{name}[{index}]") };
+        check_message(item, &at, RESPONSES_MESSAGE, OPENAI_PARTS)?;
+    }
+    Ok(())
 }
 
 /// Parses a request.
@@ -230,7 +246,10 @@ fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadReq
                 let message = "`conversation.id` is empty; leave `conversation` out, or name one";
                 return Err(BadRequest::invalid("conversation.id", message));
             }
-            Some(Value::String(id)) => Some(id.clone()),
+            Some(Value::String(id)) => {
+                check_names(conversation, "conversation", ["id"])?;
+                Some(id.clone())
+            }
             _ => return Err(BadRequest::invalid("conversation.id", "`conversation.id` must be a string")),
         },
         Some(other) => {

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use http::StatusCode;
 use querent_agent::models::{ChatRole, ToolChoice};
 use querent_agent::protocols::responses::{
-    InputContent, InputItem, compaction_item, listed_item, parse_items, response_id, usage_json,
+    InputContent, InputItem, check_messages, compaction_item, listed_item, parse_items, response_id, usage_json,
 };
 use querent_agent::{EventKind, Protocol, RunRequest};
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ pub(in crate::http) async fn create(
     let (model, instructions, previous) = (text("model")?, text("instructions")?, text("previous_response_id")?);
     let input = fields.get("input").filter(|input| !input.is_null());
     let mut items = input.map(parse_items).transpose()?.unwrap_or_default();
+    check_messages(input.unwrap_or(&Value::Null), "input")?;
     if items.is_empty() && previous.is_none() {
         let message = "`input` or `previous_response_id` says what is to be summed up";
         return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "input", message));

@@ -8,7 +8,7 @@ use chrono::Utc;
 use http::StatusCode;
 use querent_agent::events_of;
 use querent_agent::protocols::responses::{
-    id_prefix, input_items, listed_item, metadata_of, output_items, parse_items, run_of_item,
+    check_messages, id_prefix, input_items, listed_item, metadata_of, output_items, parse_items, run_of_item,
 };
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole,
@@ -171,7 +171,9 @@ async fn add(
         let message = format!("{} items at once; at most {MAX_ADDED} are taken", items.len());
         return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "items", message));
     }
-    parse_items(&Value::Array(items.clone()))?;
+    let listed = Value::Array(items.clone());
+    parse_items(&listed)?;
+    check_messages(&listed, "items")?;
     let records = |keeps_ids: bool| -> Vec<ItemRecord> {
         let listed = items.iter().map(|item| with_id(listed_item(item), keeps_ids));
         let record = |(item_id, item): (String, Value)| ItemRecord {

@@ -16,7 +16,7 @@ use crate::state::AppState;
 pub(in crate::http) const AGENT: &str = "querent";
 
 /// The header of Anthropic's clients, which read models in another shape.
-const ANTHROPIC_VERSION: &str = "anthropic-version";
+pub(in crate::http) const ANTHROPIC_VERSION: &str = "anthropic-version";
 
 /// `GET /v1/models`.
 pub(in crate::http) async fn list(State(state): State<AppState>, headers: HeaderMap) -> Response {

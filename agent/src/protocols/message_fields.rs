@@ -1,0 +1,159 @@
+//! The fields of messages and of their parts, which are refused by name where they would change nothing, as those of the
+//! request are. Only what clients write themselves is looked at: messages of an assistant come back as some server made
+//! them, with fields of its own.
+
+use serde_json::Value;
+
+use super::fields::{FieldValues, WrongField, check_members, check_names};
+
+/// The fields of a kind of part.
+pub(crate) type PartFields = (&'static str, &'static [(&'static str, FieldValues)]);
+
+/// The fields of users' messages in Responses.
+pub(crate) const RESPONSES_MESSAGE: &[&str] = &["type", "role", "content", "id", "status", "phase"];
+/// The fields of users' and tools' messages in Chat Completions.
+pub(crate) const CHAT_MESSAGE: &[&str] = &["role", "content", "name", "tool_call_id"];
+/// The fields of users' messages in Messages.
+pub(crate) const ANTHROPIC_MESSAGE: &[&str] = &["role", "content"];
+
+const DETAIL: (&str, FieldValues) = ("detail", FieldValues::OneOf(&["low", "high", "auto", "original"]));
+const TYPE: (&str, FieldValues) = ("type", FieldValues::Parsed);
+const TEXT: &[(&str, FieldValues)] =
+    &[TYPE, ("text", FieldValues::Parsed), ("annotations", FieldValues::List), ("logprobs", FieldValues::List)];
+const FILE: FieldValues = FieldValues::Members(&[
+    ("filename", FieldValues::Text),
+    ("file_data", FieldValues::Text),
+    ("file_id", FieldValues::Text),
+    ("file_url", FieldValues::Text),
+]);
+
+/// The parts of OpenAI's messages.
+pub(crate) const OPENAI_PARTS: &[PartFields] = &[
+    ("text", TEXT),
+    ("input_text", TEXT),
+    ("image_url", &[TYPE, ("image_url", FieldValues::Parsed), ("file_id", FieldValues::Text), DETAIL]),
+    ("input_image", &[TYPE, ("image_url", FieldValues::Parsed), ("file_id", FieldValues::Text), DETAIL]),
+    ("file", &[TYPE, ("file", FILE)]),
+    (
+        "input_file",
+        &[
+            TYPE,
+            ("filename", FieldValues::Text),
+            ("file_data", FieldValues::Text),
+            ("file_id", FieldValues::Text),
+            ("file_url", FieldValues::Text),
+            DETAIL,
+        ],
+    ),
+];
+
+const SOURCE: (&str, FieldValues) = (
+    "source",
+    FieldValues::Members(&[
+        TYPE,
+        ("media_type", FieldValues::Text),
+        ("data", FieldValues::Text),
+        ("url", FieldValues::Text),
+    ]),
+);
+/// How long a part of the prompt is kept by the model's server, which decides that itself.
+const CACHE_CONTROL: (&str, FieldValues) = (
+    "cache_control",
+    FieldValues::Members(&[("type", FieldValues::OneOf(&["ephemeral"])), ("ttl", FieldValues::OneOf(&["5m", "1h"]))]),
+);
+
+/// The parts of Anthropic's messages.
+pub(crate) const ANTHROPIC_PARTS: &[PartFields] = &[
+    ("text", &[TYPE, ("text", FieldValues::Parsed), ("citations", FieldValues::List), CACHE_CONTROL]),
+    ("image", &[TYPE, SOURCE, CACHE_CONTROL]),
+    (
+        "document",
+        &[
+            TYPE,
+            SOURCE,
+            ("title", FieldValues::Text),
+            ("context", FieldValues::Text),
+            ("citations", FieldValues::Parsed),
+            CACHE_CONTROL,
+        ],
+    ),
+    (
+        "tool_result",
+        &[
+            TYPE,
+            ("tool_use_id", FieldValues::Text),
+            ("content", FieldValues::Parsed),
+            ("is_error", FieldValues::Flag),
+            CACHE_CONTROL,
+        ],
+    ),
+];
+
+/// Refuses what a message that is not an assistant's has beside `fields`, and what its parts have beside theirs in `parts`.
+/// Other types of parts, and KsADK's older ones without a type, are left to who reads them.
+pub(crate) fn check_message(
+    message: &Value,
+    at: &str,
+    fields: &[&str],
+    parts: &[PartFields],
+) -> Result<(), WrongField> {
+    let Value::Object(given) = message else { return Ok(()) };
+    if given.get("role").is_some_and(|role| role == "assistant") {
+        return Ok(());
+    }
+    check_names(given, at, fields.iter().copied())?;
+    match given.get("content") {
+        Some(Value::Array(list)) => check_parts(list, &format!("{at}.content"), parts),
+        Some(part @ Value::Object(_)) => check_parts(std::slice::from_ref(part), &format!("{at}.content"), parts),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what parts of a list have beside their fields.
+pub(crate) fn check_parts(list: &[Value], at: &str, parts: &[PartFields]) -> Result<(), WrongField> {
+    for (index, part) in list.iter().enumerate() {
+        let Value::Object(given) = part else { continue };
+        let kind = given.get("type").and_then(Value::as_str).unwrap_or_default();
+        let Some((_, members)) = parts.iter().find(|(known, _)| *known == kind) else { continue };
+        let at = format!("{at}[{index}]");
+        check_members(given, &at, members)?;
+        if let Some(Value::Object(image)) = given.get("image_url") {
+            check_members(image, &format!("{at}.image_url"), &[("url", FieldValues::Text), DETAIL])?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_changes_nothing_is_refused_where_clients_write_it() {
+        let refused = |message: Value| {
+            check_message(&message, "messages[0]", CHAT_MESSAGE, OPENAI_PARTS).err().map(|fault| fault.at)
+        };
+        let with = |part: Value| json!({ "role": "user", "content": [part] });
+        for (message, at) in [
+            (json!({ "role": "user", "content": "x", "zzz": 1 }), "messages[0].zzz"),
+            (with(json!({ "type": "text", "text": "x", "zzz": 1 })), "messages[0].content[0].zzz"),
+            (
+                with(json!({ "type": "image_url", "image_url": { "url": "x", "detail": "zzz" } })),
+                "messages[0].content[0].image_url.detail",
+            ),
+            (with(json!({ "type": "file", "file": { "name": "x" } })), "messages[0].content[0].file.name"),
+        ] {
+            assert_eq!(refused(message).as_deref(), Some(at));
+        }
+        for message in [
+            json!({ "role": "assistant", "content": "x", "zzz": 1 }),
+            json!({ "role": "user", "content": "x", "name": "ann", "zzz": null }),
+            with(json!({ "type": "image_url", "image_url": { "url": "x", "detail": "low" } })),
+            with(json!({ "inlineData": { "mimeType": "text/plain", "data": "eA==" } })),
+        ] {
+            assert_eq!(refused(message.clone()), None, "{message}");
+        }
+    }
+}
