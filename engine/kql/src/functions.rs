@@ -41,6 +41,7 @@ mod string_parsing;
 mod time_zones;
 mod udf;
 mod unit_conversion;
+mod user_agents;
 mod written;
 mod xml;
 
@@ -103,6 +104,7 @@ const FAMILIES: &[&[FunctionEntry]] = &[
     string_parsing::FUNCTIONS,
     time_zones::FUNCTIONS,
     unit_conversion::FUNCTIONS,
+    user_agents::FUNCTIONS,
     xml::FUNCTIONS,
 ];
 

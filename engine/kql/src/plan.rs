@@ -151,6 +151,7 @@ impl<'a> Binder<'a> {
                 self.evaluate(input, plugin, schema.as_ref(), span, environment)
             }
             OperatorKind::Extend(columns) => self.extend(input, columns, environment),
+            OperatorKind::GetSchema if operator.parameter("kind").is_some() => self.schema_text(&input),
             OperatorKind::GetSchema => self.get_schema(input),
             OperatorKind::GraphMarkComponents => self.graph_mark_components(&input, operator),
             OperatorKind::GraphMatch(written) => self.graph_match(&input, written, operator, environment),

@@ -24,9 +24,9 @@ pub(crate) use decimal::{
 };
 pub(crate) use json::{
     json_element, json_member, json_to_string, json_type_name, normalize_json, parse_json, value_to_json,
-    value_to_string,
+    value_to_string, with_greatest_reals,
 };
-pub(crate) use real::format_real;
+pub(crate) use real::{format_real, with_greatest_digits};
 pub(crate) use ticks::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
     TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_of, date_ticks,

@@ -20,14 +20,10 @@ fn instead_of(name: &str) -> Option<&'static str> {
         "alias database" => "name the database where it is read: `database('d').T`",
         "cluster" | "current_cluster_endpoint" | "execute_query" => OTHER_CLUSTERS,
         "current_node_id" => "a server is one node",
-        "cursor_after" | "cursor_before_or_at" | "cursor_current" | "current_cursor" => NO_CURSORS,
-        "extent_id" | "extent_tags" | "extentid" | "row_id" | "rowstore_ordinal_range" => NO_EXTENTS,
-        "current_principal_is_member_of" => {
-            "compare `current_principal()`; who reads which rows is for row policies to say"
-        }
+        "cursor_after" | "cursor_before_or_at" => NO_CURSORS,
+        "row_id" | "rowstore_ordinal_range" => NO_EXTENTS,
         "stored_query_result" => "write the result into a table, with CREATE TABLE ... AS in SQL, and name that",
         "entity_group" => "write the group out: `macro-expand entity_group [database('a'), database('b')] as X (...)`",
-        "parse_user_agent" => "take what is needed out of the text with `extract`, `parse` or `has`",
         "passthrough" => "leave it out",
         "ai_chat_completion" | "ai_chat_completion_prompt" | "ai_embed_text" | "ai_embeddings" => NO_MODELS,
         "azure_digital_twins_query_request" | "dax_request" | "http_request" | "http_request_post" => NO_REQUESTS,
@@ -37,7 +33,6 @@ fn instead_of(name: &str) -> Option<&'static str> {
         "estimate_rows_count" => "use `count`, which reads no rows where the table's statistics tell",
         "execute_show_command" => "send the command on its own, as in `.show tables`",
         "external_datatable" => "use `externaldata`, or `external_table('name')`",
-        "funnel_sequence" => "use `funnel_sequence_completion`, `sequence_detect` or `scan`",
         "identity_v3" => "use `identity`",
         "infer_storage_schema" | "infer_storage_schema_with_suggestions" => FILES_BY_NAME,
         _ => return None,

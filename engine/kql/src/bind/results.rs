@@ -1,5 +1,5 @@
 //! The results of a query: of each statement that is an expression, and of each branch of a `fork`, a `facet` or a
-//! `preview` at its end.
+//! `preview` or a `funnel_sequence` at its end.
 
 use std::rc::Rc;
 
@@ -8,6 +8,9 @@ use super::{Binder, Binding, BoundResult, Environment, Result, invalid, unique_n
 use crate::ast::{Expr, ExprKind, GraphOutput, Operator, OperatorKind, Pipeline, Query};
 use crate::plan::{Column, Relation};
 use crate::types::KqlType;
+
+/// A plugin with three tables, of which operators after it take the first.
+const FUNNELS: &str = "funnel_sequence";
 
 impl<'a> Binder<'a> {
     /// Returns the results of a query's statements, at least one.
@@ -55,7 +58,7 @@ impl<'a> Binder<'a> {
         results: &mut Vec<BoundResult>,
     ) -> Result<()> {
         if let ExprKind::Pipeline(pipeline) = &expr.kind
-            && let Some(at) = pipeline.operators.iter().position(is_branching)
+            && let Some(at) = branching(pipeline)
         {
             return self.add_branches(pipeline, at, environment, results);
         }
@@ -100,6 +103,11 @@ impl<'a> Binder<'a> {
                 for column in by {
                     branches.push(self.counted(&input, column)?);
                 }
+            }
+            OperatorKind::Evaluate { plugin: Expr { kind: ExprKind::Call(call), .. }, schema: None }
+                if call.function.text == FUNNELS =>
+            {
+                branches.extend(self.funnel_sequence(&input, call, environment)?);
             }
             OperatorKind::Evaluate { plugin: Expr { kind: ExprKind::Call(call), .. }, schema: None } => {
                 let [rows] = call.arguments.as_slice() else {
@@ -158,6 +166,19 @@ fn named_tables(expr: &Expr) -> Option<(&Pipeline, &[GraphOutput])> {
         }
         _ => None,
     }
+}
+
+/// Returns the place of the operator that makes several results.
+fn branching(pipeline: &Pipeline) -> Option<usize> {
+    let last = pipeline.operators.len().checked_sub(1)?;
+    pipeline.operators.iter().enumerate().position(|(at, operator)| match &operator.kind {
+        OperatorKind::Evaluate { plugin: Expr { kind: ExprKind::Call(call), .. }, schema: None }
+            if call.function.text == FUNNELS =>
+        {
+            at == last
+        }
+        _ => is_branching(operator),
+    })
 }
 
 fn is_branching(operator: &Operator) -> bool {

@@ -22,6 +22,34 @@ use crate::types::KqlType;
 
 /// The delimiters between the parts of a time format.
 const FORMAT_DELIMITERS: &str = " /-:,._[]";
+/// The parts of a datetime that `datetime_part` reads, and those that are added and counted.
+const DATETIME_PARTS: &[&str] = &[
+    "year",
+    "quarter",
+    "month",
+    "week_of_year",
+    "day",
+    "dayofyear",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "nanosecond",
+];
+const DATETIME_UNITS: &[&str] = &[
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "nanosecond",
+];
 
 impl<'a> Binder<'a> {
     /// Binds an expression that must be a value.
@@ -341,8 +369,11 @@ impl<'a> Binder<'a> {
         match (name, arguments.as_slice()) {
             ("assert", [condition, message]) => return self.asserted(condition, message, span),
             ("format_datetime" | "format_timespan", [_, format]) => self.check_format(name, format, span)?,
+            ("datetime_part" | "datepart" | "datetime_add", [part, ..]) => self.check_part(name, part, span)?,
+            ("countof", [_, _, kind]) => self.check_word(kind, &["normal", "regex"], span)?,
             // Of all parts Kusto counts only weeks as a real number.
             ("datetime_diff", [part, ..]) => {
+                self.check_part(name, part, span)?;
                 let part = constant_of(&part.expr)?;
                 let weeks = self.apply_at(name, arguments, call.function.span, span)?;
                 let is_week = text_of(part.as_ref()).is_some_and(|part| part.eq_ignore_ascii_case("week"));
@@ -373,6 +404,22 @@ impl<'a> Binder<'a> {
             Some(other) => invalid(span, format!("`{other}` is no part of a format")),
             None => Ok(()),
         }
+    }
+
+    /// Checks that a constant part of a datetime is one.
+    fn check_part(&mut self, function: &str, part: &Typed, span: Span) -> Result<()> {
+        let is_read = matches!(function, "datetime_part" | "datepart");
+        self.check_word(part, if is_read { DATETIME_PARTS } else { DATETIME_UNITS }, span)
+    }
+
+    /// Checks that a constant text is one of these words, in any case.
+    fn check_word(&mut self, word: &Typed, words: &[&str], span: Span) -> Result<()> {
+        let word = constant_of(&word.expr)?;
+        let Some(word) = text_of(word.as_ref()) else { return Ok(()) };
+        if words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+            return Ok(());
+        }
+        invalid(span, format!("`{word}` is none of: {}", words.join(", ")))
     }
 
     /// Binds the arguments of a call of a built-in function.

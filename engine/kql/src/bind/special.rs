@@ -3,12 +3,14 @@
 
 use datafusion::logical_expr::lit;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::{Binder, ExpressionScope, Result, Typed, constant_of, invalid, null_of, text_of};
 use crate::ast::{ExprKind, FunctionCall, Literal, ParameterValue};
 use crate::plan::Column;
 use crate::span::Span;
 use crate::types::KqlType;
+use crate::values::parse_json;
 
 impl<'a> Binder<'a> {
     /// Binds a call of one of these functions; `None` when it is none.
@@ -37,7 +39,15 @@ impl<'a> Binder<'a> {
                 Ok(Some(Typed::new(lit(exists), KqlType::Bool)))
             }
             "bin_auto" => self.bin_auto(call, span, scope).map(Some),
-            "current_database" | "current_principal" | "current_principal_details" | "ingestion_time"
+            "current_database"
+            | "current_principal"
+            | "current_principal_details"
+            | "ingestion_time"
+            | "cursor_current"
+            | "current_cursor"
+            | "extent_id"
+            | "extentid"
+            | "extent_tags"
                 if !call.arguments.is_empty() =>
             {
                 invalid(span, format!("`{name}` takes no arguments"))
@@ -48,10 +58,45 @@ impl<'a> Binder<'a> {
                 let details = json!({"DisplayName": self.answers.principal, "FQN": self.answers.principal});
                 Ok(Some(Typed::new(lit(details.to_string()), KqlType::Dynamic)))
             }
+            "current_principal_is_member_of" => self.is_member_of(call, span, scope).map(Some),
+            // What a table holds is known at the time of the query.
+            "cursor_current" | "current_cursor" => Ok(Some(Typed::text(&self.now_ticks.to_string()))),
+            // Rows are of no extent here, as computed ones are of none in Kusto.
+            "extent_id" | "extentid" => Ok(Some(Typed::new(lit(Uuid::nil().to_string()), KqlType::Guid))),
+            "extent_tags" => Ok(Some(Typed::new(lit(null_of(KqlType::Dynamic)), KqlType::Dynamic))),
             // No table records when its rows were ingested.
             "ingestion_time" => Ok(Some(Typed::new(lit(null_of(KqlType::DateTime)), KqlType::DateTime))),
             _ => Ok(None),
         }
+    }
+
+    /// `current_principal_is_member_of('aaduser=name', ...)`: whether one of the names, or of those in an array, is the
+    /// caller's; what stands before `=` and after `;` is Kusto's.
+    fn is_member_of(&mut self, call: &'a FunctionCall, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
+        let mut names: Vec<String> = Vec::new();
+        for argument in self.arguments(call, scope)? {
+            let value = constant_of(&argument.expr)?;
+            match (argument.kql_type, text_of(value.as_ref())) {
+                (KqlType::String, Some(name)) => names.push(name.to_owned()),
+                (KqlType::Dynamic, Some(text)) => match parse_json(text) {
+                    serde_json::Value::Array(all) => {
+                        names.extend(all.iter().filter_map(serde_json::Value::as_str).map(str::to_owned));
+                    }
+                    serde_json::Value::String(name) => names.push(name),
+                    _ => return invalid(span, "expected names, or an array of them"),
+                },
+                _ => return invalid(span, "the names must be constant"),
+            }
+        }
+        if names.is_empty() {
+            return invalid(span, "`current_principal_is_member_of` takes the name of a user or a group");
+        }
+        let bare = |name: &str| {
+            let named = name.split_once('=').map_or(name, |(_, named)| named);
+            named.split_once(';').map_or(named, |(named, _)| named).to_owned()
+        };
+        let is_caller = names.iter().any(|name| bare(name).eq_ignore_ascii_case(&bare(&self.answers.principal)));
+        Ok(Typed::new(lit(is_caller), KqlType::Bool))
     }
 
     /// `column_names_of(T)`: the names of a table's columns, which are known without its rows.

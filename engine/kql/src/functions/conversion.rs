@@ -279,8 +279,21 @@ fn to_strings(from: KqlType, array: &ArrayRef) -> ArrayRef {
     if from == KqlType::Guid && array.null_count() == 0 {
         return Arc::clone(array);
     }
-    let strings = (0..array.len()).map(|row| values::format_value(from, array, row));
+    let strings = (0..array.len()).map(|row| {
+        let text = values::format_value(from, array, row);
+        match from {
+            KqlType::Real => values::with_greatest_digits(text),
+            KqlType::Dynamic if is_no_text(array, row) => values::with_greatest_reals(&text),
+            _ => text,
+        }
+    });
     Arc::new(StringArray::from_iter_values(strings))
+}
+
+/// Whether a dynamic value is none of a string.
+fn is_no_text(array: &ArrayRef, row: usize) -> bool {
+    let json = array.as_string_opt::<i32>().filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row));
+    json.is_some_and(|json| !json.starts_with('"'))
 }
 
 fn to_json(from: KqlType, array: &ArrayRef) -> StringArray {

@@ -10,6 +10,7 @@ use crate::types::KqlType;
 use crate::values;
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+const BAG: Returns = Returns::By(bag_type);
 /// The most elements of a `range`, as in Kusto.
 const MOST_ELEMENTS: i64 = 1_048_576;
 
@@ -23,9 +24,9 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry(NUMBER_ONLY, "j", DYNAMIC, |arguments| values_where(arguments, Value::is_number)),
     entry(TRUTH_ONLY, "j", DYNAMIC, |arguments| values_where(arguments, |value| value.is_boolean() || value.is_i64())),
     entry(TEXT_ONLY, "j", DYNAMIC, |arguments| values_where(arguments, Value::is_string)),
-    entry("pack", "x*", DYNAMIC, pack),
-    entry("bag_pack", "x*", DYNAMIC, pack),
-    entry("pack_dictionary", "x*", DYNAMIC, pack),
+    entry("pack", "x*", BAG, pack),
+    entry("bag_pack", "x*", BAG, pack),
+    entry("pack_dictionary", "x*", BAG, pack),
     entry("pack_array", "x*", DYNAMIC, pack_array),
     entry("range", "xx?x", DYNAMIC, range),
     entry("repeat", "xi", DYNAMIC, repeat),
@@ -72,10 +73,19 @@ fn values_where(arguments: &FunctionArguments, is_kept: impl Fn(&Value) -> bool)
 }
 
 /// Takes names and values in turn.
-fn pack(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    if arguments.len() % 2 == 1 {
-        return Err(arguments.error("takes pairs of a name and a value"));
+/// Names alternate with values.
+fn bag_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    if types.len() % 2 == 1 {
+        return Err("a bag is packed of pairs of a name and a value".to_owned());
     }
+    let is_name = |kql_type: &&KqlType| matches!(kql_type, KqlType::String | KqlType::Dynamic);
+    match types.iter().step_by(2).find(|kql_type| !is_name(kql_type)) {
+        Some(other) => Err(format!("the name of a property must be string, not {}", other.name())),
+        None => Ok(KqlType::Dynamic),
+    }
+}
+
+fn pack(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let names = (0..arguments.len()).step_by(2).map(|index| arguments.strings(index)).collect::<Result<Vec<_>>>()?;
     let values = (1..arguments.len()).step_by(2).map(|index| arguments.dynamics(index)).collect::<Result<Vec<_>>>()?;
     arguments.make_dynamics(|row| {

@@ -13,6 +13,7 @@ pub(super) mod s2;
 mod shapes;
 mod simplify;
 mod sphere;
+mod spheroid;
 mod wkt;
 
 use std::borrow::Cow;
@@ -33,7 +34,7 @@ const BOOL: Returns = Returns::Is(KqlType::Bool);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("geo_distance_2points", "nnnn", REAL, distance_of_points),
+    entry("geo_distance_2points", "nnnn?b", REAL, distance_of_points),
     entry("geo_azimuth", "nnnn", REAL, azimuth),
     entry("geo_point_in_circle", "nnnnn", BOOL, point_in_circle),
     entry("geo_point_in_polygon", "nnj", BOOL, point_in_polygon),
@@ -134,6 +135,13 @@ pub(super) fn polygon(ring: impl IntoIterator<Item = [f64; 2]>) -> Value {
 
 fn distance_of_points(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let to = PointArguments::read(arguments, 2)?;
+    if arguments.len() > 4 {
+        let (from, on_spheroid) = (PointArguments::read(arguments, 0)?, arguments.bools(4)?);
+        return arguments.make_reals(|row| match on_spheroid.get(row) {
+            Some(true) => spheroid::distance(from.degrees(row)?, to.degrees(row)?),
+            _ => Some(from.get(row)?.angle(to.get(row)?) * EARTH_RADIUS_METERS),
+        });
+    }
     distance(arguments, |row, point| Some(point.angle(to.get(row)?)))
 }
 

@@ -325,6 +325,19 @@ impl<'a> Binder<'a> {
         self.values(columns, rows.collect())
     }
 
+    /// `getschema kind=csl`: the columns as `.create table` has them, one text.
+    pub(super) fn schema_text(&mut self, input: &Relation) -> Result<Relation> {
+        let written = |column: &Column| {
+            let is_plain = column.name.chars().all(|char| char.is_alphanumeric() || char == '_')
+                && !column.name.starts_with(|char: char| char.is_ascii_digit());
+            let escaped = column.name.replace('\\', r"\\").replace('\'', r"\'");
+            let name = if is_plain { column.name.clone() } else { format!("['{escaped}']") };
+            format!("{name}:{}", column.kql_type.name())
+        };
+        let text = input.columns.iter().map(written).collect::<Vec<_>>().join(",");
+        self.values(vec![("Schema".to_owned(), KqlType::String)], vec![vec![text_literal(&text)]])
+    }
+
     pub(super) fn assert_schema(
         &mut self,
         input: Relation,

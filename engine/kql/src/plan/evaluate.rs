@@ -91,6 +91,8 @@ impl<'a> Binder<'a> {
             "sequence_detect" => self.sequence_detect(input, call, environment)?,
             "dcount_intersect" => self.dcount_intersect(input, call)?,
             "funnel_sequence_completion" => self.funnel_completion(input, call, environment)?,
+            // Operators after it take the first of its tables.
+            "funnel_sequence" => self.funnel_sequence(&input, call, environment)?.swap_remove(0),
             "preview" => return invalid(call.function.span, "`preview` ends a query: it has two results"),
             "identity" if call.arguments.is_empty() => input,
             "narrow" | "identity" => return invalid(call.function.span, "this plugin takes no arguments"),

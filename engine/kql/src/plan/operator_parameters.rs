@@ -21,6 +21,7 @@ const UNION: &[KnownParameter] = &[
     ("best_effort", AllowedValues::Truth),
 ];
 const FIND: &[KnownParameter] = &[("withsource", AllowedValues::Any), ("with_source", AllowedValues::Any)];
+const GET_SCHEMA: &[KnownParameter] = &[("kind", AllowedValues::Words(&["csl"]))];
 const JOIN: &[KnownParameter] = &[("kind", AllowedValues::Any)];
 const MAKE_SERIES: &[KnownParameter] = &[("kind", AllowedValues::Words(&["nonempty"]))];
 const MV_APPLY: &[KnownParameter] = &[("with_itemindex", AllowedValues::Any)];
@@ -45,6 +46,7 @@ fn known_parameters(kind: &OperatorKind) -> Option<&'static [KnownParameter]> {
     Some(match kind {
         OperatorKind::Union(_) => UNION,
         OperatorKind::Find(_) => FIND,
+        OperatorKind::GetSchema => GET_SCHEMA,
         OperatorKind::Join { .. } | OperatorKind::Lookup { .. } => JOIN,
         OperatorKind::MakeSeries(_) => MAKE_SERIES,
         OperatorKind::MvApply(_) => MV_APPLY,

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::real::with_greatest_digits;
+
 /// Returns any text as a dynamic value: JSON as itself, anything else as a string, an empty text as null.
 pub(crate) fn normalize_json(text: &str) -> Option<String> {
     let trimmed = text.trim();
@@ -34,6 +36,32 @@ pub(crate) fn json_to_string(json: &str) -> Cow<'_, str> {
         [b'"', ..] => Cow::Owned(serde_json::from_str(json).unwrap_or_default()),
         _ => Cow::Borrowed(json),
     }
+}
+
+/// Returns dynamic text with its reals as Kusto's engine writes them in texts.
+pub(crate) fn with_greatest_reals(json: &str) -> String {
+    let bytes = json.as_bytes();
+    let mut written = String::with_capacity(json.len());
+    let (mut at, mut copied) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = skip_string(bytes, at),
+            b'-' | b'0'..=b'9' => {
+                let is_over = |byte: &u8| !matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                let end = bytes[at..].iter().position(is_over).map_or(bytes.len(), |length| at + length);
+                let number = &json[at..end];
+                if number.contains(['.', 'e', 'E']) {
+                    written.push_str(&json[copied..at]);
+                    written.push_str(&with_greatest_digits(number.to_owned()));
+                    copied = end;
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    written.push_str(&json[copied..]);
+    written
 }
 
 /// Returns the string form of a value.

@@ -206,9 +206,37 @@ fn touching_points(one: &PolygonShapes, other: &PolygonShapes, shared: &PolygonS
     points
 }
 
-/// Returns all polygons as one shape.
+/// Returns all polygons as one shape, whose shells begin as Kusto's do.
 pub(super) fn union_of_polygons(all: Vec<PolygonShapes>) -> Option<PolygonShapes> {
+    let sides: Vec<ShapeEdge> = all.iter().flat_map(|polygons| sides(polygons).into_iter().rev()).collect();
     let mut all = all.into_iter();
     let first = all.next()?;
-    all.try_fold(first, |union, polygons| overlay(&union, &polygons, Overlay::Union))
+    let union = all.try_fold(first, |union, polygons| overlay(&union, &polygons, Overlay::Union))?;
+    if union.edges().count().checked_mul(sides.len())? > MAX_PAIRS {
+        return Some(union);
+    }
+    let begun = |(index, ring): (usize, &[Vector])| {
+        let mut ring = ring.to_vec();
+        if let Some(start) = beginning(&ring, &sides).filter(|_| index == 0) {
+            ring.rotate_left(start);
+        }
+        ring
+    };
+    let rings = union.rings().map(|rings| rings.into_iter().enumerate().map(begun).collect());
+    Some(PolygonShapes::of_rings(rings.collect()))
+}
+
+/// Returns the corner with which a ring begins: the last one of the first polygon that has a side in it, whose sides come
+/// first here, from the last to the first.
+fn beginning(ring: &[Vector], sides: &[ShapeEdge]) -> Option<usize> {
+    sides.iter().find_map(|side| {
+        let [start, _] = *side;
+        let is_on = |point: Vector| angle_to_edge(point, *side) < TOUCHING;
+        let ends_piece = |index: &usize| {
+            let (from, to) = (ring[index.checked_sub(1).unwrap_or(ring.len() - 1)], ring[*index]);
+            is_on(from) && is_on(to) && start.angle(from) < start.angle(to)
+        };
+        let angle = |index: usize| start.angle(ring[index]);
+        (0..ring.len()).filter(ends_piece).max_by(|one, other| angle(*one).total_cmp(&angle(*other)))
+    })
 }
