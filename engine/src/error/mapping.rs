@@ -56,6 +56,19 @@ impl From<DataFusionError> for EngineError {
 }
 
 impl EngineError {
+    /// Returns the error of a statement, with how a text is quoted where a column that is not there may be one.
+    pub(crate) fn beside_quotes(self, statement: &str) -> Self {
+        match self {
+            Self::ColumnNotFound { column, hint }
+                if !hint.contains("did you mean") && statement.contains(&format!("\"{column}\"")) =>
+            {
+                let hint = format!("{hint}; double quotes are for names, a text is in single ones: '{column}'");
+                Self::ColumnNotFound { column, hint }
+            }
+            other => other,
+        }
+    }
+
     /// Returns the error of a function that there is not: what stands for it here, where another system has it, or the
     /// nearest name.
     pub(crate) fn function_not_found(function: &str, near: Option<&str>) -> Self {
@@ -289,7 +302,24 @@ fn from_plan_message(message: &str) -> EngineError {
         let near = rest.split('\'').nth(1).filter(|near| nearest_name(function, [*near]).is_some());
         return EngineError::function_not_found(function, near);
     }
+    if let Some(value) = ungrouped(message) {
+        let value = plain_words(value);
+        let message = format!(
+            "`{value}` is neither in GROUP BY nor in an aggregate function; add it to GROUP BY, or write \
+             any_value({value})"
+        );
+        return EngineError::Plan { message };
+    }
     from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
+}
+
+/// Returns the column or expression that DataFusion finds outside of the groups. Its own message speaks of a wildcard,
+/// whether there is one or not.
+fn ungrouped(message: &str) -> Option<&str> {
+    let of_select = message.split_once("While expanding wildcard, column \"").map(|(_, rest)| rest);
+    let rest = of_select.or_else(|| message.strip_prefix("HAVING clause references: "))?;
+    let (value, _) = rest.split_once(" must appear in the GROUP BY clause")?;
+    Some(value.strip_suffix('"').unwrap_or(value))
 }
 
 /// Returns what to do in the place of a statement that there is not.

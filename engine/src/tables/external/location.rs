@@ -75,7 +75,9 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     if found.is_empty() {
         let empty = if are_empty { "non-empty " } else { "" };
         let format = format!("{empty}{}", format_name(format));
-        return Err(EngineError::NoFiles { location: location.to_string(), format });
+        let is_there = path.exists() || is_glob(location);
+        let location = if is_there { location.to_owned() } else { format!("{location}, which is not there") };
+        return Err(EngineError::NoFiles { location, format });
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
