@@ -226,6 +226,14 @@ fn a_failing_statement_exits_with_one_and_its_code() {
     let said = work.run(&["sql", "SELECT * FROM flight"]).failed(1);
     assert!(said.starts_with("error [table_not_found]"), "{said}");
     assert!(said.contains("did you mean `flights`?"), "{said}");
+    // The place is shown where the error says one.
+    let said = work.run(&["sql", "SELECT *\nFORM flights"]).failed(1);
+    assert!(said.ends_with(" at line 2, column 1\n  FORM flights\n  ^\n"), "{said}");
+    let said = work.run(&["-c", "SELECT 1; SELECT 'é', a b c FROM flights"]).failed(1);
+    let shown = format!("\n  SELECT 'é', a b c FROM flights\n{}^\n", " ".repeat(18));
+    assert!(said.starts_with("error [sql_parse_error]") && said.ends_with(&shown), "{said}");
+    let said = work.run(&["kql", "flights | wher carrier == 'UA'"]).failed(1);
+    assert!(said.ends_with("  flights | wher carrier == 'UA'\n            ^^^^\ndid you mean `where`?\n"), "{said}");
     // The folder is closed properly after an error.
     work.run(&["sql", "SELECT * FROM flights"]).succeeded();
 }
@@ -248,6 +256,10 @@ fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
     work.run(&["import", "--replace", "flights.csv"]).succeeded();
     assert_eq!(work.run(&["sql", "--json", "SELECT count(*) AS n FROM flights"]).succeeded(), "{\"n\":3}\n");
     assert!(work.run(&["import", "nothing-*.csv", "--table", "t"]).failed(1).contains("[no_files]"));
+    assert!(work.run(&["import", "nothing.csv"]).failed(1).contains("nothing.csv, which is not there"));
+    // What is quick has no lines of progress.
+    let done = work.run(&["import", "--table", "again", "flights.csv"]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
 }
 
 #[test]
