@@ -256,6 +256,14 @@ fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
     work.run(&["import", "--replace", "flights.csv"]).succeeded();
     assert_eq!(work.run(&["sql", "--json", "SELECT count(*) AS n FROM flights"]).succeeded(), "{\"n\":3}\n");
     assert!(work.run(&["import", "nothing-*.csv", "--table", "t"]).failed(1).contains("[no_files]"));
+    assert!(work.run(&["SELECT 1"]).failed(2).contains("`querent -c"));
+    #[cfg(target_os = "linux")]
+    {
+        let mut piped = work.querent(&["-c", "FROM read_csv('/dev/stdin')"]);
+        let child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = Done::of(child.wait_with_output().unwrap()).failed(1);
+        assert!(said.contains("[bad_data]") && said.contains("write it to a file first"), "{said}");
+    }
     assert!(work.run(&["import", "nothing.csv"]).failed(1).contains("nothing.csv, which is not there"));
     // What is quick has no lines of progress.
     let done = work.run(&["import", "--table", "again", "flights.csv"]);

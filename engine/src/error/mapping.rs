@@ -56,9 +56,19 @@ impl From<DataFusionError> for EngineError {
 }
 
 impl EngineError {
-    /// Returns the error of a statement, with how a text is quoted where a column that is not there may be one.
+    /// Returns the error of a statement, with how a text is quoted where a column that is not there may be one, and a file
+    /// where a table may be one.
     pub(crate) fn beside_quotes(self, statement: &str) -> Self {
         match self {
+            Self::Catalog(CatalogError::DatabaseNotFound { database, nearest }) => {
+                match unquoted_file(statement, &database) {
+                    Some(file) => Self::Unsupported {
+                        what: format!("the file `{file}` without quotes"),
+                        hint: format!("write FROM '{file}'"),
+                    },
+                    None => Self::Catalog(CatalogError::DatabaseNotFound { database, nearest }),
+                }
+            }
             Self::ColumnNotFound { column, hint }
                 if !hint.contains("did you mean") && statement.contains(&format!("\"{column}\"")) =>
             {
@@ -292,6 +302,18 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     let listed: Vec<&str> = candidates.iter().take(LISTED_COLUMNS).map(|column| column.name.as_str()).collect();
     let more = if candidates.len() > LISTED_COLUMNS { ", ..." } else { "" };
     format!("; the columns are {}{more}", listed.join(", "))
+}
+
+/// Returns the file of this stem that a statement names as if it were a table of a database.
+fn unquoted_file<'s>(statement: &'s str, stem: &str) -> Option<&'s str> {
+    const ENDINGS: [&str; 10] =
+        ["csv", "tsv", "json", "ndjson", "jsonl", "geojson", "parquet", "xlsx", "arrow", "feather"];
+    statement.match_indices(stem).find_map(|(at, _)| {
+        let rest = statement.get(at + stem.len()..)?.strip_prefix('.')?;
+        let ending = rest.split(|char: char| !char.is_alphanumeric()).next()?;
+        let is_known = ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending));
+        statement.get(at..at + stem.len() + 1 + ending.len()).filter(|_| is_known)
+    })
 }
 
 fn from_plan_message(message: &str) -> EngineError {

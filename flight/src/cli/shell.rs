@@ -58,6 +58,9 @@ impl ShellArgs {
             let near = commands.iter().map(|command| (strsim::jaro_winkler(command, &name), command));
             let near = near.filter(|(likeness, _)| *likeness > 0.8).max_by(|one, other| one.0.total_cmp(&other.0));
             let hint = match near {
+                _ if name.trim().contains(char::is_whitespace) => {
+                    "statements are run by `querent -c \"SELECT ...\"`; ".to_owned()
+                }
                 Some((_, command)) => format!("did you mean `{command}`? "),
                 None => String::new(),
             };

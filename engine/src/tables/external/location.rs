@@ -64,8 +64,12 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
         } else if metadata.is_dir() {
             let base = canonical(path)?;
             walk(path, path, &base, Some(format), &mut BTreeSet::new(), &mut found)?;
-        } else {
+        } else if metadata.is_file() {
             found.push(located(path, path.parent().unwrap_or(path), &metadata));
+        } else {
+            let detail =
+                "is no file but a pipe or a device, and files are read more than once; write it to a file first";
+            return Err(EngineError::BadData { location: location.to_owned(), detail: detail.to_owned() });
         }
     } else if is_glob(location) {
         expand(location, format, &mut found)?;
