@@ -146,11 +146,7 @@ impl EncoderFactory for ValueEncoders {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
             DataType::Int64 => Box::new(Int64Encoder(array.as_primitive())),
             DataType::UInt64 => Box::new(UInt64Encoder(array.as_primitive())),
-            DataType::Float16 => {
-                Box::new(FloatEncoder(array.as_primitive::<Float16Type>(), |half, out: &mut Vec<u8>| {
-                    write_real(f32::from(half), out);
-                }))
-            }
+            DataType::Float16 => Box::new(FloatEncoder(array.as_primitive::<Float16Type>(), write_half)),
             DataType::Float32 => Box::new(FloatEncoder(array.as_primitive::<Float32Type>(), write_real)),
             DataType::Float64 => Box::new(FloatEncoder(array.as_primitive::<Float64Type>(), write_double)),
             DataType::Binary => Box::new(BinaryEncoder(array.as_binary::<i32>())),
@@ -216,7 +212,7 @@ impl<T: ArrowPrimitiveType, F: Fn(T::Native, &mut Vec<u8>)> Encoder for FloatEnc
 
 fn write_double(value: f64, out: &mut Vec<u8>) {
     match beyond_json(value) {
-        Some(name) => out.extend_from_slice(name),
+        Some(name) => out.extend_from_slice(name.as_bytes()),
         // Writing to a vector cannot fail.
         None => drop(serde_json::to_writer(out, &value)),
     }
@@ -226,17 +222,21 @@ fn write_double(value: f64, out: &mut Vec<u8>) {
 /// it is equal to is 0.10000000149011612.
 fn write_real(value: f32, out: &mut Vec<u8>) {
     match beyond_json(f64::from(value)) {
-        Some(name) => out.extend_from_slice(name),
+        Some(name) => out.extend_from_slice(name.as_bytes()),
         None => drop(serde_json::to_writer(out, &value)),
     }
 }
 
-/// Returns the text for a number that JSON cannot express.
-fn beyond_json(value: f64) -> Option<&'static [u8]> {
+fn write_half(value: <Float16Type as ArrowPrimitiveType>::Native, out: &mut Vec<u8>) {
+    write_real(f32::from(value), out);
+}
+
+/// Returns the JSON for a number that JSON cannot express.
+fn beyond_json(value: f64) -> Option<&'static str> {
     match value {
-        value if value.is_nan() => Some(b"\"NaN\""),
-        f64::INFINITY => Some(b"\"Infinity\""),
-        f64::NEG_INFINITY => Some(b"\"-Infinity\""),
+        value if value.is_nan() => Some("\"NaN\""),
+        f64::INFINITY => Some("\"Infinity\""),
+        f64::NEG_INFINITY => Some("\"-Infinity\""),
         _ => None,
     }
 }
