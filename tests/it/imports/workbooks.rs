@@ -126,7 +126,9 @@ async fn what_is_no_workbook_says_what_to_do() {
     let old = refused(file("a.xls", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1 and more")).await;
     assert!(old.contains("save it as .xlsx without a password"), "{old}");
     let text = refused(file("b.xlsx", b"id,name\n1,a\n")).await;
-    assert!(text.contains("is no workbook"), "{text}");
+    assert!(text.contains("is no workbook") && text.contains("but text; name the format csv"), "{text}");
+    let page = refused(file("page.xls", b"<html><table><tr><td>1</td></tr></table></html>")).await;
+    assert!(page.contains("but HTML or XML") && page.contains("save it as .xlsx"), "{page}");
     let other = refused(write(folder.path(), "c.xlsx", archive(&[("readme.txt", "hello")]))).await;
     assert!(other.contains("is an archive and no workbook"), "{other}");
     let mut cut = book();
