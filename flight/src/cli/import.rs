@@ -313,9 +313,13 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
     Ok(plans)
 }
 
-/// Returns the error with what to do where a table is there already.
+/// Returns the error with what to do where a table is there already, or its database is not.
 fn with_remedy(error: CliError) -> CliError {
     match error {
+        CliError::Failed { code: Some(code), message } if code == ErrorCode::DatabaseNotFound.as_str() => {
+            let message = format!("{message}, or make one: querent sql \"CREATE DATABASE name\"");
+            CliError::Failed { code: Some(code), message }
+        }
         CliError::Failed { code: Some(code), message } if code == ErrorCode::AlreadyExists.as_str() => {
             let message = format!("{message}; --replace replaces it, --append adds rows to it, --table names another");
             CliError::Failed { code: Some(code), message }
