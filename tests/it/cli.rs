@@ -258,6 +258,7 @@ fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
     assert!(work.run(&["import", "nothing-*.csv", "--table", "t"]).failed(1).contains("[no_files]"));
     let said = work.run(&["import", "--database", "sales", "flights.csv"]).failed(1);
     assert!(said.contains("[database_not_found]") && said.contains("CREATE DATABASE"), "{said}");
+    assert!(work.run(&["query.sql"]).failed(2).contains("`querent < query.sql`"));
     assert!(work.run(&["SELECT 1"]).failed(2).contains("`querent -c"));
     #[cfg(target_os = "linux")]
     {

@@ -48,10 +48,16 @@ pub(super) struct ShellArgs {
 }
 
 impl ShellArgs {
-    /// Refuses files that are not there, which may be commands spelled wrong; `commands` are those that there are.
+    /// Refuses files of statements, and files that are not there, which may be commands spelled wrong; `commands` are those
+    /// that there are.
     pub(super) fn check_files(&self, commands: &[String]) -> Result<(), CliError> {
         for file in &self.files {
             let name = file.to_string_lossy();
+            if file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("sql")) {
+                return Err(CliError::Usage(format!(
+                    "{name} holds statements and no rows; run them with `querent < {name}`, or `.read {name}` in the shell"
+                )));
+            }
             if file.exists() || name.contains("://") {
                 continue;
             }
