@@ -82,10 +82,10 @@ fn a_parquet_file_holds_one_result() {
         assert!(done.status.code() == Some(2) && said.contains("holds the rows of one statement"), "{said}");
         assert!(work.run(&["sql", "SELECT * FROM late"]).failed(1).contains("table_not_found"), "{format}");
         let steps = format!(
-            ".output rows.{format}\n.mode {format}\nSELECT 7 AS a;\n.output rest.csv\n.mode csv\nSELECT 8 AS b;\n"
+            ".output kept.{format}\n.mode {format}\nSELECT 7 AS a;\n.output rest.csv\n.mode csv\nSELECT 8 AS b;\n"
         );
         work.pipe(&[], &steps).succeeded();
-        let read = work.run(&["--output", "csv", &format!("rows.{format}"), "-c", "FROM rows"]).succeeded();
+        let read = work.run(&["--output", "csv", &format!("kept.{format}"), "-c", "FROM kept"]).succeeded();
         assert_eq!(read, "a\n7\n");
         assert_eq!(std::fs::read_to_string(work.path("rest.csv")).unwrap(), "b\n8\n");
     }
