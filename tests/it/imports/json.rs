@@ -175,3 +175,17 @@ async fn records_are_told_types_and_set_aside() {
     let error = import(&engine, &file, &[("ignore_error", "true")]).await.unwrap_err().to_string();
     assert!(error.contains("did you mean `ignore_errors`?"), "{error}");
 }
+
+/// What the refusal says works.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_too_many_members_is_read_as_one_text() {
+    let (folder, engine) = engine().await;
+    let members: Vec<String> = (0..10_001).map(|member| format!("\"m{member}\":{member}")).collect();
+    let text = format!("{{{}}}", members.join(","));
+    let refused = import(&engine, &write(folder.path(), "t.json", &text), &[]).await.unwrap_err();
+    assert!(refused.to_string().contains("format csv, delimiter \\t, quote empty, no header"), "{refused}");
+    let options = [("delimiter", "\\t"), ("quote", ""), ("header", "false")];
+    assert_eq!(import(&engine, &write(folder.path(), "t.csv", &text), &options).await.unwrap().rows, Some(1));
+    let sql = "SELECT count(*), sum(CAST(value AS BIGINT)) FROM t, json_each(column_1)";
+    assert_eq!(rows(&admin(&engine), sql).await.unwrap(), [["10001", "50005000"]]);
+}
