@@ -107,7 +107,7 @@ async fn members_of_features_stay_apart_from_properties() {
 async fn what_writers_of_json_produce_is_read() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);
-    let cases: [(&str, &str, &[&[&str]]); 7] = [
+    let cases: [(&str, &str, &[&[&str]]); 11] = [
         ("[{\"a\": NaN}, {\"a\": -Infinity}, {\"a\": 1.5}]", "a::VARCHAR", &[&["-inf"], &["1.5"], &["NaN"]]),
         ("{\"a\": 1E400}\n{\"a\": 1}\n", "a::VARCHAR", &[&["1.0"], &["inf"]]),
         ("[null, {\"a\": 1}]", "a", &[&["1"], &["NULL"]]),
@@ -115,6 +115,19 @@ async fn what_writers_of_json_produce_is_read() {
         ("{}\n{}\n", "json", &[&["{}"], &["{}"]]),
         ("{\"type\": \"FeatureCollection\", \"features\": []}", "count(geometry)", &[&["0"]]),
         ("[NaN, 1]", "json::VARCHAR", &[&["1.0"], &["NaN"]]),
+        // As DuckDB reads them, numbers with an exponent are doubles, and integers keep their digits.
+        ("{\"a\": 1e22}\n{\"a\": -0.5}\n", "a + 0.5 = 0, a > 9e21", &[&["false", "true"], &["true", "false"]]),
+        ("{\"a\": 123456789012345678901234567890}\n{\"a\": 1}\n", "a", &[&["1"], &["123456789012345678901234567890"]]),
+        (
+            "{\"a\": 123456789012345678901234567890, \"m\": [1]}\n{\"a\": -9223372036854775809, \"m\": \"x\"}\n",
+            "a, m",
+            &[&["-9223372036854775809", "x"], &["123456789012345678901234567890", "[1]"]],
+        ),
+        (
+            "{\"m\": [12345678901234567890123]}\n{\"m\": \"12345678901234567890123\"}\n",
+            "m",
+            &[&["12345678901234567890123"], &["[\"12345678901234567890123\"]"]],
+        ),
     ];
     for (text, sql, expected) in cases {
         let file = write(folder.path(), "t.json", text);
