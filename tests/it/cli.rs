@@ -226,6 +226,14 @@ fn a_failing_statement_exits_with_one_and_its_code() {
     let said = work.run(&["sql", "SELECT * FROM flight"]).failed(1);
     assert!(said.starts_with("error [table_not_found]"), "{said}");
     assert!(said.contains("did you mean `flights`?"), "{said}");
+    // The place is shown where the error says one.
+    let said = work.run(&["sql", "SELECT *\nFORM flights"]).failed(1);
+    assert!(said.ends_with(" at line 2, column 1\n  FORM flights\n  ^\n"), "{said}");
+    let said = work.run(&["-c", "SELECT 1; SELECT 'é', a b c FROM flights"]).failed(1);
+    let shown = format!("\n  SELECT 'é', a b c FROM flights\n{}^\n", " ".repeat(18));
+    assert!(said.starts_with("error [sql_parse_error]") && said.ends_with(&shown), "{said}");
+    let said = work.run(&["kql", "flights | wher carrier == 'UA'"]).failed(1);
+    assert!(said.ends_with("  flights | wher carrier == 'UA'\n            ^^^^\ndid you mean `where`?\n"), "{said}");
     // The folder is closed properly after an error.
     work.run(&["sql", "SELECT * FROM flights"]).succeeded();
 }
@@ -248,6 +256,21 @@ fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
     work.run(&["import", "--replace", "flights.csv"]).succeeded();
     assert_eq!(work.run(&["sql", "--json", "SELECT count(*) AS n FROM flights"]).succeeded(), "{\"n\":3}\n");
     assert!(work.run(&["import", "nothing-*.csv", "--table", "t"]).failed(1).contains("[no_files]"));
+    let said = work.run(&["import", "--database", "sales", "flights.csv"]).failed(1);
+    assert!(said.contains("[database_not_found]") && said.contains("CREATE DATABASE"), "{said}");
+    assert!(work.run(&["query.sql"]).failed(2).contains("`querent < query.sql`"));
+    assert!(work.run(&["SELECT 1"]).failed(2).contains("`querent -c"));
+    #[cfg(target_os = "linux")]
+    {
+        let mut piped = work.querent(&["-c", "FROM read_csv('/dev/stdin')"]);
+        let child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = Done::of(child.wait_with_output().unwrap()).failed(1);
+        assert!(said.contains("[bad_data]") && said.contains("write it to a file first"), "{said}");
+    }
+    assert!(work.run(&["import", "nothing.csv"]).failed(1).contains("nothing.csv, which is not there"));
+    // What is quick has no lines of progress.
+    let done = work.run(&["import", "--table", "again", "flights.csv"]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
 }
 
 #[test]

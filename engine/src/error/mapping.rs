@@ -56,6 +56,29 @@ impl From<DataFusionError> for EngineError {
 }
 
 impl EngineError {
+    /// Returns the error of a statement, with how a text is quoted where a column that is not there may be one, and a file
+    /// where a table may be one.
+    pub(crate) fn beside_quotes(self, statement: &str) -> Self {
+        match self {
+            Self::Catalog(CatalogError::DatabaseNotFound { database, nearest }) => {
+                match unquoted_file(statement, &database) {
+                    Some(file) => Self::Unsupported {
+                        what: format!("the file `{file}` without quotes"),
+                        hint: format!("write FROM '{file}'"),
+                    },
+                    None => Self::Catalog(CatalogError::DatabaseNotFound { database, nearest }),
+                }
+            }
+            Self::ColumnNotFound { column, hint }
+                if !hint.contains("did you mean") && statement.contains(&format!("\"{column}\"")) =>
+            {
+                let hint = format!("{hint}; double quotes are for names, a text is in single ones: '{column}'");
+                Self::ColumnNotFound { column, hint }
+            }
+            other => other,
+        }
+    }
+
     /// Returns the error of a function that there is not: what stands for it here, where another system has it, or the
     /// nearest name.
     pub(crate) fn function_not_found(function: &str, near: Option<&str>) -> Self {
@@ -282,6 +305,18 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     format!("; the columns are {}{more}", listed.join(", "))
 }
 
+/// Returns the file of this stem that a statement names as if it were a table of a database.
+fn unquoted_file<'s>(statement: &'s str, stem: &str) -> Option<&'s str> {
+    const ENDINGS: [&str; 10] =
+        ["csv", "tsv", "json", "ndjson", "jsonl", "geojson", "parquet", "xlsx", "arrow", "feather"];
+    statement.match_indices(stem).find_map(|(at, _)| {
+        let rest = statement.get(at + stem.len()..)?.strip_prefix('.')?;
+        let ending = rest.split(|char: char| !char.is_alphanumeric()).next()?;
+        let is_known = ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending));
+        statement.get(at..at + stem.len() + 1 + ending.len()).filter(|_| is_known)
+    })
+}
+
 fn from_plan_message(message: &str) -> EngineError {
     // DataFusion's message for an unknown function: "Invalid function 'foo'.\nDid you mean 'floor'?".
     if let Some(rest) = message.strip_prefix("Invalid function '")
@@ -303,7 +338,24 @@ fn from_plan_message(message: &str) -> EngineError {
                 .into(),
         };
     }
+    if let Some(value) = ungrouped(message) {
+        let value = plain_words(value);
+        let message = format!(
+            "`{value}` is neither in GROUP BY nor in an aggregate function; add it to GROUP BY, or write \
+             any_value({value})"
+        );
+        return EngineError::Plan { message };
+    }
     from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
+}
+
+/// Returns the column or expression that DataFusion finds outside of the groups. Its own message speaks of a wildcard,
+/// whether there is one or not.
+fn ungrouped(message: &str) -> Option<&str> {
+    let of_select = message.split_once("While expanding wildcard, column \"").map(|(_, rest)| rest);
+    let rest = of_select.or_else(|| message.strip_prefix("HAVING clause references: "))?;
+    let (value, _) = rest.split_once(" must appear in the GROUP BY clause")?;
+    Some(value.strip_suffix('"').unwrap_or(value))
 }
 
 /// Returns what to do in the place of a statement that there is not.

@@ -31,6 +31,7 @@ use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::ParsedStatement;
 use crate::sql::query_from_table;
 use crate::sql::write_statement::{CopyFormat, CopyTarget, WriteStatement};
+use crate::type_names::sql_name;
 
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
@@ -90,6 +91,16 @@ impl Session {
         self.may_write_files(&shown)?;
         let mut rows = self.execute_query(input, interrupt).await?;
         let schema = rows.schema();
+        let nested = schema.fields().iter().find(|field| field.data_type().is_nested());
+        if let (CopyFormat::Csv, Some(field)) = (target.format, nested) {
+            return Err(EngineError::Unsupported {
+                what: format!("writing the column `{}`, a {}, as CSV", field.name(), sql_name(field.data_type())),
+                hint: format!(
+                    "write it as text, to_json({}), or all rows as JSON or Parquet: COPY ... TO 'file.parquet'",
+                    field.name()
+                ),
+            });
+        }
         let (sender, receiver) = mpsc::channel(QUEUE);
         let writing = tokio::task::spawn_blocking(move || write_file(&target, &schema, receiver));
         let mut failure = None;
@@ -134,8 +145,13 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
         "parquet" | "pq" => CopyFormat::Parquet,
         "arrow" | "ipc" | "feather" => CopyFormat::Arrow,
         other => {
+            let what = match other {
+                "" => "writing a file whose name does not say its format".to_owned(),
+                "gz" | "zst" | "bz2" | "xz" => format!("writing compressed text (`.{other}`)"),
+                other => format!("writing files in the format `{other}`"),
+            };
             return Err(EngineError::Unsupported {
-                what: format!("writing files in the format `{other}`"),
+                what,
                 hint: "there are csv, tsv, json, parquet and arrow: COPY ... TO 'file' (FORMAT csv)".into(),
             });
         }

@@ -32,7 +32,10 @@ impl Session {
         match parse_policy_statement(text, &self.database)? {
             Some(statement) => self.plan_policy(text, statement, parameters).await,
             // Large as a value, and a part of many futures.
-            None => Box::pin(self.plan_noted(parse_statement(text)?, parameters, notes)).await,
+            None => {
+                let planned = Box::pin(self.plan_noted(parse_statement(text)?, parameters, notes)).await;
+                planned.map_err(|error| error.beside_quotes(text))
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use querent_catalog::FileFormat;
 use super::shorthand::{plain, query_of, select_star, table_factor};
 use super::syntax::visit_statement;
 use crate::error::{EngineError, Result};
+use crate::tables::external::known_options;
 
 /// The functions that read files, with the format of each. The first letters of the last ones are DuckDB's older names.
 const READERS: &[(&str, FileFormat)] = &[
@@ -271,6 +272,13 @@ impl FileRequest {
                 let names = list_of(value).and_then(|names| names.iter().map(text_of).collect());
                 self.names = names.ok_or_else(|| takes("a list of names: ['a', 'b']"))?;
             }
+            "null" | "nullstr" | "null_value" | "null_values" | "na_values" if list_of(value).is_some() => {
+                let texts = list_of(value).and_then(|texts| texts.iter().map(text_of).collect::<Option<Vec<_>>>());
+                // The readers' option is one text, which commas separate.
+                let texts = texts.filter(|texts| !texts.iter().any(|text| text.contains(',')));
+                let texts = texts.ok_or_else(|| takes("texts without a comma: ['NA', '-']"))?;
+                self.options.insert(option.to_owned(), texts.join(","));
+            }
             "format" if self.format == Some(FileFormat::Ndjson) => only(
                 &["auto", "array", "newline_delimited", "nd", "unstructured"],
                 "the form of JSON is found in the file",
@@ -293,7 +301,16 @@ impl FileRequest {
                         let named = pairs.into_iter().map(|(name, data_type)| (name, data_type.into()));
                         serde_json::Value::Object(named.collect()).to_string()
                     }
-                    None => option_text(value).ok_or_else(|| takes("a text, a number or a boolean"))?,
+                    None => match option_text(value) {
+                        Some(text) => text,
+                        None => {
+                            // That there is no such option says more than what the others take.
+                            if let Some(format) = self.format {
+                                known_options(format, &BTreeMap::from([(option.to_owned(), String::new())]))?;
+                            }
+                            return Err(takes("a text, a number or a boolean"));
+                        }
+                    },
                 };
                 self.options.insert(option.to_owned(), text);
             }

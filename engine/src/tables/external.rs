@@ -470,7 +470,10 @@ pub(crate) fn check_column_count(path: &Path, line: Option<u64>, count: usize) -
     if count <= MAX_COLUMNS {
         return Ok(());
     }
-    let detail = format!("more than {MAX_COLUMNS} columns; make rows of them, or read each record as one text");
+    let detail = format!(
+        "more than {MAX_COLUMNS} columns; make rows of them, or read each line as one text (format csv, delimiter \\t, quote \
+         empty, no header), of which json_each and string_split make rows"
+    );
     Err(bad_line(path, line, None, detail))
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tonic::transport::{Channel, Endpoint};
 
-use super::error::CliError;
+use super::error::{CliError, with_hint};
 use super::target::ServerAddress;
 use super::tls::{self, tls_fault};
 
@@ -279,8 +279,7 @@ pub(super) fn server_refusal(error: &Value, unsaid: impl FnOnce() -> String) -> 
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let code = text(error.get("code"));
     let message = match (text(error.get("message")).or_else(|| text(Some(error))), text(error.get("hint"))) {
-        (Some(message), Some(hint)) => format!("{message}; {hint}"),
-        (Some(message), None) => message,
+        (Some(message), hint) => with_hint(&message, hint.as_deref()),
         (None, _) => unsaid(),
     };
     CliError::Failed { code, message }

@@ -313,9 +313,13 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
     Ok(plans)
 }
 
-/// Returns the error with what to do where a table is there already.
+/// Returns the error with what to do where a table is there already, or its database is not.
 fn with_remedy(error: CliError) -> CliError {
     match error {
+        CliError::Failed { code: Some(code), message } if code == ErrorCode::DatabaseNotFound.as_str() => {
+            let message = format!("{message}, or make one: querent sql \"CREATE DATABASE name\"");
+            CliError::Failed { code: Some(code), message }
+        }
         CliError::Failed { code: Some(code), message } if code == ErrorCode::AlreadyExists.as_str() => {
             let message = format!("{message}; --replace replaces it, --append adds rows to it, --table names another");
             CliError::Failed { code: Some(code), message }
@@ -358,13 +362,15 @@ pub fn table_name(source: &str) -> Option<String> {
 
 /// Splits a file name into its stem, its format's extension and its compression: `a.csv.gz` is `a`, `csv`, `gzip`.
 fn name_parts(name: &str) -> (&str, &str, Option<&'static str>) {
-    let (rest, compression) = match name.rsplit_once('.') {
-        Some((rest, "gz")) => (rest, Some("gzip")),
-        Some((rest, "zst")) => (rest, Some("zstd")),
-        Some((rest, "bz2")) => (rest, Some("bzip2")),
-        Some((rest, "xz")) => (rest, Some("xz")),
-        _ => (name, None),
+    let (rest, last) = name.rsplit_once('.').unwrap_or((name, ""));
+    let compression = match last.to_lowercase().as_str() {
+        "gz" => Some("gzip"),
+        "zst" | "zstd" => Some("zstd"),
+        "bz2" => Some("bzip2"),
+        "xz" => Some("xz"),
+        _ => None,
     };
+    let rest = if compression.is_some() { rest } else { name };
     match rest.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() && SourceFormat::from_ending(ending).is_some() => {
             (stem, ending, compression)
@@ -386,7 +392,7 @@ impl SourceFormat {
         match ending.to_lowercase().as_str() {
             "csv" | "tsv" | "tab" => Some(SourceFormat::Csv),
             "ndjson" | "jsonl" | "json" | "geojson" => Some(SourceFormat::Ndjson),
-            "parquet" => Some(SourceFormat::Parquet),
+            "parquet" | "parq" | "pq" => Some(SourceFormat::Parquet),
             "arrow" | "arrows" | "ipc" | "feather" => Some(SourceFormat::Arrow),
             "xlsx" | "xlsm" | "xlsb" | "xls" | "ods" => Some(SourceFormat::Xlsx),
             "lance" => Some(SourceFormat::Lance),
@@ -442,6 +448,10 @@ mod tests {
             ("logs/2024-*.ndjson", Some("logs")),
             ("2013.parquet", Some("t_2013")),
             ("people.txt", Some("people")),
+            ("People.CSV.GZ", Some("people")),
+            ("people.json.zstd", Some("people")),
+            ("people.pq", Some("people")),
+            ("people.v2", Some("people_v2")),
             ("places.geojson", Some("places")),
             ("*.csv", None),
         ];

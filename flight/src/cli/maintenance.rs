@@ -127,7 +127,8 @@ pub(super) async fn backup(args: BackupArgs) -> Result<(), CliError> {
             json!(made?)
         }
     };
-    output::print_line(&format!("{} files, {} bytes, as of {}", made["files"], made["bytes"], made["made_at"]))?;
+    let made_at = made["made_at"].as_str().unwrap_or_default();
+    output::print_line(&format!("{} files, {} bytes, as of {}", made["files"], made["bytes"], made_at))?;
     if let Some(place) = made["data_path"].as_str() {
         output::note(&format!("the files of tables stay at {place}; keep them there as long as the backup"));
     }

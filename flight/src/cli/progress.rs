@@ -1,4 +1,4 @@
-//! Progress on standard error: bars on a terminal; elsewhere a line when a task ends.
+//! Progress on standard error: bars on a terminal; elsewhere a line when a task ends that took long.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -13,6 +13,9 @@ use super::client::StreamedRows;
 
 /// What takes no longer is not waited for.
 const QUICK: Duration = Duration::from_millis(300);
+
+/// A task that takes as long is worth a line in a log.
+const LONG: Duration = Duration::from_secs(5);
 
 /// One bar a task, made at the task's first report.
 pub(super) struct Bars {
@@ -105,7 +108,8 @@ impl Waiting {
             let mut count = 0;
             while let Some(batch) = batches.next().await.transpose()? {
                 count += batch.num_rows() as u64;
-                self.say(&format!("running, {} rows", HumanCount(count)));
+                let noun = if count == 1 { "row" } else { "rows" };
+                self.say(&format!("running, {} {noun}", HumanCount(count)));
                 yield batch;
             }
             drop(self);
@@ -126,11 +130,12 @@ impl Progress for Bars {
         let mut by_task = self.by_task.lock();
         if finished {
             if let Some(bar) = by_task.remove(task) {
+                let took = bar.elapsed();
                 bar.finish_and_clear();
-            }
-            if !self.terminal {
-                // A closed standard error must not end the work.
-                let _ = writeln!(std::io::stderr(), "{task}: {total} done");
+                if !self.terminal && took >= LONG {
+                    // A closed standard error must not end the work.
+                    let _ = writeln!(std::io::stderr(), "{task}: done in {} s", took.as_secs());
+                }
             }
             return;
         }

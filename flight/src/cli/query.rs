@@ -53,7 +53,7 @@ impl OutputArgs {
     pub(super) fn printer(&self) -> Result<RowsPrinter, CliError> {
         let format = if self.json { OutputFormat::Ndjson } else { self.output };
         let terminal = Terminal::stdout();
-        if terminal.width.is_some() && matches!(format, OutputFormat::Arrow | OutputFormat::Parquet) {
+        if terminal.width.is_some() && format.is_whole_file() {
             let hint = "add `> FILE`, or choose another --output";
             return Err(CliError::Usage(format!("this output is for programs, not for a terminal: {hint}")));
         }
@@ -70,7 +70,7 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let rows = match language {
-                Language::Sql => client.sql(&text, database).await?,
+                Language::Sql => client.sql(&text, database).await.map_err(|error| error.pointing_into(&text))?,
                 Language::Kql => client.kql(text, database).await?,
             };
             printer.print(rows, RowsTarget::Stdout).await.map(drop)
@@ -86,7 +86,7 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
             };
             let printed = match started {
                 Ok(rows) => printer.print(StreamedRows::from(rows), RowsTarget::Stdout).await.map(drop),
-                Err(error) => Err(error.into()),
+                Err(error) => Err(CliError::from(error).pointing_into(&text)),
             };
             drop(session);
             embedded.close().await?;

@@ -48,16 +48,25 @@ pub(super) struct ShellArgs {
 }
 
 impl ShellArgs {
-    /// Refuses files that are not there, which may be commands spelled wrong; `commands` are those that there are.
+    /// Refuses files of statements, and files that are not there, which may be commands spelled wrong; `commands` are those
+    /// that there are.
     pub(super) fn check_files(&self, commands: &[String]) -> Result<(), CliError> {
         for file in &self.files {
             let name = file.to_string_lossy();
+            if file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("sql")) {
+                return Err(CliError::Usage(format!(
+                    "{name} holds statements and no rows; run them with `querent < {name}`, or `.read {name}` in the shell"
+                )));
+            }
             if file.exists() || name.contains("://") {
                 continue;
             }
             let near = commands.iter().map(|command| (strsim::jaro_winkler(command, &name), command));
             let near = near.filter(|(likeness, _)| *likeness > 0.8).max_by(|one, other| one.0.total_cmp(&other.0));
             let hint = match near {
+                _ if name.trim().contains(char::is_whitespace) => {
+                    "statements are run by `querent -c \"SELECT ...\"`; ".to_owned()
+                }
                 Some((_, command)) => format!("did you mean `{command}`? "),
                 None => String::new(),
             };

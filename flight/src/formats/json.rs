@@ -146,9 +146,9 @@ impl EncoderFactory for ValueEncoders {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
             DataType::Int64 => Box::new(Int64Encoder(array.as_primitive())),
             DataType::UInt64 => Box::new(UInt64Encoder(array.as_primitive())),
-            DataType::Float16 => Box::new(FloatEncoder(array.as_primitive::<Float16Type>(), f64::from)),
-            DataType::Float32 => Box::new(FloatEncoder(array.as_primitive::<Float32Type>(), f64::from)),
-            DataType::Float64 => Box::new(FloatEncoder(array.as_primitive::<Float64Type>(), f64::from)),
+            DataType::Float16 => Box::new(FloatEncoder(array.as_primitive::<Float16Type>(), write_half)),
+            DataType::Float32 => Box::new(FloatEncoder(array.as_primitive::<Float32Type>(), write_real)),
+            DataType::Float64 => Box::new(FloatEncoder(array.as_primitive::<Float64Type>(), write_double)),
             DataType::Binary => Box::new(BinaryEncoder(array.as_binary::<i32>())),
             DataType::LargeBinary => Box::new(BinaryEncoder(array.as_binary::<i64>())),
             DataType::BinaryView => Box::new(BinaryEncoder(array.as_binary_view())),
@@ -204,15 +204,40 @@ fn write_integer(value: impl std::fmt::Display, safe: bool, out: &mut Vec<u8>) {
 
 struct FloatEncoder<'a, T: ArrowPrimitiveType, F>(&'a PrimitiveArray<T>, F);
 
-impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> f64> Encoder for FloatEncoder<'_, T, F> {
+impl<T: ArrowPrimitiveType, F: Fn(T::Native, &mut Vec<u8>)> Encoder for FloatEncoder<'_, T, F> {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
-        let value = (self.1)(self.0.value(row));
-        let _ = match value {
-            value if value.is_nan() => out.write_all(b"\"NaN\""),
-            f64::INFINITY => out.write_all(b"\"Infinity\""),
-            f64::NEG_INFINITY => out.write_all(b"\"-Infinity\""),
-            value => serde_json::to_writer(out, &value).map_err(std::io::Error::from),
-        };
+        (self.1)(self.0.value(row), out);
+    }
+}
+
+fn write_double(value: f64, out: &mut Vec<u8>) {
+    match beyond_json(value) {
+        Some(name) => out.extend_from_slice(name.as_bytes()),
+        // Writing to a vector cannot fail.
+        None => drop(serde_json::to_writer(out, &value)),
+    }
+}
+
+/// Writes the fewest digits that are this number among reals, as tables and DuckDB show it: 0.1, where the double that
+/// it is equal to is 0.10000000149011612.
+fn write_real(value: f32, out: &mut Vec<u8>) {
+    match beyond_json(f64::from(value)) {
+        Some(name) => out.extend_from_slice(name.as_bytes()),
+        None => drop(serde_json::to_writer(out, &value)),
+    }
+}
+
+fn write_half(value: <Float16Type as ArrowPrimitiveType>::Native, out: &mut Vec<u8>) {
+    write_real(f32::from(value), out);
+}
+
+/// Returns the JSON for a number that JSON cannot express.
+fn beyond_json(value: f64) -> Option<&'static str> {
+    match value {
+        value if value.is_nan() => Some("\"NaN\""),
+        f64::INFINITY => Some("\"Infinity\""),
+        f64::NEG_INFINITY => Some("\"-Infinity\""),
+        _ => None,
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, TableName};
 use querent_engine::{ImportRequest, check_reader_options, kql};
 use serde::Deserialize;
@@ -23,6 +24,9 @@ use crate::http::request::{ApiCall, Params};
 use crate::http::response::json_response;
 use spool::Spool;
 pub(crate) use spool::sweep_spool;
+
+/// The type of a body of several files.
+const FORM: &str = "multipart/form-data";
 
 /// The parameters that are no options of a reader.
 const OWN_PARAMETERS: [&str; 5] = ["table", "database", "format", "if_exists", "filename"];
@@ -42,13 +46,14 @@ pub(super) struct ImportParams {
     reader: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum UploadFormat {
-    #[serde(alias = "tsv", alias = "txt")]
+    #[serde(alias = "tsv", alias = "tab", alias = "txt", alias = "dat")]
     Csv,
     #[serde(alias = "json", alias = "jsonl", alias = "geojson")]
     Ndjson,
+    #[serde(alias = "parq", alias = "pq")]
     Parquet,
     #[serde(alias = "ipc", alias = "feather")]
     Arrow,
@@ -70,11 +75,23 @@ pub(super) async fn import(
     Params(params): Params<ImportParams>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let format = params.format()?;
-    params.check(format)?;
+    let known = params.format_before(&request)?;
+    if let Some(format) = known {
+        params.check(format)?;
+    }
     let table = TableName::new(params.database.as_deref().unwrap_or(DEFAULT_DATABASE), &params.table);
-    let mut spool = Spool::new(&state.settings.data, format.ending()).await?;
+    let is_urlencoded = is_of_type(&request, "application/x-www-form-urlencoded");
+    let mut spool = Spool::new(&state.settings.data, known).await?;
     spool.fill(request, params.filename.as_deref(), &state.settings.http).await?;
+    let format = spool.format().ok_or_else(no_format)?;
+    if known.is_none() {
+        params.check(format)?;
+    }
+    if is_urlencoded && format == UploadFormat::Csv && spool.is_endless_line() {
+        let message = "the body is one line without an end: curl -d takes line ends out of a file";
+        let hint = "send it with --data-binary @FILE; a file of one line with content-type: text/csv";
+        return Err(ApiError::new(ErrorCode::BadRequestBody, message).with_hint(hint));
+    }
     let request = ImportRequest {
         source: spool.source(),
         format: Some(format.into()),
@@ -110,16 +127,14 @@ pub(super) async fn import(
 }
 
 impl ImportParams {
-    /// Returns the format that is named, or that the file's name says. Errors: neither says it.
-    fn format(&self) -> Result<UploadFormat, ApiError> {
-        let ending = || self.filename.as_deref()?.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
-        let of_name = || UploadFormat::deserialize(IntoDeserializer::<ValueError>::into_deserializer(ending()?)).ok();
-        let found = self.format.or_else(of_name);
-        found.ok_or_else(|| {
-            let message = "nothing says the format of the file";
-            ApiError::new(ErrorCode::BadParameter, message)
-                .with_hint("add format= csv, ndjson, parquet, arrow or xlsx, or filename= with its ending")
-        })
+    /// Returns the format that is named, or that the file's name says; `None` where the names in a form are to say it.
+    /// Errors: nothing says it.
+    fn format_before(&self, request: &Request) -> Result<Option<UploadFormat>, ApiError> {
+        match self.format.or_else(|| UploadFormat::of_name(self.filename.as_deref()?)) {
+            None if is_of_type(request, FORM) => Ok(None),
+            None => Err(no_format()),
+            known => Ok(known),
+        }
     }
 
     /// Refuses parameters that nobody knows, before the body is read.
@@ -137,7 +152,45 @@ impl ImportParams {
     }
 }
 
+/// Returns whether the body of a request is said to be of a type.
+fn is_of_type(request: &Request, media_type: &str) -> bool {
+    let said = request.headers().get(CONTENT_TYPE).and_then(|said| said.to_str().ok());
+    said.is_some_and(|said| said.to_lowercase().starts_with(media_type))
+}
+
+fn no_format() -> ApiError {
+    ApiError::new(ErrorCode::BadParameter, "nothing says the format of the file")
+        .with_hint("add format= csv, ndjson, parquet, arrow or xlsx, or filename= with its ending")
+}
+
+/// The endings of compressed files that text is read from.
+const COMPRESSED: [&str; 5] = ["gz", "zst", "zstd", "bz2", "xz"];
+
+/// Returns a file's name without the ending of its compression, and that ending.
+fn compression_of_name(name: &str) -> (&str, Option<&'static str>) {
+    let parts = name.rsplit_once('.');
+    let found = parts.and_then(|(rest, last)| {
+        let ending = COMPRESSED.into_iter().find(|ending| last.eq_ignore_ascii_case(ending))?;
+        Some((rest, Some(ending)))
+    });
+    found.unwrap_or((name, None))
+}
+
 impl UploadFormat {
+    /// Returns the format that a file's name says.
+    fn of_name(name: &str) -> Option<Self> {
+        let ending = compression_of_name(name).0.rsplit_once('.')?.1.to_lowercase();
+        Self::deserialize(IntoDeserializer::<ValueError>::into_deserializer(ending)).ok()
+    }
+
+    /// Returns the ending of the file on disk, which the engine reads a file's compression from.
+    fn ending_of(self, name: &str) -> String {
+        match (self, compression_of_name(name).1) {
+            (UploadFormat::Csv | UploadFormat::Ndjson, Some(compressed)) => format!("{}.{compressed}", self.ending()),
+            _ => self.ending().to_owned(),
+        }
+    }
+
     fn ending(self) -> &'static str {
         match self {
             UploadFormat::Csv => "csv",

@@ -71,6 +71,26 @@ fn arrow_and_parquet_are_what_their_readers_read() {
     }
 }
 
+/// A second result behind a whole file would be lost on its readers.
+#[test]
+fn a_parquet_file_holds_one_result() {
+    let work = WorkFolder::new();
+    for format in ["parquet", "arrow"] {
+        let statements = "SET timezone = 'UTC'; SELECT 7 AS a; CREATE TABLE late (a INT)";
+        let done = work.querent(&["--output", format, "-c", statements]).output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(2) && said.contains("holds the rows of one statement"), "{said}");
+        assert!(work.run(&["sql", "SELECT * FROM late"]).failed(1).contains("table_not_found"), "{format}");
+        let steps = format!(
+            ".output kept.{format}\n.mode {format}\nSELECT 7 AS a;\n.output rest.csv\n.mode csv\nSELECT 8 AS b;\n"
+        );
+        work.pipe(&[], &steps).succeeded();
+        let read = work.run(&["--output", "csv", &format!("kept.{format}"), "-c", "FROM kept"]).succeeded();
+        assert_eq!(read, "a\n7\n");
+        assert_eq!(std::fs::read_to_string(work.path("rest.csv")).unwrap(), "b\n8\n");
+    }
+}
+
 #[test]
 fn a_table_shows_the_first_and_the_last_rows() {
     let work = WorkFolder::new();

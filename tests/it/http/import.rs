@@ -164,6 +164,85 @@ async fn who_is_refused_may_send_the_rest_and_sees_why() {
     assert!(next.starts_with("200 OK"), "{said}");
 }
 
+/// The format and the compression are those that the names say, of a body and of the files of a form.
+#[tokio::test]
+async fn names_of_files_say_how_they_are_read() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let zip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let send = async |query: &str, body: Vec<u8>, headers: &[(&str, &str)]| {
+        let query = format!("table=t&if_exists=replace{query}");
+        let request = server.http.post(server.url(&format!("/v1/import?{query}"))).body(body);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        server.send(request, None).await
+    };
+    for (query, body) in [
+        ("&filename=a.csv.gz", zip("n\n1\n2\n")),
+        ("&filename=a.csv.GZ&format=csv", zip("n\n1\n2\n")),
+        ("&filename=a.ndjson.gz", zip("{\"n\":1}\n{\"n\":2}\n")),
+        ("&filename=a.tab", b"n\n1\n2\n".to_vec()),
+        ("&filename=a.dat", b"n\n1\n2\n".to_vec()),
+    ] {
+        let made = send(query, body, &[]).await;
+        assert_eq!((made.status, &made.json()["rows"]), (200, &json!(2)), "{query}: {}", made.text);
+    }
+    // What was decoded on its way is no archive any more, whatever its name says.
+    let encoded = send("&filename=a.csv.gz", zip("n\n1\n2\n"), &[("content-encoding", "gzip")]).await;
+    assert_eq!(encoded.status, 200, "{}", encoded.text);
+
+    let form = |files: &[(&str, &[u8])]| {
+        let mut body = Vec::new();
+        for (name, bytes) in files {
+            let head = format!("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n");
+            body.extend_from_slice(head.as_bytes());
+            body.extend_from_slice(bytes);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(b"--b--\r\n");
+        body
+    };
+    let multipart = [("content-type", "multipart/form-data; boundary=b")];
+    let made = send("", form(&[("x.csv", b"n\n1\n"), ("y.tsv", b"n\n2\n")]), &multipart).await;
+    assert_eq!((made.status, &made.json()["rows"]), (200, &json!(2)), "{}", made.text);
+    let made = send("", form(&[("x.json.gz", &zip("[{\"n\":1}]"))]), &multipart).await;
+    assert_eq!((made.status, &made.json()["rows"]), (200, &json!(1)), "{}", made.text);
+    for (query, files, code, said) in [
+        ("", form(&[("x", b"n\n1\n")]), "bad_parameter", "nothing says the format"),
+        ("", form(&[("x.csv", b"n\n1\n"), ("y.json", b"{}")]), "bad_request_body", "`y.json` is not of the format"),
+        ("&delimeter=%3B", form(&[("x.csv", b"n\n1\n")]), "bad_parameter", "did you mean `delimiter`?"),
+    ] {
+        let refused = send(query, files, &multipart).await;
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(code)), "{}", refused.text);
+        assert!(refused.text.contains(said), "{}", refused.text);
+    }
+    assert_spool_is_empty(&server);
+}
+
+/// `curl -d @FILE` sends a file without its line ends, as one line.
+#[tokio::test]
+async fn a_file_that_lost_its_line_ends_is_refused() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let send = async |query: &str, body: &'static str, content_type: &str| {
+        let url = server.url(&format!("/v1/import?table=t&if_exists=replace&{query}"));
+        server.send(server.http.post(url).body(body).header("content-type", content_type), None).await
+    };
+    let urlencoded = "application/x-www-form-urlencoded";
+    let refused = send("format=csv", "a,b1,23,4", urlencoded).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!("bad_request_body")));
+    assert!(refused.text.contains("--data-binary @FILE"), "{}", refused.text);
+    for (query, body, content_type) in [
+        ("format=csv", "a,b\n1,2", urlencoded),
+        ("format=csv", "a,b", "text/csv"),
+        ("format=ndjson", "{\"a\":1}{\"a\":2}", urlencoded),
+    ] {
+        let made = send(query, body, content_type).await;
+        assert_eq!(made.status, 200, "{body}: {}", made.text);
+    }
+}
+
 async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> HttpReply {
     server.send(server.http.post(server.url(&format!("/v1/import?{query}"))).body(body.to_owned()), token).await
 }

@@ -16,6 +16,8 @@ async fn every_type_has_one_json_form() {
         ("-9007199254740993", json!("-9007199254740993")),
         ("CAST(18446744073709551615 AS BIGINT UNSIGNED)", json!("18446744073709551615")),
         ("1.5e0", json!(1.5)),
+        ("CAST(0.1 AS REAL)", json!(0.1)),
+        ("[CAST(0.1 AS REAL), CAST('inf' AS REAL)]", json!([0.1, "Infinity"])),
         ("CAST('NaN' AS DOUBLE)", json!("NaN")),
         ("CAST('-inf' AS DOUBLE)", json!("-Infinity")),
         ("CAST(1.10 AS DECIMAL(10, 2))", json!("1.10")),

@@ -123,6 +123,11 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("00501\n00544\n", false, 2),
         ("name,city\nbob,paris\n", true, 1),
         ("a,2\nb,3\n", false, 2),
+        // Lines that no delimiter takes apart.
+        ("170.167332531 10.269112037\n170.560688674 10.058820647\n", false, 2),
+        ("# from 1987\n 0.0000 24.0000  88.0000 UMi\n 8.0000 14.5000  86.5000 UMi\n", false, 2),
+        ("AD\t+4230+00131\nAQ\t-7750+16636\tMcMurdo\nAR\t-3436-05827\tBuenos\tAires\nAQ\n", false, 4),
+        ("name of 2 things\nbob\nalice b\n", true, 2),
     ] {
         std::fs::write(&file, text).unwrap();
         let outcome = import(&engine, &file, &[]).await.unwrap();
@@ -199,6 +204,9 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         ("encoding", "klingon", "latin-1"),
         ("skip", "x", "a number of lines"),
         ("quote", "ab", "one ASCII character"),
+        ("date_format", "%Q", "a format of strftime, such as %d.%m.%Y"),
+        ("date_format", "DD.MM.YYYY", "a format of strftime"),
+        ("timestamp_format", "%Y-%m-%d %", "a format of strftime, such as %d.%m.%Y %H:%M"),
     ] {
         let error = import(&engine, &file, &[(option, value)]).await.unwrap_err();
         assert_eq!(error.code(), "invalid_option");
@@ -251,4 +259,40 @@ async fn a_code_is_no_missing_value_where_codes_stand() {
     let create = format!("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{}'", file.display());
     rows(&session, &create).await.unwrap();
     assert_eq!(rows(&session, &counts.replace("FROM t", "FROM e")).await.unwrap(), [["3", "2", "2"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_line_may_name_the_delimiter() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    for (name, text) in [
+        ("semicolon.csv", "sep=;\na;b\n1;2,5\n3;4,5\n"),
+        ("quoted.csv", "\"sep=|\"\r\na|b\r\n1|2,5\r\n3|4,5\r\n"),
+        ("capitals.csv", "\u{feff}SEP=~\na~b\n1~2,5\n3~4,5\n"),
+    ] {
+        let file = write(folder.path(), name, text);
+        let outcome = import(&engine, &file, &[]).await.unwrap();
+        let reading = outcome.reading.unwrap();
+        assert_eq!((outcome.rows, reading.header_line, reading.skip), (Some(2), Some(2), 1), "{name}");
+        assert_eq!(types(&reading), ["BIGINT", "VARCHAR"], "{name}");
+        assert_eq!(rows(&session, "SELECT b FROM t ORDER BY a").await.unwrap(), [["2,5"], ["4,5"]], "{name}");
+    }
+    // What is told goes before it.
+    let file = write(folder.path(), "told.csv", "sep=;\na;b\n1;2\n");
+    assert_eq!(import(&engine, &file, &[("skip", "2"), ("header", "no")]).await.unwrap().rows, Some(1));
+    let file = write(folder.path(), "commas.csv", "sep=;,x\n1,2\n");
+    let reading = import(&engine, &file, &[]).await.unwrap().reading.unwrap();
+    assert_eq!((reading.delimiter.as_deref(), reading.header_line), (Some(","), Some(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_line_of_the_header_is_that_of_an_editor() {
+    let (folder, engine) = engine().await;
+    for (text, line) in
+        [("name\nbob\n", 1), ("# one\n# two\nname\nbob\n", 3), ("# one\na,b\n1,2\n", 2), ("\n\na,b\n1,2\n", 3)]
+    {
+        let file = write(folder.path(), "t.csv", text);
+        let reading = import(&engine, &file, &[]).await.unwrap().reading.unwrap();
+        assert_eq!((reading.header, reading.header_line), (true, Some(line)), "{text:?}");
+    }
 }

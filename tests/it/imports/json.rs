@@ -107,7 +107,7 @@ async fn members_of_features_stay_apart_from_properties() {
 async fn what_writers_of_json_produce_is_read() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);
-    let cases: [(&str, &str, &[&[&str]]); 7] = [
+    let cases: [(&str, &str, &[&[&str]]); 11] = [
         ("[{\"a\": NaN}, {\"a\": -Infinity}, {\"a\": 1.5}]", "a::VARCHAR", &[&["-inf"], &["1.5"], &["NaN"]]),
         ("{\"a\": 1E400}\n{\"a\": 1}\n", "a::VARCHAR", &[&["1.0"], &["inf"]]),
         ("[null, {\"a\": 1}]", "a", &[&["1"], &["NULL"]]),
@@ -115,6 +115,19 @@ async fn what_writers_of_json_produce_is_read() {
         ("{}\n{}\n", "json", &[&["{}"], &["{}"]]),
         ("{\"type\": \"FeatureCollection\", \"features\": []}", "count(geometry)", &[&["0"]]),
         ("[NaN, 1]", "json::VARCHAR", &[&["1.0"], &["NaN"]]),
+        // As DuckDB reads them, numbers with an exponent are doubles, and integers keep their digits.
+        ("{\"a\": 1e22}\n{\"a\": -0.5}\n", "a + 0.5 = 0, a > 9e21", &[&["false", "true"], &["true", "false"]]),
+        ("{\"a\": 123456789012345678901234567890}\n{\"a\": 1}\n", "a", &[&["1"], &["123456789012345678901234567890"]]),
+        (
+            "{\"a\": 123456789012345678901234567890, \"m\": [1]}\n{\"a\": -9223372036854775809, \"m\": \"x\"}\n",
+            "a, m",
+            &[&["-9223372036854775809", "x"], &["123456789012345678901234567890", "[1]"]],
+        ),
+        (
+            "{\"m\": [12345678901234567890123]}\n{\"m\": \"12345678901234567890123\"}\n",
+            "m",
+            &[&["12345678901234567890123"], &["[\"12345678901234567890123\"]"]],
+        ),
     ];
     for (text, sql, expected) in cases {
         let file = write(folder.path(), "t.json", text);
@@ -174,4 +187,18 @@ async fn records_are_told_types_and_set_aside() {
     let file = write(folder.path(), "t.json", "{\"a\": 1}");
     let error = import(&engine, &file, &[("ignore_error", "true")]).await.unwrap_err().to_string();
     assert!(error.contains("did you mean `ignore_errors`?"), "{error}");
+}
+
+/// What the refusal says works.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_too_many_members_is_read_as_one_text() {
+    let (folder, engine) = engine().await;
+    let members: Vec<String> = (0..10_001).map(|member| format!("\"m{member}\":{member}")).collect();
+    let text = format!("{{{}}}", members.join(","));
+    let refused = import(&engine, &write(folder.path(), "t.json", &text), &[]).await.unwrap_err();
+    assert!(refused.to_string().contains("format csv, delimiter \\t, quote empty, no header"), "{refused}");
+    let options = [("delimiter", "\\t"), ("quote", ""), ("header", "false")];
+    assert_eq!(import(&engine, &write(folder.path(), "t.csv", &text), &options).await.unwrap().rows, Some(1));
+    let sql = "SELECT count(*), sum(CAST(value AS BIGINT)) FROM t, json_each(column_1)";
+    assert_eq!(rows(&admin(&engine), sql).await.unwrap(), [["10001", "50005000"]]);
 }

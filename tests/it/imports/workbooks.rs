@@ -126,9 +126,24 @@ async fn what_is_no_workbook_says_what_to_do() {
     let old = refused(file("a.xls", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1 and more")).await;
     assert!(old.contains("save it as .xlsx without a password"), "{old}");
     let text = refused(file("b.xlsx", b"id,name\n1,a\n")).await;
-    assert!(text.contains("is no workbook"), "{text}");
+    assert!(text.contains("is no workbook") && text.contains("but text; name the format csv"), "{text}");
+    let page = refused(file("page.xls", b"<html><table><tr><td>1</td></tr></table></html>")).await;
+    assert!(page.contains("but HTML or XML") && page.contains("save it as .xlsx"), "{page}");
     let other = refused(write(folder.path(), "c.xlsx", archive(&[("readme.txt", "hello")]))).await;
-    assert!(other.contains("is an archive and no workbook"), "{other}");
+    assert!(other.contains("is an archive and no workbook") && other.contains("unpack it"), "{other}");
+    // Other files that people have beside them, by their content.
+    let foreign: [(&str, &[u8], &str); 4] = [
+        ("feed.xml", b"<?xml version=\"1.0\"?>\n<a/>\n", "is XML or HTML, which is not read"),
+        ("page.html", b"\n<!DOCTYPE html>\n<html></html>\n", "convert it to CSV or JSON"),
+        ("paper.pdf", b"%PDF-1.4\n1 0 obj\n", "is a PDF"),
+        ("app.db", b"SQLite format 3\0\x10\x00", "sqlite3 -header -csv FILE"),
+    ];
+    for (name, bytes, said) in foreign {
+        let why = refused(file(name, bytes)).await;
+        assert!(why.contains(name) && why.contains(said), "{why}");
+    }
+    let tickers = import(&engine, &file("prices.txt", b"<TICKER>,<CLOSE>\nUA,1.5\n"), &[]).await.unwrap();
+    assert_eq!((tickers.rows, types(&tickers.reading.unwrap())), (Some(1), vec!["VARCHAR", "DOUBLE"]));
     let mut cut = book();
     cut.truncate(cut.len() / 2);
     assert!(refused(file("d.xlsx", &cut)).await.contains("the archive's end is missing"));

@@ -32,9 +32,14 @@ pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPl
         let message = format!("two columns are called `{}`; give each a name with AS", twice.1.name());
         return Err(EngineError::Plan { message }.into());
     }
-    let rows: Vec<String> = fields.iter().map(|field| row(field.name(), field.data_type())).collect();
+    let rows: Vec<String> =
+        fields.iter().enumerate().map(|(at, field)| row(at, field.name(), field.data_type())).collect();
     let columns = COLUMNS.map(|name| format!("s['{name}'] AS {name}")).join(", ");
-    let text = format!("SELECT {columns} FROM (SELECT unnest(make_array({})) AS s FROM t) AS summary", rows.join(", "));
+    // The rows of an unnested list go on in any order, and who reads a summary looks for the order of the columns.
+    let text = format!(
+        "SELECT {columns} FROM (SELECT unnest(make_array({})) AS s FROM t) AS summary ORDER BY s['{POSITION}']",
+        rows.join(", ")
+    );
     plan_over(&text, derived(query.clone(), None), context)
 }
 
@@ -53,7 +58,10 @@ const COLUMNS: [&str; 12] = [
     "null_percentage",
 ];
 
-fn row(name: &str, data_type: &DataType) -> String {
+/// The member of a row that has its column's place.
+const POSITION: &str = "position";
+
+fn row(position: usize, name: &str, data_type: &DataType) -> String {
     let column = quoted(name);
     let shown = |value: String| format!("CAST({value} AS VARCHAR)");
     let nothing = || "CAST(NULL AS VARCHAR)".to_owned();
@@ -86,5 +94,5 @@ fn row(name: &str, data_type: &DataType) -> String {
         format!("round(100.0e0 * (count(*) - count({column})) / nullif(count(*), 0), 2)"),
     ];
     let fields: Vec<String> = COLUMNS.iter().zip(values).map(|(name, value)| format!("'{name}', {value}")).collect();
-    format!("named_struct({})", fields.join(", "))
+    format!("named_struct('{POSITION}', {position}, {})", fields.join(", "))
 }

@@ -64,8 +64,12 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
         } else if metadata.is_dir() {
             let base = canonical(path)?;
             walk(path, path, &base, Some(format), &mut BTreeSet::new(), &mut found)?;
-        } else {
+        } else if metadata.is_file() {
             found.push(located(path, path.parent().unwrap_or(path), &metadata));
+        } else {
+            let detail =
+                "is no file but a pipe or a device, and files are read more than once; write it to a file first";
+            return Err(EngineError::BadData { location: location.to_owned(), detail: detail.to_owned() });
         }
     } else if is_glob(location) {
         expand(location, format, &mut found)?;
@@ -75,7 +79,9 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     if found.is_empty() {
         let empty = if are_empty { "non-empty " } else { "" };
         let format = format!("{empty}{}", format_name(format));
-        return Err(EngineError::NoFiles { location: location.to_string(), format });
+        let is_there = path.exists() || is_glob(location);
+        let location = if is_there { location.to_owned() } else { format!("{location}, which is not there") };
+        return Err(EngineError::NoFiles { location, format });
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
@@ -124,22 +130,32 @@ pub(crate) fn format_of(path: &Path) -> Option<FileFormat> {
     }
 }
 
-/// Returns the format of a file whose name does not tell it, by its first bytes; `None` where they are no text. Blocks.
-fn format_of_content(path: &Path) -> Result<Option<FileFormat>> {
+/// Returns the format of a file whose name does not tell it, by its first bytes. Blocks. Errors: they are of no format that
+/// is read.
+fn format_of_content(path: &Path) -> Result<FileFormat> {
     const SAMPLE: u64 = 4 << 10;
     let mut start = Vec::new();
     let bytes = compression_of(path).convert_read(open_local(path)?)?;
     bytes.take(SAMPLE).read_to_end(&mut start).map_err(|error| unreadable(path, &error))?;
     let text = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&start).trim_ascii_start();
     let is_utf_16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
-    Ok(match text {
-        [b'P', b'A', b'R', b'1', ..] => Some(FileFormat::Parquet),
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(FileFormat::Arrow),
-        [b'P', b'K', 3, 4, ..] | [0xD0, 0xCF, 0x11, 0xE0, ..] => Some(FileFormat::Xlsx),
-        [b'{', ..] | [b'[', b'{' | b'[' | b'\n' | b'\r' | b' ' | b'\t', ..] => Some(FileFormat::Ndjson),
-        _ if is_utf_16 || !start.contains(&0) => Some(FileFormat::Csv),
-        _ => None,
-    })
+    let begins = |with: &str| text.get(..with.len()).is_some_and(|first| first.eq_ignore_ascii_case(with.as_bytes()));
+    let detail = match text {
+        [b'P', b'A', b'R', b'1', ..] => return Ok(FileFormat::Parquet),
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => return Ok(FileFormat::Arrow),
+        [b'P', b'K', 3, 4, ..] | [0xD0, 0xCF, 0x11, 0xE0, ..] => return Ok(FileFormat::Xlsx),
+        [b'{', ..] | [b'[', b'{' | b'[' | b'\n' | b'\r' | b' ' | b'\t', ..] => return Ok(FileFormat::Ndjson),
+        _ if begins("<?xml") || begins("<!doctype") || begins("<html") => {
+            "is XML or HTML, which is not read; convert it to CSV or JSON"
+        }
+        _ if begins("%PDF-") => "is a PDF, which is not read; export its tables as CSV",
+        _ if begins("SQLite format 3") => {
+            "is a SQLite database; export a table: sqlite3 -header -csv FILE 'SELECT * FROM t' > t.csv"
+        }
+        _ if is_utf_16 || !start.contains(&0) => return Ok(FileFormat::Csv),
+        _ => "is of no known format; name the format, or convert it to CSV or Parquet",
+    };
+    Err(EngineError::BadData { location: path.display().to_string(), detail: detail.to_owned() })
 }
 
 /// The format that all files below a location have, when their endings say one and the same, or the one that a single file
@@ -153,10 +169,7 @@ pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
     }
     let path = Path::new(location);
     if path.is_file() && path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
-        return format_of_content(path)?.ok_or_else(|| EngineError::BadData {
-            location: location.to_owned(),
-            detail: "is of no known format; name the format, or convert it to CSV or Parquet".to_owned(),
-        });
+        return format_of_content(path);
     }
     let mut formats = Vec::new();
     for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson, FileFormat::Arrow, FileFormat::Xlsx] {

@@ -111,10 +111,13 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
     let known = options_of(format);
     let spelled = format_name(format);
     let names = known.iter().flat_map(|(own, others)| std::iter::once(*own).chain(others.iter().copied()));
-    let near = nearest_name(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let near = match nearest_name(name, names) {
+        Some(near) => format!("; did you mean `{near}`? The"),
+        None => "; the".to_owned(),
+    };
     let list: Vec<&str> = known.iter().map(|(own, _)| *own).collect();
     let list = if list.is_empty() { "has none".to_owned() } else { format!("has {}", list.join(", ")) };
-    EngineError::InvalidOption { message: format!("unknown option `{name}`{near} The reader of {spelled} {list}") }
+    EngineError::InvalidOption { message: format!("unknown option `{name}`{near} reader of {spelled} {list}") }
 }
 
 /// Returns the error for a value that an option does not take.

@@ -105,7 +105,8 @@ fn format_of(files: &[UploadedFile], given: Option<SourceFormat>) -> Result<Sour
     for file in files {
         let ending = name_parts(&file.name).1;
         // Text of another ending is most often CSV; the server finds out how it is written.
-        let is_text = file.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("txt"));
+        let ending_is = |text: &str| file.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(text));
+        let is_text = ending_is("txt") || ending_is("dat");
         let format = SourceFormat::from_ending(ending).or(is_text.then_some(SourceFormat::Csv));
         let format = format.ok_or_else(|| unknown_format(&file.path))?;
         match found {

@@ -54,6 +54,13 @@ pub(crate) enum OutputFormat {
     Parquet,
 }
 
+impl OutputFormat {
+    /// Whether a file of the format holds one result and ends with it.
+    pub(crate) fn is_whole_file(self) -> bool {
+        matches!(self, OutputFormat::Arrow | OutputFormat::Parquet)
+    }
+}
+
 /// How rows are printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowsPrinter {
@@ -339,6 +346,11 @@ fn is_plan(schema: &Schema) -> bool {
 }
 
 async fn encode(format: ResultFormat, mut rows: StreamedRows, mut target: RowsTarget<'_>) -> Result<usize, CliError> {
+    if rows.schema.fields().is_empty() && matches!(format, ResultFormat::Arrow | ResultFormat::Parquet) {
+        // A statement that answers with nothing, such as SET, is no file.
+        while rows.batches.next().await.transpose()?.is_some() {}
+        return Ok(0);
+    }
     if let Some(message) = format.refusal(&rows.schema) {
         return Err(CliError::Failed { code: Some(ErrorCode::Unsupported.as_str().to_owned()), message });
     }

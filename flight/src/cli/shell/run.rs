@@ -40,6 +40,8 @@ pub(super) struct ShellState {
     has_timer: bool,
     /// Where rows go instead of standard output.
     output: Option<File>,
+    /// Whether a file of a format that holds one result was written there.
+    is_output_complete: bool,
     /// The format before `\x`.
     unexpanded: Option<OutputFormat>,
     /// The conversation with the agent.
@@ -73,11 +75,23 @@ impl ShellState {
             is_interactive,
             has_timer: false,
             output: None,
+            is_output_complete: false,
             unexpanded: None,
             conversation: Uuid::now_v7().to_string(),
             depth: 0,
             last: None,
         }
+    }
+
+    /// Refuses another result behind a Parquet or Arrow file, whose readers would not see it.
+    fn check_output(&self) -> Result<(), CliError> {
+        let hint = match (self.is_output_complete, &self.output) {
+            (false, _) => return Ok(()),
+            (true, Some(_)) => "name another file with .output FILE, or none",
+            (true, None) => "run each statement by itself, or choose another --output",
+        };
+        let message = format!("a file of this format holds the rows of one statement, and has them: {hint}");
+        Err(CliError::Usage(message))
     }
 
     /// The name of the prompt.
@@ -130,13 +144,15 @@ async fn statement(
     language: ShellLanguage,
     text: &str,
 ) -> Result<(), CliError> {
+    state.check_output()?;
     let began = Instant::now();
     let is_box = matches!(state.printer.format, OutputFormat::Table | OutputFormat::Box);
     let waiting = Waiting::new("running", state.is_interactive && (is_box || state.output.is_some()));
     let chooses = language == ShellLanguage::Sql && chooses_database(text);
     // The database of the prompt goes with each statement, so that it outlives a connection; one that chooses it is to.
     let database = state.database.clone().filter(|_| !chooses);
-    let rows = backend.run(language, text, database.as_deref()).await?;
+    let rows = backend.run(language, text, database.as_deref()).await;
+    let rows = rows.map_err(|error| error.pointing_into(text))?;
     let last = LastRows { schema: Arc::clone(&rows.schema), batches: Arc::default() };
     state.last = Some(last.clone());
     print(state, last.keeping(waiting.counting(rows))).await?;
@@ -151,11 +167,13 @@ async fn statement(
 }
 
 async fn print(state: &mut ShellState, rows: StreamedRows) -> Result<(), CliError> {
+    let completes = state.printer.format.is_whole_file() && !rows.schema.fields().is_empty();
     let target = match &mut state.output {
         Some(file) => RowsTarget::Writer(file),
         None => RowsTarget::Stdout,
     };
     state.printer.print(rows, target).await?;
+    state.is_output_complete = completes;
     Ok(())
 }
 
@@ -201,7 +219,7 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
         }
         ShellCommand::Format(format) => {
             let is_terminal = state.output.is_none() && state.printer.terminal.width.is_some();
-            if is_terminal && matches!(format, OutputFormat::Arrow | OutputFormat::Parquet) {
+            if is_terminal && format.is_whole_file() {
                 let message = "this mode is for programs: name a file first, with .output FILE";
                 return Err(CliError::Usage(message.to_owned()));
             }
@@ -222,11 +240,15 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
         ShellCommand::Timer(on) => state.has_timer = on.unwrap_or(!state.has_timer),
         ShellCommand::Output(None) => {
             state.output = None;
-            if matches!(state.printer.format, OutputFormat::Arrow | OutputFormat::Parquet) {
+            state.is_output_complete = false;
+            if state.printer.format.is_whole_file() {
                 state.printer.format = OutputFormat::Table;
             }
         }
-        ShellCommand::Output(Some(path)) => state.output = Some(output_file(&path)?),
+        ShellCommand::Output(Some(path)) => {
+            state.output = Some(output_file(&path)?);
+            state.is_output_complete = false;
+        }
         ShellCommand::Read(path) => return read(backend, state, &path).await,
         ShellCommand::Chart => output::print_line(&chart(state)?)?,
         ShellCommand::NewConversation => state.conversation = Uuid::now_v7().to_string(),
@@ -237,6 +259,7 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
 }
 
 async fn print_sql(backend: &ShellBackend, state: &mut ShellState, sql: &str) -> Result<(), CliError> {
+    state.check_output()?;
     let rows = backend.run(ShellLanguage::Sql, sql, state.database.as_deref()).await?;
     print(state, rows).await
 }

@@ -7,12 +7,13 @@ use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use futures::{Stream, StreamExt, TryStreamExt};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use querent_engine::EngineError;
 use tokio::io::AsyncWriteExt;
 use tokio_util::io::{ReaderStream, StreamReader};
 use uuid::Uuid;
 
+use super::{FORM, UploadFormat, is_of_type, no_format};
 use crate::config::HttpSettings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{header_text, too_large, too_slow};
@@ -39,18 +40,23 @@ fn spool_folder(data: &Path) -> PathBuf {
 /// A folder of spool files, removed when it is dropped.
 pub(super) struct Spool {
     folder: PathBuf,
-    ending: &'static str,
+    /// Of all files. `None` until the name of the first one says it.
+    format: Option<UploadFormat>,
+    /// Whether that is where the format comes from.
+    is_format_of_names: bool,
     /// Each file, and what its client calls it.
     files: Vec<(PathBuf, String)>,
     written: u64,
+    /// Whether a byte of any file ends a line, or is none of a text.
+    has_control_bytes: bool,
 }
 
 impl Spool {
-    pub(super) async fn new(data: &Path, ending: &'static str) -> Result<Self, ApiError> {
+    pub(super) async fn new(data: &Path, format: Option<UploadFormat>) -> Result<Self, ApiError> {
         let all = std::path::absolute(spool_folder(data)).map_err(spool_error)?;
         let folder = all.join(Uuid::now_v7().to_string());
         tokio::fs::create_dir_all(&folder).await.map_err(spool_error)?;
-        Ok(Self { folder, ending, files: Vec::new(), written: 0 })
+        Ok(Self { folder, format, is_format_of_names: false, files: Vec::new(), written: 0, has_control_bytes: false })
     }
 
     /// Writes the body, or the files of a form, at most `http.max_import_bytes` once they are decompressed.
@@ -60,13 +66,16 @@ impl Spool {
         name: Option<&str>,
         settings: &HttpSettings,
     ) -> Result<(), ApiError> {
+        let is_encoded = request.headers().contains_key(CONTENT_ENCODING);
         let request = decoded(request)?;
-        let content_type = header_text(request.headers(), &[CONTENT_TYPE.as_str()])?.unwrap_or_default();
-        if content_type.starts_with("multipart/form-data") {
+        if is_of_type(&request, FORM) {
             return self.fill_from_form(request, settings).await;
         }
-        let path = self.folder.join(format!("body.{}", self.ending));
-        self.files.push((path.clone(), name.unwrap_or(BODY).to_owned()));
+        let name = name.unwrap_or(BODY);
+        // What was decoded on its way is not what its name says any more.
+        let ending = if is_encoded { self.ending_of(BODY)? } else { self.ending_of(name)? };
+        let path = self.folder.join(format!("body.{ending}"));
+        self.files.push((path.clone(), name.to_owned()));
         let chunks = request.into_body().into_data_stream();
         self.write(&path, chunks, settings).await?;
         match self.written {
@@ -88,6 +97,7 @@ impl Spool {
             if self.files.len() == MAX_FILES {
                 return Err(bad_body(format!("the form has more than {MAX_FILES} files")));
             }
+            self.take_format_of(&name)?;
             let path = self.path_of(&name)?;
             if let Some(folder) = path.parent() {
                 tokio::fs::create_dir_all(folder).await.map_err(spool_error)?;
@@ -99,6 +109,25 @@ impl Spool {
             0 => Err(bad_body("the form has no file with a byte in it")),
             _ => Ok(()),
         }
+    }
+
+    /// Has the format that the name of a form's first file says, where the request says none.
+    fn take_format_of(&mut self, name: &str) -> Result<(), ApiError> {
+        if self.format.is_none() {
+            self.format = Some(UploadFormat::of_name(name).ok_or_else(no_format)?);
+            self.is_format_of_names = true;
+        }
+        match self.is_format_of_names && UploadFormat::of_name(name) != self.format {
+            true => Err(bad_body(format!(
+                "`{name}` is not of the format of the files before it; one table has files of one format, which format= \
+                 can name"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn ending_of(&self, name: &str) -> Result<String, ApiError> {
+        self.format.map(|format| format.ending_of(name)).ok_or_else(no_format)
     }
 
     /// Returns where a file of this name is written: folders of partitions (`key=value`) are kept, the rest is a number,
@@ -115,7 +144,7 @@ impl Spool {
                 }
             }
         }
-        path.push(format!("{:05}.{}", self.files.len(), self.ending));
+        path.push(format!("{:05}.{}", self.files.len(), self.ending_of(name)?));
         Ok(path)
     }
 
@@ -130,12 +159,23 @@ impl Spool {
         while let Some(chunk) = tokio::time::timeout(within, chunks.next()).await.map_err(|_| too_slow(within))? {
             let chunk = chunk.map_err(|error| bad_body(format!("the request's body broke off: {error}")))?;
             self.written += chunk.len() as u64;
+            self.has_control_bytes |= chunk.iter().any(|byte| *byte < b' ' && *byte != b'\t');
             if self.written > limit {
                 return Err(too_large(limit));
             }
             file.write_all(&chunk).await.map_err(spool_error)?;
         }
         file.flush().await.map_err(spool_error)
+    }
+
+    /// Returns the format of the files, once they are there.
+    pub(super) fn format(&self) -> Option<UploadFormat> {
+        self.format
+    }
+
+    /// Returns whether what was sent is text of a single line that does not end.
+    pub(super) fn is_endless_line(&self) -> bool {
+        !self.has_control_bytes
     }
 
     /// Returns what the client calls each file, by the spool file's path.

@@ -113,7 +113,7 @@ pub(super) const QUERY: Surface = Surface {
                 Field::new(
                     "format",
                     FieldKind::OneOf(&["csv", "ndjson", "parquet", "arrow", "xlsx"]),
-                    "what the file is, unless the ending of `filename` says it",
+                    "what the file is, unless the ending of `filename`, or of the names in a form, says it",
                 ),
                 Field::text("database", "the table's database"),
                 Field::new(
@@ -121,8 +121,10 @@ pub(super) const QUERY: Surface = Surface {
                     FieldKind::OneOf(&["error", "append", "replace"]),
                     "what happens to a table that is there",
                 ),
-                Field::text("filename", "what errors call the file in the body"),
+                Field::text("filename", "what errors call the file in the body; its ending says format and compression"),
                 Field::text("types", "CSV, JSON: types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others"),
+                Field::text("sheet", "workbooks: the sheet, otherwise the first that holds something"),
+                Field::text("range", "workbooks: its cells: A1:F10, B3:, B:F"),
                 Field::text("has_header", "CSV: whether the first record names the columns; this and the following are found in \
                     the file where they are not said"),
                 Field::text("delimiter", "CSV: between values"),

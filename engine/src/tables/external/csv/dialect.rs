@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
+use chrono::format::{Item, StrftimeItems};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use querent_catalog::FileFormat;
 
@@ -102,6 +103,7 @@ impl CsvDialect {
                 "skip" => {
                     dialect.skip = value.trim().parse().map_err(|_| bad_option(name, value, "a number of lines"))?;
                 }
+                "date_format" | "timestamp_format" => check_format(name, value)?,
                 SKIP_BLANK => dialect.skip_blank = boolean_option(name, value)?,
                 "null_padding" => dialect.null_padding = boolean_option(name, value)?,
                 "ignore_errors" => dialect.ignore_errors = boolean_option(name, value)?,
@@ -123,6 +125,15 @@ impl CsvDialect {
     pub(super) fn given_formats(&self) -> GivenFormats {
         let format = |text: &Option<String>| text.as_deref().map(TemporalFormat::from_text);
         GivenFormats { date: format(&self.date_format), timestamp: format(&self.timestamp_format) }
+    }
+
+    /// Returns the dialect of the lines below a first one that names the delimiter.
+    pub(super) fn below_its_name(&self, delimiter: u8) -> Self {
+        let mut below = self.clone();
+        below.given.insert("delimiter".to_owned(), char::from(delimiter).to_string());
+        below.syntax.delimiter = delimiter;
+        below.skip += 1;
+        below
     }
 
     /// Returns whether somebody gave this option.
@@ -185,6 +196,13 @@ fn one_byte(name: &str, value: &str) -> Result<u8> {
         [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(*byte),
         _ => Err(bad_option(name, value, "one ASCII character, or \\t for a tab")),
     }
+}
+
+/// Refuses what is no format of `strftime`: no value could be of it, so it would say nothing.
+fn check_format(name: &str, value: &str) -> Result<()> {
+    let is_known = value.contains('%') && StrftimeItems::new(value).all(|item| item != Item::Error);
+    let example = if name == "date_format" { "%d.%m.%Y" } else { "%d.%m.%Y %H:%M" };
+    if is_known { Ok(()) } else { Err(bad_option(name, value, &format!("a format of strftime, such as {example}"))) }
 }
 
 /// Reads a character, or the empty text for none.

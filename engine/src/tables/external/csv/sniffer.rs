@@ -52,6 +52,10 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
             "holds NUL characters, as UTF-16 text and files that are no text do; the option encoding names an encoding";
         return Err(bad_line(path, None, None, detail.to_owned()));
     }
+    let named = named_delimiter(&sample.text).filter(|_| !dialect.is_given("skip"));
+    let told = named.filter(|delimiter| !dialect.is_given("delimiter") || *delimiter == dialect.syntax.delimiter);
+    let below = told.map(|delimiter| dialect.below_its_name(delimiter));
+    let dialect = below.as_ref().unwrap_or(dialect);
     let start = sample.after_lines(dialect.skip);
     let text = sample.text.get(start..).unwrap_or_default();
     let best = best_candidate(path, dialect, &sample, text);
@@ -72,6 +76,20 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
     };
     let first_line = dialect.skip + best.first_line;
     Ok(SniffedDialect { syntax: best.syntax, skip: dialect.skip + notes, has_header, first_line, width: best.width })
+}
+
+/// Returns the delimiter that the first line names, as `sep=;`: spreadsheets write and read it so.
+fn named_delimiter(text: &[u8]) -> Option<u8> {
+    let line = text.get(..text.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?)?;
+    let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    match line {
+        [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter]
+            if *delimiter == b'\t' || delimiter.is_ascii_punctuation() && *delimiter != b'"' =>
+        {
+            Some(*delimiter)
+        }
+        _ => None,
+    }
 }
 
 struct SampledText {
@@ -236,7 +254,7 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
 fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
     let delimiter = DELIMITERS.into_iter().find(|delimiter| !text.contains(delimiter)).unwrap_or(NO_DELIMITER);
     let found = best_quoted(dialect, CsvSyntax { delimiter, ..syntax }, text, is_whole);
-    Candidate { width: 1, notes: 0, first_line: 1, ..found }
+    Candidate { width: 1, notes: 0, ..found }
 }
 
 /// Measures how well a syntax explains a text.
@@ -375,7 +393,18 @@ fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize, dia
     };
     let recurring = first.iter().enumerate().filter(recurs).count();
     let are_values = recurring > 0 && recurring * 2 >= width;
-    !(are_values || (!below.is_empty() && first.iter().all(|value| is_numeric(value))))
+    // A line of a file that spaces separate, or whose columns are ragged, is all in one column.
+    let is_whole_line = width == 1 && first.iter().any(|line| holds_values(line));
+    !(are_values || is_whole_line || (!below.is_empty() && first.iter().all(|value| is_numeric(value))))
+}
+
+/// Returns whether a line that no delimiter takes apart is rather values than a name: names have no tabs, and no numbers
+/// with a point among their words.
+fn holds_values(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_fraction = |word: &&str| word.contains('.') && is_numeric(word);
+    let are_numbers = words.iter().any(is_fraction) || words.iter().all(|word| is_numeric(word));
+    line.contains('\t') || (words.len() > 1 && are_numbers)
 }
 
 /// Returns whether a value can be one of a column of this type.

@@ -13,6 +13,9 @@ const SPECIAL: &str = "\u{1}double";
 
 /// Reads a text. Errors: serde's, with the line within the text.
 pub(super) fn value_of(text: &str) -> Result<Value, serde_json::Error> {
+    // An integer beyond 64 bits would become the nearest double: its digits are kept as a text.
+    let exact = if has_long_digits(text) { with_special_numbers(text) } else { None };
+    let text = exact.as_deref().unwrap_or(text);
     match serde_json::from_str::<UniqueValue>(text) {
         Ok(value) => Ok(value.0),
         Err(error) => match with_special_numbers(text) {
@@ -42,7 +45,28 @@ pub(super) fn without_special_numbers(value: Value) -> Value {
     }
 }
 
-/// Returns a text with such doubles as objects; `None` where there are none.
+/// The digits from which on an integer may be one beyond 64 bits.
+const LONG_DIGITS: usize = 19;
+
+fn has_long_digits(text: &str) -> bool {
+    let mut run = 0;
+    text.bytes().any(|byte| {
+        run = if byte.is_ascii_digit() { run + 1 } else { 0 };
+        run >= LONG_DIGITS
+    })
+}
+
+/// Returns whether a number is an integer that neither a signed nor an unsigned one of 64 bits holds.
+fn is_long_integer(token: &str) -> bool {
+    let digits = token.strip_prefix('-').unwrap_or(token);
+    digits.len() >= LONG_DIGITS
+        && !digits.starts_with('0')
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && token.parse::<u64>().is_err()
+        && token.parse::<i64>().is_err()
+}
+
+/// Returns a text with such doubles as objects, and with integers beyond 64 bits as strings; `None` where there are none.
 fn with_special_numbers(text: &str) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     let mut found = false;
@@ -61,6 +85,10 @@ fn with_special_numbers(text: &str) -> Option<String> {
             Some(name) => {
                 found = true;
                 written.push_str(&Value::Object(Map::from_iter([(SPECIAL.to_owned(), name.into())])).to_string());
+            }
+            None if is_long_integer(token) => {
+                found = true;
+                written.push_str(&Value::from(token).to_string());
             }
             None => written.push_str(token),
         }

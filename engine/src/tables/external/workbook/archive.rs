@@ -49,7 +49,18 @@ impl Archive {
                     hint: "save it as .xlsx without a password".into(),
                 });
             }
-            _ => return Err(bad_line(path, None, None, "is no workbook of Excel or OpenDocument".into())),
+            other => {
+                let rather = match other {
+                    [b'<', ..] | [0xEF, 0xBB, 0xBF, b'<'] => {
+                        ", but HTML or XML, as web pages save tables; open it in a spreadsheet and save it as .xlsx"
+                    }
+                    _ if other.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) => {
+                        ", but text; name the format csv, or read it with read_csv"
+                    }
+                    _ => "",
+                };
+                return Err(bad_line(path, None, None, format!("is no workbook of Excel or OpenDocument{rather}")));
+            }
         }
         let parts = directory(&mut source).map_err(io)?;
         Ok(Self { source, parts })

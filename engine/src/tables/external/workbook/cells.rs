@@ -119,7 +119,11 @@ impl Workbook {
         }
         match ods::sheet_names(&mut archive).map_err(io)? {
             Some(sheets) => Ok(Self { path: path.to_owned(), archive, content: WorkbookContent::Ods, sheets }),
-            None => Err(bad_line(path, None, None, "is an archive and no workbook of Excel or OpenDocument".into())),
+            None => {
+                let detail =
+                    "is an archive and no workbook of Excel or OpenDocument; unpack it, and read the files in it";
+                Err(bad_line(path, None, None, detail.into()))
+            }
         }
     }
 
