@@ -138,7 +138,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
 
 async fn number(session: &Session, sql: &str) -> Result<i64, Failure> {
     let (batches, _) = session.sql(sql).await?.collect().await?;
-    let value = batches.iter().find(|batch| batch.num_rows() == 1).map(|batch| batch.column(0).clone());
+    let value = batches.iter().find(|batch| batch.num_rows() == 1).map(|batch| batch.column(0));
     let value = value.ok_or("a query without its number")?;
     Ok(value.as_primitive::<Int64Type>().value(0))
 }

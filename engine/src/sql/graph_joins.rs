@@ -107,7 +107,7 @@ impl<'a> PatternJoins<'a> {
 
     /// Returns FROM and WHERE of all matches, with a row of the table of nodes for each of `described`. `columns` are the
     /// quoted columns of edges that are read.
-    pub(super) fn from_and_where(
+    pub(super) fn tables_and_filters(
         &self,
         tables: &JoinedTables<'_>,
         described: &BTreeSet<usize>,

@@ -103,7 +103,7 @@ pub(super) fn query(call: &CallArguments<'_>) -> Result<Option<String>> {
     let found = match joins {
         Some((joins, tables)) => {
             let columns: Vec<String> = fields.edges.iter().map(ToString::to_string).collect();
-            joins.from_and_where(tables, &fields.described, &columns)
+            joins.tables_and_filters(tables, &fields.described, &columns)
         }
         None => {
             let elements = elements(&tables, fields, &conditions);

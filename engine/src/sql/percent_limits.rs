@@ -37,7 +37,7 @@ pub(super) fn write_out_percent(query: &mut Query) -> Result<()> {
     let arguments = vec![Expr::Subquery(Box::new(query_of(relation))), percent, offset];
     let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(marks::LIMIT_PERCENT))]);
     let from = vec![plain(table_factor(name, Some(arguments)))];
-    query.body = Box::new(SetExpr::Select(Box::new(select_star(from))));
+    *query.body = SetExpr::Select(Box::new(select_star(from)));
     Ok(())
 }
 

@@ -27,6 +27,7 @@ use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
 const CHANGED_ROWS: &str = "__querent_changed";
 
 /// What a column is set to.
+#[expect(clippy::large_enum_variant, reason = "a statement has few of them")]
 pub(super) enum AssignedValue {
     Value(Expr),
     /// A column of one of the queries that give several values, both by their places.

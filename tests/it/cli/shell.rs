@@ -10,7 +10,7 @@ use super::{Done, WorkFolder, script};
 
 impl WorkFolder {
     /// Pipes `input` into `querent` with these arguments.
-    fn pipe(&self, arguments: &[&str], input: &str) -> Done {
+    pub(super) fn pipe(&self, arguments: &[&str], input: &str) -> Done {
         let mut command = self.querent(arguments);
         let mut child = command
             .stdin(Stdio::piped())

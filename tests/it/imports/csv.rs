@@ -293,6 +293,6 @@ async fn the_line_of_the_header_is_that_of_an_editor() {
     {
         let file = write(folder.path(), "t.csv", text);
         let reading = import(&engine, &file, &[]).await.unwrap().reading.unwrap();
-        assert_eq!((reading.header, reading.header_line), (true, Some(line)), "{text:?}");
+        assert_eq!((reading.header, reading.header_line), (Some(true), Some(line)), "{text:?}");
     }
 }

@@ -60,7 +60,7 @@ impl<'a> Binder<'a> {
             }
             "current_principal_is_member_of" => self.is_member_of(call, span, scope).map(Some),
             // What a table holds is known at the time of the query.
-            "cursor_current" | "current_cursor" => Ok(Some(Typed::text(&self.now_ticks.to_string()))),
+            "cursor_current" | "current_cursor" => Ok(Some(Typed::text(self.now_ticks.to_string()))),
             // Rows are of no extent here, as computed ones are of none in Kusto.
             "extent_id" | "extentid" => Ok(Some(Typed::new(lit(Uuid::nil().to_string()), KqlType::Guid))),
             "extent_tags" => Ok(Some(Typed::new(lit(null_of(KqlType::Dynamic)), KqlType::Dynamic))),
