@@ -4,7 +4,6 @@
 pub mod agents;
 mod fields;
 mod messages;
-mod pdfs;
 mod refusals;
 mod resumed;
 mod sequences;
