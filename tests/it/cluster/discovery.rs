@@ -1,8 +1,5 @@
 //! Workers that are found by a name.
 
-use std::time::Duration;
-
-use querent_tests::wait_until;
 use reqwest::Client;
 use serde_json::json;
 
@@ -41,25 +38,4 @@ async fn a_name_that_nobody_knows_leaves_the_coordinator() {
     assert_eq!(query(COUNTED).await[0]["n"], 14_993);
     let explained = json!(query(&format!("EXPLAIN {COUNTED}")).await).to_string();
     assert!(explained.contains("no worker can be used: workers.invalid"), "{explained}");
-}
-
-/// A worker that comes later is used when it is asked again.
-#[tokio::test]
-async fn a_worker_that_comes_back_is_used_again() {
-    let first = worker(&[]);
-    let address = first.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    let coordinator = coordinator(&first.url, &[]);
-    let http = Client::new();
-    let query = async |sql: &str| ask(&http, &coordinator.url, json!({ "sql": sql }), None).await.unwrap();
-    for statement in tables() {
-        query(&statement).await;
-    }
-    drop(first);
-    assert_eq!(query(COUNTED).await[0]["n"], 14_993);
-    let _later = worker(&[("QUERENT_LISTEN", address.as_str())]);
-    wait_until("the worker is used", async || {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        json!(query(&format!("EXPLAIN {COUNTED}")).await).to_string().contains("runs on 1 worker:")
-    })
-    .await;
 }

@@ -340,7 +340,8 @@ async fn what_an_ingest_cannot_do_is_refused() {
     let no_table = into(CREATE, "");
     let elsewhere = CommandStatementIngest { catalog: Some("hive".to_owned()), ..into(CREATE, "t") };
     let both = CommandStatementIngest { temporary: true, schema: Some("default".to_owned()), ..into(CREATE, "t") };
-    for command in [unspecified, neither, no_table, elsewhere, both] {
+    assert_eq!(refused(raw.updated(&elsewhere, &[rows(0, 1)]).await).1, "database_not_found");
+    for command in [unspecified, neither, no_table, both] {
         assert_eq!(refused(raw.updated(&command, &[rows(0, 1)]).await).1, "bad_request", "{command:?}");
     }
     let mut with_option = into(CREATE, "t");

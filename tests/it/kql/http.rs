@@ -59,9 +59,9 @@ async fn errors_say_where_and_what_instead() {
         ("otel_logs | project servce_name", "kql_unknown_column", "line 1, column 21: unknown column `servce_name`"),
         ("print tolowr('a')", "kql_unknown_function", "line 1, column 7: unknown function `tolowr`"),
         (
-            "print parse_user_agent('x', 'browser')",
+            "print cursor_after('x')",
             "kql_not_supported",
-            "line 1, column 7: the function `parse_user_agent` is known to Kusto, but not supported here",
+            "line 1, column 7: the function `cursor_after` is known to Kusto, but not supported here",
         ),
         ("print 1 + 'a'", "kql_type_mismatch", "line 1, column 7"),
         ("print a = 'x", "kql_unterminated", "line 1, column 11"),

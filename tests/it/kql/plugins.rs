@@ -98,7 +98,7 @@ async fn activity_is_counted_in_windows() {
         ("evaluate sliding_window_counts(user, nothing, 1, 2, 3, 4)", "kql_unknown_column"),
         ("evaluate activity_metrics(user, at, 'week')", "kql_not_supported"),
         ("evaluate activity_metrics(user, at, datetime(2017-08-01), datetime(2017-08-02), 1d, 5)", "kql_invalid"),
-        ("evaluate funnel_sequence()", "kql_not_supported"),
+        ("evaluate funnel_sequence()", "kql_invalid"),
     ] {
         assert_eq!(code_of(&session, &format!("{USERS} T | {query}")).await, code, "{query}");
     }

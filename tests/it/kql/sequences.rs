@@ -99,7 +99,7 @@ async fn funnels_count_how_far_a_sequence_came() {
         (funnel.replace("dynamic(['open', 'cart', 'buy'])", "dynamic([])"), "kql_invalid"),
         (funnel.replace("dynamic(['open', 'cart', 'buy'])", "'open'"), "kql_invalid"),
         ("evaluate funnel_sequence_completion(u, at)".to_owned(), "kql_invalid"),
-        (funnel.replace("_completion", ""), "kql_not_supported"),
+        (funnel.replace("_completion", ""), "kql_invalid"),
     ] {
         assert_eq!(code_of(&session, &format!("{events} | {wrong}")).await, code, "{wrong}");
     }

@@ -433,7 +433,7 @@ fn literals_and_columns_mix() {
 #[test]
 fn an_unknown_function_is_an_error_with_the_nearest_name() {
     let context = FunctionContext { now_ticks: NOW };
-    assert_eq!(bind("parse_user_agent", &[], context).unwrap_err(), FunctionError::KnownToKusto);
+    assert_eq!(bind("cursor_after", &[], context).unwrap_err(), FunctionError::KnownToKusto);
     let nearest = Some("strlen".to_owned());
     assert_eq!(bind("strlenn", &[], context).unwrap_err(), FunctionError::Unknown { nearest });
     assert_eq!(bind("qqqq", &[], context).unwrap_err(), FunctionError::Unknown { nearest: None });

@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(GivenTypes::from_text("*=text").unwrap().of_column("other"), Some(&DataType::Utf8));
         assert_eq!(GivenTypes::from_text("{\"n\": \"INT\"}").unwrap().of_column("n"), Some(&DataType::Int32));
         for wrong in ["zip", "zip=", "zip=GEOMETRY", "{\"n\": 1}"] {
-            assert_eq!(GivenTypes::from_text(wrong).unwrap_err().code(), "sql_plan_error", "{wrong}");
+            assert_eq!(GivenTypes::from_text(wrong).unwrap_err().code(), "invalid_option", "{wrong}");
         }
         let error = types.check(["zap", "a,b", "at"].into_iter()).unwrap_err().to_string();
         assert!(error.contains("did you mean `zap`"), "{error}");

@@ -40,7 +40,7 @@ pub(super) enum ColumnEncoding {
 
 impl ColumnEncoding {
     /// Returns how a column is written whose first values these are.
-    pub(super) fn of(column: &ArrayRef) -> Self {
+    pub(super) fn for_column(column: &ArrayRef) -> Self {
         let sampled = column.slice(0, column.len().min(SAMPLED_ROWS));
         let values = sampled.len() - sampled.null_count();
         if values < LEAST_ROWS || *column.data_type() == DataType::Boolean {
@@ -111,44 +111,46 @@ mod tests {
 
     use super::*;
 
-    fn of(array: impl Array + 'static) -> ColumnEncoding {
-        ColumnEncoding::of(&(Arc::new(array) as ArrayRef))
+    fn chosen(array: impl Array + 'static) -> ColumnEncoding {
+        ColumnEncoding::for_column(&(Arc::new(array) as ArrayRef))
     }
 
     /// Numbers that are spread over all integers.
     fn spread(n: i64) -> i64 {
-        n.wrapping_mul(-7_046_029_254_386_353_131)
+        let mixed = n.wrapping_mul(-7_046_029_254_386_353_131);
+        (mixed ^ (mixed >> 29)).wrapping_mul(-4_658_895_280_553_007_687)
     }
 
     #[test]
     fn only_values_that_repeat_get_a_dictionary() {
         let texts =
             |distinct: usize| StringArray::from_iter_values((0..8_000).map(|n| format!("text {}", n % distinct)));
-        assert_eq!(of(texts(8_000)), ColumnEncoding::Plain);
-        assert_eq!(of(texts(4_000)), ColumnEncoding::Dictionary);
+        assert_eq!(chosen(texts(8_000)), ColumnEncoding::Plain);
+        assert_eq!(chosen(texts(4_000)), ColumnEncoding::Dictionary);
         let numbers = |distinct: i64| Int64Array::from_iter_values((0..8_000).map(|n| spread(n % distinct)));
-        assert_eq!(of(numbers(8_000)), ColumnEncoding::Plain);
-        assert_eq!(of(numbers(4_000)), ColumnEncoding::Dictionary);
+        assert_eq!(chosen(numbers(8_000)), ColumnEncoding::Plain);
+        assert_eq!(chosen(numbers(4_000)), ColumnEncoding::Dictionary);
         // Nulls are no values, and few values say nothing.
         let sparse = Int64Array::from_iter((0..8_000).map(|n| (n % 4 == 0).then_some(spread(n))));
-        assert_eq!(of(sparse), ColumnEncoding::Plain);
-        assert_eq!(of(numbers(8_000).slice(0, 1_000)), ColumnEncoding::Dictionary);
+        assert_eq!(chosen(sparse), ColumnEncoding::Plain);
+        assert_eq!(chosen(numbers(8_000).slice(0, 1_000)), ColumnEncoding::Dictionary);
     }
 
     #[test]
     fn integers_near_their_neighbours_are_written_as_steps() {
-        assert_eq!(of(Int64Array::from_iter_values((0..8_000).map(|n| n * 7_919))), ColumnEncoding::Steps);
+        assert_eq!(chosen(Int64Array::from_iter_values((0..8_000).map(|n| n * 7_919))), ColumnEncoding::Steps);
         // A key that comes several times in a row.
-        assert_eq!(of(Int32Array::from_iter_values((0..8_000).map(|n| n / 4))), ColumnEncoding::Steps);
+        assert_eq!(chosen(Int32Array::from_iter_values((0..8_000).map(|n| n / 4))), ColumnEncoding::Steps);
         let times = (0..8_000).map(|n| 1_700_000_000_000_000 + n * 1_000_000 + (spread(n) & 0xffff));
-        assert_eq!(of(TimestampMicrosecondArray::from_iter_values(times)), ColumnEncoding::Steps);
+        assert_eq!(chosen(TimestampMicrosecondArray::from_iter_values(times)), ColumnEncoding::Steps);
         let prices = Decimal128Array::from_iter_values((0..8_000).map(|n| i128::from(spread(n) & 0xff_ffff)));
-        assert_eq!(of(prices.with_precision_and_scale(15, 2).unwrap()), ColumnEncoding::Steps);
+        assert_eq!(chosen(prices.with_precision_and_scale(15, 2).unwrap()), ColumnEncoding::Steps);
         // A few values in any order.
         let few = Int64Array::from_iter_values((0..8_000).map(|n| spread(n).rem_euclid(50)));
-        assert_eq!(of(few), ColumnEncoding::Dictionary);
+        assert_eq!(chosen(few), ColumnEncoding::Dictionary);
+        // Steps may go beyond the largest integer, and come back as they went.
         let ends =
             Int64Array::from_iter_values((0..8_000).map(|n| if n % 2 == 0 { i64::MIN + n } else { i64::MAX - n }));
-        assert_eq!(of(ends), ColumnEncoding::Plain);
+        assert_eq!(chosen(ends), ColumnEncoding::Steps);
     }
 }

@@ -207,7 +207,7 @@ impl OpenDataFile {
             if *has_nan {
                 properties = properties.set_column_statistics_enabled(name(), EnabledStatistics::None);
             }
-            properties = match leaf.column().map(|column| ColumnEncoding::of(first.column(column))) {
+            properties = match leaf.column().map(|column| ColumnEncoding::for_column(first.column(column))) {
                 None | Some(ColumnEncoding::Dictionary) => properties,
                 Some(ColumnEncoding::Plain) => properties.set_column_dictionary_enabled(name(), false),
                 // Packed bits are not compressed any further.
