@@ -82,7 +82,8 @@ pub(super) fn write_out_collations(expr: &mut Expr) -> Result<()> {
     }
 }
 
-fn is_comparison(op: &BinaryOperator) -> bool {
+/// Returns whether an operator compares its sides by their order.
+pub(super) fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(
         op,
         BinaryOperator::Eq

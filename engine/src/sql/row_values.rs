@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
+use super::collations::is_comparison;
 use super::shorthand::{call, plain, query_of, select_star};
 use crate::error::{EngineError, Result};
 use crate::functions::COMPLETE_ROW;
@@ -152,16 +153,4 @@ pub(super) fn width_of(body: &SetExpr) -> Option<usize> {
         SetExpr::Query(query) => width_of(&query.body),
         _ => None,
     }
-}
-
-fn is_comparison(op: &BinaryOperator) -> bool {
-    matches!(
-        op,
-        BinaryOperator::Eq
-            | BinaryOperator::NotEq
-            | BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq
-    )
 }
