@@ -49,7 +49,22 @@ from_wheels() {
   rm -rf "$wheels"
 }
 
+# Cargo keeps what it compiled of every earlier state of the sources, some 30 GB after a week of changes. Where that leaves
+# too little for one more build, what no build of the last hours used goes; it is compiled again when it is needed.
+make_room() {
+  local target=${QUERENT_TARGET_DIR:-$cache/target}
+  [ -d "$target/debug/incremental" ] || return 0
+  [ "$(df --output=avail -k "$target" | tail -1)" -lt $((15 * 1024 * 1024)) ] || return 0
+  say "less than 15 GB free: removing old compiled code in $target/debug"
+  find "$target/debug/incremental" -mindepth 1 -maxdepth 1 -mmin +300 -exec rm -rf {} +
+  find "$target/debug/deps" -maxdepth 1 -type f -size +100M -mmin +300 -name '*querent*' ! -name '*.rlib' -delete
+  find "$target/debug/deps" -maxdepth 1 -type f -size +100M -mmin +300 -name 'it-*' -delete
+  [ "$(df --output=avail -k "$target" | tail -1)" -ge $((4 * 1024 * 1024)) ] ||
+    say "less than 4 GB free for $target: a build needs about 20 GB from nothing; remove the folder or set QUERENT_TARGET_DIR"
+}
+
 system() {
+  make_room
   local missing=()
   command -v cc >/dev/null && command -v make >/dev/null || missing+=(build-essential)
   command -v protoc >/dev/null || missing+=(protobuf-compiler)
