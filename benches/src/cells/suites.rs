@@ -320,7 +320,8 @@ async fn rows_in(folder: &Path, peer: SuitePeer) -> Result<Vec<SuiteRows>, Failu
     Ok(serde_json::from_slice(&tokio::fs::read(rows_file(folder, peer)).await?)?)
 }
 
-/// Returns rows as they are compared: numbers as doubles, the rest as text.
+/// Returns rows as they are compared: numbers and truth values as doubles, since peers hand over the latter as either;
+/// the rest as text.
 fn rows_of(batches: &[RecordBatch]) -> Result<SuiteRows, Failure> {
     let mut rows = Vec::new();
     for batch in batches {
@@ -331,7 +332,7 @@ fn rows_of(batches: &[RecordBatch]) -> Result<SuiteRows, Failure> {
 }
 
 fn plain(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
-    let is_number = array.data_type().is_numeric();
+    let is_number = array.data_type().is_numeric() || array.data_type() == &DataType::Boolean;
     let numbers = is_number.then(|| cast(array, &DataType::Float64)).transpose()?;
     let value = |row: usize| -> Result<Value, Failure> {
         Ok(match &numbers {
