@@ -3,6 +3,8 @@
 
 mod aggregates;
 mod bounded;
+mod checked_integers;
+mod checked_sum;
 mod dates;
 mod definition;
 mod elapsed;
@@ -39,6 +41,8 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::{counted_call, series_rows};
+pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
+pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use json::JSON_MARK;
@@ -96,6 +100,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             text::functions(),
             lists::functions(),
             numbers::functions(),
+            checked_integers::functions(),
             json::functions(),
             json_changes::functions(),
             vectors::functions(),
