@@ -22,6 +22,7 @@ mod lists;
 mod maps;
 mod number_text;
 mod numbers;
+mod ordered_lists;
 mod row_hash;
 mod structs;
 mod text;
@@ -64,6 +65,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     let own = own_aggregate_functions().iter().cloned();
     SessionStateDefaults::default_aggregate_functions()
         .into_iter()
+        .map(ordered_lists::never_backwards)
         .chain(own)
         .chain(graph::graph_aggregates())
         .collect()
