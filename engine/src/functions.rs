@@ -3,6 +3,8 @@
 
 mod aggregates;
 mod bounded;
+mod checked_integers;
+mod checked_sum;
 mod dates;
 mod definition;
 mod elapsed;
@@ -20,6 +22,7 @@ mod lists;
 mod maps;
 mod number_text;
 mod numbers;
+mod ordered_lists;
 mod row_hash;
 mod structs;
 mod text;
@@ -39,6 +42,8 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::{counted_call, series_rows};
+pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
+pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use json::JSON_MARK;
@@ -60,6 +65,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     let own = own_aggregate_functions().iter().cloned();
     SessionStateDefaults::default_aggregate_functions()
         .into_iter()
+        .map(ordered_lists::never_backwards)
         .chain(own)
         .chain(graph::graph_aggregates())
         .collect()
@@ -96,6 +102,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             text::functions(),
             lists::functions(),
             numbers::functions(),
+            checked_integers::functions(),
             json::functions(),
             json_changes::functions(),
             vectors::functions(),

@@ -22,6 +22,7 @@ use super::functions::{
     window_definition,
 };
 use super::portable_scan::PortableScanExec;
+use crate::functions::is_checked_sum;
 use crate::governor::{ungoverned_aggregate, ungoverned_window_function};
 use crate::limits::{
     charged_again, checked_width, is_charged, is_checked_width, pace_mark, paced_again, window_mark,
@@ -161,8 +162,9 @@ impl PhysicalExtensionCodec for PlanCodec {
 
     fn try_encode_udaf(&self, function: &AggregateUDF, buf: &mut Vec<u8>) -> Result<()> {
         let inner = ungoverned_aggregate(function).map_or(function, |(inner, _)| inner.as_ref());
-        let is_known =
-            |known: &NamedFunctions| known.has_aggregate(inner) || querent_kql::written_aggregate(inner).is_some();
+        let is_known = |known: &NamedFunctions| {
+            known.has_aggregate(inner) || is_checked_sum(inner) || querent_kql::written_aggregate(inner).is_some()
+        };
         if self.compared.as_ref().is_some_and(|known| !is_known(known)) {
             return Err(stays("aggregate", function.name()));
         }

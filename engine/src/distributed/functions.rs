@@ -11,6 +11,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::functions::{checked_sum, is_checked_sum};
 use crate::governor::{
     Repetition, governed, governed_aggregate, governed_window_function, ungoverned, ungoverned_aggregate,
     ungoverned_window_function, unnamed_functions,
@@ -65,6 +66,8 @@ impl NamedFunctions {
 #[derive(Debug, Serialize, Deserialize)]
 enum InnerFunction {
     Named(String),
+    /// SQL's sum, of which DataFusion's has the name.
+    CheckedSum,
     Kql(String),
 }
 
@@ -111,6 +114,7 @@ pub(super) fn aggregate_definition(function: &AggregateUDF) -> Result<Option<Vec
         None => (function, None),
     };
     let inner = match (querent_kql::written_aggregate(inner), repetition) {
+        _ if is_checked_sum(inner) => InnerFunction::CheckedSum,
         (Some(kql), _) => InnerFunction::Kql(kql),
         (None, Some(_)) => InnerFunction::Named(inner.name().to_owned()),
         (None, None) => return Ok(None),
@@ -123,6 +127,7 @@ pub(super) fn defined_aggregate(bytes: &[u8], named: &NamedFunctions) -> Result<
     let written: AggregateDefinition = read(bytes)?;
     let inner = match &written.inner {
         InnerFunction::Named(name) => named.aggregate.get(name).map(Arc::clone),
+        InnerFunction::CheckedSum => Some(checked_sum()),
         InnerFunction::Kql(text) => querent_kql::read_aggregate(text),
     };
     match (inner, written.repetition) {
@@ -149,6 +154,7 @@ pub(super) fn defined_window(bytes: &[u8], named: &NamedFunctions) -> Result<Arc
     let written: WindowDefinition = read(bytes)?;
     let inner = match &written.inner {
         InnerFunction::Named(name) => named.window.get(name).map(Arc::clone),
+        InnerFunction::CheckedSum => None,
         InnerFunction::Kql(text) => querent_kql::read_window_function(text),
     };
     match inner {

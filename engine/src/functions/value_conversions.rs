@@ -1,6 +1,6 @@
 //! Values that become those of another type, where SQL and Arrow's cast differ: a fraction that becomes an integer is
 //! rounded, half away from zero for decimals and texts and to even for doubles; a number that becomes a timestamp counts
-//! seconds, and none becomes a time; a double too large for a REAL is refused; 16 bytes that become text are a UUID; and
+//! seconds, and none becomes a time; a timestamp of seconds or milliseconds is rounded; a double too large for a REAL is refused; 16 bytes that become text are a UUID; and
 //! texts may have spaces around numbers, and times without seconds. Casts and writes come here, for values by themselves
 //! and inside of lists, structs and maps.
 
@@ -15,7 +15,7 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
-    Field, FieldRef, Fields, Float32Type, Float64Type, TimeUnit,
+    Field, FieldRef, Fields, Float32Type, Float64Type, Int64Type, TimeUnit,
 };
 use arrow::error::ArrowError;
 use datafusion::error::Result;
@@ -45,6 +45,7 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (DataType::FixedSizeBinary(16), to) => to.is_string(),
         (from, DataType::Float64) => from.is_string(),
         (from, DataType::Float32) => from.is_string() || *from == DataType::Float64 || has_fraction(from),
+        (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => rounded_ticks(*from, *to).is_some(),
         (from, DataType::Timestamp(_, _)) => from.is_string() || from.is_numeric(),
         (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer(),
         (DataType::Struct(from), DataType::Struct(to)) => {
@@ -96,6 +97,7 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
         (from, _) if from.is_string() => read_texts(array, to, &options),
         (from, to) if to.is_integer() => rounded(array, from, &options),
         (_, DataType::Float32) => single_precision(array, is_try),
+        (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => rounded_times(array, *from, *to),
         (from, DataType::Timestamp(_, zone)) if from.is_integer() => {
             let numbers = cast_with_options(array, &DataType::Int64, &options)?;
             cast_with_options(&numbers, &DataType::Timestamp(TimeUnit::Second, zone.clone()), &options)
@@ -128,6 +130,10 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
 /// Returns texts as values of a type, whatever spaces are around them. Errors: a text that is none, where `options` have
 /// it so.
 pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    if let DataType::Timestamp(unit @ (TimeUnit::Second | TimeUnit::Millisecond), zone) = to {
+        let times = read_texts(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()), options)?;
+        return cast(&rounded_times(&times, TimeUnit::Microsecond, *unit)?, to);
+    }
     let read = cast_with_options(array, to, &CastOptions::default())?;
     if *to == DataType::Float32 {
         return single_precision(&read_texts(array, &DataType::Float64, options)?, options.safe);
@@ -260,6 +266,30 @@ fn single_precision(array: &ArrayRef, is_try: bool) -> Result<ArrayRef, ArrowErr
             Err(ArrowError::CastError(message))
         }
     }
+}
+
+/// Returns how many ticks of a timestamp are one of a coarser one, to which it is rounded as in DuckDB. Nanoseconds that become
+/// microseconds are cut there.
+fn rounded_ticks(from: TimeUnit, to: TimeUnit) -> Option<i64> {
+    match (from, to) {
+        (TimeUnit::Nanosecond, TimeUnit::Second) => Some(1_000_000_000),
+        (TimeUnit::Nanosecond, TimeUnit::Millisecond) | (TimeUnit::Microsecond, TimeUnit::Second) => Some(1_000_000),
+        (TimeUnit::Microsecond, TimeUnit::Millisecond) | (TimeUnit::Millisecond, TimeUnit::Second) => Some(1_000),
+        _ => None,
+    }
+}
+
+/// Returns timestamps without the digits that those of the other unit have no place for, rounded half away from zero.
+fn rounded_times(array: &ArrayRef, from: TimeUnit, to: TimeUnit) -> Result<ArrayRef, ArrowError> {
+    let Some(step) = rounded_ticks(from, to) else { return Ok(Arc::clone(array)) };
+    let ticks = cast(array, &DataType::Int64)?;
+    let round = |tick: i64| {
+        let (whole, rest) = (tick / step * step, tick % step);
+        let carried = if rest.abs() >= step / 2 { whole.checked_add(step * rest.signum()) } else { Some(whole) };
+        carried.unwrap_or(whole)
+    };
+    let ticks: Int64Array = ticks.as_primitive::<Int64Type>().unary(round);
+    cast(&ticks, array.data_type())
 }
 
 /// Returns numbers of seconds, with fractions, as numbers of a unit.

@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
+use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
@@ -49,7 +50,8 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
     let watched = rules.chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
-    std::iter::once(Arc::clone(&govern)).chain(watched).chain([govern]).collect()
+    let before: [Rule; 2] = [Arc::clone(&govern), Arc::new(ComputeSortKeys)];
+    before.into_iter().chain(watched).chain([govern]).collect()
 }
 
 /// Returns DataFusion's rules for physical plans, with joins in order before sides are chosen, and `more` after them.

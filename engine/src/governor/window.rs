@@ -4,6 +4,7 @@
 //! An aggregate that cannot take rows out again is computed anew for each row of a sliding frame.
 
 mod accumulator;
+mod emptied;
 mod evaluator;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::scalar_bytes;
 use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulator};
+use emptied::emptied;
 use evaluator::GovernedEvaluator;
 
 /// Returns the call with bounds around its function.
@@ -187,7 +189,7 @@ impl AggregateUDFImpl for GovernedAggregate {
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let args = OwnedAccumulatorArgs::from_args(&args);
         let inner: Box<dyn Accumulator> = match self.inner.create_sliding_accumulator(args.borrowed()) {
-            Ok(sliding) if sliding.supports_retract_batch() => sliding,
+            Ok(sliding) if sliding.supports_retract_batch() => emptied(&self.inner, &args, sliding),
             Ok(_) | Err(_) => Box::new(RecomputedAccumulator::new(Arc::clone(&self.inner), args.clone())?),
         };
         Ok(self.governed(args.returned(), inner))

@@ -4,64 +4,45 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, VisitMut, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Select, VisitMut, VisitorMut,
 };
 
 use super::function_forms::is_aggregate;
 use super::shorthand::{call, taken};
+use super::syntax::change_own_exprs;
+
+/// The aggregates of a SELECT before one: without their casts, and as they are written.
+type SeenAggregates = Vec<(String, String)>;
 
 /// Tells such aggregates of a SELECT apart.
 pub(super) fn tell_casts_apart(select: &mut Select) {
-    let mut writer = CastWriter { depth: 0, seen: Vec::new() };
+    let mut seen = SeenAggregates::new();
     for item in &mut select.projection {
-        let _: ControlFlow<()> = VisitMut::visit(item, &mut writer);
+        change_own_exprs(item, |part| tell_apart(part, &mut seen));
     }
     if let Some(having) = &mut select.having {
-        let _: ControlFlow<()> = VisitMut::visit(having, &mut writer);
+        change_own_exprs(having, |part| tell_apart(part, &mut seen));
     }
 }
 
-struct CastWriter {
-    /// How many subqueries are around.
-    depth: usize,
-    /// The aggregates before: without their casts, and as they are written.
-    seen: Vec<(String, String)>,
-}
-
-impl VisitorMut for CastWriter {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
+fn tell_apart(expr: &mut Expr, seen: &mut SeenAggregates) {
+    let Expr::Function(function) = expr else { return };
+    if function.over.is_some() || !is_aggregate(&function.name.to_string().to_lowercase()) {
+        return;
     }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
-        if self.depth > 0 || function.over.is_some() || !is_aggregate(&function.name.to_string().to_lowercase()) {
-            return ControlFlow::Continue(());
-        }
-        let text = function.to_string().to_lowercase();
-        let mut bare = function.clone();
-        let _: ControlFlow<()> = VisitMut::visit(&mut bare, &mut CastRemover);
-        let bare = bare.to_string().to_lowercase();
-        let mut others: Vec<&String> =
-            self.seen.iter().filter(|(own, other)| *own == bare && *other != text).map(|(_, other)| other).collect();
-        others.sort_unstable();
-        others.dedup();
-        let others = others.len();
-        if self.seen.iter().any(|(_, other)| *other == text) || others == 0 {
-            self.seen.push((bare, text));
-            return ControlFlow::Continue(());
-        }
-        self.seen.push((bare, text));
+    let text = function.to_string().to_lowercase();
+    let mut bare = function.clone();
+    let _: ControlFlow<()> = VisitMut::visit(&mut bare, &mut CastRemover);
+    let bare = bare.to_string().to_lowercase();
+    let mut others: Vec<&String> =
+        seen.iter().filter(|(own, other)| *own == bare && *other != text).map(|(_, other)| other).collect();
+    others.sort_unstable();
+    others.dedup();
+    let others = others.len();
+    let is_again = seen.iter().any(|(_, other)| *other == text);
+    seen.push((bare, text));
+    if !is_again && others > 0 {
         rename_argument(function, others);
-        ControlFlow::Continue(())
     }
 }
 

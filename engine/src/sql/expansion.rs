@@ -25,15 +25,15 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::column_folding::plan_folded;
 use super::shorthand::{number, query_of, select_star, taken};
-use super::syntax::{any_expr, count_nodes};
+use super::syntax::{any_expr, count_nodes, visit_own_exprs};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
 use columns::{Chosen, columns_call, is_columns};
-use merged_columns::{MergedFrom, merge_columns};
+use merged_columns::{MergedFrom, columns_of_star, merge_columns};
 use multisets::numbered;
 use partial_aliases::name_all_columns;
-use stars::{names_struct, write_out_stars};
+use stars::{has_star, names_struct, write_out_stars};
 use whole_rows::write_out_rows;
 
 pub(super) use columns::chosen_columns;
@@ -204,16 +204,22 @@ impl<S: ContextProvider> Expander<'_, S> {
         inside?;
         write_out_rows(self, select)?;
         let merged = merge_columns(self, &mut select.from)?;
-        if merged.is_some() || needs_columns(select) || names_struct(select) {
-            let (sources, merged) = match merged {
-                Some(MergedFrom { sources, merged }) => (sources, merged),
-                None => (self.sources(&select.from)?, Vec::new()),
+        let in_order = match merged {
+            None if has_star(select) => columns_of_star(self, &select.from),
+            _ => None,
+        };
+        if merged.is_some() || in_order.is_some() || needs_columns(select) || names_struct(select) {
+            let writes_stars = in_order.is_some();
+            let (sources, merged) = match (merged, in_order) {
+                (Some(MergedFrom { sources, merged }), _) => (sources, merged),
+                (None, Some(sources)) => (sources, Vec::new()),
+                (None, None) => (self.sources(&select.from)?, Vec::new()),
             };
             let from = std::mem::take(&mut select.from);
             let chosen = choose_by_lambda(self.scope, select, &source_names(&sources));
             select.from = from;
             chosen?;
-            let writes_stars = !merged.is_empty();
+            let writes_stars = writes_stars || !merged.is_empty();
             write_out_stars(select, &sources, writes_stars)?;
             write_out_conditions(select, &sources)?;
             write_out_merged(select, &merged)?;
@@ -523,37 +529,21 @@ fn names_any(expr: &Expr, aliases: &[(String, Expr)]) -> bool {
 }
 
 fn write_out_aliases(expr: &mut Expr, known: &[(String, Expr)]) -> Result<()> {
-    struct AliasWriter<'a> {
-        known: &'a [(String, Expr)],
-        depth: usize,
-        nodes: usize,
-    }
-    impl VisitorMut for AliasWriter<'_> {
-        type Break = ();
-        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            self.nodes += 1;
-            if let Expr::Identifier(ident) = expr
-                && self.depth == 0
-                && let Some((_, meaning)) = self.known.iter().rev().find(|(name, _)| same_name(name, &ident.value))
-            {
-                self.nodes += count_nodes(std::slice::from_ref(meaning));
-                if self.nodes > MAX_NODES {
-                    return ControlFlow::Break(());
-                }
-                *expr = Expr::Nested(Box::new(meaning.clone()));
+    let mut nodes = 0;
+    let written = visit_own_exprs(expr, |part| {
+        nodes += 1;
+        if let Expr::Identifier(ident) = part
+            && let Some((_, meaning)) = known.iter().rev().find(|(name, _)| same_name(name, &ident.value))
+        {
+            nodes += count_nodes(std::slice::from_ref(meaning));
+            if nodes > MAX_NODES {
+                return ControlFlow::Break(());
             }
-            ControlFlow::Continue(())
+            *part = Expr::Nested(Box::new(meaning.clone()));
         }
-    }
-    match expr.visit(&mut AliasWriter { known, depth: 0, nodes: 0 }) {
+        ControlFlow::Continue(())
+    });
+    match written {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(EngineError::too_deep().into()),
     }

@@ -283,12 +283,14 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ("string_to_array", Some([value, separator])) => {
             Some(call("string_to_array", vec![value.clone(), separator.clone()]))
         }
-        // DuckDB's parts of an empty text are one; PostgreSQL's function has none.
+        // DuckDB's parts of an empty text are one, and it parts a text at every character by an empty one; PostgreSQL's function has
+        // none of an empty text, and one by an empty one.
         ("string_split" | "str_split" | "split", Some(arguments @ [value, _])) => {
             if count_nodes(std::slice::from_ref(value)) > MAX_REPEATED_NODES {
                 return Err(EngineError::too_deep());
             }
-            let meaning = "CASE WHEN $1 = '' THEN make_array('') ELSE string_to_array($1, $2) END";
+            let meaning = "CASE WHEN $1 = '' THEN make_array('') WHEN $2 = '' THEN string_to_array($1, NULL) \
+                           ELSE string_to_array($1, $2) END";
             Some(filled(parse(meaning)?, arguments))
         }
         ("percentile_cont" | "percentile_disc", Some([Expr::Array(Array { elem, .. })]))

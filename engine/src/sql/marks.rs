@@ -18,6 +18,8 @@ pub(super) const POSITIONAL: &str = "positional";
 pub(super) const LIMIT_PERCENT: &str = "limit_percent";
 /// In the place of the columns of an INSERT: those of its query.
 pub(super) const BY_NAME: &str = "__querent_by_name";
+/// `__merge_columns(a, b)` in the place of a MERGE's condition.
+pub(super) const MERGE_COLUMNS: &str = "__merge_columns";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";
 /// `GLOB`, `IN [list]` and what negates them.

@@ -5,13 +5,15 @@ use std::ops::ControlFlow;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, ExcludeSelectItem, Expr, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator,
-    Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, ObjectName,
-    ObjectNamePart, OutputClause, Parens, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
+    BinaryOperator, CaseWhen, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join,
+    JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
+    MergeUpdateExpr, ObjectName, ObjectNamePart, OutputClause, Parens, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    WildcardAdditionalOptions, With,
 };
 
 use super::column_defaults::is_default;
+use super::marks;
 use super::parse::Nesting;
 use super::row_statements::{AssignedValue, Assignments, ChangedTable, value_name};
 use super::shorthand::{plain, query_of, select_star};
@@ -46,6 +48,10 @@ impl StatementPlanner<'_> {
         let keeps_all = clauses.iter().any(|clause| clause.clause_kind == MergeClauseKind::NotMatchedBySource);
         let source_name = source_name(&source)
             .ok_or_else(|| unsupported("MERGE of a source without a name", "write USING (...) AS s"))?;
+        let on = match merge_columns(&on) {
+            Some(columns) => all_equal(&table.alias, &source_name, columns),
+            None => *on,
+        };
         let in_source = Expr::CompoundIdentifier(vec![source_name.clone(), Ident::new(IN_SOURCE)]);
         for clause in clauses {
             cases.push(case_of(&table, &in_source, clause)?);
@@ -54,8 +60,8 @@ impl StatementPlanner<'_> {
             relation: table.numbered(),
             global: false,
             join_operator: match keeps_all {
-                true => JoinOperator::FullOuter(JoinConstraint::On(*on)),
-                false => JoinOperator::LeftOuter(JoinConstraint::On(*on)),
+                true => JoinOperator::FullOuter(JoinConstraint::On(on)),
+                false => JoinOperator::LeftOuter(JoinConstraint::On(on)),
             },
         };
         let tables = TableWithJoins { relation: marked(source, source_name), joins: vec![joined] };
@@ -70,6 +76,28 @@ impl StatementPlanner<'_> {
         };
         self.returning(plan, returning, Some(table.alias), nesting).await
     }
+}
+
+/// Returns the columns of `USING (a, b)`.
+fn merge_columns(on: &Expr) -> Option<Vec<Ident>> {
+    let Expr::Function(function) = on else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let name = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => Some(name.clone()),
+        _ => None,
+    };
+    let is_mark = function.name.to_string() == marks::MERGE_COLUMNS;
+    is_mark.then(|| list.args.iter().map(name).collect()).flatten()
+}
+
+/// Returns the condition that columns of two relations are equal.
+fn all_equal(left: &Ident, right: &Ident, columns: Vec<Ident>) -> Expr {
+    let equal = |column: Ident| {
+        let of = |relation: &Ident| Box::new(Expr::CompoundIdentifier(vec![relation.clone(), column.clone()]));
+        Expr::BinaryOp { left: of(left), op: BinaryOperator::Eq, right: of(right) }
+    };
+    let both = |left, right| Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) };
+    columns.into_iter().map(equal).reduce(both).unwrap_or_else(|| boolean(true))
 }
 
 /// Returns what RETURNING names: `*` is the table's columns, and `merge_action()` is PostgreSQL's for the column `merge_action`.

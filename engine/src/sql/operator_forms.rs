@@ -1,8 +1,9 @@
 //! Operators that are functions, parts of values, and chained calls: `value.f(x)`.
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    SetExpr, Subscript, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, SetExpr, Subscript, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value,
 };
 
 use super::expression_forms::write_out_form;
@@ -31,6 +32,13 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
                 };
                 **query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
             }
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
+            if (is_null(left) && !matches!(**right, Expr::Value(_)))
+                || (is_null(right) && !matches!(**left, Expr::Value(_))) =>
+        {
+            let other = if is_null(left) { taken(right) } else { taken(left) };
+            *expr = null_beside(other);
         }
         Expr::BinaryOp { left, op, right } => {
             let function = match op {
@@ -127,6 +135,26 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_null(inner),
+        Expr::Value(value) => value.value == Value::Null,
+        _ => false,
+    }
+}
+
+/// `NULL || value` is null, of the value's type: the planner would add a null to a list.
+fn null_beside(value: Expr) -> Expr {
+    let never = CaseWhen { condition: Expr::Value(Value::Boolean(false).into()), result: value };
+    Expr::Nested(Box::new(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![never],
+        else_result: None,
+    }))
 }
 
 /// `value.f(x).g()` is `g(f(value, x))`.

@@ -1,50 +1,25 @@
 //! `EXISTS`, `IN`, `ANY` and `ALL` of a query in a select list. The planner knows them as conditions only; as values they are
 //! scalar subqueries that count.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Distinct, Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
+    TableAliasColumnDef, TableFactor, UnaryOperator, Value,
 };
 
 use super::shorthand::{call, number, plain, query_of, select_star, taken};
-use super::syntax::any_expr;
+use super::syntax::{any_expr, change_own_exprs};
 
 const RELATION: &str = "__queried";
 const VALUE: &str = "__queried_value";
 
 /// Writes out the predicates over queries that stand in an expression, outside of its subqueries.
 pub(super) fn write_out_predicates(expr: &mut Expr) {
-    let _: ControlFlow<()> = VisitMut::visit(expr, &mut PredicateWriter { depth: 0 });
-}
-
-struct PredicateWriter {
-    depth: usize,
-}
-
-impl VisitorMut for PredicateWriter {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0
-            && let Some(written) = written_out(expr)
-        {
-            *expr = Expr::Nested(Box::new(written));
+    change_own_exprs(expr, |part| {
+        if let Some(written) = written_out(part) {
+            *part = Expr::Nested(Box::new(written));
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
 fn written_out(expr: &mut Expr) -> Option<Expr> {

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::collations::is_comparison;
 use super::shorthand::{call, plain, query_of, select_star};
+use super::unnamed_subqueries::name_casts;
 use crate::error::{EngineError, Result};
 use crate::functions::COMPLETE_ROW;
 
@@ -49,6 +50,14 @@ pub(super) fn row_values(expr: &Expr) -> Option<Vec<Expr>> {
     let values = match expr {
         Expr::Nested(inner) => return row_values(inner),
         Expr::Tuple(values) => values.clone(),
+        // What `row(a, b)` was written out as.
+        Expr::Struct { values, fields } if fields.is_empty() => {
+            let has_names = values.iter().any(|value| matches!(value, Expr::Named { .. }));
+            if has_names {
+                return None;
+            }
+            values.clone()
+        }
         Expr::Function(function) => called_with(function)?,
         _ => return None,
     };
@@ -69,12 +78,13 @@ pub(super) fn query_of_rows(query: &Query, width: usize, function: &str) -> Resu
     let names: Vec<Ident> = (0..width).map(|place| Ident::new(format!("{PART}{place}"))).collect();
     let parts = names.iter().map(|name| Expr::CompoundIdentifier(vec![Ident::new(RELATION), name.clone()])).collect();
     let columns = names.into_iter().map(|name| TableAliasColumnDef { name, data_type: None }).collect();
-    let rows = TableFactor::Derived {
+    let mut rows = TableFactor::Derived {
         lateral: false,
         subquery: Box::new(query.clone()),
         alias: Some(TableAlias { explicit: true, name: Ident::new(RELATION), columns, at: None }),
         sample: None,
     };
+    name_casts(&mut rows);
     let projection = vec![SelectItem::UnnamedExpr(call(function, parts))];
     let select = Select { projection, ..select_star(vec![plain(rows)]) };
     Ok(Some(query_of(SetExpr::Select(Box::new(select)))))

@@ -29,7 +29,7 @@ use super::rounded_times::round_times;
 use super::row_values::write_out_rows;
 use super::syntax::{any_expr, has_relation, try_visit_statement};
 use super::unary_minus::bind_minus;
-use super::unnamed_subqueries::name_subqueries;
+use super::unnamed_subqueries::{name_casts, name_subqueries};
 use super::unnest_joins::write_out_unnest;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
@@ -103,6 +103,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
         write_out_ordinality(factor);
+        name_casts(factor);
         ControlFlow::Continue(())
     }
 
@@ -220,7 +221,7 @@ fn planned_name(item: &SelectItem) -> Option<String> {
 }
 
 /// Returns the column that an expression is, without the casts around it.
-fn cast_column(expr: &Expr) -> Option<&Ident> {
+pub(super) fn cast_column(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Identifier(name) => Some(name),
         Expr::CompoundIdentifier(parts) => parts.last(),

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, TableWithJoins, Visit, VisitMut, Visitor,
-    VisitorMut,
+    Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, Query, TableFactor, TableWithJoins, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 use querent_catalog::CatalogError;
 
@@ -71,6 +71,41 @@ where
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
+}
+
+/// Visits the parts of an expression from the inside out, but for those of its subqueries, which have relations of their own.
+pub(super) fn visit_own_exprs<B>(
+    part: &mut impl VisitMut,
+    visit: impl FnMut(&mut Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    struct OwnExprs<F> {
+        visit: F,
+        /// How many subqueries are around.
+        depth: usize,
+    }
+    impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for OwnExprs<F> {
+        type Break = B;
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<B> {
+            if self.depth == 0 { (self.visit)(expr) } else { ControlFlow::Continue(()) }
+        }
+    }
+    part.visit(&mut OwnExprs { visit, depth: 0 })
+}
+
+/// Changes the parts of an expression from the inside out, but for those of its subqueries.
+pub(super) fn change_own_exprs(part: &mut impl VisitMut, mut change: impl FnMut(&mut Expr)) {
+    let _: ControlFlow<()> = visit_own_exprs(part, |expr| {
+        change(expr);
+        ControlFlow::Continue(())
+    });
 }
 
 /// Returns the name that an identifier stands for: without quotes it is folded to lower case.

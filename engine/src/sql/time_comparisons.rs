@@ -1,7 +1,7 @@
 //! What SQL says of timestamps and DataFusion's planner does not: a text that is compared with a timestamp is one of
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
-//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::float_order`]),
+//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::integer_overflow`], [`super::float_order`]),
 //! intervals ([`super::elapsed_times`]), texts ([`super::text_replacements`]) and subqueries
 //! ([`super::subquery_values`], [`super::subquery_places`]).
 //!
@@ -27,6 +27,7 @@ use super::float_order::{
     with_plain_rows,
 };
 use super::in_subqueries::with_null_membership;
+use super::integer_overflow::{may_overflow, with_checked_integers};
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::with_lists;
@@ -63,6 +64,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
+                let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
                 let settled = settled.transform_data(with_plain_tables)?;
                 let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
@@ -86,6 +88,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
         expr if may_be_text_cast(expr) || may_mix_numbers(expr) => true,
+        expr if may_overflow(expr) => true,
         expr if may_compare_zero(expr) || may_order_nested(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),

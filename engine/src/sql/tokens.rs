@@ -7,6 +7,7 @@
 mod brackets;
 mod copies;
 mod insert_by;
+mod merge_columns;
 mod operators;
 mod other_forms;
 mod samples;
@@ -17,6 +18,7 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
 use self::copies::copies;
 use self::insert_by::insert_by;
+use self::merge_columns::merge_columns;
 use self::operators::{has_operators, operators};
 use self::other_forms::other_forms;
 use self::samples::samples;
@@ -51,6 +53,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     let mut tokens = numbers(text, tokens)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     insert_by(&mut tokens);
+    merge_columns(&mut tokens);
     let tokens = other_forms(tokens)?;
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));

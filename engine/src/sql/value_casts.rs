@@ -34,8 +34,11 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     let stays = match value.as_ref() {
-        // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL.
-        Expr::Literal(_, _) => from.is_string() && *target != DataType::Float32,
+        // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL, or are rounded.
+        Expr::Literal(_, _) => {
+            let is_rounded = matches!(target, DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _));
+            from.is_string() && *target != DataType::Float32 && !is_rounded
+        }
         Expr::ScalarFunction(call) => target.is_integer() && WHOLE.contains(&call.name()),
         _ => false,
     };

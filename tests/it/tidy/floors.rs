@@ -80,6 +80,7 @@ const FLOORS: &[Floors] = &[
             &[
                 "analyzed_plan",
                 "column_cache",
+                "computed_sort_keys",
                 "distinct_limits",
                 "early_semi_joins",
                 "error",

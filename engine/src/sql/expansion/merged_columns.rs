@@ -1,7 +1,8 @@
 //! What `USING` and `NATURAL` make one column of, in joins that keep rows of their right side. The planner takes the left
 //! side's column, which is null in the rows that only the right side has; the standard's is `coalesce(left, right)`.
 //!
-//! Such a FROM clause gets conditions with ON, and what names the one column gets its expression.
+//! Such a FROM clause gets conditions with ON, and what names the one column gets its expression. Of other joins by names only `*` is
+//! written out: the planner keeps that one of two columns whose table's name sorts first, where the standard has the left one.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
@@ -40,6 +41,41 @@ pub(super) fn merge_columns<S: ContextProvider>(
     }
     *from = written;
     Ok(Some(all))
+}
+
+/// Returns what `*` stands for where joins are by names, in the standard's order; `None` where none is, or where the columns cannot
+/// be told apart by their tables' names.
+pub(super) fn columns_of_star<S: ContextProvider>(
+    expander: &Expander<'_, S>,
+    from: &[TableWithJoins],
+) -> Option<Vec<Source>> {
+    let mut written = from.to_vec();
+    if !written.iter_mut().any(has_names) {
+        return None;
+    }
+    let mut all = Vec::new();
+    for tables in &mut written {
+        // What cannot be planned by itself (a LATERAL relation) stays with the planner.
+        let merged = merge_joins(expander, tables).ok().flatten()?;
+        all.extend(merged.sources);
+    }
+    let is_again = |at: usize, source: &Source| all[..at].iter().any(|other: &Source| other.expr == source.expr);
+    let is_clear = !all.iter().enumerate().any(|(at, source)| is_again(at, source));
+    is_clear.then_some(all)
+}
+
+/// Whether a join is by names, without brackets around it or within them.
+fn has_names(tables: &mut TableWithJoins) -> bool {
+    let in_brackets = |relation: &mut TableFactor| match relation {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => has_names(table_with_joins),
+        _ => false,
+    };
+    let is_first = in_brackets(&mut tables.relation);
+    is_first
+        || tables.joins.iter_mut().any(|join| {
+            join_constraint(&mut join.join_operator).is_some_and(|constraint| is_by_name(constraint))
+                || in_brackets(&mut join.relation)
+        })
 }
 
 fn needs_merging(tables: &TableWithJoins) -> bool {

@@ -23,6 +23,15 @@ pub(super) fn names_struct(select: &Select) -> bool {
     })
 }
 
+/// Returns whether a select list has a `*` of all columns that can be written out. `* ILIKE` is the planner's.
+pub(super) fn has_star(select: &Select) -> bool {
+    let mut stars = select.projection.iter().filter_map(|item| match item {
+        SelectItem::Wildcard(options) => Some(options.opt_ilike.is_none()),
+        _ => None,
+    });
+    stars.next().is_some_and(|first| first && stars.all(|other| other))
+}
+
 fn names_relation(select: &Select, name: &ObjectName) -> bool {
     name.0.last().and_then(ObjectNamePart::as_ident).is_none_or(|last| has_relation(&select.from, last))
 }

@@ -1,18 +1,14 @@
 //! A relation's name in the place of a value: its row as a structure, as in PostgreSQL and DuckDB (`SELECT row_to_json(t) FROM t`). A
 //! column or an alias of that name comes first.
 
-use std::ops::ControlFlow;
-
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, TableFactor, TableWithJoins, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, TableFactor, TableWithJoins};
 
 use super::{Expander, Qualified, Source};
 use crate::identifiers::same_name;
 use crate::sql::shorthand::{call, text};
-use crate::sql::syntax::{any_expr, relation_name};
+use crate::sql::syntax::{any_expr, change_own_exprs, relation_name};
 
 /// Writes out the names of relations in a select list.
 pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) -> Result<()> {
@@ -32,7 +28,7 @@ pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, sel
     // Where the tables cannot be planned by themselves (LATERAL ones), a name is a column's.
     let Ok(sources) = expander.listed(&select.from, Qualified::Always) else { return Ok(()) };
     relations.retain(|name| !sources.iter().any(|source| same_name(&source.name, name)));
-    let mut writer = RelationRows { relations, sources: &sources, depth: 0 };
+    let mut writer = RelationRows { relations, sources: &sources };
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
             && let Some(expr) = writer.row(name)
@@ -40,7 +36,13 @@ pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, sel
             let alias = Ident::with_quote('"', name.value.clone());
             *item = SelectItem::ExprWithAlias { expr, alias };
         } else if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            let _: ControlFlow<()> = VisitMut::visit(expr, &mut writer);
+            change_own_exprs(expr, |part| {
+                if let Expr::Identifier(name) = &*part
+                    && let Some(row) = writer.row(name)
+                {
+                    *part = row;
+                }
+            });
         }
         // To the items behind it an alias comes first.
         if let SelectItem::ExprWithAlias { alias, .. } = item {
@@ -64,8 +66,6 @@ fn names_in(tables: &TableWithJoins, names: &mut Vec<String>) {
 struct RelationRows<'a> {
     relations: Vec<String>,
     sources: &'a [Source],
-    /// Subqueries have relations of their own.
-    depth: usize,
 }
 
 impl RelationRows<'_> {
@@ -78,29 +78,5 @@ impl RelationRows<'_> {
             fields.extend([text(&source.name), source.expr.clone()]);
         }
         (!fields.is_empty()).then(|| call("named_struct", fields))
-    }
-}
-
-impl VisitorMut for RelationRows<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0
-            && let Expr::Identifier(name) = &*expr
-            && let Some(row) = self.row(name)
-        {
-            *expr = row;
-        }
-        ControlFlow::Continue(())
     }
 }

@@ -147,6 +147,8 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("ifnull", 2, "coalesce($1, $2)"),
     ("isnull", 2, "coalesce($1, $2)"),
+    ("array_push_front", 2, "array_prepend($2, $1)"),
+    ("list_push_front", 2, "array_prepend($2, $1)"),
     ("row", 1, "struct($1)"),
     ("row", 2, "struct($1, $2)"),
     ("row", 3, "struct($1, $2, $3)"),

@@ -1,0 +1,308 @@
+//! Sums, differences and products of integers that do not wrap around: a result that its type has no place for is an error, as in
+//! PostgreSQL and DuckDB. `sql/integer_overflow.rs` puts them where the types leave room for one.
+//!
+//! A batch is computed whole, as Arrow's wrapping kernels do it, and what would have told of an overflow is gathered on the way:
+//! rows are looked at one by one only where there was one, since it may be in a slot that is null.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, UInt64Type};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::definition::{invalid, unfit};
+use crate::type_names::sql_name;
+
+/// The functions that compute `a + b`, `a - b` and `a * b` within BIGINT or UBIGINT.
+pub(crate) const CHECKED_ADD: &str = "checked_add";
+pub(crate) const CHECKED_SUBTRACT: &str = "checked_subtract";
+pub(crate) const CHECKED_MULTIPLY: &str = "checked_multiply";
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    [Operation::Add, Operation::Subtract, Operation::Multiply].into_iter().map(CheckedOperation::new_udf).collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Operation {
+    fn sign(self) -> char {
+        match self {
+            Self::Add => '+',
+            Self::Subtract => '-',
+            Self::Multiply => '*',
+        }
+    }
+
+    /// Returns the result as it wraps around, and a number that is negative where it did.
+    #[inline]
+    fn of_signed(self, left: i64, right: i64) -> (i64, i64) {
+        match self {
+            Self::Add => {
+                let sum = left.wrapping_add(right);
+                (sum, (left ^ sum) & (right ^ sum))
+            }
+            Self::Subtract => {
+                let difference = left.wrapping_sub(right);
+                (difference, (left ^ right) & (left ^ difference))
+            }
+            Self::Multiply => {
+                let (product, is_beyond) = left.overflowing_mul(right);
+                (product, -i64::from(is_beyond))
+            }
+        }
+    }
+
+    #[inline]
+    fn of_unsigned(self, left: u64, right: u64) -> (u64, i64) {
+        let (result, is_beyond) = match self {
+            Self::Add => left.overflowing_add(right),
+            Self::Subtract => left.overflowing_sub(right),
+            Self::Multiply => left.overflowing_mul(right),
+        };
+        (result, -i64::from(is_beyond))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CheckedOperation {
+    operation: Operation,
+    signature: Signature,
+}
+
+impl CheckedOperation {
+    fn new_udf(operation: Operation) -> Arc<ScalarUDF> {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(Self { operation, signature }))
+    }
+
+    fn computed<T: ArrowPrimitiveType>(
+        &self,
+        args: &[ColumnarValue; 2],
+        compute: impl Fn(T::Native, T::Native) -> (T::Native, i64),
+    ) -> Result<ColumnarValue> {
+        let [left, right] = args;
+        let (left, right) = (Operand::<T>::of(left)?, Operand::<T>::of(right)?);
+        let mut beyond = 0;
+        let values: Vec<T::Native> = {
+            let mut one = |left, right| {
+                let (value, sign) = compute(left, right);
+                beyond |= sign;
+                value
+            };
+            match (&left, &right) {
+                (Operand::Rows(left), Operand::Rows(right)) => {
+                    left.values().iter().zip(right.values()).map(|(left, right)| one(*left, *right)).collect()
+                }
+                (Operand::Rows(left), Operand::One(Some(right))) => {
+                    left.values().iter().map(|left| one(*left, *right)).collect()
+                }
+                (Operand::One(Some(left)), Operand::Rows(right)) => {
+                    right.values().iter().map(|right| one(*left, *right)).collect()
+                }
+                (Operand::One(Some(left)), Operand::One(Some(right))) => vec![one(*left, *right)],
+                (Operand::One(None), _) | (_, Operand::One(None)) => {
+                    return Ok(ColumnarValue::Scalar(ScalarValue::try_new_null(&T::DATA_TYPE)?));
+                }
+            }
+        };
+        let nulls = NullBuffer::union(left.nulls(), right.nulls());
+        if beyond < 0 {
+            let is_known = |row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+            for row in (0..values.len()).filter(is_known) {
+                let (left, right) = (left.value(row), right.value(row));
+                if compute(left, right).1 < 0 {
+                    return Err(out_of_range(&T::DATA_TYPE, &format!("{left:?} {} {right:?}", self.operation.sign())));
+                }
+            }
+        }
+        let values: ArrayRef = Arc::new(PrimitiveArray::<T>::new(values.into(), nulls));
+        match (&left, &right) {
+            (Operand::One(_), Operand::One(_)) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?)),
+            _ => Ok(ColumnarValue::Array(values)),
+        }
+    }
+}
+
+/// Returns the error of a result that its type has no place for.
+pub(super) fn out_of_range(data_type: &DataType, computed: &str) -> datafusion::error::DataFusionError {
+    invalid(format!(
+        "{computed} is out of the range of {}; compute it with CAST(... AS DECIMAL(38, 0)) or CAST(... AS DOUBLE)",
+        sql_name(data_type)
+    ))
+}
+
+/// The numbers of one side.
+enum Operand<T: ArrowPrimitiveType> {
+    Rows(PrimitiveArray<T>),
+    One(Option<T::Native>),
+}
+
+impl<T: ArrowPrimitiveType> Operand<T> {
+    fn of(value: &ColumnarValue) -> Result<Self> {
+        let is_one = matches!(value, ColumnarValue::Scalar(_));
+        let numbers = value.to_array(1)?;
+        let Some(numbers) = numbers.as_primitive_opt::<T>() else {
+            return Err(unfit(format!("{} stands beside {}", sql_name(numbers.data_type()), sql_name(&T::DATA_TYPE))));
+        };
+        Ok(match is_one {
+            true => Self::One(numbers.iter().next().flatten()),
+            false => Self::Rows(numbers.clone()),
+        })
+    }
+
+    fn nulls(&self) -> Option<&NullBuffer> {
+        match self {
+            Self::Rows(numbers) => numbers.nulls(),
+            Self::One(_) => None,
+        }
+    }
+
+    fn value(&self, row: usize) -> T::Native {
+        match self {
+            Self::Rows(numbers) => numbers.value(row),
+            Self::One(number) => number.unwrap_or_default(),
+        }
+    }
+}
+
+impl ScalarUDFImpl for CheckedOperation {
+    fn name(&self) -> &str {
+        match self.operation {
+            Operation::Add => CHECKED_ADD,
+            Operation::Subtract => CHECKED_SUBTRACT,
+            Operation::Multiply => CHECKED_MULTIPLY,
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        match arg_types {
+            [left, right] if left.is_unsigned_integer() && right.is_unsigned_integer() => Ok(vec![DataType::UInt64; 2]),
+            [left, right] if [left, right].iter().all(|side| side.is_integer() || side.is_null()) => {
+                Ok(vec![DataType::Int64; 2])
+            }
+            _ => Err(unfit(format!("{} takes two integers", self.name()))),
+        }
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        Ok(match arg_types {
+            [DataType::UInt64, ..] => DataType::UInt64,
+            _ => DataType::Int64,
+        })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let is_nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, is_nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let sides = <[ColumnarValue; 2]>::try_from(args.args);
+        let sides = sides.map_err(|_| unfit(format!("{} takes two integers", self.name())))?;
+        // The operation is a constant in each loop.
+        match (args.return_field.data_type(), self.operation) {
+            (DataType::UInt64, operation) => {
+                self.computed::<UInt64Type>(&sides, |left, right| operation.of_unsigned(left, right))
+            }
+            (_, Operation::Add) => {
+                self.computed::<Int64Type>(&sides, |left, right| Operation::Add.of_signed(left, right))
+            }
+            (_, Operation::Subtract) => {
+                self.computed::<Int64Type>(&sides, |left, right| Operation::Subtract.of_signed(left, right))
+            }
+            (_, Operation::Multiply) => {
+                self.computed::<Int64Type>(&sides, |left, right| Operation::Multiply.of_signed(left, right))
+            }
+        }
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(match (self.operation, inputs) {
+            (Operation::Add, [left, right]) => left.sort_properties.add(&right.sort_properties),
+            (Operation::Subtract, [left, right]) => left.sort_properties.sub(&right.sort_properties),
+            _ => SortProperties::Unordered,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, UInt64Array};
+
+    use super::*;
+
+    fn computed(operation: Operation, left: ColumnarValue, right: ColumnarValue) -> Result<ColumnarValue> {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        let checked = CheckedOperation { operation, signature };
+        let sides = [left, right];
+        match sides[0].data_type() {
+            DataType::UInt64 => checked.computed::<UInt64Type>(&sides, |a, b| operation.of_unsigned(a, b)),
+            _ => checked.computed::<Int64Type>(&sides, |a, b| operation.of_signed(a, b)),
+        }
+    }
+
+    fn signed(values: Vec<Option<i64>>) -> ColumnarValue {
+        ColumnarValue::Array(Arc::new(Int64Array::from(values)))
+    }
+
+    fn one(value: i64) -> ColumnarValue {
+        ColumnarValue::Scalar(ScalarValue::Int64(Some(value)))
+    }
+
+    #[test]
+    fn results_are_those_of_wider_numbers_or_errors() {
+        let numbers = [i64::MIN, i64::MIN + 1, -3_037_000_500, -2, -1, 0, 1, 2, 3_037_000_500, i64::MAX - 1, i64::MAX];
+        for (left, right) in numbers.iter().flat_map(|left| numbers.iter().map(move |right| (*left, *right))) {
+            let wide = (i128::from(left), i128::from(right));
+            for (operation, exact) in [
+                (Operation::Add, wide.0 + wide.1),
+                (Operation::Subtract, wide.0 - wide.1),
+                (Operation::Multiply, wide.0 * wide.1),
+            ] {
+                let found = computed(operation, signed(vec![None, Some(left)]), signed(vec![Some(right); 2]));
+                match i64::try_from(exact) {
+                    Ok(exact) => {
+                        let ColumnarValue::Array(found) = found.unwrap() else { panic!("an array") };
+                        assert_eq!(found.as_primitive::<Int64Type>(), &Int64Array::from(vec![None, Some(exact)]));
+                    }
+                    Err(_) => assert!(found.is_err(), "{left} {operation:?} {right}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slots_that_are_null_say_nothing() {
+        let nulls = NullBuffer::from(vec![false, true]);
+        let left = Int64Array::new(vec![i64::MAX, 1].into(), Some(nulls));
+        let found = computed(Operation::Add, ColumnarValue::Array(Arc::new(left)), one(1)).unwrap();
+        let ColumnarValue::Array(found) = found else { panic!("an array") };
+        assert_eq!(found.as_primitive::<Int64Type>(), &Int64Array::from(vec![None, Some(2)]));
+    }
+
+    #[test]
+    fn unsigned_numbers_have_no_sign() {
+        let left = || ColumnarValue::Array(Arc::new(UInt64Array::from(vec![1, 2])));
+        let right = |value| ColumnarValue::Scalar(ScalarValue::UInt64(Some(value)));
+        assert!(computed(Operation::Subtract, left(), right(2)).is_err());
+        assert!(computed(Operation::Add, left(), right(u64::MAX - 2)).is_ok());
+        assert!(computed(Operation::Add, left(), right(u64::MAX - 1)).is_err());
+    }
+}

@@ -1,0 +1,415 @@
+//! `sum` of 64-bit integers that does not wrap around: a sum that its type has no place for is an error. Of other numbers it is
+//! DataFusion's, whose name it has, so that rules that know a sum by its name know this one too.
+//!
+//! The sum of all rows, and that of a window, are exact until they are asked for. Those of groups are looked at as they grow.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, FieldRef, Int64Type, UInt64Type};
+use datafusion::common::{HashMap, ScalarValue};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Operator,
+    ReversedUDAF, SetMonotonicity, Signature,
+};
+use datafusion::physical_expr::NullState;
+
+use super::checked_integers::out_of_range;
+use super::definition::unfit;
+
+/// Returns the sum that does not wrap around.
+pub(crate) fn checked_sum() -> Arc<AggregateUDF> {
+    static CHECKED: LazyLock<Arc<AggregateUDF>> =
+        LazyLock::new(|| Arc::new(AggregateUDF::new_from_impl(CheckedSum { inner: Sum::new() })));
+    Arc::clone(&CHECKED)
+}
+
+/// Returns whether a function is the sum that does not wrap around.
+pub(crate) fn is_checked_sum(function: &AggregateUDF) -> bool {
+    function.inner().is::<CheckedSum>()
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CheckedSum {
+    inner: Sum,
+}
+
+impl AggregateUDFImpl for CheckedSum {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        match exact_accumulator(&args) {
+            Some(exact) => Ok(exact),
+            None => self.inner.accumulator(args),
+        }
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        match args.return_field.data_type() {
+            DataType::Int64 => Ok(Box::new(GroupSums::<Int64Type, _>::new(i64::overflowing_add))),
+            DataType::UInt64 => Ok(Box::new(GroupSums::<UInt64Type, _>::new(u64::overflowing_add))),
+            _ => self.inner.create_groups_accumulator(args),
+        }
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        match exact_accumulator(&args) {
+            Some(exact) => Ok(exact),
+            None => self.inner.create_sliding_accumulator(args),
+        }
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        self.inner.reverse_expr()
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.inner.order_sensitivity()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.inner.set_monotonicity(data_type)
+    }
+
+    fn simplify_expr_op_literal(
+        &self,
+        call: &AggregateFunction,
+        arg: &Expr,
+        op: Operator,
+        literal: &Expr,
+        arg_is_left: bool,
+    ) -> Result<Option<Expr>> {
+        self.inner.simplify_expr_op_literal(call, arg, op, literal, arg_is_left)
+    }
+}
+
+fn exact_accumulator(args: &AccumulatorArgs) -> Option<Box<dyn Accumulator>> {
+    let data_type = args.return_field.data_type().clone();
+    if !matches!(data_type, DataType::Int64 | DataType::UInt64) {
+        return None;
+    }
+    let total = Total { sum: 0, count: 0, data_type };
+    Some(match args.is_distinct {
+        true => Box::new(DistinctTotal { counts: HashMap::new(), total }),
+        false => Box::new(total),
+    })
+}
+
+/// A sum of 64-bit integers, of any size.
+#[derive(Debug)]
+struct Total {
+    sum: i128,
+    count: usize,
+    data_type: DataType,
+}
+
+impl Accumulator for Total {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(values) = values.first() else { return Ok(()) };
+        self.sum = self.sum.saturating_add(exact_sum(values)?);
+        self.count += values.len() - values.null_count();
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(values) = values.first() else { return Ok(()) };
+        self.sum = self.sum.saturating_sub(exact_sum(values)?);
+        self.count = self.count.saturating_sub(values.len() - values.null_count());
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.count == 0 {
+            return ScalarValue::try_new_null(&self.data_type);
+        }
+        let sum = match self.data_type {
+            DataType::UInt64 => u64::try_from(self.sum).ok().map(|sum| ScalarValue::UInt64(Some(sum))),
+            _ => i64::try_from(self.sum).ok().map(|sum| ScalarValue::Int64(Some(sum))),
+        };
+        sum.ok_or_else(|| out_of_range(&self.data_type, &format!("a sum of {}", self.sum)))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+/// Returns the sum of a batch. Where its numbers are small enough for their sum to be of their type, it is Arrow's.
+fn exact_sum(values: &ArrayRef) -> Result<i128> {
+    let row_bits = usize::BITS - values.len().leading_zeros();
+    if let Some(numbers) = values.as_primitive_opt::<Int64Type>() {
+        // A number and its complement have the same bits.
+        let widest = numbers.values().iter().fold(0, |seen, number| seen | (number ^ (number >> 63)));
+        let bits = i64::BITS - widest.leading_zeros();
+        return Ok(match bits + row_bits < i64::BITS {
+            true => arrow::compute::sum(numbers).map_or(0, i128::from),
+            false => numbers.iter().flatten().map(i128::from).sum(),
+        });
+    }
+    let Some(numbers) = values.as_primitive_opt::<UInt64Type>() else {
+        return Err(unfit("a sum of integers is of BIGINT or UBIGINT".into()));
+    };
+    let widest = numbers.values().iter().fold(0, |seen, number| seen | number);
+    let bits = u64::BITS - widest.leading_zeros();
+    Ok(match bits + row_bits <= u64::BITS {
+        true => arrow::compute::sum(numbers).map_or(0, i128::from),
+        false => numbers.iter().flatten().map(i128::from).sum(),
+    })
+}
+
+/// A sum of different numbers, with how often each was there.
+#[derive(Debug)]
+struct DistinctTotal {
+    counts: HashMap<i128, u64>,
+    total: Total,
+}
+
+impl DistinctTotal {
+    fn numbers(values: &ArrayRef) -> Vec<i128> {
+        match values.as_primitive_opt::<Int64Type>() {
+            Some(numbers) => numbers.iter().flatten().map(i128::from).collect(),
+            None => values
+                .as_primitive_opt::<UInt64Type>()
+                .map(|numbers| numbers.iter().flatten().map(i128::from).collect())
+                .unwrap_or_default(),
+        }
+    }
+
+    fn typed(&self, number: i128) -> ScalarValue {
+        match self.total.data_type {
+            DataType::UInt64 => ScalarValue::UInt64(u64::try_from(number).ok()),
+            _ => ScalarValue::Int64(i64::try_from(number).ok()),
+        }
+    }
+}
+
+impl Accumulator for DistinctTotal {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for number in values.first().map(Self::numbers).unwrap_or_default() {
+            let count = self.counts.entry(number).or_insert(0);
+            if *count == 0 {
+                self.total.sum = self.total.sum.saturating_add(number);
+                self.total.count += 1;
+            }
+            *count += 1;
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let Some(lists) = states.first() else { return Ok(()) };
+        for values in lists.as_list::<i32>().iter().flatten() {
+            self.update_batch(&[values])?;
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for number in values.first().map(Self::numbers).unwrap_or_default() {
+            let Some(count) = self.counts.get_mut(&number) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&number);
+                self.total.sum = self.total.sum.saturating_sub(number);
+                self.total.count -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let values: Vec<ScalarValue> = self.counts.keys().map(|number| self.typed(*number)).collect();
+        Ok(vec![ScalarValue::List(ScalarValue::new_list_nullable(&values, &self.total.data_type))])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.total.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.counts.capacity() * size_of::<(i128, u64)>()
+    }
+}
+
+/// The sums of groups.
+struct GroupSums<T: ArrowPrimitiveType, F> {
+    sums: Vec<T::Native>,
+    seen: NullState,
+    add: F,
+}
+
+impl<T, F> GroupSums<T, F>
+where
+    T: ArrowPrimitiveType + Send,
+    F: Fn(T::Native, T::Native) -> (T::Native, bool) + Send + Sync + 'static,
+{
+    fn new(add: F) -> Self {
+        Self { sums: Vec::new(), seen: NullState::new(), add }
+    }
+}
+
+impl<T, F> GroupsAccumulator for GroupSums<T, F>
+where
+    T: ArrowPrimitiveType + Send,
+    F: Fn(T::Native, T::Native) -> (T::Native, bool) + Send + Sync + 'static,
+{
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        filter: Option<&BooleanArray>,
+        total_num_groups: usize,
+    ) -> Result<()> {
+        let Some(values) = values.first() else { return Ok(()) };
+        self.sums.resize(total_num_groups, T::Native::default());
+        let Self { sums, seen, add } = self;
+        let mut beyond = false;
+        seen.accumulate(group_indices, values.as_primitive::<T>(), filter, total_num_groups, |group, value| {
+            if let Some(sum) = sums.get_mut(group) {
+                let (added, is_beyond) = add(*sum, value);
+                *sum = added;
+                beyond |= is_beyond;
+            }
+        });
+        if beyond { Err(out_of_range(&T::DATA_TYPE, "the sum of a group")) } else { Ok(()) }
+    }
+
+    fn merge_batch(
+        &mut self,
+        states: &[ArrayRef],
+        group_indices: &[usize],
+        filter: Option<&BooleanArray>,
+        total_num_groups: usize,
+    ) -> Result<()> {
+        self.update_batch(states, group_indices, filter, total_num_groups)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let sums = emit_to.take_needed(&mut self.sums);
+        let nulls = self.seen.build(emit_to);
+        Ok(Arc::new(PrimitiveArray::<T>::new(sums.into(), nulls)))
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(emit_to)?])
+    }
+
+    /// The sum of one row is its number.
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let Some(values) = values.first() else { return Ok(Vec::new()) };
+        let Some(filter) = filter else { return Ok(vec![Arc::clone(values)]) };
+        let (kept, known) = filter.clone().into_parts();
+        let kept = match known {
+            Some(known) => known.inner() & &kept,
+            None => kept,
+        };
+        let (_, numbers, nulls) = values.as_primitive::<T>().clone().into_parts();
+        let nulls = NullBuffer::union(nulls.as_ref(), Some(&NullBuffer::new(kept)));
+        Ok(vec![Arc::new(PrimitiveArray::<T>::new(numbers, nulls))])
+    }
+
+    fn supports_convert_to_state(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> usize {
+        self.sums.capacity() * size_of::<T::Native>() + self.seen.size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, UInt64Array};
+
+    use super::*;
+
+    fn total(data_type: DataType) -> Total {
+        Total { sum: 0, count: 0, data_type }
+    }
+
+    #[test]
+    fn a_sum_may_leave_its_range_on_the_way() {
+        let mut sum = total(DataType::Int64);
+        let batch = |values: Vec<Option<i64>>| [Arc::new(Int64Array::from(values)) as ArrayRef];
+        assert_eq!(sum.evaluate().unwrap(), ScalarValue::Int64(None));
+        sum.update_batch(&batch(vec![Some(i64::MAX), None, Some(1)])).unwrap();
+        assert!(sum.evaluate().is_err());
+        sum.update_batch(&batch(vec![Some(-1)])).unwrap();
+        assert_eq!(sum.evaluate().unwrap(), ScalarValue::Int64(Some(i64::MAX)));
+        sum.retract_batch(&batch(vec![Some(i64::MAX), None])).unwrap();
+        assert_eq!(sum.evaluate().unwrap(), ScalarValue::Int64(Some(0)));
+    }
+
+    #[test]
+    fn a_batch_of_extremes_is_summed_exactly() {
+        let signed: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN; 3]));
+        assert_eq!(exact_sum(&signed).unwrap(), i128::from(i64::MIN) * 3);
+        let unsigned: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX, 1]));
+        assert_eq!(exact_sum(&unsigned).unwrap(), i128::from(u64::MAX) + 1);
+        let small: ArrayRef = Arc::new(Int64Array::from(vec![Some(-5), None, Some(7)]));
+        assert_eq!(exact_sum(&small).unwrap(), 2);
+    }
+
+    #[test]
+    fn different_numbers_count_once() {
+        let mut sum = DistinctTotal { counts: HashMap::new(), total: total(DataType::Int64) };
+        let batch = |values: Vec<i64>| [Arc::new(Int64Array::from(values)) as ArrayRef];
+        sum.update_batch(&batch(vec![i64::MAX, i64::MAX, -1])).unwrap();
+        assert_eq!(sum.evaluate().unwrap(), ScalarValue::Int64(Some(i64::MAX - 1)));
+        sum.retract_batch(&batch(vec![-1])).unwrap();
+        sum.update_batch(&batch(vec![1])).unwrap();
+        assert!(sum.evaluate().is_err());
+    }
+
+    #[test]
+    fn groups_are_looked_at_as_they_grow() {
+        let mut sums = GroupSums::<Int64Type, _>::new(i64::overflowing_add);
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX, 5, 1]));
+        sums.update_batch(&[Arc::clone(&values)], &[0, 1, 1], None, 2).unwrap();
+        assert!(sums.update_batch(&[values], &[0, 1, 0], None, 2).is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! Integers that leave the range of their type: an error in SQL, as in PostgreSQL and DuckDB, where Arrow's kernels wrap around.
+//! KQL's plans do not come here: Kusto wraps around.
+//!
+//! What the types have room for stays an operator of DataFusion, which its rules know: sums and products of INTEGERs are BIGINTs,
+//! and no sum of INTEGERs leaves that. Only where a BIGINT takes part is the result looked at.
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::expr::{Alias, Cast, WindowFunctionDefinition};
+use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, lit};
+
+use super::field_access::own_call;
+use crate::functions::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT, checked_sum};
+
+/// The bits of numbers of which 2^31 rows have a sum that is a BIGINT.
+const SUMMED_BITS: u32 = 32;
+
+/// Returns whether an expression may be one whose integers leave their range.
+pub(super) fn may_overflow(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => function_of(*op).is_some(),
+        Expr::Negative(_) => true,
+        Expr::AggregateFunction(call) => is_sum(&call.func),
+        Expr::WindowFunction(call) => match &call.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => is_sum(function),
+            WindowFunctionDefinition::WindowUDF(_) => false,
+        },
+        _ => false,
+    }
+}
+
+/// Returns an expression that is an error where its integers leave their range.
+pub(super) fn with_checked_integers(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => checked_operation(*left, op, *right, schema),
+        Expr::Negative(operand) => checked_negative(*operand, schema),
+        Expr::AggregateFunction(mut call) => {
+            let is_checked = is_sum(&call.func) && needs_checked_sum(&call.params.args, schema);
+            if is_checked {
+                call.func = checked_sum();
+            }
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(call), is_checked))
+        }
+        Expr::WindowFunction(mut call) => {
+            let is_checked = match &call.fun {
+                WindowFunctionDefinition::AggregateUDF(function) => {
+                    is_sum(function) && needs_checked_sum(&call.params.args, schema)
+                }
+                WindowFunctionDefinition::WindowUDF(_) => false,
+            };
+            if is_checked {
+                call.fun = WindowFunctionDefinition::AggregateUDF(checked_sum());
+            }
+            Ok(Transformed::new_transformed(Expr::WindowFunction(call), is_checked))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn function_of(op: Operator) -> Option<&'static str> {
+    match op {
+        Operator::Plus => Some(CHECKED_ADD),
+        Operator::Minus => Some(CHECKED_SUBTRACT),
+        Operator::Multiply => Some(CHECKED_MULTIPLY),
+        _ => None,
+    }
+}
+
+fn is_sum(function: &AggregateUDF) -> bool {
+    function.inner().is::<Sum>()
+}
+
+fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let whole = |left, right| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
+    let types = (left.get_type(schema), right.get_type(schema));
+    let (Some(name), (Ok(left_type), Ok(right_type))) = (function_of(op), types) else {
+        return Ok(Transformed::no(whole(left, right)));
+    };
+    if !left_type.is_integer() || !right_type.is_integer() {
+        return Ok(Transformed::no(whole(left, right)));
+    }
+    let Ok(result) = BinaryTypeCoercer::new(&left_type, &op, &right_type).get_result_type() else {
+        return Ok(Transformed::no(whole(left, right)));
+    };
+    let (left_bits, right_bits) = (bits(&left, schema), bits(&right, schema));
+    let needed = match op {
+        Operator::Multiply => left_bits + right_bits,
+        _ => left_bits.max(right_bits) + 1,
+    };
+    let has_room = match result {
+        DataType::Int64 => needed < 63,
+        DataType::UInt64 => op != Operator::Minus && needed < 64,
+        _ => true,
+    };
+    if has_room {
+        return Ok(Transformed::no(whole(left, right)));
+    }
+    let as_result = |expr: Expr, found: &DataType| match *found == result {
+        true => expr,
+        false => Expr::Cast(Cast::new(Box::new(expr), result.clone())),
+    };
+    let (left, right) = (as_result(left, &left_type), as_result(right, &right_type));
+    Ok(Transformed::yes(own_call(name, vec![left, right])?))
+}
+
+/// A number and its negative are of one type; only the least one has none.
+fn checked_negative(operand: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let found = operand.get_type(schema).unwrap_or(DataType::Null);
+    let as_type = |expr, wanted| Expr::Cast(Cast::new(Box::new(expr), wanted));
+    match found {
+        DataType::Int64 if bits(&operand, schema) >= 63 => {
+            Ok(Transformed::yes(own_call(CHECKED_SUBTRACT, vec![lit(0_i64), operand])?))
+        }
+        DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+            let negative = Expr::Negative(Box::new(as_type(operand, DataType::Int64)));
+            Ok(Transformed::yes(as_type(negative, found)))
+        }
+        _ => Ok(Transformed::no(Expr::Negative(Box::new(operand)))),
+    }
+}
+
+fn needs_checked_sum(arguments: &[Expr], schema: &DFSchema) -> bool {
+    arguments.iter().any(|argument| {
+        let is_integer = argument.get_type(schema).is_ok_and(|found| found.is_integer());
+        is_integer && bits(argument, schema) > SUMMED_BITS
+    })
+}
+
+/// Returns the bits that an integer needs at most, without its sign: it is from -2^bits to 2^bits.
+fn bits(expr: &Expr, schema: &DFSchema) -> u32 {
+    let of_type = match expr.get_type(schema) {
+        Ok(DataType::Int8) => 7,
+        Ok(DataType::UInt8) => 8,
+        Ok(DataType::Int16) => 15,
+        Ok(DataType::UInt16) => 16,
+        Ok(DataType::Int32) => 31,
+        Ok(DataType::UInt32) => 32,
+        Ok(DataType::Int64) => 63,
+        _ => 64,
+    };
+    let of_value = match expr {
+        Expr::Literal(value, _) => literal_bits(value).unwrap_or(of_type),
+        Expr::Alias(Alias { expr, .. }) | Expr::Negative(expr) => bits(expr, schema),
+        Expr::Cast(cast) if cast.expr.get_type(schema).is_ok_and(|found| found.is_integer()) => {
+            bits(&cast.expr, schema)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left, right) = (bits(left, schema), bits(right, schema));
+            match op {
+                Operator::Plus | Operator::Minus => left.max(right) + 1,
+                Operator::Multiply => left + right,
+                // A remainder is not larger than either.
+                Operator::Modulo => left.min(right),
+                Operator::Divide => left,
+                _ => of_type,
+            }
+        }
+        _ => of_type,
+    };
+    of_value.min(of_type)
+}
+
+fn literal_bits(value: &ScalarValue) -> Option<u32> {
+    let number = match value {
+        ScalarValue::UInt64(number) => return number.map(|number| u64::BITS - number.leading_zeros()),
+        other => match other.cast_to(&DataType::Int64).ok()? {
+            ScalarValue::Int64(number) => number?,
+            _ => return None,
+        },
+    };
+    // The least number needs as many bits as the one behind the largest.
+    Some(if number == i64::MIN { 63 } else { u64::BITS - number.unsigned_abs().leading_zeros() })
+}
