@@ -143,11 +143,14 @@ impl FlightSql {
         let info = match self.describe(method, &caller, &descriptor).await? {
             Described::Statement(planned) => {
                 let endpoints = self.statements.endpoints(&caller, &planned, caller.endpoints()?)?;
-                flight_info(&planned.schema, endpoints)?
+                // It then asks for the rows at once, rather than in the background, where they are never asked for if the
+                // cursor is closed before.
+                let is_left_out = planned.changes && caller.fetches_in_background();
+                flight_info((!is_left_out).then_some(&planned.schema), endpoints)?
             }
             Described::Metadata(listing, command) => {
                 let ticket = Ticket::new(command.into_any().encode_to_vec());
-                flight_info(&listing.schema(), vec![FlightEndpoint::new().with_ticket(ticket)])?
+                flight_info(Some(&listing.schema()), vec![FlightEndpoint::new().with_ticket(ticket)])?
             }
         };
         match descriptor.cmd.len() <= MAX_REPEATED_DESCRIPTOR {
@@ -252,7 +255,7 @@ impl FlightService for FlightSql {
         }
         let stream = match decode_command(ticket, "ticket")? {
             Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
-                self.statements.redeem(&caller, &statement_handle).await?
+                self.statements.redeem(caller, &statement_handle).await?
             }
             Command::CommandStatementQuery(CommandStatementQuery { query, transaction_id }) => {
                 refuse_transaction(transaction_id.as_ref())?;
@@ -323,8 +326,12 @@ impl FlightService for FlightSql {
 
 /// Returns a `FlightInfo`, whose endpoints are on this connection. It has one unless its client asked for more: Grafana
 /// refuses more than one, and other clients read only the first.
-fn flight_info(schema: &Schema, endpoints: Vec<FlightEndpoint>) -> Result<FlightInfo, ApiError> {
-    let info = FlightInfo::new().try_with_schema(schema).map_err(ApiError::internal)?;
+fn flight_info(schema: Option<&Schema>, endpoints: Vec<FlightEndpoint>) -> Result<FlightInfo, ApiError> {
+    let info = FlightInfo::new();
+    let info = match schema {
+        Some(schema) => info.try_with_schema(schema).map_err(ApiError::internal)?,
+        None => info,
+    };
     let info = endpoints.into_iter().fold(info, FlightInfo::with_endpoint);
     Ok(info.with_total_records(-1).with_total_bytes(-1))
 }
