@@ -335,6 +335,10 @@ def extension_types_are_kept_as_their_values_wherever_they_are():
             cursor.execute("select * from extended")
             found = cursor.fetch_arrow_table().to_pylist()
             assert found == [{"id": text, "list": [text], "record": {"id": text, "flag": True}}], found
+            # As values of parameters they are what they are in tables.
+            values = pyarrow.record_batch([ids, flags], names=["0", "1"])
+            cursor.execute("select id from extended where id = ? and record['flag'] = ?", values)
+            assert cursor.fetchall() == [(text,)]
         cursor.execute("drop table extended")
         cursor.execute("drop table extended")
 
