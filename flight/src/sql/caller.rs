@@ -34,15 +34,17 @@ pub(super) struct FlightCaller {
 }
 
 impl FlightCaller {
-    /// Returns the caller whom the guard let in, with its session. Errors: `unauthenticated`, for a call that came past it.
-    pub(super) fn admitted<T>(sessions: &FlightSessions, request: &Request<T>) -> Result<Self, ApiError> {
-        let principal = request.extensions().get::<Principal>().cloned();
+    /// Takes a request apart: returns the caller whom the guard let in, with its session, and the message. Errors:
+    /// `unauthenticated`, for a call that came past the guard.
+    pub(super) fn admitted<T>(sessions: &FlightSessions, request: Request<T>) -> Result<(Self, T), ApiError> {
+        let (metadata, mut extensions, message) = request.into_parts();
+        let principal = extensions.remove::<Principal>();
         let principal =
             principal.ok_or_else(|| ApiError::new(ErrorCode::Unauthenticated, "the caller is not known"))?;
-        let headers = request.metadata().clone().into_headers();
-        let connection = request.extensions().get::<ConnectionScope>().cloned();
+        let headers = metadata.into_headers();
+        let connection = extensions.remove::<ConnectionScope>();
         let session = sessions.find(&principal, &headers, connection.as_ref());
-        Ok(Self { principal, headers, connection, session })
+        Ok((Self { principal, headers, connection, session }, message))
     }
 
     /// Returns the call's session, if it has one.

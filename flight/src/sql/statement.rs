@@ -121,16 +121,11 @@ impl Statements {
         planned
     }
 
-    /// Returns the ticket by which a planned statement's rows can be fetched.
-    pub(super) fn ticket(
-        &self,
-        caller: &FlightCaller,
-        planned: &PlannedStatement,
-    ) -> Result<StatementTicket, ApiError> {
-        let schema = schema_bytes(&planned.schema)?;
-        let mut ticket = self.tickets.ticket(&caller.principal, &planned.statement, Some(&schema), planned.changes);
+    /// Returns the ticket by which a planned statement's rows, of this schema, can be fetched.
+    pub(super) fn ticket(&self, caller: &FlightCaller, planned: &PlannedStatement, schema: &Bytes) -> StatementTicket {
+        let mut ticket = self.tickets.ticket(&caller.principal, &planned.statement, Some(schema), planned.changes);
         ticket.result_types = planned.session.result_types().to_string();
-        Ok(ticket)
+        ticket
     }
 
     /// Returns the endpoint of a ticket.
