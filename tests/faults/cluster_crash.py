@@ -165,7 +165,7 @@ class ClusterCrasher:
             self.workers[number % 2].start()
             self.wait_for_workers()
             samples.append(self.coordinator.sample())
-        running = self.coordinator.sql("SELECT text FROM system.queries WHERE text NOT LIKE '%system.queries%'")
+        running = self.coordinator.sql("SELECT statement FROM system.queries WHERE statement NOT LIKE '%system.queries%'")
         if running:
             self.faults.append(f"queries are left: {running}")
         first, last = samples[len(samples) // 4], samples[-1]
