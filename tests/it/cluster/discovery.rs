@@ -62,6 +62,7 @@ async fn a_worker_that_comes_back_is_used_again() {
 
     let _later = worker_at(&address);
     wait_until("the worker is used", async || {
+        // It is asked again ten seconds after it was lost, and each look plans a statement.
         tokio::time::sleep(Duration::from_millis(200)).await;
         explained().await.contains("runs on 1 worker:")
     })
