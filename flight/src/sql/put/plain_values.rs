@@ -19,19 +19,17 @@ const BOOL8: &str = "arrow.bool8";
 /// Returns the rows with their values in types that SQL has. The error says which column has values of several types.
 pub(super) fn plain_values(rows: RecordBatch) -> Result<RecordBatch, String> {
     let schema = rows.schema();
-    let mut columns = Vec::with_capacity(rows.num_columns());
-    let mut fields = Vec::with_capacity(rows.num_columns());
-    for (field, column) in schema.fields().iter().zip(rows.columns()) {
-        match plain_column(field, column)? {
-            Some(values) => {
-                fields.push(Arc::new(Field::new(field.name(), values.data_type().clone(), true)));
-                columns.push(values);
-            }
-            None => {
-                fields.push(Arc::clone(field));
-                columns.push(Arc::clone(column));
-            }
+    let (mut fields, mut columns) = (schema.fields().to_vec(), rows.columns().to_vec());
+    let mut is_plain = true;
+    for (field, column) in fields.iter_mut().zip(&mut columns) {
+        if let Some(values) = plain_column(field, column)? {
+            is_plain = false;
+            *field = Arc::new(Field::new(field.name(), values.data_type().clone(), true));
+            *column = values;
         }
+    }
+    if is_plain {
+        return Ok(rows);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|error| error.to_string())
 }
