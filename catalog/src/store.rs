@@ -1,10 +1,10 @@
 //! The catalog store: a DuckLake 1.0 in SQLite with `querent_*` tables beside it.
 //!
-//! One writer connection and a small pool of readers, all used on blocking threads. Every read sees one
-//! snapshot: a SQLite read transaction, and the DuckLake rows that are live at its [`SnapshotView::snapshot`]. Every
-//! change is one SQLite transaction ([`change::CatalogChange`]) that commits the DuckLake rows, our rows and what the
-//! schema index has to learn. DuckDB may commit to the same file at any time; its changes are absorbed
-//! ([`objects::absorb`]) before names are read or written.
+//! One writer connection and a small pool of readers, all used on blocking threads; only whether anything has changed is
+//! asked where it is wanted ([`version_watch`]). Every read sees one snapshot: a SQLite read transaction, and the DuckLake
+//! rows that are live at its [`SnapshotView::snapshot`]. Every change is one SQLite transaction ([`change::CatalogChange`])
+//! that commits the DuckLake rows, our rows and what the schema index has to learn. DuckDB may commit to the same file at
+//! any time; its changes are absorbed ([`objects::absorb`]) before names are read or written.
 
 pub(crate) mod alter;
 pub(crate) mod bulk;
@@ -39,6 +39,7 @@ pub(crate) mod search_text;
 mod stats;
 pub(crate) mod tables;
 pub(crate) mod types;
+mod version_watch;
 mod view_rights;
 pub(crate) mod views;
 pub(crate) mod visible;
@@ -70,6 +71,7 @@ use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 use pending::Committed;
+use version_watch::VersionWatch;
 
 /// The catalog's file in a data folder.
 pub(crate) const CATALOG_FILE: &str = "catalog.sqlite";
@@ -105,6 +107,7 @@ pub(crate) struct Store {
     on_commit: Arc<OnceLock<CommitListener>>,
     lock: Mutex<Option<lock::FolderLock>>,
     policies: Arc<RwLock<Arc<PolicySet>>>,
+    watch: Arc<VersionWatch>,
 }
 
 /// The newest state of the catalog inside one read transaction.
@@ -155,6 +158,7 @@ impl Store {
             on_commit: Arc::new(OnceLock::new()),
             lock: Mutex::new(Some(lock)),
             policies: Arc::new(RwLock::new(Arc::new(policies))),
+            watch: Arc::default(),
         })
     }
 
@@ -207,6 +211,25 @@ impl Store {
             readers.with(f)
         })
         .await
+    }
+
+    /// Returns the version of the newest snapshot, what DuckDB committed included.
+    pub(crate) async fn version(&self) -> Result<CatalogVersion> {
+        if let Some(version) = self.watch.unchanged() {
+            return Ok(version);
+        }
+        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| closed())?;
+        let (watch, readers, policies) =
+            (Arc::clone(&self.watch), Arc::clone(&self.readers), Arc::clone(&self.policies));
+        let read = on_blocking_thread(move || {
+            let _permit = permit;
+            watch.read(&readers.file, &policies)
+        });
+        match read.await {
+            Ok(Some(version)) => Ok(version),
+            // Something is to be absorbed, or the file is in use, which is waited for.
+            Ok(None) | Err(_) => self.view(|view| Ok(view.version())).await,
+        }
     }
 
     /// Runs `f` at the newest snapshot, what DuckDB committed included.
@@ -308,9 +331,10 @@ impl Store {
     pub(crate) async fn close(&self) -> Result<()> {
         self.readers.permits.close();
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
-        let readers = Arc::clone(&self.readers);
+        let (readers, watch) = (Arc::clone(&self.readers), Arc::clone(&self.watch));
         on_blocking_thread(move || {
             readers.idle.lock().clear();
+            watch.close();
             if let Some(connection) = writer.take() {
                 // A reader of another process may hold the log back; what is in it is durable all the same.
                 let _busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;

@@ -46,7 +46,7 @@ impl CatalogTables<'_> {
 
     /// The version of the catalog as of now, what DuckDB committed included.
     pub async fn version(self) -> Result<CatalogVersion> {
-        self.store.view(|view| Ok(view.version())).await
+        self.store.version().await
     }
 
     /// The `table_not_found` (or `database_not_found`) error for a name, with the nearest name the principal may see.

@@ -32,6 +32,9 @@ use queue::BatchQueue;
 use result_types::ResultSchema;
 pub use result_types::ResultTypes;
 
+/// How often a query that should be quick is looked at before its reader is told that it has begun.
+const QUICK_LOOKS: usize = 4;
+
 /// What a stream has delivered so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueryStats {
@@ -84,15 +87,18 @@ impl QueryStream {
         let mut task = lane.spawn(
             usage.scope(
                 async move {
-                    let StartedQuery { schema, rows, memory, is_all } = match work.await {
+                    let StartedQuery { schema, rows, memory, is_all, is_quick } = match work.await {
                         Ok(started) => started,
                         // Whoever waited for it may be gone.
                         Err(error) => return drop(sender.send(Err(error))),
                     };
                     let queue = Arc::new(BatchQueue::new(work_clock, reader_idle, &memory));
                     let begun = BegunQuery { schema: Arc::clone(&schema), queue: Arc::clone(&queue), is_all };
-                    if sender.send(Ok(begun)).is_ok() {
-                        queue.fill(rows, ResultSchema(schema)).await;
+                    let mut filled = std::pin::pin!(queue.fill(rows, ResultSchema(schema)));
+                    // Its reader is then woken once, for the beginning, the rows and the end.
+                    let is_filled = is_quick && is_done_soon(filled.as_mut()).await;
+                    if sender.send(Ok(begun)).is_ok() && !is_filled {
+                        filled.await;
                     }
                 }
                 .instrument(span),
@@ -265,6 +271,8 @@ pub(crate) struct StartedQuery {
     pub(crate) memory: Arc<dyn MemoryPool>,
     /// Whether the rows are all that were asked for.
     pub(crate) is_all: bool,
+    /// Whether the rows are few and soon there, so that whoever waits for them may be told of its beginning with them.
+    pub(crate) is_quick: bool,
 }
 
 impl StartedQuery {
@@ -288,6 +296,17 @@ fn too_many_rows(most: u64) -> KqlError {
         message: format!("the result has more than {most} rows, which are those of the query's truncationmaxrecords"),
         hint: Some("let the query return fewer rows, or raise the limit that it sets".to_owned()),
     }
+}
+
+/// Looks a few times at work that should be quick, while what it has spawned runs. Returns whether it is done.
+async fn is_done_soon(mut work: Pin<&mut impl Future<Output = ()>>) -> bool {
+    for _ in 0..QUICK_LOOKS {
+        if std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_ready())).await {
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+    false
 }
 
 /// What a query's reader has of one that has begun.

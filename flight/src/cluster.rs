@@ -2,13 +2,14 @@
 //! reached.
 //!
 //! `signature.rs` is the same on both sides; `discovery.rs` knows where workers are; `channels.rs` signs what this server asks
-//! of them, over `worker_tls.rs` where they speak TLS; `gate.rs` stands before a worker's service. Invariant: a
-//! worker reads no plan that is not signed with the cluster's key.
+//! of them, over `worker_tls.rs` where they speak TLS; `watched_stream.rs` finds out why a connection ended; `gate.rs` stands
+//! before a worker's service. Invariant: a worker reads no plan that is not signed with the cluster's key.
 
 mod channels;
 mod discovery;
 mod gate;
 mod signature;
+mod watched_stream;
 mod worker_tls;
 
 use std::sync::Arc;

@@ -47,13 +47,17 @@ mod tables;
 mod tokens;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, header};
 
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
+use holmes::error::HolmesError;
+use middleware::ERROR_CODE;
 use openai::error::OpenAiError;
 use request::RequestId;
+use route::ErrorSchema;
 
 pub(crate) use import::sweep_spool;
 pub(crate) use middleware::wrap_routes;
@@ -66,23 +70,41 @@ pub(crate) fn router(state: &AppState) -> Router {
 async fn not_found(request: Request) -> Response {
     let path = request.uri().path();
     let error = ApiError::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
-    in_shape_of(&request, error.with_hint("GET / lists what there is"))
+    let error = error.with_hint("GET / lists what there is");
+    in_shape_of(routes::errors_near(path), &request, error)
 }
 
+/// Answers a method that a path does not take with those that it takes: in `Allow`, and in words.
 async fn method_not_allowed(request: Request) -> Response {
     let path = request.uri().path();
-    let message = format!("{path} does not take {}", request.method());
-    in_shape_of(&request, ApiError::new(ErrorCode::MethodNotAllowed, message))
+    let route = request.extensions().get::<MatchedPath>().map_or(path, MatchedPath::as_str);
+    let allowed = routes::methods_of(route);
+    let (message, hint) = (format!("{path} does not take {}", request.method()), format!("it takes {allowed}"));
+    let schema = routes::errors_of(route);
+    let error = match schema {
+        // There is no place for a hint.
+        ErrorSchema::Flat => ApiError::new(ErrorCode::MethodNotAllowed, format!("{message}; {hint}")),
+        _ => ApiError::new(ErrorCode::MethodNotAllowed, message).with_hint(hint),
+    };
+    let mut response = in_shape_of(schema, &request, error);
+    let headers = response.headers_mut();
+    headers.insert(ERROR_CODE, HeaderValue::from_static(ErrorCode::MethodNotAllowed.as_str()));
+    if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+        headers.insert(header::ALLOW, allowed);
+    }
+    response
 }
 
-/// Writes an error as the clients of a path read it: below `/v1`, where ours are not, those are OpenAI's or Anthropic's.
-fn in_shape_of(request: &Request, error: ApiError) -> Response {
-    const OURS: [&str; 7] = ["agent", "catalog", "import", "mgmt", "query", "rest", "settings"];
-    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.as_str()).unwrap_or_default();
-    let first = request.uri().path().strip_prefix("/v1/").map(|rest| rest.split('/').next().unwrap_or_default());
-    match first {
-        Some("messages") => messages::error_response(error, request_id),
-        Some(first) if !OURS.contains(&first) => OpenAiError::from(error).into_response(),
-        Some(_) | None => error.into_response(),
+/// Writes an error that no handler made as the clients of a surface read it.
+fn in_shape_of(schema: ErrorSchema, request: &Request, error: ApiError) -> Response {
+    match schema {
+        ErrorSchema::Anthropic => {
+            let request_id = request.extensions().get::<RequestId>().map(|id| id.0.as_str()).unwrap_or_default();
+            messages::error_response(error, request_id)
+        }
+        ErrorSchema::OpenAi => OpenAiError::from(error).into_response(),
+        ErrorSchema::Detail => HolmesError::from(error).into_response(),
+        // The outermost layer writes them. A body that Kusto's and MCP's clients read is made of their request.
+        ErrorSchema::Object | ErrorSchema::Flat | ErrorSchema::Kusto | ErrorSchema::JsonRpc => error.into_response(),
     }
 }

@@ -41,10 +41,9 @@ use arrow_flight::sql::{
 };
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
-    PollInfo, PutResult, SchemaAsIpc, SchemaResult, Ticket,
+    PollInfo, PutResult, SchemaResult, Ticket,
 };
-use arrow_ipc::writer::IpcWriteOptions;
-use arrow_schema::Schema;
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use http::header;
@@ -64,7 +63,7 @@ use put::PutRows;
 pub(crate) use results::TRUNCATED_KEY;
 use results::result_stream;
 use sessions::FlightSessions;
-use statement::{PlannedStatement, Statements};
+use statement::{PlannedStatement, Statements, schema_bytes};
 pub(crate) use ticket::signing_key;
 use unsupported::{not_served, refuse_transaction, unsupported};
 
@@ -103,7 +102,7 @@ enum Described {
 }
 
 impl FlightSql {
-    fn caller<T>(&self, request: &Request<T>) -> Result<FlightCaller, ApiError> {
+    fn caller<T>(&self, request: Request<T>) -> Result<(FlightCaller, T), ApiError> {
         FlightCaller::admitted(&self.sessions, request)
     }
 
@@ -138,16 +137,19 @@ impl FlightSql {
     }
 
     async fn info(&self, method: &str, request: Request<FlightDescriptor>) -> Result<FlightInfo, ApiError> {
-        let caller = self.caller(&request)?;
-        let descriptor = request.into_inner();
+        let (caller, descriptor) = self.caller(request)?;
         let info = match self.describe(method, &caller, &descriptor).await? {
             Described::Statement(planned) => {
-                let endpoints = self.statements.endpoints(&caller, &planned, caller.endpoints()?)?;
-                flight_info(&planned.schema, endpoints)?
+                let schema = schema_bytes(&planned.schema)?;
+                let endpoints = self.statements.endpoints(&caller, &planned, &schema, caller.endpoints()?);
+                // It then asks for the rows at once, rather than in the background, where they are never asked for if the
+                // cursor is closed before.
+                let is_left_out = planned.changes && caller.fetches_in_background();
+                flight_info(if is_left_out { Bytes::new() } else { schema }, endpoints)
             }
             Described::Metadata(listing, command) => {
                 let ticket = Ticket::new(command.into_any().encode_to_vec());
-                flight_info(&listing.schema(), vec![FlightEndpoint::new().with_ticket(ticket)])?
+                flight_info(schema_bytes(&listing.schema())?, vec![FlightEndpoint::new().with_ticket(ticket)])
             }
         };
         match descriptor.cmd.len() <= MAX_REPEATED_DESCRIPTOR {
@@ -226,33 +228,29 @@ impl FlightService for FlightSql {
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
-        let caller = self.caller(&request)?;
-        let descriptor = request.get_ref();
-        let schema = match decode_prepared(descriptor) {
+        let (caller, descriptor) = self.caller(request)?;
+        let schema = match decode_prepared(&descriptor) {
             // A prepared statement may have open parameters, so it is described as it was when it was prepared.
             Some(handle) => self.statements.described_schema(&self.state, &caller, &handle).await?,
-            None => match self.describe("GetSchema", &caller, descriptor).await? {
+            None => match self.describe("GetSchema", &caller, &descriptor).await? {
                 Described::Statement(planned) => planned.schema,
                 Described::Metadata(listing, _) => listing.schema(),
             },
         };
-        let options = IpcWriteOptions::default();
-        let result = SchemaAsIpc::new(&schema, &options).try_into().map_err(ApiError::internal)?;
-        Ok(Response::new(result))
+        Ok(Response::new(SchemaResult { schema: schema_bytes(&schema)? }))
     }
 
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        let caller = self.caller(&request)?;
-        let ticket = &request.get_ref().ticket;
-        if let Some(rows) = result_stream(&self.state, &caller.principal, ticket) {
+        let (caller, Ticket { ticket }) = self.caller(request)?;
+        if let Some(rows) = result_stream(&self.state, &caller.principal, &ticket) {
             return Ok(rows?.into_response());
         }
-        if let Some(statement) = flights::json_ticket(ticket, caller.database()?.as_deref(), caller.language()?) {
+        if let Some(statement) = flights::json_ticket(&ticket, caller.database()?.as_deref(), caller.language()?) {
             return Ok(self.statements.fetch(&caller, Arc::new(statement?)).await?.into_response());
         }
-        let stream = match decode_command(ticket, "ticket")? {
+        let stream = match decode_command(&ticket, "ticket")? {
             Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
-                self.statements.redeem(&caller, &statement_handle).await?
+                self.statements.redeem(caller, &statement_handle).await?
             }
             Command::CommandStatementQuery(CommandStatementQuery { query, transaction_id }) => {
                 refuse_transaction(transaction_id.as_ref())?;
@@ -277,9 +275,9 @@ impl FlightService for FlightSql {
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        let caller = self.caller(&request)?;
+        let (caller, messages) = self.caller(request)?;
         let most_bytes = self.state.settings.flight.max_message_bytes.to_usize();
-        let (descriptor, rows) = put::read_put(request.into_inner(), most_bytes).await?;
+        let (descriptor, rows) = put::read_put(messages, most_bytes).await?;
         let broken_off = rows.broken_off();
         let told = move |status: Status| broken_off.get().cloned().unwrap_or(status);
         match self.put(&caller, descriptor, rows).await {
@@ -289,8 +287,8 @@ impl FlightService for FlightSql {
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let caller = self.caller(&request)?;
-        let answer = actions::act(&self.state, &self.statements, &self.sessions, &caller, request.into_inner()).await?;
+        let (caller, action) = self.caller(request)?;
+        let answer = actions::act(&self.state, &self.statements, &self.sessions, &caller, action).await?;
         let results = answer.body.map(|body| Ok(arrow_flight::Result { body }));
         let mut response = Response::new(stream::iter(results).boxed());
         if let Some(cookie) = answer.cookie {
@@ -301,14 +299,14 @@ impl FlightService for FlightSql {
     }
 
     async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
-        self.caller(&request)?;
+        self.caller(request)?;
         let actions: Vec<_> = actions::action_types().map(Ok).collect();
         Ok(Response::new(stream::iter(actions).boxed()))
     }
 
     async fn list_flights(&self, request: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
-        let caller = self.caller(&request)?;
-        let pattern = flights::pattern_of(&request.get_ref().expression)?;
+        let (caller, criteria) = self.caller(request)?;
+        let pattern = flights::pattern_of(&criteria.expression)?;
         Ok(Response::new(flights::list(&self.state, &self.statements, caller, pattern)))
     }
 
@@ -316,21 +314,19 @@ impl FlightService for FlightSql {
         &self,
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoExchangeStream>, Status> {
-        self.caller(&request)?;
+        self.caller(request)?;
         Err(not_served("DoExchange", "send statements with GetFlightInfo and DoGet").into())
     }
 }
 
 /// Returns a `FlightInfo`, whose endpoints are on this connection. It has one unless its client asked for more: Grafana
 /// refuses more than one, and other clients read only the first.
-fn flight_info(schema: &Schema, endpoints: Vec<FlightEndpoint>) -> Result<FlightInfo, ApiError> {
-    let info = FlightInfo::new().try_with_schema(schema).map_err(ApiError::internal)?;
-    let info = endpoints.into_iter().fold(info, FlightInfo::with_endpoint);
-    Ok(info.with_total_records(-1).with_total_bytes(-1))
+fn flight_info(schema: Bytes, endpoints: Vec<FlightEndpoint>) -> FlightInfo {
+    FlightInfo { schema, endpoint: endpoints, total_records: -1, total_bytes: -1, ..FlightInfo::default() }
 }
 
 /// Returns the handle of a descriptor that names a prepared query.
-fn decode_prepared(descriptor: &FlightDescriptor) -> Option<bytes::Bytes> {
+fn decode_prepared(descriptor: &FlightDescriptor) -> Option<Bytes> {
     match decode_command(&descriptor.cmd, "descriptor").ok()? {
         Command::CommandPreparedStatementQuery(prepared) if descriptor.r#type() != DescriptorType::Path => {
             Some(prepared.prepared_statement_handle)

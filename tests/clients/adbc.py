@@ -218,8 +218,22 @@ def rows_behind_returning_arrive():
         assert cursor.rowcount == 2, cursor.rowcount
         cursor.execute("delete from returned where a > 1 returning a")
         assert sorted(cursor.fetchall()) == [(2,), (3,), (5,), (6,)]
+        for number in range(20):
+            with connection.cursor() as unread:
+                unread.execute(f"insert into returned values ({number + 7}, 'unread') returning a")
+        # Without being prepared.
+        with connection.cursor() as unread:
+            unread.adbc_statement.set_sql_query("insert into returned values (27, 'unread') returning a")
+            unread.adbc_statement.execute_query()
         cursor.execute("select a from returned order by a")
-        assert cursor.fetchall() == [(1,)], "each statement is executed once"
+        kept = [(1,), *((number,) for number in range(7, 28))]
+        assert cursor.fetchall() == kept, "each statement is executed once, read or not"
+        try:
+            cursor.execute("insert into returned select cast(b as bigint), b from returned returning a")
+        except dbapi.Error as error:
+            assert "unread" in str(error) or "x" in str(error), error
+        else:
+            raise AssertionError("the failure is told by the statement, not by its rows")
         cursor.execute("drop table returned")
 
 
@@ -321,6 +335,10 @@ def extension_types_are_kept_as_their_values_wherever_they_are():
             cursor.execute("select * from extended")
             found = cursor.fetch_arrow_table().to_pylist()
             assert found == [{"id": text, "list": [text], "record": {"id": text, "flag": True}}], found
+            # As values of parameters they are what they are in tables.
+            values = pyarrow.record_batch([ids, flags], names=["0", "1"])
+            cursor.execute("select id from extended where id = ? and record['flag'] = ?", values)
+            assert cursor.fetchall() == [(text,)]
         cursor.execute("drop table extended")
         cursor.execute("drop table extended")
 

@@ -164,6 +164,11 @@ fn worker(settings: &[(&str, &str)]) -> ServerProcess {
     ServerProcess::start(&[&role[..], settings].concat())
 }
 
+/// Starts a worker at an address.
+fn worker_at(address: &str) -> ServerProcess {
+    ServerProcess::start_at(address, &[("QUERENT_CLUSTER_ROLE", "worker"), ("QUERENT_CLUSTER_KEY", KEY)])
+}
+
 fn coordinator(workers: &str, settings: &[(&str, &str)]) -> ServerProcess {
     let cluster =
         [("QUERENT_CLUSTER_WORKERS", workers), ("QUERENT_CLUSTER_KEY", KEY), ("QUERENT_CLUSTER_MIN_SCAN_BYTES", "1")];

@@ -57,6 +57,12 @@ async fn unknown_paths_and_methods_are_json_errors() {
     assert_eq!((method.status, &method.json()["error"]["code"]), (405, &json!("method_not_allowed")));
     assert_eq!(method.header("x-querent-error-code"), "method_not_allowed");
     assert_eq!(method.header("allow"), "POST");
+    assert_eq!(method.json()["error"]["hint"], "it takes POST");
+    // Ours has this shape below /v1, too; what is not ours is OpenAI's.
+    let ours = server.get("/v1/complete", None).await;
+    assert_eq!(ours.json()["error"]["hint"], "it takes POST");
+    let theirs = server.get("/v1/embeddings", None).await.json();
+    assert_eq!(theirs["error"]["message"], "/v1/embeddings does not take GET; it takes POST");
 }
 
 /// Every endpoint by every kind of caller: 401 without a known token, 403 without the role, something else with it.

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 
 /// The longest that a client may take.
 const CLIENT_TIME: Duration = Duration::from_secs(300);
+/// Where servers listen unless a test says otherwise.
+const FREE_PORT: &str = "127.0.0.1:0";
 
 /// Returns the folder of the tests' package, which cargo names at run time: in a target folder that checkouts share,
 /// another one may have built this.
@@ -158,11 +160,17 @@ impl ServerProcess {
         Self::start_on(TempDir::new().unwrap(), settings)
     }
 
-    /// The same, with its log in a file.
+    /// The same, at this address. A test that starts two servers at one address chooses one of its own
+    /// (`127.0.0.9:0`), whose ports nobody else takes meanwhile.
+    pub fn start_at(address: &str, settings: &[(&str, &str)]) -> Self {
+        Self::start_with(address, TempDir::new().unwrap(), settings, Stdio::inherit())
+    }
+
+    /// The same as [`ServerProcess::start`], with its log in a file.
     #[expect(clippy::disallowed_methods, reason = "before anything else runs")]
     pub fn start_with_log(settings: &[(&str, &str)], log: &Path) -> Self {
         let log = std::fs::File::create(log).expect("a new file");
-        Self::start_with(TempDir::new().unwrap(), settings, log.into())
+        Self::start_with(FREE_PORT, TempDir::new().unwrap(), settings, log.into())
     }
 
     /// Kills it, and starts another one on its folder.
@@ -174,12 +182,12 @@ impl ServerProcess {
     }
 
     fn start_on(data: TempDir, settings: &[(&str, &str)]) -> Self {
-        Self::start_with(data, settings, Stdio::inherit())
+        Self::start_with(FREE_PORT, data, settings, Stdio::inherit())
     }
 
-    fn start_with(data: TempDir, settings: &[(&str, &str)], log: Stdio) -> Self {
+    fn start_with(address: &str, data: TempDir, settings: &[(&str, &str)], log: Stdio) -> Self {
         let mut command = Command::new(querent_binary());
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path());
+        command.args(["serve", "--listen", address, "--data"]).arg(data.path());
         command.env("QUERENT_EMBED_PROVIDER", "none").envs(settings.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("querent starts");
         let stdout = child.stdout.take().expect("a pipe");

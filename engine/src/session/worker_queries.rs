@@ -20,6 +20,9 @@ use crate::distributed::{Placement, TaskHeaders, WorkerPlan, ready_to_send};
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
 
+/// A table of so many rows is read in no time.
+const FEW_ROWS: usize = 10_000;
+
 /// A physical plan that is ready to be executed.
 pub(super) struct ExecutablePlan {
     pub(super) plan: Arc<dyn ExecutionPlan>,
@@ -30,6 +33,22 @@ pub(super) struct ExecutablePlan {
 impl ExecutablePlan {
     pub(super) fn on_one_node(plan: Arc<dyn ExecutionPlan>) -> Self {
         Self { plan, workers: None }
+    }
+
+    /// Whether it reads one table, here, which is known to have few rows.
+    pub(super) fn reads_few_rows(&self) -> bool {
+        self.workers.is_none() && reads_few_rows(&self.plan)
+    }
+}
+
+fn reads_few_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.children().as_slice() {
+        [] => {
+            let statistics = plan.partition_statistics(None);
+            statistics.is_ok_and(|known| known.num_rows.get_value().is_some_and(|rows| *rows <= FEW_ROWS))
+        }
+        [input] => reads_few_rows(input),
+        _ => false,
     }
 }
 

@@ -32,6 +32,8 @@ const SMALL_ROWS: usize = 1_024;
 const SMALL_BYTES: usize = 64 << 10;
 /// How many such batches wait at most.
 const MAX_UNTOLD: usize = 4;
+/// A query that has ended and left so few bytes does not wait until they are read: its threads are free for the next.
+const LEFT_BYTES: usize = 16 << 10;
 
 /// The batches of one query that its reader has not taken yet.
 pub(super) struct BatchQueue {
@@ -136,12 +138,16 @@ impl BatchQueue {
         self.room.notify_one();
     }
 
-    /// Reads `input` to its end, and stays until the reader has read it or gone, or has been idle for too long.
+    /// Reads `input` to its end, and stays until the reader has read all but a little or is gone, or has been idle for too
+    /// long.
     pub(super) async fn fill(&self, input: SendableRecordBatchStream, schema: ResultSchema) {
         // A panic ends the query with an error that says so, rather than a stream without an end.
         let read = AssertUnwindSafe(self.read(input, schema)).catch_unwind().await;
         let outcome = read.unwrap_or_else(|panic| Err(EngineError::from_panic(panic.as_ref())));
         self.end(outcome);
+        if self.state.lock().memory.size() <= LEFT_BYTES {
+            return;
+        }
         if let Err(idle) = self.wait_for_reader(Wanted::Empty).await {
             self.end(Err(idle));
         }
@@ -333,7 +339,6 @@ mod tests {
                 assert_eq!(next(&queue).await.unwrap().unwrap_err().code(), code);
                 assert!(next(&queue).await.is_none());
             };
-            // The query stays until its reader has taken everything.
             tokio::join!(queue.fill(boxed(rows), promised()), read);
         }
     }
@@ -364,6 +369,23 @@ mod tests {
         };
         tokio::join!(filled, read);
         assert_eq!(memory.reserved(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_query_stays_for_rows_that_take_memory_and_for_no_others() {
+        let (queue, memory) = queue_and_memory();
+        let few = queue.fill(boxed(stream::iter([Ok(numbers(10))])), promised());
+        assert!(few.now_or_never().is_some());
+        assert!(matches!(next(&queue).await, Some(Ok(batch)) if batch.num_rows() == 10));
+        assert!(next(&queue).await.is_none());
+        assert_eq!(memory.reserved(), 0);
+
+        let (queue, memory) = queue_and_memory();
+        let mut many = std::pin::pin!(queue.fill(boxed(stream::iter([Ok(numbers(10_000))])), promised()));
+        assert!(many.as_mut().now_or_never().is_none());
+        assert!(memory.reserved() >= 80_000);
+        assert!(matches!(next(&queue).await, Some(Ok(batch)) if batch.num_rows() == 10_000));
+        many.await;
     }
 
     fn queue_and_memory() -> (BatchQueue, Arc<dyn MemoryPool>) {

@@ -23,6 +23,7 @@ use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, Request, Response, Uri};
 use http_body::Frame;
 use http_body_util::StreamBody;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use querent_engine::EngineError;
@@ -37,6 +38,7 @@ use url::Url;
 
 use super::discovery::certificate_name;
 use super::signature::{ClusterKey, FirstMessageError, first_message, resumed};
+use super::watched_stream::{ConnectionFault, WatchedStream};
 use super::worker_tls::{ClusterTls, connect_fault};
 
 const CONNECT_TIME: Duration = Duration::from_secs(3);
@@ -57,14 +59,15 @@ pub(crate) struct ClusterChannels {
     open: Mutex<HashMap<Url, OpenChannel>>,
 }
 
-type EncryptedStream = TokioIo<TlsStream<TcpStream>>;
+type PlainStream = TokioIo<WatchedStream<TcpStream>>;
+type EncryptedStream = TokioIo<WatchedStream<TlsStream<TcpStream>>>;
 
 /// A channel, and what is known of its connection.
 #[derive(Clone)]
 struct OpenChannel {
     channel: BoxCloneSyncChannel,
-    /// Why the last attempt to connect failed, which HTTP does not say.
-    fault: Arc<Mutex<Option<String>>>,
+    /// Why there is no connection, which HTTP does not say.
+    fault: ConnectionFault,
     last_used: Instant,
 }
 
@@ -90,14 +93,13 @@ impl ClusterChannels {
             .keep_alive_timeout(ANSWER_TIME)
             .keep_alive_while_idle(true)
             .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(2 * WINDOW)
-            .tcp_nodelay(true);
+            .initial_connection_window_size(2 * WINDOW);
         let _entered = self.runtime.enter();
         // It connects when it is first used, and again when it has been lost.
-        let fault = Arc::new(Mutex::new(None));
+        let fault = ConnectionFault::default();
         let inner = match url.scheme() {
             "https" => endpoint.connect_with_connector_lazy(encrypted(url, &self.tls, &fault)),
-            _ => endpoint.connect_lazy(),
+            _ => endpoint.connect_with_connector_lazy(plain(&fault)),
         };
         let channel = BoxCloneSyncChannel::new(SignedChannel { inner, key: self.key.clone() });
         let opened = OpenChannel { channel, fault, last_used: Instant::now() };
@@ -110,7 +112,7 @@ impl ClusterChannels {
 fn encrypted(
     url: &Url,
     tls: &ClusterTls,
-    fault: &Arc<Mutex<Option<String>>>,
+    fault: &ConnectionFault,
 ) -> impl Service<
     Uri,
     Response = EncryptedStream,
@@ -120,16 +122,55 @@ fn encrypted(
 + Send
 + 'static
 + use<> {
-    let (url, tls, fault) = (url.clone(), tls.clone(), Arc::clone(fault));
+    let (url, tls, fault) = (url.clone(), tls.clone(), fault.clone());
     tower::service_fn(move |_: Uri| {
-        let (url, tls, fault) = (url.clone(), tls.clone(), Arc::clone(&fault));
+        let (url, tls, fault) = (url.clone(), tls.clone(), fault.clone());
         async move {
             let connected = tls.connect(&url, certificate_name(&url)).await;
-            *fault.lock() = connected.as_ref().err().map(connect_fault);
-            connected.map(TokioIo::new)
+            fault.set(connected.as_ref().err().map(connect_fault));
+            connected.map(|stream| TokioIo::new(WatchedStream::encrypted(stream, fault)))
         }
         .boxed()
     })
+}
+
+/// Returns what connects to a worker in plain text, and notes why it cannot.
+fn plain(
+    fault: &ConnectionFault,
+) -> impl Service<
+    Uri,
+    Response = PlainStream,
+    Error = std::io::Error,
+    Future = BoxFuture<'static, std::io::Result<PlainStream>>,
+>
++ Send
++ 'static
++ use<> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_TIME));
+    let fault = fault.clone();
+    tower::service_fn(move |uri: Uri| {
+        let (mut connector, fault) = (connector.clone(), fault.clone());
+        async move {
+            let connected = connector.call(uri).await;
+            fault.set(connected.as_ref().err().map(with_causes));
+            let stream = connected.map_err(std::io::Error::other)?;
+            Ok(TokioIo::new(WatchedStream::plain(stream.into_inner(), fault)))
+        }
+        .boxed()
+    })
+}
+
+/// Returns what an error says, and what each of its causes says.
+fn with_causes(error: &(impl std::error::Error + 'static)) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
 }
 
 #[async_trait]
@@ -189,7 +230,7 @@ struct WatchedWorker {
 /// What a worker's errors are named with.
 struct WorkerWatch {
     url: Url,
-    fault: Arc<Mutex<Option<String>>>,
+    fault: ConnectionFault,
 }
 
 #[async_trait]
@@ -232,32 +273,9 @@ impl WorkerWatch {
     fn named(&self, error: DataFusionError) -> DataFusionError {
         let DataFusionError::External(inner) = &error else { return error };
         let Some(status) = inner.downcast_ref::<Status>() else { return error };
-        if let Some(fault) = self.fault.lock().clone() {
-            return lost(&self.url, fault);
-        }
-        let mut detail = status.message().to_owned();
-        if let Some(hint) = tls_hint(self.url.scheme(), status) {
-            detail.push_str(hint);
-        }
-        lost(&self.url, detail)
+        // What it says by gRPC comes over a connection without a fault.
+        lost(&self.url, self.fault.get().unwrap_or_else(|| status.message().to_owned()))
     }
-}
-
-/// Returns what to do where a connection was made and TLS is what ended it: a port of TLS refuses plain text
-/// (`server/plaintext.rs`), and says only after the handshake that it wants a certificate.
-fn tls_hint(scheme: &str, status: &Status) -> Option<&'static str> {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(status);
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if scheme == "http" && (said.contains("h2 protocol error") || said.contains("transport security")) {
-            return Some("; a worker that speaks TLS is named with https:// or dns+https://");
-        }
-        if scheme == "https" && said.contains("received fatal alert") {
-            return Some("; cluster.client_certificate and cluster.client_key name the certificate that it asks for");
-        }
-        cause = error.source();
-    }
-    None
 }
 
 fn lost(url: &Url, detail: String) -> DataFusionError {

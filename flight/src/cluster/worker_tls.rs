@@ -105,6 +105,12 @@ pub(super) fn connect_fault(error: &std::io::Error) -> String {
     format!("no TLS with it: {error}{hint}")
 }
 
+/// Returns what TLS says of a connection that ended; `None` where it ended otherwise. A worker that wants a certificate
+/// says so after the handshake.
+pub(super) fn tls_fault(error: &std::io::Error) -> Option<String> {
+    error.get_ref()?.downcast_ref::<rustls::Error>().map(|_| connect_fault(error))
+}
+
 fn unusable(setting: &'static str, path: &Path, detail: &dyn std::fmt::Display) -> TlsError {
     TlsError::Unusable { setting, path: path.to_owned(), detail: detail.to_string() }
 }

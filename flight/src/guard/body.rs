@@ -26,6 +26,8 @@ pub(super) struct BodyBounds {
     pub(super) idle: Duration,
     /// How long the body may take as a whole, where that is bounded.
     pub(super) whole: Option<Duration>,
+    /// Whether the call has one message. It is complete with that, though its client goes away right behind it.
+    pub(super) is_one_message: bool,
 }
 
 /// A body that keeps to its bounds, or fails with the status that says which one it broke.
@@ -68,6 +70,11 @@ impl BoundedBody {
         }
     }
 
+    /// Whether all has come that the call has to say.
+    fn is_complete(&self) -> bool {
+        self.bounds.is_one_message && self.messages.is_after_message()
+    }
+
     /// Completes when the client has taken too long.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<ApiError> {
         if !self.is_waiting {
@@ -107,6 +114,7 @@ impl hyper::body::Body for BoundedBody {
                 Ok(()) => Poll::Ready(Some(Ok(frame))),
                 Err(error) => self.fail(error),
             },
+            Poll::Ready(Some(Err(_)) | None) if self.is_complete() => Poll::Ready(None),
             // tonic takes an error of code CANCELLED for the end of a client's messages, and hyper a reset without a
             // reason, so a call that breaks off would look like one that is complete.
             Poll::Ready(Some(Err(error))) => {
@@ -143,9 +151,16 @@ struct MessageHeaders {
     header_bytes: usize,
     /// How much of the current message is still to come.
     message_bytes: usize,
+    /// A message has begun.
+    has_begun: bool,
 }
 
 impl MessageHeaders {
+    /// Whether a message is whole, and no other has begun.
+    fn is_after_message(&self) -> bool {
+        self.has_begun && self.header_bytes == 0 && self.message_bytes == 0
+    }
+
     /// Takes the next bytes of a body. Returns the length of the first message among them that declares more than `limit`.
     fn larger_than(&mut self, limit: usize, mut data: &[u8]) -> Option<usize> {
         loop {
@@ -166,6 +181,7 @@ impl MessageHeaders {
                 return None;
             }
             self.header_bytes = 0;
+            self.has_begun = true;
             let [_, a, b, c, d] = self.header;
             self.message_bytes = u32::from_be_bytes([a, b, c, d]) as usize;
             if self.message_bytes > limit {
@@ -197,6 +213,19 @@ mod tests {
             let found = body.chunks(size).find_map(|data| headers.larger_than(299, data));
             assert_eq!(found, Some(300), "{size}");
         }
+    }
+
+    #[test]
+    fn a_message_is_whole_with_its_last_byte() {
+        let body = [message(3, 3), message(0, 0)].concat();
+        let whole: Vec<usize> = (0..=body.len())
+            .filter(|sent| {
+                let mut headers = MessageHeaders::default();
+                headers.larger_than(300, body.get(..*sent).unwrap_or_default());
+                headers.is_after_message()
+            })
+            .collect();
+        assert_eq!(whole, [8, 13]);
     }
 
     #[test]

@@ -83,12 +83,14 @@ fn bounds_of(method: &str, settings: &Settings) -> Option<BodyBounds> {
             hint: "it holds a user name and a token",
             idle: HANDSHAKE_TIME,
             whole: Some(HANDSHAKE_TIME),
+            is_one_message: false,
         },
         "DoPut" | "DoExchange" => BodyBounds {
             message_bytes: settings.flight.max_message_bytes.to_usize(),
             hint: "send smaller batches, or raise flight.max_message_bytes on the server",
             idle: settings.flight.upload_idle_timeout.0,
             whole: None,
+            is_one_message: false,
         },
         "GetFlightInfo" | "PollFlightInfo" | "GetSchema" | "DoGet" | "DoAction" | "ListActions" | "ListFlights" => {
             BodyBounds {
@@ -96,6 +98,7 @@ fn bounds_of(method: &str, settings: &Settings) -> Option<BodyBounds> {
                 hint: "load rows with DoPut, or raise http.max_query_bytes on the server",
                 idle: settings.http.body_timeout.0,
                 whole: None,
+                is_one_message: true,
             }
         }
         _ => return None,

@@ -4,7 +4,7 @@
 mod approvals;
 mod attach;
 pub(super) mod chat;
-mod error;
+pub(super) mod error;
 mod resume;
 pub(super) mod server;
 mod surface;
@@ -20,12 +20,11 @@ use surface::HolmesSurface;
 /// Checks the keys of the routes that ask for them.
 pub(super) fn add_keys(router: Router<AppState>, state: &AppState) -> Router<AppState> {
     router
-        .method_not_allowed_fallback(error::method_not_allowed)
         .route_layer(from_fn_with_state(state.clone(), surface::authorize))
         .route_layer(Extension(Arc::new(HolmesSurface::new(state))))
 }
 
 /// Writes all errors as HolmesGPT's clients read them.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
-    router.method_not_allowed_fallback(error::method_not_allowed).route_layer(from_fn(error::render_errors))
+    router.route_layer(from_fn(error::render_errors))
 }

@@ -16,7 +16,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
 use uuid::Uuid;
 
-use crate::error::{ApiError, BEARER, ErrorCode, ErrorShape, RenderedError};
+use crate::error::{ApiError, BEARER, ErrorShape, RenderedError};
 use crate::guard::{ClientAddress, guard};
 use crate::http::request::RequestId;
 use crate::metrics;
@@ -24,7 +24,8 @@ use crate::state::AppState;
 use crate::telemetry::{self, RequestSpan};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");
+/// The header with the stable code of an error.
+pub(super) const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");
 /// The longest id that a client may choose, since it goes into every log line.
 const MAX_REQUEST_ID: usize = 128;
 
@@ -97,13 +98,6 @@ fn render_error(mut response: Response, path: &str, request_id: &str) -> Respons
     metrics::error(error.code().as_str());
     let rendered = response.extensions_mut().remove::<RenderedError>();
     let (mut parts, _) = response.into_parts();
-    let allowed = parts.headers.get(header::ALLOW).and_then(|methods| methods.to_str().ok());
-    let error = match allowed {
-        Some(methods) if error.code() == ErrorCode::MethodNotAllowed => {
-            error.with_hint(format!("it takes {}", methods.replace(',', ", ")))
-        }
-        _ => error,
-    };
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.insert(ERROR_CODE, HeaderValue::from_static(error.code().as_str()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use querent_catalog::Principal;
 use querent_engine::{Limits, ResultTypes, Session};
 use tonic::Request;
@@ -22,6 +22,8 @@ const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
 const LANGUAGE_HEADER: &str = "x-querent-language";
 /// The header that says at how many endpoints the rows of a query are fetched.
 const ENDPOINTS_HEADER: &str = "x-querent-endpoints";
+/// How ADBC's driver names itself.
+const ADBC_USER_AGENT: &str = "ADBC Flight SQL Driver";
 
 /// A caller, the headers of its call, and its session.
 pub(super) struct FlightCaller {
@@ -32,15 +34,17 @@ pub(super) struct FlightCaller {
 }
 
 impl FlightCaller {
-    /// Returns the caller whom the guard let in, with its session. Errors: `unauthenticated`, for a call that came past it.
-    pub(super) fn admitted<T>(sessions: &FlightSessions, request: &Request<T>) -> Result<Self, ApiError> {
-        let principal = request.extensions().get::<Principal>().cloned();
+    /// Takes a request apart: returns the caller whom the guard let in, with its session, and the message. Errors:
+    /// `unauthenticated`, for a call that came past the guard.
+    pub(super) fn admitted<T>(sessions: &FlightSessions, request: Request<T>) -> Result<(Self, T), ApiError> {
+        let (metadata, mut extensions, message) = request.into_parts();
+        let principal = extensions.remove::<Principal>();
         let principal =
             principal.ok_or_else(|| ApiError::new(ErrorCode::Unauthenticated, "the caller is not known"))?;
-        let headers = request.metadata().clone().into_headers();
-        let connection = request.extensions().get::<ConnectionScope>().cloned();
+        let headers = metadata.into_headers();
+        let connection = extensions.remove::<ConnectionScope>();
         let session = sessions.find(&principal, &headers, connection.as_ref());
-        Ok(Self { principal, headers, connection, session })
+        Ok((Self { principal, headers, connection, session }, message))
     }
 
     /// Returns the call's session, if it has one.
@@ -91,6 +95,13 @@ impl FlightCaller {
                 format!("header {ENDPOINTS_HEADER} must be a number from 1 to {MAX_ENDPOINTS}, not `{count}`");
             ApiError::new(ErrorCode::BadHeader, message)
         })
+    }
+
+    /// Whether the caller's client asks for rows in the background where a FlightInfo says which columns they have. Without
+    /// that it waits for the first of them.
+    pub(super) fn fetches_in_background(&self) -> bool {
+        let agent = self.headers.get(header::USER_AGENT);
+        agent.is_some_and(|agent| agent.as_bytes().starts_with(ADBC_USER_AGENT.as_bytes()))
     }
 
     /// Returns the engine's session for a statement in `database`. Errors: `bad_header`, `database_not_found`.

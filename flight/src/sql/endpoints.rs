@@ -147,11 +147,12 @@ impl Statements {
         &self,
         caller: &FlightCaller,
         planned: &PlannedStatement,
+        schema: &Bytes,
         wanted: u32,
-    ) -> Result<Vec<FlightEndpoint>, ApiError> {
+    ) -> Vec<FlightEndpoint> {
         let parts = if planned.is_splittable() { wanted.clamp(1, MAX_ENDPOINTS) } else { 1 };
-        let ticket = self.ticket(caller, planned)?;
-        Ok((0..parts).map(|part| self.sealed_endpoint(&ticket.clone().for_endpoint(part, parts))).collect())
+        let ticket = self.ticket(caller, planned, schema);
+        (0..parts).map(|part| self.sealed_endpoint(&ticket.clone().for_endpoint(part, parts))).collect()
     }
 
     /// Streams one endpoint's share of the rows, which begins the query if no other endpoint has.

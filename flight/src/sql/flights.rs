@@ -14,7 +14,7 @@ use tonic::Status;
 
 use super::caller::FlightCaller;
 use super::flight_info;
-use super::statement::Statements;
+use super::statement::{Statements, schema_bytes};
 use super::ticket::StatementText;
 use crate::error::{ApiError, ErrorCode};
 use crate::query_limits::QueryLanguage;
@@ -70,7 +70,7 @@ fn table_flight(statements: &Statements, caller: &FlightCaller, table: &TableInf
     // A view's columns may have changed since they were recorded, so the ticket promises no schema.
     let ticket = statements.tickets.ticket(&caller.principal, &statement, None, false);
     let path = vec![CATALOG_NAME.to_owned(), database.to_owned(), name.to_owned()];
-    let info = flight_info(&schema, vec![statements.sealed_endpoint(&ticket)])?;
+    let info = flight_info(schema_bytes(&schema)?, vec![statements.sealed_endpoint(&ticket)]);
     Ok(info.with_descriptor(FlightDescriptor::new_path(path)))
 }
 

@@ -4,8 +4,8 @@
 //! decoded, and rows go on in batches of bounded bytes.
 
 mod message_check;
+mod plain_values;
 mod row_bytes;
-mod union_values;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,10 @@ use arrow_schema::SchemaRef;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use message_check::MessageCheck;
+use plain_values::plain_values;
 use querent_engine::EngineError;
 use row_bytes::{BoundedBatches, row_bytes};
 use tonic::{Status, Streaming};
-use union_values::without_unions;
 
 use crate::error::{ApiError, ErrorCode};
 
@@ -151,7 +151,7 @@ impl PutRows {
         if schema.fields().is_empty() {
             return Ok(None);
         }
-        let rows = concat_batches(&schema, &batches).map_err(|error| error.to_string()).and_then(without_unions);
+        let rows = concat_batches(&schema, &batches).map_err(|error| error.to_string()).and_then(plain_values);
         rows.map(Some).map_err(|error| ApiError::new(ErrorCode::BadRequest, format!("the values: {error}")))
     }
 }

@@ -137,8 +137,12 @@ impl FlightSessions {
     /// Notes that a session is in use, so that a cookie that is given out names it.
     fn touch(&self, session: &Arc<FlightSession>) {
         let mut sessions = self.by_id.lock();
-        let known = sessions.entry(session.id.clone()).or_insert_with(|| KnownSession::new(session));
-        known.last_used = Instant::now();
+        match sessions.get_mut(&session.id) {
+            Some(known) => known.last_used = Instant::now(),
+            None => {
+                sessions.insert(session.id.clone(), KnownSession::new(session));
+            }
+        }
     }
 
     /// Makes a session that a cookie will hold.

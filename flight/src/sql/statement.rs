@@ -1,8 +1,8 @@
 //! Statements: planned and authorised in GetFlightInfo, executed once, in DoGet; or executed at once, in DoPut.
 //!
 //! Invariants: DoGet streams the schema that GetFlightInfo announced. The statement is planned again in between, and
-//! refused if its tables have changed so that its schema would differ. A statement that changes something and has begun
-//! is carried out, whether or not its client waits for the answer.
+//! refused if its tables have changed so that its schema would differ. A statement that changes something is carried out
+//! once its ticket has come back, whether or not its client waits for the answer.
 
 use std::sync::Arc;
 
@@ -121,16 +121,11 @@ impl Statements {
         planned
     }
 
-    /// Returns the ticket by which a planned statement's rows can be fetched.
-    pub(super) fn ticket(
-        &self,
-        caller: &FlightCaller,
-        planned: &PlannedStatement,
-    ) -> Result<StatementTicket, ApiError> {
-        let schema = schema_bytes(&planned.schema)?;
-        let mut ticket = self.tickets.ticket(&caller.principal, &planned.statement, Some(&schema), planned.changes);
+    /// Returns the ticket by which a planned statement's rows, of this schema, can be fetched.
+    pub(super) fn ticket(&self, caller: &FlightCaller, planned: &PlannedStatement, schema: &Bytes) -> StatementTicket {
+        let mut ticket = self.tickets.ticket(&caller.principal, &planned.statement, Some(schema), planned.changes);
         ticket.result_types = planned.session.result_types().to_string();
-        Ok(ticket)
+        ticket
     }
 
     /// Returns the endpoint of a ticket.
@@ -148,26 +143,52 @@ impl Statements {
     }
 
     /// Executes the statement of a ticket.
-    pub(super) async fn redeem(&self, caller: &FlightCaller, sealed: &Bytes) -> Result<FlightStream, ApiError> {
+    pub(super) async fn redeem(
+        self: &Arc<Self>,
+        caller: FlightCaller,
+        sealed: &Bytes,
+    ) -> Result<FlightStream, ApiError> {
         let ticket = self.tickets.open(sealed, &caller.principal)?;
         // Entered before it is checked: whoever cancels it in between finds it.
         let running = self.running.enter(ticket.id.clone());
         self.tickets.check_unspent(&ticket)?;
+        if ticket.changes {
+            return self.carry_out(caller, ticket, running).await;
+        }
         if ticket.parts > 1 {
-            return self.redeem_part(caller, &ticket, running).await;
+            return self.redeem_part(&caller, &ticket, running).await;
         }
         let statement = self.tickets.statement(&ticket)?;
-        if !ticket.changes && !statement.is_kql {
-            return self.deliver(caller, running, |slot| self.query_of(caller, &ticket, &statement, slot)).await;
+        if statement.is_kql {
+            return self.execute(&caller, running, self.plan_of(&caller, &ticket)).await;
         }
-        let planned = async {
-            let planned = self.plan_of(caller, &ticket).await?;
-            if ticket.changes {
-                self.tickets.spend(&ticket)?;
-            }
-            Ok(planned)
-        };
-        self.execute(caller, running, planned).await
+        self.deliver(&caller, running, |slot| self.query_of(&caller, &ticket, &statement, slot)).await
+    }
+
+    /// Executes the change of a ticket in a task of its own, which goes on when its client is gone: a driver that opens
+    /// DoGet in the background and closes its cursor meant the statement to be executed.
+    async fn carry_out(
+        self: &Arc<Self>,
+        caller: FlightCaller,
+        ticket: StatementTicket,
+        running: RunningTicket,
+    ) -> Result<FlightStream, ApiError> {
+        let statements = Arc::clone(self);
+        let executed = detached(async move {
+            let planned = async {
+                let planned = statements.plan_of(&caller, &ticket).await?;
+                // From here on it cannot be cancelled.
+                statements.tickets.spend(&ticket)?;
+                Ok(planned)
+            };
+            statements.execute(&caller, running, planned).await
+        });
+        let (sender, answer) = oneshot::channel();
+        self.state.shutdown.spawn(async move {
+            // The receiver is gone where the client is.
+            let _ = sender.send(executed.await);
+        });
+        answer.await.map_err(|_| ApiError::internal("a statement was cut by the shutdown"))?
     }
 
     /// Plans and begins the query of a ticket in one go. Errors: `conflict` where its schema is another one now.
@@ -299,34 +320,20 @@ impl Statements {
         done
     }
 
-    /// Begins a statement. One that changes something goes on when its caller is gone: a driver that opens DoGet in the
-    /// background and closes its cursor meant the statement to be executed.
+    /// Begins a query; executes a change.
     async fn start(
         &self,
         planned: PlannedStatement,
         slot: Option<QuerySlot>,
     ) -> Result<(SchemaRef, QueryStream), ApiError> {
         let PlannedStatement { schema, changes, session, work, statement } = planned;
-        let begun = async move {
-            match work {
-                StatementWork::Plan(plan) => session.execute(*plan).await,
-                StatementWork::Kql => session.kql(&statement.text).await,
-            }
+        let rows = match work {
+            StatementWork::Plan(plan) => session.execute(*plan).await?,
+            StatementWork::Kql => session.kql(&statement.text).await?,
         };
-        if !changes {
-            return Ok((schema, begun.await?.holding(slot)));
-        }
-        let (sender, answer) = oneshot::channel();
-        let begun = detached(begun);
-        self.state.shutdown.spawn(async move {
-            let answer = begun.await;
-            // A change that nobody waits for still counts among the statements that run.
-            drop(slot);
-            // The receiver is gone where the client is.
-            let _ = sender.send(answer);
-        });
-        let rows = answer.await.map_err(|_| ApiError::internal("a statement was cut by the shutdown"))??;
-        Ok((schema, rows))
+        // What a change answers with is there already, and takes no place until it is read.
+        let slot = slot.filter(|_| !changes);
+        Ok((schema, rows.holding(slot)))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Workers that are found by a name.
 
+use std::time::Duration;
+
+use querent_tests::wait_until;
 use reqwest::Client;
 use serde_json::json;
 
-use super::{ask, coordinator, tables, worker};
+use super::{ask, coordinator, tables, worker, worker_at};
 
 const COUNTED: &str = "SELECT count(*) AS n FROM orders WHERE o_orderkey > 7";
 
@@ -38,4 +41,31 @@ async fn a_name_that_nobody_knows_leaves_the_coordinator() {
     assert_eq!(query(COUNTED).await[0]["n"], 14_993);
     let explained = json!(query(&format!("EXPLAIN {COUNTED}")).await).to_string();
     assert!(explained.contains("no worker can be used: workers.invalid"), "{explained}");
+}
+
+/// A worker that was lost and is there again, at its old address, is used when it is asked again.
+#[tokio::test]
+async fn a_worker_that_comes_back_is_used_again() {
+    let first = worker_at("127.0.0.47:0");
+    let address = first.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let coordinator = coordinator(&first.url, &[]);
+    let http = Client::new();
+    let query = async |sql: &str| ask(&http, &coordinator.url, json!({ "sql": sql }), None).await.unwrap();
+    for statement in tables() {
+        query(&statement).await;
+    }
+    let explained = async || json!(query(&format!("EXPLAIN {COUNTED}")).await).to_string();
+    assert!(explained().await.contains("runs on 1 worker:"));
+    drop(first);
+    assert_eq!(query(COUNTED).await[0]["n"], 14_993);
+    assert!(explained().await.contains("no worker can be used"));
+
+    let _later = worker_at(&address);
+    wait_until("the worker is used", async || {
+        // It is asked again ten seconds after it was lost, and each look plans a statement.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        explained().await.contains("runs on 1 worker:")
+    })
+    .await;
+    assert_eq!(query(COUNTED).await[0]["n"], 14_993);
 }

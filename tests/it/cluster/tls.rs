@@ -121,7 +121,7 @@ async fn what_is_wrong_with_tls_is_said() {
     let unknown = placement(&coordinator(&encrypted.url, &[])).await;
     assert!(unknown.contains("invalid peer certificate") && unknown.contains("cluster.ca"), "{unknown}");
     let to_tls = placement(&coordinator(&encrypted.url.replace("https://", "http://"), &[])).await;
-    assert!(to_tls.contains("no worker can be used"), "{to_tls}");
+    assert!(to_tls.contains("no worker can be used") && to_tls.contains("named with https://"), "{to_tls}");
     let to_plain = placement(&coordinator(&plain.url.replace("http://", "https://"), &trust)).await;
     assert!(to_plain.contains("no worker can be used") && to_plain.contains("named with http://"), "{to_plain}");
 

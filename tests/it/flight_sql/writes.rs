@@ -17,9 +17,11 @@ use futures::StreamExt;
 use prost::Message;
 use querent_flight::config::DurationSetting;
 use querent_tests::{TestServer, TestSettings, wait_until};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tonic::Code;
 
-use super::{Raw, descriptor, refused, ticket_of};
+use super::{Raw, decode, descriptor, refused, schema_of, ticket_of};
 
 fn update(sql: &str) -> CommandStatementUpdate {
     CommandStatementUpdate { query: sql.to_owned(), transaction_id: None }
@@ -99,6 +101,67 @@ async fn a_change_that_was_begun_is_carried_out_though_nobody_reads_its_answer()
         Raw::connect(&server).await.number("select count(*) from t").await == 4_000_000
     })
     .await;
+}
+
+/// ADBC's driver opens DoGet in the background where it knows the columns, and closes a cursor before it is even sent.
+/// Without them it waits for the rows, so the change is made by then.
+#[tokio::test]
+async fn adbc_is_told_no_columns_of_a_change() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint)").await.unwrap();
+    let change = "insert into t values (1) returning a + 1 as b";
+    assert_eq!(schema_of(&raw.plan(change).await.unwrap()).field(0).name(), "b");
+    let mut adbc = raw.clone().header("user-agent", "ADBC Flight SQL Driver v1.9.0 grpc-go/1.84.0");
+    let info = adbc.plan(change).await.unwrap();
+    assert!(info.schema.is_empty());
+    let messages = adbc.fetch(ticket_of(&info)).await.unwrap();
+    assert_eq!(decode(messages).await.0.field(0).name(), "b");
+    assert!(!adbc.plan("select a from t").await.unwrap().schema.is_empty(), "a query may be fetched in the background");
+    assert_eq!(raw.number("select count(*) from t").await, 1);
+}
+
+/// A call is complete with its message: a client that cancels it in the same breath has asked for the change.
+#[tokio::test]
+async fn a_change_that_was_asked_for_is_carried_out_though_its_client_is_gone_already() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint)").await.unwrap();
+    let ticket = ticket_of(&raw.plan("insert into t values (1) returning a").await.unwrap()).encode_to_vec();
+    let address = server.url("").trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(&call_and_reset("/arrow.flight.protocol.FlightService/DoGet", &ticket)).await.unwrap();
+    wait_until("the row is there", async || raw.number("select count(*) from t").await == 1).await;
+}
+
+/// Returns the bytes of an HTTP/2 connection that makes one call and resets it at once (RFC 9113, RFC 7541).
+fn call_and_reset(path: &str, message: &[u8]) -> Vec<u8> {
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let length = (payload.len() as u32).to_be_bytes();
+        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    }
+    let headers = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "localhost"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ];
+    // Literals that are not indexed.
+    let block = headers.iter().flat_map(|(name, value)| {
+        [&[0, name.len() as u8], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
+    });
+    let body = [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat();
+    let (end_headers, end_stream, cancel) = (0x4, 0x1, 8_u32.to_be_bytes());
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[]),
+        frame(1, end_headers, 1, &block.collect::<Vec<u8>>()),
+        frame(0, end_stream, 1, &body),
+        frame(3, 0, 1, &cancel),
+    ]
+    .concat()
 }
 
 #[tokio::test]

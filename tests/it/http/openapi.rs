@@ -1,6 +1,6 @@
 //! `/openapi.json` and `/docs`: the document is whole, and says of each route what the router does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
@@ -70,6 +70,34 @@ async fn every_documented_route_answers_and_asks_for_its_role() {
         assert_eq!(without == 401, role.is_some(), "without a token, {what}");
         let reader = server.send(request(), Some("reader-tok")).await.status;
         assert_eq!(reader == 403, matches!(role, Some("write" | "admin")), "as a reader, {what}");
+    }
+}
+
+/// A path that gets a method which it does not take says which it takes, whatever protocol it is of.
+#[tokio::test]
+async fn every_route_says_which_methods_it_takes() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let document = server.get("/openapi.json", None).await.json();
+    let mut methods: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (method, path, _) in operations(&document) {
+        let taken = methods.entry(path.to_owned()).or_default();
+        taken.push(method.to_ascii_uppercase());
+        if method == "get" {
+            taken.push("HEAD".to_owned());
+        }
+    }
+    for (path, mut taken) in methods {
+        let place: Vec<&str> = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part }).collect();
+        let request = server.http.put(server.url(&place.join("/")));
+        let reply = server.send(request, None).await;
+        assert_eq!(reply.status, 405, "{path}: {}", reply.text);
+        assert_eq!(reply.header("x-querent-error-code"), "method_not_allowed", "{path}");
+        let mut allowed: Vec<&str> = reply.header("allow").split(", ").collect();
+        assert!(reply.text.contains(&format!("it takes {}", reply.header("allow"))), "{path}: {}", reply.text);
+        assert!(reply.json().is_object(), "{path}: {}", reply.text);
+        allowed.sort_unstable();
+        taken.sort_unstable();
+        assert_eq!(allowed, taken, "{path}");
     }
 }
 

@@ -39,13 +39,6 @@ pub(super) async fn render_errors(request: Request, next: Next) -> Response {
     }
 }
 
-pub(super) async fn method_not_allowed() -> HolmesError {
-    HolmesError {
-        code: ErrorCode::MethodNotAllowed,
-        ..HolmesError::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
-    }
-}
-
 impl From<ApiError> for HolmesError {
     fn from(error: ApiError) -> Self {
         let detail = match (error.code(), error.hint()) {

@@ -32,6 +32,8 @@ const DATA_HEADER: u32 = 2;
 const DATA_BODY: u32 = 1_000;
 /// Whether the message is compressed, and its length.
 const GRPC_PREFIX_BYTES: usize = 5;
+/// A body of so few bytes is sent in one frame with what comes before it.
+const SMALL_BODY_BYTES: usize = 4 << 10;
 
 type MessageStream = BoxStream<'static, Result<EncodedMessage, Status>>;
 
@@ -134,8 +136,13 @@ impl http_body::Body for GrpcBody {
             let Some(messages) = &mut this.messages else { return Poll::Ready(None) };
             let status = match ready!(messages.poll_next_unpin(cx)) {
                 Some(Ok(message)) => match frame_prefix(&message) {
-                    Ok(prefix) => {
-                        this.pieces.push_back(prefix);
+                    Ok(mut begin) if message.body_bytes <= SMALL_BODY_BYTES => {
+                        message.body.iter().for_each(|piece| begin.put_slice(piece));
+                        this.pieces.push_back(begin.freeze());
+                        continue;
+                    }
+                    Ok(begin) => {
+                        this.pieces.push_back(begin.freeze());
                         this.pieces.extend(message.body);
                         continue;
                     }
@@ -166,9 +173,9 @@ fn trailers(status: Option<Status>) -> Result<HeaderMap, Status> {
     Ok(trailers)
 }
 
-/// Returns all of a message's frame that comes before its body: gRPC's prefix, then the fields of `FlightData`.
-/// Errors: a message beyond gRPC's 4 GiB.
-fn frame_prefix(message: &EncodedMessage) -> Result<Bytes, Status> {
+/// Returns all of a message's frame that comes before its body: gRPC's prefix, then the fields of `FlightData`; with room for
+/// a small body. Errors: a message beyond gRPC's 4 GiB.
+fn frame_prefix(message: &EncodedMessage) -> Result<BytesMut, Status> {
     let header_length = message.header.len();
     let body_field = match message.body_bytes {
         0 => 0,
@@ -181,7 +188,8 @@ fn frame_prefix(message: &EncodedMessage) -> Result<Bytes, Status> {
     let length = header_field + body_field + message.body_bytes;
     let frame_length = u32::try_from(length)
         .map_err(|_| Status::out_of_range(format!("a message of {length} bytes is more than gRPC can send")))?;
-    let mut prefix = BytesMut::with_capacity(GRPC_PREFIX_BYTES + header_field + body_field);
+    let room = if message.body_bytes <= SMALL_BODY_BYTES { message.body_bytes } else { 0 };
+    let mut prefix = BytesMut::with_capacity(GRPC_PREFIX_BYTES + header_field + body_field + room);
     prefix.put_u8(0);
     prefix.put_u32(frame_length);
     if header_length > 0 {
@@ -193,7 +201,7 @@ fn frame_prefix(message: &EncodedMessage) -> Result<Bytes, Status> {
         encode_key(DATA_BODY, WireType::LengthDelimited, &mut prefix);
         encode_varint(message.body_bytes as u64, &mut prefix);
     }
-    Ok(prefix.freeze())
+    Ok(prefix)
 }
 
 #[cfg(test)]
@@ -211,7 +219,7 @@ mod tests {
             EncodedMessage::default(),
         ];
         for message in messages {
-            let mut sent = BytesMut::from(frame_prefix(&message).unwrap());
+            let mut sent = frame_prefix(&message).unwrap();
             message.body.iter().for_each(|piece| sent.extend_from_slice(piece));
             let encoded = FlightData::from(message).encode_to_vec();
             let mut expected = BytesMut::new();
