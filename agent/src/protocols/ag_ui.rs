@@ -197,6 +197,7 @@ fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest
             (Some("document"), Some("url")) => Ok(json!({ "type": "input_file", "file_url": value })),
             (Some("image" | "document"), Some("file")) => Ok(json!({ "type": "input_file", "file_id": value })),
             (Some("text"), _) => Ok(part.clone()),
+            (Some("binary"), _) => binary_part(part, at),
             (kind, _) => {
                 let param = format!("{at}.content");
                 let kind = kind.unwrap_or("without a type");
@@ -206,6 +207,32 @@ fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest
         }
     });
     parse_content(&Value::Array(parts.collect::<Result<Vec<_>, _>>()?), at)
+}
+
+/// Returns a file in the form that clients before 1.0 send, of every kind: `{mimeType, data | url | id, filename}`.
+fn binary_part(part: &Value, at: &str) -> Result<Value, BadRequest> {
+    let text = |name: &str| part[name].as_str().filter(|text| !text.is_empty());
+    let media_type = text("mimeType").unwrap_or("application/octet-stream");
+    let is_image = media_type.starts_with("image/");
+    if let Some(data) = text("data") {
+        let uri = format!("data:{media_type};base64,{data}");
+        return Ok(match is_image {
+            true => json!({ "type": "input_image", "image_url": uri }),
+            false => {
+                let name = text("filename").unwrap_or("file");
+                json!({ "type": "input_file", "filename": name, "file_data": uri })
+            }
+        });
+    }
+    match (text("url"), text("id")) {
+        (Some(url), _) if is_image => Ok(json!({ "type": "input_image", "image_url": url })),
+        (Some(url), _) => Ok(json!({ "type": "input_file", "file_url": url })),
+        (None, Some(id)) => Ok(json!({ "type": "input_file", "file_id": id })),
+        (None, None) => {
+            let message = format!("a part `binary` of `{at}` has neither data, url nor id");
+            Err(BadRequest::invalid(&format!("{at}.content"), message))
+        }
+    }
 }
 
 /// Parses the answer to an interrupt: a call is approved by `true`, or by `{"approved": true}`.
