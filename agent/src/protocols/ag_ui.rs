@@ -136,9 +136,8 @@ fn required(entry: &Value, at: &str, name: &str) -> Result<String, BadRequest> {
 }
 
 fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
-    let said = |role| -> Result<InputItem, BadRequest> {
-        Ok(InputItem::Message { role, content: content_of(&message["content"], at)? })
-    };
+    let said =
+        |role| -> Result<InputItem, BadRequest> { InputItem::message(role, content_of(&message["content"], at)?, at) };
     match message["role"].as_str() {
         Some("user") => items.push(said(ChatRole::User)?),
         Some("system" | "developer") => items.push(said(ChatRole::System)?),
@@ -156,10 +155,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             }
         }
         Some("tool") => {
-            let texts = content_of(&message["content"], at)?.into_iter().filter_map(|part| match part {
-                InputContent::Text(text) => Some(text),
-                _ => None,
-            });
+            let texts = content_of(&message["content"], at)?.into_iter().map(InputContent::into_text);
             let mut output = texts.collect::<Vec<_>>().join("\n");
             if let Some(error) = message["error"].as_str() {
                 output = format!("Error: {error}\n{output}");
@@ -183,6 +179,10 @@ fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest
         let source = &part["source"];
         let value = source["value"].as_str().or(source["url"].as_str()).unwrap_or_default();
         let media_type = source["mimeType"].as_str();
+        if matches!(part["type"].as_str(), Some("image" | "document")) && value.is_empty() {
+            let message = format!("the source of a part of `{at}` has no value");
+            return Err(BadRequest::invalid(&format!("{at}.content"), message));
+        }
         match (part["type"].as_str(), source["type"].as_str()) {
             (Some("image"), Some("data")) => {
                 let url = format!("data:{};base64,{value}", media_type.unwrap_or("image/png"));

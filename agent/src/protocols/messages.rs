@@ -204,6 +204,9 @@ fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> 
     if let Value::Array(list) = system {
         check_parts(list, "system", ANTHROPIC_PARTS)?;
     }
+    if parts.iter().any(|part| !matches!(part, InputContent::Text(_))) {
+        return Err(BadRequest::invalid("system", "`system` takes text only; send other blocks with a message"));
+    }
     Ok(Some(texts_of(parts).join("\n\n")).filter(|text| !text.trim().is_empty()))
 }
 
@@ -231,7 +234,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                     let param = format!("{at}.content");
                     return Err(BadRequest::invalid(&param, format!("a call of `{param}` has no id or no name")));
                 };
-                flush(role, &mut content, items);
+                flush(role, &mut content, items, at)?;
                 items.push(InputItem::FunctionCall {
                     call_id: id.to_owned(),
                     name: name.to_owned(),
@@ -243,7 +246,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                     let param = format!("{at}.content");
                     return Err(BadRequest::invalid(&param, format!("a result of `{param}` has no tool_use_id")));
                 };
-                flush(role, &mut content, items);
+                flush(role, &mut content, items, at)?;
                 let mut output = result_text(&block["content"], at)?;
                 if block["is_error"] == json!(true) {
                     output.insert_str(0, "Error: ");
@@ -257,14 +260,19 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             _ => content.extend(parse_content(&json!([block]), at)?),
         }
     }
-    flush(role, &mut content, items);
-    Ok(())
+    flush(role, &mut content, items, at)
 }
 
-fn flush(role: ChatRole, content: &mut Vec<InputContent>, items: &mut Vec<InputItem>) {
+fn flush(
+    role: ChatRole,
+    content: &mut Vec<InputContent>,
+    items: &mut Vec<InputItem>,
+    at: &str,
+) -> Result<(), BadRequest> {
     if !content.is_empty() {
-        items.push(InputItem::Message { role, content: std::mem::take(content) });
+        items.push(InputItem::message(role, std::mem::take(content), at)?);
     }
+    Ok(())
 }
 
 /// Returns a picture in the form of OpenAI's protocol.
@@ -300,11 +308,7 @@ fn result_text(content: &Value, at: &str) -> Result<String, BadRequest> {
 }
 
 fn texts_of(parts: Vec<InputContent>) -> Vec<String> {
-    let texts = parts.into_iter().filter_map(|part| match part {
-        InputContent::Text(text) => Some(text),
-        _ => None,
-    });
-    texts.collect()
+    parts.into_iter().map(InputContent::into_text).collect()
 }
 
 /// Returns a document in the form of OpenAI's protocol: what is said about it, then the document.
@@ -330,7 +334,9 @@ fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
         Some("base64") => json!({ "type": "input_file", "filename": name, "file_data": format!(
             "data:{};base64,{}",
             source["media_type"].as_str().unwrap_or("text/plain"),
-            source["data"].as_str().unwrap_or_default()
+            source["data"].as_str().ok_or_else(|| {
+                BadRequest::invalid(&param, format!("the source of a document of `{param}` has no data"))
+            })?
         ) }),
         Some("url") => json!({ "type": "input_file", "filename": name, "file_url": source["url"] }),
         _ => {

@@ -81,6 +81,7 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         body[name] = value;
         body
     };
+    let part = |part: Value| json!([{ "id": "m", "role": "user", "content": [part] }]);
     for (body, param) in [
         (json!({}), "threadId"),
         (with("messages", json!([])), "messages"),
@@ -89,6 +90,9 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
             with("messages", json!([{ "id": "m", "role": "user", "content": [{ "type": "audio" }] }])),
             "messages[0].content",
         ),
+        (with("messages", part(json!({ "type": "binary", "mimeType": "text/csv" }))), "messages[0].content"),
+        (with("messages", part(json!({ "type": "image", "source": { "type": "data" } }))), "messages[0].content"),
+        (with("messages", part(json!({ "type": "document", "source": { "type": "url" } }))), "messages[0].content"),
         (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
         (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
         (with("context", json!([{ "description": 7 }])), "context[0].description"),

@@ -78,6 +78,7 @@ async fn the_text_of_a_pdf_is_part_of_its_message() {
         ),
         ("/ag-ui", ag_ui(json!({ "type": "document", "source": data }))),
         ("/ag-ui", ag_ui(binary)),
+        ("/ag-ui", ag_ui(json!({ "type": "document", "source": { "type": "url", "value": uri } }))),
         ("/a2a", a2a("SendMessage", "ROLE_USER", json!([{ "text": text }, in_1_0]))),
         ("/a2a", a2a("message/send", "user", json!([{ "kind": "text", "text": text }, in_0_3]))),
     ] {

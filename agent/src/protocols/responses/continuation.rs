@@ -14,6 +14,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::decisions::{Decided, DecidedCall};
+use super::items::PICTURES_OF_INSTRUCTIONS;
 use super::removal::take_out;
 use super::{
     BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
@@ -414,6 +415,9 @@ async fn message(
                 }
             }
         }
+    }
+    if role == ChatRole::System && !images.is_empty() {
+        return Err(BadRequest::invalid("input", PICTURES_OF_INSTRUCTIONS).into());
     }
     Ok(ChatMessage { images, ..ChatMessage::text(role, paragraphs.join("\n\n")) })
 }
