@@ -115,7 +115,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     };
     let include_usage = fields.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true));
     let effort = fields.get("reasoning_effort").and_then(Value::as_str);
-    let option = fields.get("model_options").is_some_and(|options| options["thinking"] == json!(true));
+    let option = ksadk::asks_for_thinking(fields.get("model_options"), "model_options")?;
     let model = text(fields, "model")?;
     let store = flag(fields, "store", false)?;
     let mut echo = json!({ "model": model, "metadata": metadata_of(fields)? });

@@ -357,7 +357,9 @@ fn file_at(uri: &str, at: &str) -> Result<InputContent, BadRequest> {
 
 fn parse_inline(inline: &Value, at: &str) -> Result<InputContent, BadRequest> {
     let media_type = inline["mimeType"].as_str().or(inline["mime_type"].as_str()).unwrap_or_default();
-    let data = inline["data"].as_str().unwrap_or_default();
+    let Some(data) = inline["data"].as_str() else {
+        return Err(BadRequest::invalid(&format!("{at}.content"), format!("a file of `{at}` has no data")));
+    };
     if media_type.starts_with("image/") {
         return parse_image(&format!("data:{media_type};base64,{data}"), at);
     }
