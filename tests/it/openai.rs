@@ -166,6 +166,10 @@ fn script() -> Value {
             {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "lost", "sql": "SELECT 1 AS n"}}}]},
             {"events": [{"error": "out of memory"}]},
         ]},
+        {"when": "lost thread", "turns": [
+            {"events": [{"text": "Let me see."}, run_sql("SELECT 1 AS a")]},
+            {"events": [{"error": "out of memory"}]},
+        ]},
         {"when": "fail", "turns": [{"events": [{"text": "The answer "}, {"error": "out of memory"}]}]},
         {"when": "later", "turns": [say("Nothing more.")]},
         {"when": "night", "turns": [say("The nights were quiet.")]},
