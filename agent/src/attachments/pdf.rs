@@ -4,6 +4,8 @@
 //! is read on a blocking thread within a time; a panic of the library is an unreadable file. Of `lopdf` the objects,
 //! streams and encodings are taken; which text stands where is found here. Pictures of text are not read.
 
+mod objects;
+
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,6 +14,8 @@ use std::time::{Duration, Instant};
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Encoding, LoadOptions, Object, ObjectId};
 use tokio::sync::Semaphore;
+
+use self::objects::{most_objects, within_objects};
 
 /// The largest file that is read.
 const MAX_BYTES: usize = 16 << 20;
@@ -24,6 +28,12 @@ const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Streams of objects, each of which holds a hundred or so.
 const MAX_OBJECT_STREAMS: usize = 1_000;
 const MAX_OBJECTS: usize = 200_000;
+/// What a file may hold, with the objects within objects: its bytes are counted, of pictures too.
+const MAX_FILE_OBJECTS: usize = 2_000_000;
+/// What its streams of objects may hold together.
+const MAX_UNPACKED_OBJECTS: usize = 500_000;
+/// The operations and their operands that are read of a page, or of a form.
+const MAX_CONTENT_OBJECTS: usize = 500_000;
 /// Widths of a font's letters.
 const MAX_WIDTHS: usize = 1 << 17;
 /// What is read of one string.
@@ -46,8 +56,8 @@ const LINE: f32 = 0.4;
 const USUAL_WIDTH: f32 = 500.0;
 
 thread_local! {
-    /// How many objects and streams of objects the file that this thread reads may still have.
-    static LEFT: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    /// How many objects, streams of objects, and objects within these the file that this thread reads may still have.
+    static LEFT: Cell<(usize, usize, usize)> = const { Cell::new((0, 0, 0)) };
     static LEFT_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
@@ -87,7 +97,10 @@ fn read_until(data: &[u8], deadline: Instant) -> Result<PdfText, String> {
     if data.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED) {
         return Err("it is an encrypted PDF; send it without a password".to_owned());
     }
-    LEFT.set((MAX_OBJECTS, MAX_OBJECT_STREAMS));
+    if most_objects(data) > MAX_FILE_OBJECTS {
+        return Err(DAMAGED.to_owned());
+    }
+    LEFT.set((MAX_OBJECTS, MAX_OBJECT_STREAMS, MAX_UNPACKED_OBJECTS));
     LEFT_UNTIL.set(Some(deadline));
     let bounds = LoadOptions::with_max_decompressed_size(MAX_STREAM_BYTES);
     let options = LoadOptions { filter: Some(count_object), ..bounds };
@@ -120,13 +133,18 @@ fn read_until(data: &[u8], deadline: Instant) -> Result<PdfText, String> {
 
 /// Leaves objects out beyond the bounds.
 fn count_object(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)> {
-    let (objects, streams) = LEFT.get();
+    let (objects, mut streams, mut unpacked) = LEFT.get();
     let is_late = LEFT_UNTIL.get().is_some_and(|until| Instant::now() > until);
-    let is_object_stream = object.as_stream().is_ok_and(|stream| stream.dict.has_type(b"ObjStm"));
-    if is_late || objects == 0 || (is_object_stream && streams == 0) {
+    if is_late || objects == 0 {
         return None;
     }
-    LEFT.set((objects - 1, streams - usize::from(is_object_stream)));
+    if let Some(stream) = object.as_stream().ok().filter(|stream| stream.dict.has_type(b"ObjStm")) {
+        // It is unpacked twice, so that nothing is made of one that holds too much.
+        let content = stream.get_plain_content_with_limit(MAX_STREAM_BYTES).ok()?;
+        streams = streams.checked_sub(1)?;
+        unpacked = unpacked.checked_sub(most_objects(&content))?;
+    }
+    LEFT.set((objects - 1, streams, unpacked));
     Some((id, object.clone()))
 }
 
@@ -240,8 +258,9 @@ impl<'a> PageReader<'a> {
         };
         let mut kept = Vec::new();
         let (mut line, mut place) = (Matrix::IDENTITY, Matrix::IDENTITY);
-        for operation in Content::decode_iter(content) {
-            let Ok(Operation { operator, operands }) = operation else { return };
+        // What follows a fault is not read.
+        let Ok(content) = Content::decode(within_objects(content, MAX_CONTENT_OBJECTS)) else { return };
+        for Operation { operator, operands } in content.operations {
             self.operations += 1;
             if self.operations.is_multiple_of(256) && self.is_over() {
                 return;
@@ -527,6 +546,9 @@ mod tests {
             changed[length] ^= 0x15;
             let _ = read(changed).await;
         }
+        let mut crowded = whole.clone();
+        crowded.extend(b"0 ".repeat(MAX_FILE_OBJECTS + 1));
+        assert_eq!(read(crowded).await, Err(DAMAGED.to_owned()));
         let endless = "BT /F 10 Tf (again) Tj ET ".repeat(1 << 20);
         let mut bomb = page(&endless);
         bomb.compress().unwrap();
