@@ -280,7 +280,7 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
 /// Parses a part in either version's form; data is shown to the model as JSON.
 fn part_of(part: &Value, at: &str) -> Result<InputContent, BadRequest> {
     let has = |name: &&str| part.get(*name).is_some_and(|value| !value.is_null());
-    let kinds: Vec<&str> = [("text", &["text"][..]), ("data", &["data"]), ("file", &["file", "raw", "url"])]
+    let kinds: Vec<&str> = [("text", &["text"][..]), ("data", &["data"][..]), ("file", &["file", "raw", "url"][..])]
         .into_iter()
         .filter(|(_, names)| names.iter().any(has))
         .map(|(kind, _)| kind)
