@@ -53,8 +53,14 @@ async function opened(tool, { context = {}, capabilities = {}, width = 720 } = {
   page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
   const host = `<!doctype html><html lang="en"><title>Host</title><body style="margin:0">
     <iframe title="Result" sandbox="allow-scripts" src="http://view.test/" style="border:0;width:${width}px;height:50px"></iframe>
-    <script>addEventListener("message", ({ data, source }) =>
-      source === document.querySelector("iframe").contentWindow && window.heard(data))</script>`;
+    <script>
+      addEventListener("message", ({ data, source }) => {
+        const frame = document.querySelector("iframe");
+        if (source !== frame.contentWindow) return;
+        if (data.method === "ui/notifications/size-changed") frame.style.height = data.params.height + "px";
+        window.heard(data);
+      });
+    </script>`;
   await page.route("**/*", (route) => {
     const at = route.request().url();
     if (at === "http://host.test/") return route.fulfill({ contentType: "text/html", body: host });
@@ -139,10 +145,9 @@ assert.deepEqual(await texts(view, "tbody td:last-child"), ["100", "20", "3", "n
 await header.click();
 assert.deepEqual(await texts(view, "tbody td:last-child"), ["3", "20", "null", "100"]);
 const frame = view.page.frames().at(-1);
-const height = await frame.evaluate(() => document.body.getBoundingClientRect().height);
-await view.message("size of the whole", ({ method, params }) =>
-  method === "ui/notifications/size-changed" && Math.abs(params.height - height) < 2 && params.width === 720);
-await view.page.locator("iframe").evaluate((frame, size) => void (frame.style.height = `${size}px`), Math.ceil(height));
+await frame.waitForFunction(() => Math.abs(document.body.getBoundingClientRect().height - innerHeight) < 2);
+const sizes = view.heard.filter(({ method }) => method === "ui/notifications/size-changed");
+assert.ok(sizes.length < 10 && sizes.at(-1).params.width === 720, JSON.stringify(sizes));
 await accessible(view, "bars");
 await picture(view, "bars");
 
@@ -161,8 +166,8 @@ await view.notify("host-context-changed", { theme: "light", styles: { variables:
 for (const [name, query, selector, marks] of [
   ["line", "SELECT * FROM (VALUES (DATE '2013-01-01', 4), (DATE '2013-02-01', 9), (DATE '2013-03-01', 1)) AS t(day, n)",
     "polyline.mark", 1],
-  ["lines", "SELECT DATE '2013-01-01' + (value // 2) * INTERVAL 1 DAY AS day, CASE value % 2 WHEN 0 THEN 'UA' ELSE 'B6' END AS carrier, \
-value * value AS n FROM generate_series(0, 39) AS s(value)", "polyline.mark", 2],
+  ["lines", "SELECT * FROM (VALUES (DATE '2013-01-01', 'UA', 1), (DATE '2013-01-01', 'B6', 4), (DATE '2013-01-02', 'UA', 2), \
+(DATE '2013-01-02', 'B6', 3)) AS t(day, carrier, n)", "polyline.mark", 2],
   ["points", "SELECT value * 1.5 AS distance, value * value + 0.5 AS delay FROM generate_series(1, 30) AS s(value)", "circle.mark", 30],
   ["lying", "SELECT * FROM (VALUES ('United Air Lines Incorporated', 1.5), ('JetBlue Airways and Company', -2.25)) AS t(name, share)",
     "rect.mark", 2],
@@ -181,11 +186,11 @@ value * value AS n FROM generate_series(0, 39) AS s(value)", "polyline.mark", 2]
 await sql(view, "SELECT value FROM generate_series(1, 5000) AS s(value)", { max_rows: 10 });
 await status(view, /^Cut: the first 10 of 5,000 rows$/);
 assert.equal(await view.frame.locator("#chart svg").count(), 0, "the chart of the result before is gone");
-await sql(view, "SELECT * FROM (VALUES (9007199254740993, [1, 2]), (9007199254740992, NULL), (7, [])) AS t(big, list)");
+await sql(view, "SELECT * FROM (VALUES (9007199254740993, [1, 2]), (9007199254740992, NULL), (7, [0])) AS t(big, list)");
 await status(view, "3 rows");
 await view.frame.getByRole("button", { name: "big" }).click();
 assert.deepEqual(await texts(view, "tbody td:first-child"), ["7", "9007199254740992", "9007199254740993"]);
-assert.deepEqual(await texts(view, "tbody td:last-child"), ["[]", "null", "[1,2]"]);
+assert.deepEqual((await texts(view, "tbody td:last-child")).map((text) => text.replaceAll(" ", "")), ["[0]", "null", "[1,2]"]);
 
 // Failures, cancelling, and requests of the host.
 await sql(view, "SELECT * FROM nowhere");
