@@ -60,6 +60,8 @@ const TOOL: &[(&str, FieldValues)] = &[
     ("defer_loading", FieldValues::Only("false")),
     ("allowed_callers", FieldValues::Only("[\"direct\"]")),
 ];
+const CHOICE: &[(&str, FieldValues)] =
+    &[("type", FieldValues::Text), ("name", FieldValues::Text), ("disable_parallel_tool_use", FieldValues::Flag)];
 /// Fields that are refused unless they are null or empty.
 const REFUSED: [&str; 6] = ["top_k", "mcp_servers", "container", "context_management", "output_format", "speed"];
 
@@ -152,7 +154,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
     };
     Ok(MessagesRequest {
         items,
-        model: text(fields, "model")?.ok_or_else(|| missing("model"))?,
+        model: text(fields, "model")?.filter(|model| !model.is_empty()).ok_or_else(|| missing("model"))?,
         system: system_of(fields)?,
         stream: flag(fields, "stream", false)?,
         tools,
@@ -398,6 +400,9 @@ fn choice_of(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, B
         None | Some(Value::Null) => return Ok(ToolChoice::Auto),
         Some(choice) => choice,
     };
+    if let Value::Object(fields) = choice {
+        check_members(fields, "tool_choice", CHOICE)?;
+    }
     match (choice["type"].as_str(), choice["name"].as_str()) {
         (Some("auto"), _) => Ok(ToolChoice::Auto),
         (Some("none"), _) => Ok(ToolChoice::None),
