@@ -1,11 +1,14 @@
 //! Files that come with a message, as bounded text for the model. CSV, JSON, NDJSON and plain text are shown as they
-//! are; of Parquet the columns and the first rows. Nothing is fetched from elsewhere.
+//! are; of Parquet the columns and the first rows; of a PDF its text ([`pdf`]). Nothing is fetched from elsewhere.
+
+mod pdf;
 
 use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use self::pdf::PdfText;
 use crate::error::{AgentError, Result};
 use crate::tokens::take_tokens;
 
@@ -17,9 +20,10 @@ const PARQUET_MAGIC: &[u8] = b"PAR1";
 const PDF_MAGIC: &[u8] = b"%PDF-";
 
 /// Returns the file as part of a message. Errors: `invalid_request` for a kind of file that cannot be read.
-pub(crate) fn as_text(filename: &str, media_type: Option<&str>, data: &[u8]) -> Result<String> {
+pub(crate) async fn as_text(filename: &str, media_type: Option<&str>, data: &[u8]) -> Result<String> {
     let text = if data.starts_with(PDF_MAGIC) || media_type == Some("application/pdf") {
-        return Err(unreadable(filename, "it is a PDF"));
+        let read = pdf::read(data.to_vec()).await.map_err(|why| unreadable(filename, &why))?;
+        pdf_text(&read)
     } else if data.starts_with(PARQUET_MAGIC) {
         parquet_text(data).map_err(|error| unreadable(filename, &error))?
     } else {
@@ -52,28 +56,35 @@ fn parquet_text(data: &[u8]) -> std::result::Result<String, String> {
     Ok(format!("{rows} rows; columns: {}\nthe first rows:\n{table}", fields.join(", ")))
 }
 
+fn pdf_text(read: &PdfText) -> String {
+    let PdfText { text, read_pages, pages } = read;
+    if read_pages < pages { format!("[the first {read_pages} of {pages} pages]\n{text}") } else { text.clone() }
+}
+
 fn unreadable(filename: &str, why: &str) -> AgentError {
-    let message =
-        format!("the file `{filename}` cannot be read: {why}; text, CSV, JSON, NDJSON, Parquet and images can");
+    let message = format!(
+        "the file `{filename}` cannot be read: {why}; text, CSV, JSON, NDJSON, Parquet, PDF with text and images can"
+    );
     AgentError::InvalidRequest { message }
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use super::*;
 
-    #[test]
-    fn text_is_bounded_and_says_so() {
-        let text = as_text("a.csv", None, b"a,b\n1,2\n").unwrap();
+    #[tokio::test]
+    async fn text_is_bounded_and_says_so() {
+        let text = as_text("a.csv", None, b"a,b\n1,2\n").await.unwrap();
         assert_eq!(text, "[File a.csv]\na,b\n1,2\n\n[End of a.csv]");
-        let long = as_text("b.txt", None, "word ".repeat(50_000).as_bytes()).unwrap();
+        let long = as_text("b.txt", None, "word ".repeat(50_000).as_bytes()).await.unwrap();
         assert!(long.len() < 20_000 && long.contains("[cut here: "), "{}", long.len());
         for (name, kind, data) in [
             ("c.bin", None, &[0, 159, 146][..]),
             ("d.pdf", None, b"%PDF-1.7 text"),
             ("e", Some("application/pdf"), b"text"),
         ] {
-            assert_eq!(as_text(name, kind, data).unwrap_err().code(), "invalid_request");
+            assert_eq!(as_text(name, kind, data).await.unwrap_err().code(), "invalid_request");
         }
     }
 }

@@ -12,9 +12,10 @@ use crate::telemetry::{TraceExport, TraceExporter};
 /// Dependencies whose log lines are noise to an operator. A filter that names one of them wins.
 ///
 /// What genai logs is also in our own error; what rmcp warns about are mistakes of its clients, which are answered; and
-/// lance_io warns that it did not open a store itself. What is made for collectors of traces is no line of a log.
+/// lance_io warns that it did not open a store itself; lopdf shows what files hold. What is made for collectors of traces
+/// is no line of a log.
 const QUIET: &str = "lance=warn,lance_core=warn,lance_index=warn,lance_io::object_store=error,datafusion=warn,tantivy=warn,hyper=warn,h2=warn,ort=warn,genai=off,\
-     rmcp=off,querent::trace=off";
+     rmcp=off,lopdf=off,querent::trace=off";
 /// How long the last traces may take to reach their collector.
 const FLUSH_TIME: Duration = Duration::from_secs(5);
 

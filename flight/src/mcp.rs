@@ -4,6 +4,7 @@
 //! parts, and a process on its own data folder has a fixed one. A tool that fails returns a result that says so; only a
 //! request that names something unknown is a protocol error.
 
+mod app;
 mod ask;
 mod elicitation;
 mod logging;
@@ -170,6 +171,7 @@ impl ServerHandler for McpServer {
             .enable_prompts()
             .enable_completions()
             .enable_logging()
+            .enable_extensions_with(app::extension())
             .build();
         let implementation = Implementation::new("querent", env!("CARGO_PKG_VERSION")).with_title("Querent");
         ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(instructions())
@@ -290,6 +292,9 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let caller = self.caller(&context)?;
+        if let Some(app) = app::read(&request.uri) {
+            return Ok(app.into());
+        }
         let read = resources::read(&self.inner.engine, &caller.principal, &request.uri).await;
         Ok(read.map_err(|error| rpc_error(&error))?.into())
     }
@@ -390,10 +395,12 @@ fn tool(spec: &'static ToolSpec) -> Tool {
     let title = title(&spec.name);
     let annotations =
         ToolAnnotations::with_title(&title).read_only(true).destructive(false).idempotent(true).open_world(false);
-    Tool::new(Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.description.as_str()), schema)
+    let mut tool = Tool::new(Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.description.as_str()), schema)
         .with_title(title)
         .with_annotations(annotations)
-        .with_raw_output_schema(schemas::output_of(&spec.name))
+        .with_raw_output_schema(schemas::output_of(&spec.name));
+    tool.meta = app::meta_of_tool(&spec.name);
+    tool
 }
 
 /// Returns a tool's name as a title: `run_sql` becomes `Run SQL`.

@@ -197,6 +197,9 @@ async fn bad_requests_are_refused() {
             400,
         ),
         (part(json!({ "inlineData": { "mimeType": "text/csv", "data": "***" } })), 400),
+        (part(json!({ "inlineData": { "mimeType": "text/csv" } })), 400),
+        (part(json!({ "fileData": { "mimeType": "text/csv" } })), 400),
+        (with("modelOptions", json!({ "thinking": "yes" })), 422),
     ] {
         let reply = server.post("/run_sse", &body, None).await;
         assert_eq!(reply.status, status, "{body}: {}", reply.text);

@@ -103,6 +103,16 @@ async fn a_run_in_the_background_is_followed() {
     assert_eq!(listed["Events"], json!(newest_first));
     let kinds = json!({ "SessionId": "s1", "EventTypes": ["tool_call"], "Limit": 1 });
     assert_eq!(data_of(&server, "ListSessionEvents", kinds).await["Total"], 1);
+    let asked_only = json!({ "SessionId": "s1", "EventTypes": "user_message" });
+    assert_eq!(data_of(&server, "ListSessionMessages", asked_only).await["Messages"].as_array().unwrap().len(), 1);
+    for (field, value, status) in
+        [("EventTypes", json!(7), 422), ("EventTypes", json!([7]), 422), ("CheckpointIds", json!(["c1"]), 501)]
+    {
+        for name in ["ListSessionEvents", "ListSessionMessages"] {
+            let refused = action(&server, name, &json!({ "SessionId": "s1", field: value })).await;
+            assert_eq!(refused.status, status, "{name} {field}: {}", refused.text);
+        }
+    }
     let said = data_of(&server, "ListSessionMessages", json!({ "SessionId": "s1" })).await;
     let texts: Vec<&Value> = said["Messages"].as_array().unwrap().iter().map(|message| &message["Content"]).collect();
     assert_eq!(texts, ["tools", "Let me look.", "It is 1."]);
@@ -269,6 +279,8 @@ async fn bad_runs_are_refused() {
         (with("Stream", json!("yes")), 422),
         (with("SessionId", json!(7)), 422),
         (with("Metadata", json!({ "k": 7 })), 422),
+        (with("ModelOptions", json!(7)), 400),
+        (with("ModelOptions", json!({ "thinking": "yes" })), 400),
         (with("PreviousResponseId", json!("resp_unknown")), 400),
         (
             with(

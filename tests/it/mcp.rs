@@ -1,6 +1,7 @@
 //! The Model Context Protocol: the official client over HTTP and over standard input and output, and what the routes
 //! refuse.
 
+mod apps;
 mod more;
 mod sequences;
 

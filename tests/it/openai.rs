@@ -4,6 +4,7 @@
 pub mod agents;
 mod fields;
 mod messages;
+mod pdfs;
 mod refusals;
 mod resumed;
 mod sequences;
@@ -163,6 +164,10 @@ fn script() -> Value {
         ]},
         {"when": "lost table", "turns": [
             {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "lost", "sql": "SELECT 1 AS n"}}}]},
+            {"events": [{"error": "out of memory"}]},
+        ]},
+        {"when": "lost thread", "turns": [
+            {"events": [{"text": "Let me see."}, run_sql("SELECT 1 AS a")]},
             {"events": [{"error": "out of memory"}]},
         ]},
         {"when": "fail", "turns": [{"events": [{"text": "The answer "}, {"error": "out of memory"}]}]},

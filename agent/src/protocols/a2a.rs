@@ -279,6 +279,20 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
 
 /// Parses a part in either version's form; data is shown to the model as JSON.
 fn part_of(part: &Value, at: &str) -> Result<InputContent, BadRequest> {
+    let has = |name: &&str| part.get(*name).is_some_and(|value| !value.is_null());
+    let kinds: Vec<&str> = [("text", &["text"][..]), ("data", &["data"][..]), ("file", &["file", "raw", "url"][..])]
+        .into_iter()
+        .filter(|(_, names)| names.iter().any(has))
+        .map(|(kind, _)| kind)
+        .collect();
+    if kinds.len() > 1 {
+        return Err(BadRequest::invalid(at, format!("`{at}` is {} at once; make parts of them", kinds.join(" and "))));
+    }
+    if let (Some(said), [kind]) = (part["kind"].as_str(), kinds.as_slice())
+        && said != *kind
+    {
+        return Err(BadRequest::invalid(at, format!("`{at}.kind` is `{said}`, and the part is of the kind {kind}")));
+    }
     if let Some(text) = part["text"].as_str() {
         return Ok(InputContent::Text(text.to_owned()));
     }
@@ -290,7 +304,11 @@ fn part_of(part: &Value, at: &str) -> Result<InputContent, BadRequest> {
     let name = first(&["filename", "name"]).unwrap_or("file");
     let media_type = first(&["mediaType", "mimeType"]).unwrap_or("application/octet-stream");
     let block = match (first(&["raw", "bytes"]), first(&["url", "uri"])) {
-        (Some(bytes), _) => {
+        (Some(_), Some(_)) => {
+            let message = format!("`{at}` has the bytes of a file and its address; leave one out");
+            return Err(BadRequest::invalid(at, message));
+        }
+        (Some(bytes), None) => {
             json!({ "inlineData": { "mimeType": media_type, "data": bytes, "displayName": name } })
         }
         (None, Some(url)) => json!({ "fileData": { "fileUri": url } }),
@@ -322,6 +340,22 @@ mod tests {
         let new = read(new).unwrap();
         assert_eq!((new.version, &new.id), (A2aVersion::V1_0, &json!("x")));
         assert!(matches!(&new.call, A2aCall::Send(sent) if sent.at_once));
+    }
+
+    #[test]
+    fn a_part_is_one_thing() {
+        let part = |part: Value| part_of(&part, "parts[0]").map_err(|error| error.message);
+        assert!(part(json!({ "kind": "text", "text": "hi" })).is_ok());
+        assert!(part(json!({ "text": "hi", "data": null })).is_ok());
+        for (wrong, said) in [
+            (json!({ "text": "hi", "data": {} }), "text and data at once"),
+            (json!({ "kind": "data", "text": "hi" }), "of the kind text"),
+            (json!({ "raw": "aGk=", "url": "https://example.com/a" }), "leave one out"),
+            (json!({}), "neither text, data nor a file"),
+        ] {
+            let message = part(wrong).unwrap_err();
+            assert!(message.contains(said), "{message}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{WrongField, check_names};
+use super::ksadk::asks_for_thinking;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
@@ -94,8 +95,8 @@ pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
             return Err(wrong("streaming", format!("`streaming` must be true or false, not {}", kind_of(other))));
         }
     };
-    let thinking =
-        field(fields, "modelOptions", "model_options").is_some_and(|options| options["thinking"] == json!(true));
+    let thinking = asks_for_thinking(field(fields, "modelOptions", "model_options"), "modelOptions")
+        .map_err(|error| error.with_status(422))?;
     Ok(AdkRequest {
         app_name: required(text("appName", "app_name")?, "appName")?,
         user_id: required(text("userId", "user_id")?, "userId")?,

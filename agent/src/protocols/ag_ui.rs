@@ -136,9 +136,8 @@ fn required(entry: &Value, at: &str, name: &str) -> Result<String, BadRequest> {
 }
 
 fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
-    let said = |role| -> Result<InputItem, BadRequest> {
-        Ok(InputItem::Message { role, content: content_of(&message["content"], at)? })
-    };
+    let said =
+        |role| -> Result<InputItem, BadRequest> { InputItem::message(role, content_of(&message["content"], at)?, at) };
     match message["role"].as_str() {
         Some("user") => items.push(said(ChatRole::User)?),
         Some("system" | "developer") => items.push(said(ChatRole::System)?),
@@ -156,10 +155,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             }
         }
         Some("tool") => {
-            let texts = content_of(&message["content"], at)?.into_iter().filter_map(|part| match part {
-                InputContent::Text(text) => Some(text),
-                _ => None,
-            });
+            let texts = content_of(&message["content"], at)?.into_iter().map(InputContent::into_text);
             let mut output = texts.collect::<Vec<_>>().join("\n");
             if let Some(error) = message["error"].as_str() {
                 output = format!("Error: {error}\n{output}");
@@ -183,6 +179,10 @@ fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest
         let source = &part["source"];
         let value = source["value"].as_str().or(source["url"].as_str()).unwrap_or_default();
         let media_type = source["mimeType"].as_str();
+        if matches!(part["type"].as_str(), Some("image" | "document")) && value.is_empty() {
+            let message = format!("the source of a part of `{at}` has no value");
+            return Err(BadRequest::invalid(&format!("{at}.content"), message));
+        }
         match (part["type"].as_str(), source["type"].as_str()) {
             (Some("image"), Some("data")) => {
                 let url = format!("data:{};base64,{value}", media_type.unwrap_or("image/png"));
@@ -197,6 +197,7 @@ fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest
             (Some("document"), Some("url")) => Ok(json!({ "type": "input_file", "file_url": value })),
             (Some("image" | "document"), Some("file")) => Ok(json!({ "type": "input_file", "file_id": value })),
             (Some("text"), _) => Ok(part.clone()),
+            (Some("binary"), _) => binary_part(part, at),
             (kind, _) => {
                 let param = format!("{at}.content");
                 let kind = kind.unwrap_or("without a type");
@@ -206,6 +207,32 @@ fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest
         }
     });
     parse_content(&Value::Array(parts.collect::<Result<Vec<_>, _>>()?), at)
+}
+
+/// Returns a file in the form that clients before 1.0 send, of every kind: `{mimeType, data | url | id, filename}`.
+fn binary_part(part: &Value, at: &str) -> Result<Value, BadRequest> {
+    let text = |name: &str| part[name].as_str().filter(|text| !text.is_empty());
+    let media_type = text("mimeType").unwrap_or("application/octet-stream");
+    let is_image = media_type.starts_with("image/");
+    if let Some(data) = text("data") {
+        let uri = format!("data:{media_type};base64,{data}");
+        return Ok(match is_image {
+            true => json!({ "type": "input_image", "image_url": uri }),
+            false => {
+                let name = text("filename").unwrap_or("file");
+                json!({ "type": "input_file", "filename": name, "file_data": uri })
+            }
+        });
+    }
+    match (text("url"), text("id")) {
+        (Some(url), _) if is_image => Ok(json!({ "type": "input_image", "image_url": url })),
+        (Some(url), _) => Ok(json!({ "type": "input_file", "file_url": url })),
+        (None, Some(id)) => Ok(json!({ "type": "input_file", "file_id": id })),
+        (None, None) => {
+            let message = format!("a part `binary` of `{at}` has neither data, url nor id");
+            Err(BadRequest::invalid(&format!("{at}.content"), message))
+        }
+    }
 }
 
 /// Parses the answer to an interrupt: a call is approved by `true`, or by `{"approved": true}`.

@@ -115,7 +115,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     };
     let include_usage = fields.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true));
     let effort = fields.get("reasoning_effort").and_then(Value::as_str);
-    let option = fields.get("model_options").is_some_and(|options| options["thinking"] == json!(true));
+    let option = ksadk::asks_for_thinking(fields.get("model_options"), "model_options")?;
     let model = text(fields, "model")?;
     let store = flag(fields, "store", false)?;
     let mut echo = json!({ "model": model, "metadata": metadata_of(fields)? });
@@ -146,10 +146,10 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
     let role = message["role"].as_str().unwrap_or_default();
     match role {
         "user" => {
-            items.push(InputItem::Message { role: ChatRole::User, content: parse_content(&message["content"], at)? })
+            items.push(InputItem::message(ChatRole::User, parse_content(&message["content"], at)?, at)?);
         }
         "system" | "developer" => {
-            items.push(InputItem::Message { role: ChatRole::System, content: parse_content(&message["content"], at)? });
+            items.push(InputItem::message(ChatRole::System, parse_content(&message["content"], at)?, at)?);
         }
         "assistant" => {
             let content = parse_content(&message["content"], at)?;
@@ -177,14 +177,9 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                 let param = format!("{at}.tool_call_id");
                 return Err(BadRequest::invalid(&param, format!("`{param}` is missing")));
             };
-            let output: Vec<String> = parse_content(&message["content"], at)?
-                .into_iter()
-                .filter_map(|part| match part {
-                    InputContent::Text(text) => Some(text),
-                    _ => None,
-                })
-                .collect();
-            items.push(InputItem::FunctionCallOutput { call_id: call_id.to_owned(), output: output.join("\n") });
+            let output = parse_content(&message["content"], at)?.into_iter().map(InputContent::into_text);
+            let output = output.collect::<Vec<_>>().join("\n");
+            items.push(InputItem::FunctionCallOutput { call_id: call_id.to_owned(), output });
         }
         _ => {
             let roles = "system, developer, user, assistant and tool";

@@ -72,11 +72,17 @@ impl Action {
     }
 
     /// Returns words: a list, or one.
-    pub fn words(&self, field: &str) -> Vec<String> {
+    pub fn words(&self, field: &str) -> Result<Vec<String>, BadRequest> {
+        let wrong_kind = |other: &Value| {
+            wrong(field, format!("`{field}` must be a string or a list of strings, not {}", kind_of(other)))
+        };
         match self.0.get(field) {
-            Some(Value::String(word)) => vec![word.clone()],
-            Some(Value::Array(words)) => words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
-            _ => Vec::new(),
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::String(word)) => Ok(vec![word.clone()]),
+            Some(Value::Array(words)) => {
+                words.iter().map(|word| word.as_str().map(str::to_owned).ok_or_else(|| wrong_kind(word))).collect()
+            }
+            Some(other) => Err(wrong_kind(other)),
         }
     }
 
@@ -191,6 +197,22 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
         background: action.flag("Background")?,
         format,
     })
+}
+
+/// Returns whether the options of a model, in the field `at`, ask for thinking. Their other members have no effect.
+pub(crate) fn asks_for_thinking(options: Option<&Value>, at: &str) -> Result<bool, BadRequest> {
+    match options {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Object(options)) => match options.get("thinking") {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(thinking)) => Ok(*thinking),
+            Some(other) => {
+                let message = format!("`{at}.thinking` must be true or false, not {}", kind_of(other));
+                Err(BadRequest::invalid(&format!("{at}.thinking"), message))
+            }
+        },
+        Some(other) => Err(BadRequest::invalid(at, format!("`{at}` must be an object, not {}", kind_of(other)))),
+    }
 }
 
 /// Adds to a message the files sent beside it: `current_attachments`, or `attachments` unless `has_current_files` says

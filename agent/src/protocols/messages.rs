@@ -60,6 +60,8 @@ const TOOL: &[(&str, FieldValues)] = &[
     ("defer_loading", FieldValues::Only("false")),
     ("allowed_callers", FieldValues::Only("[\"direct\"]")),
 ];
+const CHOICE: &[(&str, FieldValues)] =
+    &[("type", FieldValues::Text), ("name", FieldValues::Text), ("disable_parallel_tool_use", FieldValues::Flag)];
 /// Fields that are refused unless they are null or empty.
 const REFUSED: [&str; 6] = ["top_k", "mcp_servers", "container", "context_management", "output_format", "speed"];
 
@@ -152,7 +154,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
     };
     Ok(MessagesRequest {
         items,
-        model: text(fields, "model")?.ok_or_else(|| missing("model"))?,
+        model: text(fields, "model")?.filter(|model| !model.is_empty()).ok_or_else(|| missing("model"))?,
         system: system_of(fields)?,
         stream: flag(fields, "stream", false)?,
         tools,
@@ -204,6 +206,9 @@ fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> 
     if let Value::Array(list) = system {
         check_parts(list, "system", ANTHROPIC_PARTS)?;
     }
+    if parts.iter().any(|part| !matches!(part, InputContent::Text(_))) {
+        return Err(BadRequest::invalid("system", "`system` takes text only; send other blocks with a message"));
+    }
     Ok(Some(texts_of(parts).join("\n\n")).filter(|text| !text.trim().is_empty()))
 }
 
@@ -231,7 +236,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                     let param = format!("{at}.content");
                     return Err(BadRequest::invalid(&param, format!("a call of `{param}` has no id or no name")));
                 };
-                flush(role, &mut content, items);
+                flush(role, &mut content, items, at)?;
                 items.push(InputItem::FunctionCall {
                     call_id: id.to_owned(),
                     name: name.to_owned(),
@@ -243,7 +248,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                     let param = format!("{at}.content");
                     return Err(BadRequest::invalid(&param, format!("a result of `{param}` has no tool_use_id")));
                 };
-                flush(role, &mut content, items);
+                flush(role, &mut content, items, at)?;
                 let mut output = result_text(&block["content"], at)?;
                 if block["is_error"] == json!(true) {
                     output.insert_str(0, "Error: ");
@@ -257,14 +262,19 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             _ => content.extend(parse_content(&json!([block]), at)?),
         }
     }
-    flush(role, &mut content, items);
-    Ok(())
+    flush(role, &mut content, items, at)
 }
 
-fn flush(role: ChatRole, content: &mut Vec<InputContent>, items: &mut Vec<InputItem>) {
+fn flush(
+    role: ChatRole,
+    content: &mut Vec<InputContent>,
+    items: &mut Vec<InputItem>,
+    at: &str,
+) -> Result<(), BadRequest> {
     if !content.is_empty() {
-        items.push(InputItem::Message { role, content: std::mem::take(content) });
+        items.push(InputItem::message(role, std::mem::take(content), at)?);
     }
+    Ok(())
 }
 
 /// Returns a picture in the form of OpenAI's protocol.
@@ -300,11 +310,7 @@ fn result_text(content: &Value, at: &str) -> Result<String, BadRequest> {
 }
 
 fn texts_of(parts: Vec<InputContent>) -> Vec<String> {
-    let texts = parts.into_iter().filter_map(|part| match part {
-        InputContent::Text(text) => Some(text),
-        _ => None,
-    });
-    texts.collect()
+    parts.into_iter().map(InputContent::into_text).collect()
 }
 
 /// Returns a document in the form of OpenAI's protocol: what is said about it, then the document.
@@ -330,7 +336,9 @@ fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
         Some("base64") => json!({ "type": "input_file", "filename": name, "file_data": format!(
             "data:{};base64,{}",
             source["media_type"].as_str().unwrap_or("text/plain"),
-            source["data"].as_str().unwrap_or_default()
+            source["data"].as_str().ok_or_else(|| {
+                BadRequest::invalid(&param, format!("the source of a document of `{param}` has no data"))
+            })?
         ) }),
         Some("url") => json!({ "type": "input_file", "filename": name, "file_url": source["url"] }),
         _ => {
@@ -392,6 +400,9 @@ fn choice_of(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, B
         None | Some(Value::Null) => return Ok(ToolChoice::Auto),
         Some(choice) => choice,
     };
+    if let Value::Object(fields) = choice {
+        check_members(fields, "tool_choice", CHOICE)?;
+    }
     match (choice["type"].as_str(), choice["name"].as_str()) {
         (Some("auto"), _) => Ok(ToolChoice::Auto),
         (Some("none"), _) => Ok(ToolChoice::None),

@@ -14,6 +14,7 @@ pub(super) async fn run(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let (run, items) = parse_request(&body)?.into_run();
-    let events = begin(&state, &principal, run, items, None, None).await?.1;
+    let begun = begin(&state, &principal, run, items, None, None).await;
+    let events = begun.map_err(OpenAiError::of_messages)?.1;
     Ok(event_stream(wait_for_start(events).await?, AgUiRenderer::default()))
 }

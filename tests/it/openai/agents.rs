@@ -81,6 +81,7 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         body[name] = value;
         body
     };
+    let part = |part: Value| json!([{ "id": "m", "role": "user", "content": [part] }]);
     for (body, param) in [
         (json!({}), "threadId"),
         (with("messages", json!([])), "messages"),
@@ -89,6 +90,9 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
             with("messages", json!([{ "id": "m", "role": "user", "content": [{ "type": "audio" }] }])),
             "messages[0].content",
         ),
+        (with("messages", part(json!({ "type": "binary", "mimeType": "text/csv" }))), "messages[0].content"),
+        (with("messages", part(json!({ "type": "image", "source": { "type": "data" } }))), "messages[0].content"),
+        (with("messages", part(json!({ "type": "document", "source": { "type": "url" } }))), "messages[0].content"),
         (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
         (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
         (with("context", json!([{ "description": 7 }])), "context[0].description"),
@@ -134,6 +138,8 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "message/send", "params": {} }), ANN, -32_602),
         (with_part(json!({ "kind": "text", "text": "hello", "zzz": 1 })), ANN, -32_602),
         (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "zzz": 1 } })), ANN, -32_602),
+        (with_part(json!({ "kind": "data", "text": "hello" })), ANN, -32_602),
+        (with_part(json!({ "kind": "text", "text": "hello", "data": { "a": 1 } })), ANN, -32_602),
     ] {
         let reply = server.post(A2A, &body, token).await;
         let error = reply.json();
@@ -228,6 +234,31 @@ async fn tasks_are_listed() {
     let rest = list(json!({ "pageSize": 2, "pageToken": first["nextPageToken"] }), ANN).await;
     assert_eq!((&rest["pageSize"], &rest["tasks"][0]["id"]), (&json!(1), &all["tasks"][2]["id"]), "{rest}");
     assert_eq!(list(json!({}), Some("bob-tok")).await["totalSize"], 0);
+}
+
+/// What is said before a call is no answer, for who follows as for who asks for the task.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_fails_after_a_call_has_no_answer() {
+    let server = serve().await;
+    let followed = events(&server.post(A2A, &sent("SendStreamingMessage", "lost thread"), ANN).await.text);
+    let task = followed[0]["result"]["task"]["id"].clone();
+    let mut answer = String::new();
+    for update in followed.iter().map(|event| &event["result"]["artifactUpdate"]) {
+        if update["artifact"]["artifactId"] != "answer" {
+            continue;
+        }
+        if update["append"] == false {
+            answer.clear();
+        }
+        answer += update["artifact"]["parts"][0]["text"].as_str().unwrap();
+    }
+    assert_eq!(answer, "", "{followed:#?}");
+    let get = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": task } });
+    let got = server.post(A2A, &get, ANN).await.json()["result"].clone();
+    assert_eq!(got["status"]["state"], "TASK_STATE_FAILED", "{got}");
+    let artifacts = got["artifacts"].as_array().unwrap();
+    assert!(artifacts.iter().all(|artifact| artifact["artifactId"] != "answer"), "{got}");
+    assert_eq!(artifacts.len(), 1, "the rows: {got}");
 }
 
 fn asked(text: &str) -> Value {

@@ -207,3 +207,53 @@ async fn a_picture_alone_is_a_question() {
         assert_eq!(reply.status, 200, "{path}: {}", reply.text);
     }
 }
+
+/// Models take text as a tool's result: what else there is, is mentioned.
+#[tokio::test(flavor = "multi_thread")]
+async fn pictures_of_a_tools_result_are_mentioned() {
+    let server = serve().await;
+    let url = json!({ "url": "data:image/png;base64,aGk=" });
+    let call = json!({ "id": "call_1", "type": "function", "function": { "name": "draw", "arguments": "{}" } });
+    let chat = json!({ "messages": [
+        { "role": "user", "content": "draw" },
+        { "role": "assistant", "content": null, "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "call_1", "content": [{ "type": "image_url", "image_url": url }] },
+        { "role": "user", "content": "thanks" },
+    ] });
+    let source = json!({ "type": "data", "value": "aGk=", "mimeType": "image/png" });
+    let ag_ui = json!({ "threadId": "t1", "runId": "r1", "messages": [
+        { "id": "1", "role": "user", "content": "draw" },
+        { "id": "2", "role": "assistant", "toolCalls": [call] },
+        { "id": "3", "role": "tool", "toolCallId": "call_1", "content": [{ "type": "image", "source": source }] },
+        { "id": "4", "role": "user", "content": "thanks" },
+    ] });
+    for (path, body) in [("/v1/chat/completions", chat), ("/ag-ui", ag_ui)] {
+        let reply = server.post(path, &body, Some("ann-tok")).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        let told = json!(server.model.requests().pop().unwrap().messages).to_string();
+        assert!(told.contains("[an image, which is not shown]"), "{path}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_have_no_pictures() {
+    let server = serve().await;
+    let picture = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,aGk=" } });
+    let chat = json!({ "messages": [
+        { "role": "system", "content": [picture] }, { "role": "user", "content": "thanks" },
+    ] });
+    let mut system = asked("thanks");
+    system["system"] = json!([picture]);
+    let mut empty = asked("thanks");
+    let source = json!({ "type": "base64", "media_type": "application/pdf" });
+    empty["messages"][0]["content"] = json!([{ "type": "document", "source": source }]);
+    for (path, body, said) in [
+        ("/v1/chat/completions", chat, "have no pictures"),
+        (PATH, system, "takes text only"),
+        (PATH, empty, "has no data"),
+    ] {
+        let reply = server.post(path, &body, Some("ann-tok")).await;
+        assert_eq!(reply.status, 400, "{path}: {}", reply.text);
+        assert!(reply.text.contains(said), "{path}: {}", reply.text);
+    }
+}

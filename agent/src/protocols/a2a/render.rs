@@ -26,6 +26,8 @@ pub struct A2aRenderer {
     /// The text of the message that is being said, and whether pieces of it were sent.
     said: String,
     has_begun: bool,
+    /// Pieces were sent as the answer of what turned out to be none.
+    is_stale: bool,
     artifacts: Vec<Value>,
     at: String,
     end: RunEnd,
@@ -42,6 +44,7 @@ impl A2aRenderer {
             history: Vec::new(),
             said: String::new(),
             has_begun: false,
+            is_stale: false,
             artifacts: Vec::new(),
             at: String::new(),
             end: RunEnd::default(),
@@ -192,7 +195,7 @@ impl A2aRenderer {
         if self.waits_for_input() {
             self.history.push(self.question_back());
         }
-        (self.end, self.has_begun) = (RunEnd::default(), false);
+        (self.end, self.has_begun, self.is_stale) = (RunEnd::default(), false, false);
         let task = started.request["task"].as_str().map(str::to_owned);
         self.run_id = task.unwrap_or_else(|| started.run_id.to_string());
         self.context_id = json!(started.conversation);
@@ -207,6 +210,7 @@ impl A2aRenderer {
     /// A piece of a message is a piece of the answer until a call shows that it was none.
     fn piece(&mut self, text: &str) -> Vec<Frame> {
         self.said.push_str(text);
+        self.is_stale = false;
         let artifact = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text(text)] });
         let append = std::mem::replace(&mut self.has_begun, true);
         vec![self.artifact_update(artifact, append, false)]
@@ -220,6 +224,7 @@ impl A2aRenderer {
                 self.artifacts.retain(|artifact| artifact["artifactId"] != ANSWER);
                 self.artifacts.push(whole);
                 self.said.clear();
+                self.is_stale = false;
                 // Its pieces were sent already; a text without pieces is sent here.
                 let rest = if self.has_begun { "" } else { text };
                 let end = artifact(vec![self.text(rest)]);
@@ -228,7 +233,7 @@ impl A2aRenderer {
             }
             TextPhase::Commentary => {
                 // What was sent as the answer begins anew with its next piece, which does not append.
-                self.has_begun = false;
+                self.is_stale |= std::mem::take(&mut self.has_begun);
                 let said = std::mem::take(&mut self.said);
                 let nth = format!("said-{}", self.artifacts.len());
                 let mut status = self.status();
@@ -241,6 +246,11 @@ impl A2aRenderer {
     /// Ends the task. An answer that was not said to its end stays as far as it is.
     fn finished(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
+        if std::mem::take(&mut self.is_stale) {
+            // Nothing came after it: whoever follows has no answer either.
+            let empty = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text("")] });
+            frames.push(self.artifact_update(empty, false, true));
+        }
         let said = std::mem::take(&mut self.said);
         if self.has_begun && !said.is_empty() {
             let artifact = |text: &str| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text(text)] });

@@ -14,6 +14,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::decisions::{Decided, DecidedCall};
+use super::items::PICTURES_OF_INSTRUCTIONS;
 use super::removal::take_out;
 use super::{
     BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
@@ -136,7 +137,7 @@ impl Continuation<'_> {
                 request.history = messages_of(base);
                 if request.history.is_empty() {
                     // A run that was not to be stored: the client has its history.
-                    request.history = messages(&earlier, &self.stored_files(&earlier).await?)?.said;
+                    request.history = messages(&earlier, &self.stored_files(&earlier).await?).await?.said;
                 }
                 request.previous_run_id = Some(base.run_id);
                 request.conversation = base.conversation.clone();
@@ -148,7 +149,7 @@ impl Continuation<'_> {
         let said_before =
             question_items.iter().take(last_decided.unwrap_or_default()).filter(|item| is_question(item)).count();
         let files = self.stored_files(&question_items).await?;
-        let Messages { said, instructions } = messages(&question_items, &files)?;
+        let Messages { said, instructions } = messages(&question_items, &files).await?;
         if !instructions.is_empty() {
             let given = request.instructions.take().into_iter().chain(instructions);
             request.instructions = Some(given.collect::<Vec<_>>().join("\n\n"));
@@ -185,8 +186,8 @@ impl Continuation<'_> {
             None => None,
         };
         let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
-        take_out(&mut request.history, &messages(&removed, &self.stored_files(&removed).await?)?.said);
-        request.history.extend(messages(&added, &self.stored_files(&added).await?)?.said);
+        take_out(&mut request.history, &messages(&removed, &self.stored_files(&removed).await?).await?.said);
+        request.history.extend(messages(&added, &self.stored_files(&added).await?).await?.said);
         Ok(())
     }
 
@@ -321,7 +322,10 @@ struct Messages {
     instructions: Vec<String>,
 }
 
-fn messages(items: &[InputItem], files: &HashMap<String, StoredFile>) -> std::result::Result<Messages, ContinueError> {
+async fn messages(
+    items: &[InputItem],
+    files: &HashMap<String, StoredFile>,
+) -> std::result::Result<Messages, ContinueError> {
     let mut messages = Messages { said: Vec::new(), instructions: Vec::new() };
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut approvals: HashMap<&str, (&str, &str)> = HashMap::new();
@@ -335,9 +339,9 @@ fn messages(items: &[InputItem], files: &HashMap<String, StoredFile>) -> std::re
     for item in items {
         match item {
             InputItem::Message { role: ChatRole::System, content } => {
-                messages.instructions.push(message(ChatRole::System, content, files)?.content);
+                messages.instructions.push(message(ChatRole::System, content, files).await?.content);
             }
-            InputItem::Message { role, content } => messages.said.push(message(*role, content, files)?),
+            InputItem::Message { role, content } => messages.said.push(message(*role, content, files).await?),
             InputItem::FunctionCall { call_id, name, arguments } => {
                 names.insert(call_id, name);
                 messages.call(call_id, name, arguments);
@@ -386,7 +390,7 @@ impl Messages {
     }
 }
 
-fn message(
+async fn message(
     role: ChatRole,
     content: &[InputContent],
     files: &HashMap<String, StoredFile>,
@@ -400,17 +404,20 @@ fn message(
             InputContent::ImageUrl(url) => paragraphs.push(format!("[Image at {url}; it was not fetched]")),
             InputContent::FileUrl(url) => paragraphs.push(format!("[File at {url}; it was not fetched]")),
             InputContent::File { filename, media_type, data } => {
-                paragraphs.push(attachments::as_text(filename, media_type.as_deref(), data)?);
+                paragraphs.push(attachments::as_text(filename, media_type.as_deref(), data).await?);
             }
             InputContent::FileId(file_id) => {
                 let Some(file) = files.get(file_id) else { continue };
                 if file.media_type.starts_with("image/") {
                     images.push(ChatImage::from_bytes(&file.media_type, &file.data));
                 } else {
-                    paragraphs.push(attachments::as_text(&file.filename, Some(&file.media_type), &file.data)?);
+                    paragraphs.push(attachments::as_text(&file.filename, Some(&file.media_type), &file.data).await?);
                 }
             }
         }
+    }
+    if role == ChatRole::System && !images.is_empty() {
+        return Err(BadRequest::invalid("input", PICTURES_OF_INSTRUCTIONS).into());
     }
     Ok(ChatMessage { images, ..ChatMessage::text(role, paragraphs.join("\n\n")) })
 }

@@ -103,6 +103,32 @@ pub enum InputContent {
     FileUrl(String),
 }
 
+impl InputContent {
+    /// Returns it where models take text only, as a tool's result: the text, or a mention of what is not shown.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Image(_) | Self::ImageUrl(_) => "[an image, which is not shown]".to_owned(),
+            Self::File { .. } | Self::FileId(_) | Self::FileUrl(_) => "[a file, which is not shown]".to_owned(),
+        }
+    }
+}
+
+impl InputItem {
+    /// Returns a message. Models take no pictures as instructions: those are refused.
+    pub(crate) fn message(role: ChatRole, content: Vec<InputContent>, at: &str) -> Result<Self, BadRequest> {
+        let has_picture = content.iter().any(|part| matches!(part, InputContent::Image(_)));
+        if role == ChatRole::System && has_picture {
+            return Err(BadRequest::invalid(&format!("{at}.content"), PICTURES_OF_INSTRUCTIONS));
+        }
+        Ok(Self::Message { role, content })
+    }
+}
+
+/// The refusal of pictures where the model is instructed.
+pub(crate) const PICTURES_OF_INSTRUCTIONS: &str =
+    "instructions have no pictures; send them with a message of the role `user`";
+
 /// Parses `input`: a string, an item, or a list of items.
 pub fn parse_items(input: &Value) -> Result<Vec<InputItem>, BadRequest> {
     match input {
@@ -147,7 +173,7 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
                 let roles = "user, assistant, system and developer";
                 BadRequest::invalid(&format!("{at}.role"), format!("`{at}.role` is not one of {roles}"))
             })?;
-            InputItem::Message { role, content: parse_content(&item["content"], at)? }
+            InputItem::message(role, parse_content(&item["content"], at)?, at)?
         }
         "function_call" => InputItem::FunctionCall {
             call_id: text("call_id")?,
@@ -239,7 +265,7 @@ fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
     }
     if let Some(file) = block.get("fileData").or_else(|| block.get("file_data")).filter(|file| file.is_object()) {
         let uri = file["fileUri"].as_str().or(file["file_uri"].as_str()).unwrap_or_default();
-        return Ok(file_at(uri));
+        return file_at(uri, at);
     }
     let kind = block["type"].as_str().unwrap_or_default();
     Ok(match kind {
@@ -280,10 +306,21 @@ fn text_of_block(block: &Value, name: &str, at: &str) -> Result<InputContent, Ba
 }
 
 fn parse_image(url: &str, at: &str) -> Result<InputContent, BadRequest> {
-    let Some(rest) = url.strip_prefix("data:") else { return Ok(InputContent::ImageUrl(url.to_owned())) };
-    let bad = || BadRequest::invalid(&format!("{at}.content"), format!("an image of `{at}` is not a base64 data URI"));
-    let (media_type, data) = rest.split_once(";base64,").ok_or_else(bad)?;
-    STANDARD.decode(data.trim()).map_err(|_| bad())?;
+    let bad = |why: String| BadRequest::invalid(&format!("{at}.content"), format!("an image of `{at}` {why}"));
+    let Some(rest) = url.strip_prefix("data:") else {
+        return match url.trim().is_empty() {
+            true => Err(bad("has an empty address".to_owned())),
+            false => Ok(InputContent::ImageUrl(url.to_owned())),
+        };
+    };
+    let no_data = || bad("is not a base64 data URI".to_owned());
+    let (media_type, data) = rest.split_once(";base64,").ok_or_else(no_data)?;
+    if !media_type.is_empty() && !media_type.starts_with("image/") {
+        return Err(bad(format!("is of the type {media_type}; send it as a file")));
+    }
+    if STANDARD.decode(data.trim()).map_err(|_| no_data())?.is_empty() {
+        return Err(bad("is empty".to_owned()));
+    }
     Ok(InputContent::Image(ChatImage { media_type: media_type.to_owned(), data: data.trim().to_owned() }))
 }
 
@@ -292,7 +329,7 @@ fn parse_file(file: &Value, at: &str) -> Result<InputContent, BadRequest> {
         return Ok(InputContent::FileId(file_id.to_owned()));
     }
     if let Some(url) = file["file_url"].as_str() {
-        return Ok(file_at(url));
+        return file_at(url, at);
     }
     let Some(encoded) = file["file_data"].as_str() else {
         return Err(BadRequest::invalid(
@@ -304,14 +341,25 @@ fn parse_file(file: &Value, at: &str) -> Result<InputContent, BadRequest> {
     decoded_file(filename, None, encoded, at)
 }
 
-/// Interprets a file's address: that of a stored file is its id.
-fn file_at(uri: &str) -> InputContent {
-    if uri.starts_with("file-") { InputContent::FileId(uri.to_owned()) } else { InputContent::FileUrl(uri.to_owned()) }
+/// Interprets a file's address: that of a stored file is its id, and one with its data is the file itself.
+fn file_at(uri: &str, at: &str) -> Result<InputContent, BadRequest> {
+    if uri.trim().is_empty() {
+        return Err(BadRequest::invalid(&format!("{at}.content"), format!("a file of `{at}` has an empty address")));
+    }
+    if uri.starts_with("data:") {
+        return decoded_file("file".to_owned(), None, uri, at);
+    }
+    Ok(match uri.starts_with("file-") {
+        true => InputContent::FileId(uri.to_owned()),
+        false => InputContent::FileUrl(uri.to_owned()),
+    })
 }
 
 fn parse_inline(inline: &Value, at: &str) -> Result<InputContent, BadRequest> {
     let media_type = inline["mimeType"].as_str().or(inline["mime_type"].as_str()).unwrap_or_default();
-    let data = inline["data"].as_str().unwrap_or_default();
+    let Some(data) = inline["data"].as_str() else {
+        return Err(BadRequest::invalid(&format!("{at}.content"), format!("a file of `{at}` has no data")));
+    };
     if media_type.starts_with("image/") {
         return parse_image(&format!("data:{media_type};base64,{data}"), at);
     }

@@ -182,7 +182,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         tools: allowed_tools(tools, fields.get("tool_choice")),
         tool_choice,
         answer_schema,
-        include_thinking: wants_thinking(fields),
+        include_thinking: wants_thinking(fields)?,
         max_output_tokens,
         user: user.to_owned(),
         invocation_id: ksadk.and_then(|ksadk| ksadk["invocation_id"].as_str()).map(str::to_owned),
@@ -227,11 +227,10 @@ impl ResponsesRequest {
     }
 }
 
-fn wants_thinking(fields: &Map<String, Value>) -> bool {
+fn wants_thinking(fields: &Map<String, Value>) -> Result<bool, BadRequest> {
     let reasoning = fields.get("reasoning").unwrap_or(&Value::Null);
     let shown = ["summary", "generate_summary"].iter().any(|name| !reasoning[*name].is_null());
-    let option = fields.get("model_options").map(|options| &options["thinking"]);
-    shown || option.is_some_and(|option| *option == Value::Bool(true))
+    Ok(ksadk::asks_for_thinking(fields.get("model_options"), "model_options")? || shown)
 }
 
 fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {

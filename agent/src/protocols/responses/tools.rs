@@ -23,6 +23,16 @@ const FUNCTION: &[(&str, FieldValues)] = &[
     ("defer_loading", FieldValues::Only("false")),
     ("allowed_callers", FieldValues::Only("[\"direct\"]")),
 ];
+/// The fields of a choice among tools, in both forms.
+const CHOICE: &[(&str, FieldValues)] = &[
+    ("type", FieldValues::Text),
+    ("name", FieldValues::Text),
+    ("server_label", FieldValues::Text),
+    ("mode", FieldValues::Text),
+    ("tools", FieldValues::List),
+    ("function", FieldValues::Members(&[("name", FieldValues::Text)])),
+    (ALLOWED_TOOLS, FieldValues::Members(&[("mode", FieldValues::Text), ("tools", FieldValues::List)])),
+];
 /// The fields of an entry that names this server. Tools that write wait for a person and others do not, whatever
 /// `require_approval` says; who asks is the request's owner, so that `headers` and `authorization` have no effect.
 const MCP_TOOL: &[(&str, FieldValues)] = &[
@@ -150,8 +160,16 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<
         BadRequest::invalid("tool_choice", message)
     };
     let is_known = |name: &str| known_tool(name).is_some() || tools.iter().any(|tool| tool.name == name);
+    if let Some(Value::Object(fields)) = choice {
+        check_members(fields, "tool_choice", CHOICE)?;
+    }
     match choice {
         Some(choice) if choice["type"] == ALLOWED_TOOLS => {
+            let mut entries = allowed(choice)["tools"].as_array().into_iter().flatten();
+            if let Some(entry) = entries.find(|entry| name_of(entry).is_none() && entry["type"] != "mcp") {
+                let message = format!("`tool_choice` allows {entry}, which names no tool");
+                return Err(BadRequest::invalid("tool_choice", message));
+            }
             let names = allowed_names(choice);
             match names.iter().find(|name| !is_known(name)) {
                 Some(name) => Err(unknown(name)),
@@ -168,7 +186,7 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<
                 format!("`tool_choice` `{other}` is not known; it may be auto, none, required or a tool"),
             )),
         },
-        Some(choice) => match choice["name"].as_str().or(choice["function"]["name"].as_str()) {
+        Some(choice) => match name_of(choice) {
             Some(name) if is_known(name) => Ok(ToolChoice::Named(name.to_owned())),
             Some(name) => Err(unknown(name)),
             // Any tool of the server.
@@ -192,7 +210,12 @@ pub(crate) fn allowed_tools(mut tools: Vec<ToolSpec>, choice: Option<&Value>) ->
 
 fn allowed_names(choice: &Value) -> Vec<&str> {
     let entries = allowed(choice)["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    entries.iter().filter_map(|entry| entry["name"].as_str().or(entry["function"]["name"].as_str())).collect()
+    entries.iter().filter_map(name_of).collect()
+}
+
+/// Returns the tool's name that a choice, or an entry of it, has in either form.
+fn name_of(choice: &Value) -> Option<&str> {
+    choice["name"].as_str().or(choice["function"]["name"].as_str())
 }
 
 /// Returns `{mode, tools}`, which Chat Completions put one level deeper.

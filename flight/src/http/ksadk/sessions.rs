@@ -3,12 +3,13 @@
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use querent_agent::protocols::ksadk::SessionEventRenderer;
+use querent_agent::protocols::ksadk::{Action, SessionEventRenderer};
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
 use serde_json::{Value, json};
 
 use super::call::{ActionCall, envelope};
 use super::scope::{MAX_SESSIONS, new_session_id, newest_sessions, open_session, scoped_session, status_name};
+use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{ApiCall, RequestId};
@@ -155,14 +156,13 @@ pub(in crate::http) async fn events(
 ) -> Result<Response, OpenAiError> {
     let record = named_session(&state, &principal, &action).await?;
     let (after, before) = (action.number("AfterSeqId")?, action.number("BeforeSeqId")?);
-    let kinds = action.words("EventTypes");
+    let kinds = action.words("EventTypes")?;
+    without_checkpoints(&action)?;
     let offset = usize::try_from(action.number("Offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
     let limit = usize::try_from(action.number("Limit")?.unwrap_or(200)).unwrap_or(usize::MAX).clamp(1, 2_000);
     let mut events = session_events(&state, &principal, &record, after.unwrap_or(0)).await?;
     let is_before = |event: &Value| before.is_none_or(|before| event["SeqId"].as_u64().is_some_and(|id| id < before));
-    events.retain(|event| {
-        is_before(event) && (kinds.is_empty() || kinds.iter().any(|kind| event["EventType"] == kind.as_str()))
-    });
+    events.retain(|event| is_before(event) && is_of_kind(event, &kinds));
     events.reverse();
     let total = events.len();
     let shown: Vec<Value> = events.into_iter().skip(offset).take(limit).collect();
@@ -173,10 +173,24 @@ pub(in crate::http) async fn events(
         "Limit": limit,
         "AfterSeqId": after,
         "BeforeSeqId": before,
-        "CheckpointIds": action.words("CheckpointIds"),
+        "CheckpointIds": [],
         "EventTypes": kinds,
     });
     Ok(envelope(&request_id, "ListSessionEvents", &data))
+}
+
+/// Whether an event is of one of these kinds; no kinds are all.
+fn is_of_kind(event: &Value, kinds: &[String]) -> bool {
+    kinds.is_empty() || kinds.iter().any(|kind| event["EventType"] == kind.as_str())
+}
+
+/// Refuses to look for the events of checkpoints, of which there are none.
+fn without_checkpoints(action: &Action) -> Result<(), OpenAiError> {
+    if action.words("CheckpointIds")?.is_empty() {
+        return Ok(());
+    }
+    let message = "`CheckpointIds` is not supported: this server keeps no checkpoints; leave it out";
+    Err(OpenAiError::not_supported(ErrorCode::ActionNotSupported, message))
 }
 
 /// `ListSessionMessages`: the newest `Limit` before `BeforeSeqId`, oldest first.
@@ -186,9 +200,11 @@ pub(in crate::http) async fn messages(
     let record = named_session(&state, &principal, &action).await?;
     let after = action.number("AfterSeqId")?.unwrap_or(0);
     let before = action.number("BeforeSeqId")?;
+    let kinds = action.words("EventTypes")?;
+    without_checkpoints(&action)?;
     let limit = usize::try_from(action.number("Limit")?.unwrap_or(50)).unwrap_or(usize::MAX).clamp(1, 200);
     let events = session_events(&state, &principal, &record, after).await?;
-    let said = events.iter().filter_map(|event| {
+    let said = events.iter().filter(|event| is_of_kind(event, &kinds)).filter_map(|event| {
         let role = match event["EventType"].as_str()? {
             "user_message" => "user",
             "assistant_message" => "assistant",

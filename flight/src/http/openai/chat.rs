@@ -39,7 +39,8 @@ pub(in crate::http) async fn start(
 ) -> Result<RunEvents, OpenAiError> {
     let conversation = request.session_id.take().map(ConversationKey::shared);
     let (run, items) = request.into_run(protocol);
-    Ok(begin(state, principal, run, items, conversation, None).await?.1)
+    let begun = begin(state, principal, run, items, conversation, None).await;
+    Ok(begun.map_err(OpenAiError::of_messages)?.1)
 }
 
 /// Returns the completion when the run has ended. Errors: a run that failed.

@@ -57,6 +57,14 @@ impl OpenAiError {
         Self { status, message, param: None, code, is_final: false, headers: Box::default() }
     }
 
+    /// Names `messages` where Responses have `input`, for requests that have those.
+    pub(crate) fn of_messages(self) -> Self {
+        match self.param.as_deref() {
+            Some("input") => self.with_param("messages"),
+            _ => self,
+        }
+    }
+
     /// Names the faulty parameter.
     pub(crate) fn with_param(self, param: &str) -> Self {
         Self { param: Some(param.to_owned()), ..self }

@@ -169,6 +169,10 @@ pub(in crate::http) async fn retrieve(
     PathText(id): PathText,
     OpenAiParams(params): OpenAiParams<RetrieveParams>,
 ) -> Result<Response, OpenAiError> {
+    if !params.stream && params.starting_after.is_some() {
+        let message = "`starting_after` goes with `stream=true`; leave it out";
+        return Err(OpenAiError::bad_request(ErrorCode::BadParameter, "starting_after", message));
+    }
     let run = stored_run(&state, &principal, &id).await?;
     let events = state.agent.events(&principal, run.run_id, 0).await?;
     if params.stream {
