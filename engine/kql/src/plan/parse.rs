@@ -240,7 +240,8 @@ fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<Strin
             ParsePart::Text { text: Literal::String(text), .. } => pattern.push_str(&regex::escape(text)),
             ParsePart::Text { span, .. } => return invalid(*span, "expected a string"),
             ParsePart::Column { scalar_type, .. } => {
-                let shape = shapes::of(scalar_type.map_or(KqlType::String, KqlType::from), mode == ParseMode::Regex);
+                let shape =
+                    shapes::shape_of(scalar_type.map_or(KqlType::String, KqlType::from), mode == ParseMode::Regex);
                 let is_before_skip = matches!(parts.get(index + 1), Some(ParsePart::Skip(_)));
                 let is_before_last_skip = is_before_skip && index + 2 == parts.len();
                 let value = match shape {

@@ -21,7 +21,7 @@ const TIMESPAN: &str = r"\s*-?(?:\d+\.\d{1,2}:\d{1,2}:\d{1,2}|\d{1,2}:\d{1,2}(?:
 const GUID: &str = r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}";
 
 /// Returns the shape of a type's values; `None` of a type that takes any text.
-pub(super) fn of(kql_type: KqlType, is_between_regexes: bool) -> Option<String> {
+pub(super) fn shape_of(kql_type: KqlType, is_between_regexes: bool) -> Option<String> {
     let shape = match (kql_type, is_between_regexes) {
         (KqlType::Int | KqlType::Long, _) => INTEGER,
         (KqlType::Real | KqlType::Decimal, false) => REAL,
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn taken(kql_type: KqlType, is_between_regexes: bool, text: &str) -> Option<String> {
-        let shape = of(kql_type, is_between_regexes).unwrap();
+        let shape = shape_of(kql_type, is_between_regexes).unwrap();
         let found = regex::Regex::new(&format!("^v=({shape})")).unwrap();
         found.captures(text).map(|groups| groups[1].to_owned())
     }
