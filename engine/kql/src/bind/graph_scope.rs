@@ -213,8 +213,8 @@ pub(crate) fn graph_name(expr: &Expr, graph: &GraphScope) -> Option<String> {
 fn graph_call_name(call: &FunctionCall, graph: &GraphScope) -> Option<String> {
     let name = call.function.text.as_str();
     match (name, call.arguments.as_slice()) {
-        ("node_id", []) | ("node_degree_in" | "node_degree_out", [_]) => Some(name.to_owned()),
-        ("node_id" | "labels" | "inner_nodes", [of]) => match &of.expr.kind {
+        ("node_id", []) => Some(name.to_owned()),
+        ("node_id" | "node_degree_in" | "node_degree_out" | "labels" | "inner_nodes", [of]) => match &of.expr.kind {
             ExprKind::Name(of) => Some(format!("{name}_{}", of.text)),
             _ => None,
         },

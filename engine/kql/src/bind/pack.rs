@@ -1,4 +1,4 @@
-//! Functions that pack columns into property bags.
+//! Functions that pack columns into property bags and arrays.
 
 use datafusion::logical_expr::lit;
 use datafusion::scalar::ScalarValue;
@@ -29,6 +29,11 @@ impl<'a> Binder<'a> {
         let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
         let bag = self.packed(&names, all, span)?;
         if ignores_empty { self.apply(functions::WITHOUT_EMPTY, vec![bag], span) } else { Ok(bag) }
+    }
+
+    /// `pack_array(*)`: an array of the values of all columns.
+    pub(super) fn pack_all_values(&mut self, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
+        self.apply("pack_array", scope.columns.iter().map(Column::typed).collect(), span)
     }
 
     /// `bag_pack_columns(a, b)`.

@@ -356,6 +356,9 @@ impl<'a> Binder<'a> {
             {
                 return self.pack_all(call, span, scope);
             }
+            "pack_array" if matches!(call.arguments.as_slice(), [only] if only.expr.kind == ExprKind::Star) => {
+                return self.pack_all_values(span, scope);
+            }
             _ => {}
         }
         refuse_several(name, span)?;

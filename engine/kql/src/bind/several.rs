@@ -68,8 +68,8 @@ impl<'a> Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// `array_sort_asc(a, b)` as a whole column is a column of each array: `a_sorted`, `b_sorted`. Elsewhere it is an
-    /// array of them.
+    /// `array_sort_asc(a, b)` as a whole column is a column of each array: `a_sorted`, `b_sorted`, or `array0_sorted`
+    /// of what is no column. Elsewhere it is an array of them.
     fn sorted_arrays(
         &mut self,
         call: &'a FunctionCall,
@@ -94,7 +94,10 @@ impl<'a> Binder<'a> {
         let mut parts = Vec::with_capacity(count);
         for (index, argument) in call.arguments.iter().take(count).enumerate() {
             let typed = if count == 1 { sorted.clone() } else { self.element_of(sorted.clone(), index, span)? };
-            let of = argument_name(&argument.expr).unwrap_or_else(|| format!("array{index}"));
+            let of = match &argument.expr.kind {
+                ExprKind::Name(name) => name.text.clone(),
+                _ => format!("array{index}"),
+            };
             let given = given.get(index).map(|name| name.text.clone());
             parts.push(NamedPart { given, natural: format!("{of}_sorted"), typed });
         }

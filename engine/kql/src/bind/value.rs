@@ -89,6 +89,9 @@ impl Binder<'_> {
         if unquoted.eq_ignore_ascii_case("null") || (unquoted.is_empty() && kql_type != KqlType::Dynamic) {
             return Ok(Typed::new(lit(null_of(kql_type)), kql_type));
         }
+        if let Some(bits) = hexadecimal(kql_type, unquoted) {
+            return Ok(Typed::new(lit(bits), kql_type));
+        }
         if kql_type == KqlType::DateTime && unquoted.eq_ignore_ascii_case("now") {
             return Ok(Typed::new(lit(self.now_ticks), kql_type));
         }
@@ -155,6 +158,16 @@ impl Binder<'_> {
             _ => String::new(),
         };
         Ok(text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or("null").to_owned())
+    }
+}
+
+/// Returns the number whose bits hexadecimal digits are, as in `int(0xFFFFFFFF)`.
+fn hexadecimal(kql_type: KqlType, text: &str) -> Option<ScalarValue> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    match kql_type {
+        KqlType::Int => Some(ScalarValue::Int32(Some(u32::from_str_radix(digits, 16).ok()?.cast_signed()))),
+        KqlType::Long => Some(ScalarValue::Int64(Some(u64::from_str_radix(digits, 16).ok()?.cast_signed()))),
+        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `+ - * / %`, negation, `min_of` and `max_of`. Integers are long and wrap around; division by an integer zero is
-//! null; a remainder is never negative. A datetime outside years 1 to 9999 is null.
+//! null; a remainder is never negative. Datetimes are the ticks since year 1 here, so that the middle of two is
+//! `(a + b) / 2`; one outside years 1 to 9999 is null. A dynamic value beside a timespan is a timespan, and one that a
+//! datetime is subtracted from, or that is subtracted from one, a datetime.
 
 use std::sync::Arc;
 
@@ -23,14 +25,18 @@ pub(super) fn result_type(operator: BinaryOperator, left: KqlType, right: KqlTyp
     use BinaryOperator::{Add, Divide, Modulo, Multiply, Subtract};
     use KqlType::{DateTime, Dynamic, Long, Real, TimeSpan};
     match (operator, left, right) {
-        (Add, DateTime, TimeSpan | Dynamic) | (Add, TimeSpan, DateTime) | (Subtract, DateTime, TimeSpan) => {
-            Some(DateTime)
-        }
-        (Subtract, DateTime, DateTime)
+        (Add, DateTime, TimeSpan | Dynamic | DateTime)
+        | (Add, TimeSpan | Dynamic, DateTime)
+        | (Subtract, DateTime, TimeSpan) => Some(DateTime),
+        (Subtract, DateTime | Dynamic, DateTime)
+        | (Subtract, DateTime, Dynamic)
         | (Modulo, DateTime, TimeSpan)
+        | (Add | Subtract, TimeSpan, Dynamic)
+        | (Add | Subtract, Dynamic, TimeSpan)
         | (Add | Subtract | Modulo, TimeSpan, TimeSpan) => Some(TimeSpan),
-        (Divide, TimeSpan, TimeSpan) => Some(Real),
+        (Divide, TimeSpan | DateTime, TimeSpan) | (Divide, DateTime, DateTime) => Some(Real),
         (Multiply | Divide, TimeSpan, number) | (Multiply, number, TimeSpan) if is_number(number) => Some(TimeSpan),
+        (Multiply | Divide, DateTime, number) | (Multiply, number, DateTime) if number.is_numeric() => Some(DateTime),
         (_, Dynamic, number) | (_, number, Dynamic) if number.is_numeric() => Some(Real),
         (_, left, right) if left.is_numeric() && right.is_numeric() => match common_type(&[left, right])? {
             KqlType::Int => Some(Long),
@@ -58,20 +64,43 @@ pub(super) fn compute(operator: BinaryOperator, arguments: &FunctionArguments) -
     let (left, right) = (arguments.kql_type(0), arguments.kql_type(1));
     match arguments.returns {
         KqlType::Decimal => decimals(operator, arguments),
-        KqlType::Real if left == KqlType::TimeSpan => {
-            let (left, right) = (arguments.timespans(0)?, arguments.timespans(1)?);
+        KqlType::Real if matches!(left, KqlType::TimeSpan | KqlType::DateTime) => {
+            let (left, right) = (arguments.longs(0)?, arguments.longs(1)?);
             arguments.make_reals(|row| Some(left.get(row)? as f64 / right.get(row)? as f64))
         }
         KqlType::Real => reals(operator, arguments),
-        KqlType::DateTime => {
-            let (left, right) = (arguments.longs(0)?, arguments.longs(1)?);
-            arguments.make_longs(|row| {
-                whole(operator, left.get(row)?, right.get(row)?)
-                    .filter(|ticks| (0..=MAX_DATETIME_TICKS).contains(ticks))
-            })
+        KqlType::DateTime if matches!(operator, BinaryOperator::Multiply | BinaryOperator::Divide) => {
+            let array = scaled(operator, arguments)?;
+            let products = array.as_primitive::<Int64Type>();
+            arguments.make_longs(|row| products.is_valid(row).then(|| products.value(row)).filter(is_datetime))
         }
+        KqlType::DateTime => {
+            let (left, right) = (ticks(arguments, 0)?, ticks(arguments, 1)?);
+            arguments.make_longs(|row| whole(operator, left.get(row)?, right.get(row)?).filter(is_datetime))
+        }
+        KqlType::TimeSpan if left == KqlType::Dynamic || right == KqlType::Dynamic => match operator {
+            BinaryOperator::Add | BinaryOperator::Subtract => {
+                let (left, right) = (ticks(arguments, 0)?, ticks(arguments, 1)?);
+                arguments.make_longs(|row| whole(operator, left.get(row)?, right.get(row)?))
+            }
+            _ => scaled(operator, arguments),
+        },
         KqlType::TimeSpan if left != right && left != KqlType::DateTime => scaled(operator, arguments),
         _ => longs(operator, arguments),
+    }
+}
+
+/// Whether ticks are of a datetime of years 1 to 9999.
+fn is_datetime(ticks: &i64) -> bool {
+    (0..=MAX_DATETIME_TICKS).contains(ticks)
+}
+
+/// Reads an operand of a sum or a difference as ticks. A dynamic one is what makes sense of it beside the other.
+fn ticks(arguments: &FunctionArguments, index: usize) -> Result<TypedColumn<Int64Array>> {
+    match (arguments.kql_type(index), arguments.kql_type(1 - index), arguments.returns) {
+        (KqlType::Dynamic, KqlType::DateTime, KqlType::TimeSpan) => arguments.datetimes(index),
+        (KqlType::Dynamic, ..) => arguments.timespans(index),
+        _ => arguments.longs(index),
     }
 }
 
@@ -151,10 +180,11 @@ fn decimals(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<A
     })
 }
 
-/// Multiplies or divides a timespan by a number.
+/// Multiplies or divides a timespan, or the ticks of a datetime, by a number.
 fn scaled(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
-    let (span, number) = if arguments.kql_type(0) == KqlType::TimeSpan { (0, 1) } else { (1, 0) };
-    let spans = arguments.timespans(span)?;
+    let is_span = matches!(arguments.kql_type(0), KqlType::TimeSpan | KqlType::DateTime);
+    let (span, number) = if is_span { (0, 1) } else { (1, 0) };
+    let spans = arguments.longs(span)?;
     if matches!(arguments.kql_type(number), KqlType::Int | KqlType::Long) {
         let numbers = arguments.longs(number)?;
         return arguments.make_longs(|row| whole(operator, spans.get(row)?, numbers.get(row)?));

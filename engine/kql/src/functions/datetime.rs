@@ -17,7 +17,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("now", "?d", DATETIME, now),
     entry("ago", "d", DATETIME, ago),
     entry("make_datetime", "x?nnnnnn", DATETIME, make_datetime),
-    entry("make_timespan", "n?nnn", Returns::Is(KqlType::TimeSpan), make_timespan),
+    entry("make_timespan", "x?nnn", Returns::Is(KqlType::TimeSpan), make_timespan),
     entry("unixtime_seconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e7)),
     entry("unixtime_milliseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e4)),
     entry("unixtime_microseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e1)),
@@ -63,6 +63,9 @@ fn make_datetime(arguments: &FunctionArguments) -> Result<ArrayRef> {
 
 /// Takes days, hours, minutes and seconds; with fewer than four arguments, hours come first.
 fn make_timespan(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    if arguments.len() == 1 {
+        return arguments.whole(0, KqlType::TimeSpan);
+    }
     let parts = (0..arguments.len()).map(|index| arguments.reals(index)).collect::<Result<Vec<_>>>()?;
     arguments.make_longs(|row| {
         let part = |index: usize| parts.get(index).map_or(Some(0.0), |part| part.get(row));

@@ -109,7 +109,7 @@ fn strcmp(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_longs(|row| Some(left.get(row).cmp(right.get(row)) as i64))
 }
 
-/// A negative start counts from the end; a negative length is the whole rest.
+/// A negative start counts from the end; one before the first character, as a negative length, gives nothing.
 fn substring(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, starts) = (arguments.strings(0)?, arguments.longs(1)?);
     let lengths = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
@@ -120,18 +120,19 @@ fn substring(arguments: &FunctionArguments) -> Result<ArrayRef> {
             None => usize::MAX,
         };
         let whole = strings.get(row);
-        text.push_str(slice(whole, from_either_end(whole, start), length));
+        if let Some(start) = from_either_end(whole, start) {
+            text.push_str(slice(whole, start, length));
+        }
         Ok(())
     })
 }
 
-fn from_either_end(text: &str, start: i64) -> usize {
+/// Returns the position that `start` is, which counts from the end where it is negative; `None` before the first
+/// character.
+fn from_either_end(text: &str, start: i64) -> Option<usize> {
     match usize::try_from(start) {
-        Ok(start) => start,
-        Err(_) => {
-            let back = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
-            text.chars().count().saturating_sub(back)
-        }
+        Ok(start) => Some(start),
+        Err(_) => text.chars().count().checked_sub(usize::try_from(start.unsigned_abs()).ok()?),
     }
 }
 
@@ -154,7 +155,8 @@ fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (starts, lengths, occurrences) = (option(2)?, option(3)?, option(4)?);
     arguments.make_longs(|row| {
         let (text, wanted) = (strings.get(row), wanted.get(row));
-        let start = from_either_end(text, starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0));
+        let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0);
+        let start = from_either_end(text, start).unwrap_or(0);
         let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let occurrence = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1);

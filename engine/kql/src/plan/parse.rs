@@ -3,13 +3,18 @@
 
 mod captures;
 mod key_values;
+mod shapes;
 mod text_parts;
+
+use std::collections::HashSet;
 
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use datafusion::prelude::coalesce;
 
 use super::{Column, Relation, field_column};
-use crate::ast::{ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property};
+use crate::ast::{
+    ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property, ScalarType,
+};
 use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, invalid, null_of, text_literal};
 use crate::functions::part_of;
 use crate::span::Span;
@@ -48,6 +53,12 @@ impl<'a> Binder<'a> {
             Some(ParameterValue::Literal(Literal::String(text))) => text.clone(),
             _ => String::new(),
         };
+        if !flags.is_empty() && mode != ParseMode::Regex {
+            return invalid(operator.span, "only `kind=regex` takes flags");
+        }
+        if parse.filters && mode == ParseMode::Relaxed {
+            return invalid(operator.span, "`parse-where` takes `kind=simple` and `kind=regex`");
+        }
         let text = self.scalar(&parse.expr, &ExpressionScope::over_columns(environment, &input.columns))?;
         let text = self.convert(text, KqlType::String, parse.expr.span)?;
         let columns: Vec<(String, KqlType)> = parse
@@ -60,14 +71,7 @@ impl<'a> Binder<'a> {
                 ParsePart::Skip(_) | ParsePart::Text { .. } => None,
             })
             .collect();
-        if mode == ParseMode::Regex
-            && let Some([_, ParsePart::Column { name, .. }]) = parse
-                .pattern
-                .windows(2)
-                .find(|pair| matches!(pair, [ParsePart::Column { .. }, ParsePart::Column { .. }]))
-        {
-            return invalid(name.span, "between two columns of `kind=regex` a text must stand");
-        }
+        check_pattern(&parse.pattern)?;
         let pattern = pattern_of(&parse.pattern, mode, &flags)?;
         let function = match captures(&pattern, columns.len()) {
             Ok(function) => function,
@@ -184,13 +188,47 @@ fn only_where(condition: PlanExpr, value: Typed) -> Result<Typed> {
     Ok(Typed::new(expr, kql_type))
 }
 
+/// Refuses, as Kusto does, a pattern that does not say where a column ends.
+fn check_pattern(parts: &[ParsePart]) -> Result<()> {
+    let mut names = HashSet::new();
+    for part in parts {
+        match part {
+            ParsePart::Text { text: Literal::String(text), span } if text.is_empty() => {
+                return invalid(*span, "a text of the pattern is not empty");
+            }
+            ParsePart::Column { name, .. } if !names.insert(name.text.as_str()) => {
+                return invalid(name.span, format!("the column `{}` is there twice", name.text));
+            }
+            _ => {}
+        }
+    }
+    for pair in parts.windows(2) {
+        match pair {
+            [ParsePart::Column { .. }, ParsePart::Column { name, .. }] => {
+                return invalid(name.span, "between two columns a text must stand");
+            }
+            [ParsePart::Skip(_), ParsePart::Column { name, .. }] => {
+                return invalid(name.span, "between a `*` and a column a text must stand");
+            }
+            [ParsePart::Skip(_), ParsePart::Skip(span)] => return invalid(*span, "after a `*` a text must stand"),
+            [ParsePart::Column { scalar_type: None | Some(ScalarType::String), .. }, ParsePart::Skip(span)] => {
+                return invalid(*span, "before a `*` a text must stand, or a column of a type that says where it ends");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Returns the pattern as one regular expression with a group for each column.
 fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<String> {
-    let mut pattern = if mode == ParseMode::Regex { "(?s".to_owned() } else { "(?s)^".to_owned() };
-    if mode == ParseMode::Regex {
-        pattern.extend(flags.chars().filter(|flag| matches!(flag, 'i' | 'm' | 'U')));
-        pattern.push_str(")^");
-    }
+    let mut pattern = match mode {
+        ParseMode::Simple | ParseMode::Relaxed => "(?s)^".to_owned(),
+        ParseMode::Regex => {
+            let flags: String = flags.chars().filter(|flag| matches!(flag, 'i' | 'm' | 's' | 'U')).collect();
+            if flags.is_empty() { flags } else { format!("(?{flags})") }
+        }
+    };
     let mut group = 0_usize;
     for (index, part) in parts.iter().enumerate() {
         let is_last = index + 1 == parts.len();
@@ -202,26 +240,24 @@ fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<Strin
             ParsePart::Text { text: Literal::String(text), .. } => pattern.push_str(&regex::escape(text)),
             ParsePart::Text { span, .. } => return invalid(*span, "expected a string"),
             ParsePart::Column { scalar_type, .. } => {
-                let kql_type = scalar_type.map_or(KqlType::String, KqlType::from);
-                let value = match kql_type {
-                    KqlType::Long | KqlType::Int if mode != ParseMode::Relaxed => r"\s*[+-]?\d+\s*",
-                    KqlType::Real | KqlType::Decimal if mode == ParseMode::Regex => {
-                        r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*"
-                    }
-                    KqlType::Real | KqlType::Decimal if mode != ParseMode::Relaxed => {
-                        r"\s*[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*"
-                    }
-                    KqlType::Long | KqlType::Int => r"(?:\s*[+-]?\d+\s*|.*?)",
+                let shape =
+                    shapes::shape_of(scalar_type.map_or(KqlType::String, KqlType::from), mode == ParseMode::Regex);
+                let is_before_skip = matches!(parts.get(index + 1), Some(ParsePart::Skip(_)));
+                let is_before_last_skip = is_before_skip && index + 2 == parts.len();
+                let value = match shape {
+                    Some(shape) if mode == ParseMode::Regex => shape,
+                    Some(shape) if is_before_last_skip => format!("(?:{shape})?"),
+                    Some(shape) if is_before_skip => shape,
                     // Between regular expressions a column takes as much as it can.
-                    _ if is_last || mode == ParseMode::Regex => ".*",
-                    _ => ".*?",
+                    _ if is_last || mode == ParseMode::Regex => ".*".to_owned(),
+                    _ => ".*?".to_owned(),
                 };
                 pattern.push_str(&format!("(?<{}>{value})", group_name(group)));
                 group += 1;
             }
         }
     }
-    // A regular expression need not reach the end.
+    // Regular expressions need not begin where the text does, nor reach its end.
     if mode != ParseMode::Regex {
         pattern.push('$');
     }

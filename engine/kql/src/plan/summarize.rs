@@ -116,7 +116,8 @@ impl<'a> Binder<'a> {
         self.projected(grouped, columns)
     }
 
-    /// `top-hitters 3 of a by b`: the values with the greatest sums of `b`, or without `by` the most frequent ones.
+    /// `top-hitters 3 of a by b`: the values with the greatest sums of `b`, or without `by` the most frequent ones. Of
+    /// those with equal sums the greatest values are kept.
     pub(super) fn top_hitters(
         &mut self,
         input: Relation,
@@ -143,7 +144,8 @@ impl<'a> Binder<'a> {
         let sum = datafusion::functions_aggregate::expr_fn::sum(weight.expr).alias(field.clone());
         let outputs = vec![(weight_name, Typed::new(super::field_column(&field), kql_type))];
         let grouped = self.grouped(input, vec![(name, value)], vec![sum], outputs)?;
-        let order = vec![super::field_column(&field).sort(false, false)];
+        let mut order = vec![super::field_column(&field).sort(false, false)];
+        order.extend(grouped.columns.first().map(|value| value.typed().expr.sort(false, false)));
         let plan = LogicalPlanBuilder::from(grouped.plan.clone()).sort(order.clone())?.limit(0, Some(rows))?.build()?;
         Ok(Relation { order, is_serialized: true, ..grouped }.over(plan))
     }

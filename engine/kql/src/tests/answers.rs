@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("values", include_str!("answers/values.txt")),
     ("comparisons", include_str!("answers/comparisons.txt")),
     ("operators", include_str!("answers/operators.txt")),
+    ("parse", include_str!("answers/parse.txt")),
     ("plugins", include_str!("answers/plugins.txt")),
     ("graph", include_str!("answers/graph.txt")),
     ("geography", include_str!("answers/geography.txt")),

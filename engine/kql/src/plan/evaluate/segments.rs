@@ -51,7 +51,7 @@ enum Place {
 struct SegmentArguments {
     number: Option<f64>,
     weight: Option<Column>,
-    dimensions: usize,
+    dimensions: Option<usize>,
     /// What stands for any value, by type.
     wildcards: Vec<(KqlType, ScalarValue)>,
 }
@@ -88,7 +88,8 @@ impl<'a> Binder<'a> {
         let rows = self.coded_rows(input, arguments.weight.as_ref(), call, |_, weight| [weight, 0.0])?;
         let total: f64 = rows.coded.weights.iter().map(|[weight, _]| weight).sum();
         let least = if is_basket { arguments.number.unwrap_or(DEFAULT_THRESHOLD) } else { LEAST_CLUSTER };
-        let most = if is_basket { arguments.dimensions } else { rows.columns.len() };
+        let all = rows.columns.len();
+        let most = if is_basket { arguments.dimensions.unwrap_or(DEFAULT_DIMENSIONS) } else { all };
         let found = rows.coded.closed_segments(most, |[weight, _]| total > 0.0 && weight / total >= least);
         let Ok(mut found) = found else { return too_many(call) };
         if is_basket {
@@ -139,7 +140,8 @@ impl<'a> Binder<'a> {
         let threshold = arguments.number.unwrap_or(DEFAULT_THRESHOLD);
         let share = |weights: [f64; 2], at: usize| if totals[at] > 0.0 { weights[at] / totals[at] } else { 0.0 };
         let frequent = |weights: [f64; 2]| share(weights, 0).max(share(weights, 1)) >= threshold;
-        let Ok(found) = rows.coded.closed_segments(arguments.dimensions, frequent) else { return too_many(call) };
+        let most = arguments.dimensions.unwrap_or(rows.columns.len());
+        let Ok(found) = rows.coded.closed_segments(most, frequent) else { return too_many(call) };
         let differs = |segment: &Segment| (percent(segment)[0] - percent(segment)[1]).abs() >= threshold * 100.0;
         let found = most_different(found.into_iter().filter(differs).collect(), percent);
         let measures = vec![
@@ -163,8 +165,7 @@ impl<'a> Binder<'a> {
         order: [Place; 3],
         environment: &Environment<'a>,
     ) -> Result<SegmentArguments> {
-        let mut read =
-            SegmentArguments { number: None, weight: None, dimensions: DEFAULT_DIMENSIONS, wildcards: Vec::new() };
+        let mut read = SegmentArguments { number: None, weight: None, dimensions: None, wildcards: Vec::new() };
         for (place, argument) in arguments.iter().enumerate() {
             if let (Some(Place::Weight), ExprKind::Name(_)) = (order.get(place), &argument.expr.kind) {
                 read.weight = Some(self.column_of(input, argument)?);
@@ -185,7 +186,7 @@ impl<'a> Binder<'a> {
             match (meant, constant_of(&real.expr)?) {
                 (Place::Number, Some(ScalarValue::Float64(Some(share @ 0.0..=1.0)))) => read.number = Some(share),
                 (Place::Dimensions, Some(ScalarValue::Float64(Some(most @ 1.0..=64.0)))) => {
-                    read.dimensions = most as usize;
+                    read.dimensions = Some(most as usize);
                 }
                 (Place::Seeds, Some(ScalarValue::Float64(Some(_)))) => {}
                 (Place::Number, _) => return invalid(argument.span, "expected a number from 0 to 1, or '~'"),
