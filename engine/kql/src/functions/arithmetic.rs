@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Int64Array, Scalar};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{Decimal256Type, Float64Type, Int32Type, Int64Type, i256};
 use arrow::error::ArrowError;
