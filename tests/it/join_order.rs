@@ -57,6 +57,30 @@ async fn what_makes_few_rows_is_joined_first() {
     }
 }
 
+/// Lines whose two columns are a key of `offers` together: by each column alone their join would seem to be empty.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_several_columns_are_not_thought_to_be_chance() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for table in [
+        "CREATE TABLE parts AS SELECT value AS part, 'part ' || value AS name FROM generate_series(1, 2000) AS s(value)",
+        "CREATE TABLE offers AS SELECT value % 2000 + 1 AS part, value / 2000 * 7 + value % 500 AS supplier, \
+         value AS cost FROM generate_series(0, 7999) AS s(value)",
+        "CREATE TABLE lines AS SELECT part, supplier, n FROM offers, generate_series(1, 5) AS s(n)",
+    ] {
+        rows(&session, table).await.unwrap();
+    }
+    let query = "SELECT count(*), sum(cost) FROM lines, offers, parts WHERE offers.part = lines.part \
+                 AND offers.supplier = lines.supplier AND parts.part = lines.part AND name LIKE '%77%'";
+    let shown = plan(&session, query).await;
+    // The lines of the few parts first, then what each was offered for.
+    let (upper, lower) = (shown.find("(supplier@").unwrap(), shown.rfind("on=[(part@").unwrap());
+    assert!(upper < lower, "{shown}");
+    let few = "SELECT count(*), sum(cost) FROM offers, generate_series(1, 5) AS s(n) \
+               WHERE 'part ' || part LIKE '%77%'";
+    assert_eq!(rows(&session, query).await.unwrap(), rows(&session, few).await.unwrap());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_tables_are_ordered_in_no_time() {
     let (_folder, engine) = engine().await;

@@ -23,6 +23,7 @@ const VALUES_OF_ROWS: f64 = 0.6;
 #[derive(Debug)]
 pub(super) struct LeafEstimate {
     rows: f64,
+    rows_before_filters: f64,
     statistics: Arc<Statistics>,
 }
 
@@ -30,19 +31,24 @@ impl LeafEstimate {
     /// Returns the estimate of a plan; `None` where its rows are not known.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Self>> {
         let statistics = plan.partition_statistics(None)?;
-        let rows = match filtered_rows(plan)? {
+        let (rows, rows_before_filters) = match filtered_rows(plan)? {
             Some(rows) => rows,
             None => match statistics.num_rows.get_value() {
-                Some(rows) => *rows as f64,
+                Some(rows) => (*rows as f64, *rows as f64),
                 None => return Ok(None),
             },
         };
-        Ok(Some(Self { rows: rows.max(1.0), statistics }))
+        Ok(Some(Self { rows: rows.max(1.0), rows_before_filters: rows_before_filters.max(1.0), statistics }))
     }
 
     /// Returns the rows, one at least.
     pub(super) fn rows(&self) -> f64 {
         self.rows
+    }
+
+    /// Returns the rows of the table before its filters, one at least.
+    pub(super) fn rows_before_filters(&self) -> f64 {
+        self.rows_before_filters
     }
 
     /// Returns the values that a column is thought to have, one at least and no more than there are rows. A key that nothing is
@@ -52,15 +58,16 @@ impl LeafEstimate {
     }
 }
 
-/// Returns the rows that a filter leaves; `None` where a plan is none, projections aside, or the rows below it are not known.
-fn filtered_rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<f64>> {
+/// Returns the rows that a filter leaves and those that it is given; `None` where a plan is none, projections aside, or the rows
+/// below it are not known.
+fn filtered_rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<(f64, f64)>> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         return filtered_rows(projection.input());
     }
     let Some(filter) = plan.downcast_ref::<FilterExec>() else { return Ok(None) };
     let below = filter.input().partition_statistics(None)?;
     let Some(rows) = below.num_rows.get_value().map(|rows| *rows as f64) else { return Ok(None) };
-    Ok(Some(rows * share(filter.predicate(), &below, rows)))
+    Ok(Some((rows * share(filter.predicate(), &below, rows), rows)))
 }
 
 /// Returns the share of rows that pass a predicate.

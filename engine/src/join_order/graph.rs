@@ -103,7 +103,43 @@ impl JoinGraph {
             // Every value of the column with the fewest is thought to be in the others.
             rows /= distinct.iter().skip(1).product::<f64>();
         }
-        rows.max(1.0)
+        (rows * self.keys_of_several_columns(set)).max(1.0)
+    }
+
+    /// Returns by how much more rows a set has than its columns tell one by one. Two tables that are joined by several columns have
+    /// no more values of them together than the smaller one has rows: the other one's are thought to be among these, as those of
+    /// a foreign key are.
+    fn keys_of_several_columns(&self, set: usize) -> f64 {
+        let leaves: Vec<usize> = (0..self.leaves.len()).filter(|leaf| set & (1 << leaf) != 0).collect();
+        // Tables whose values are said to be among each other's already, by a number of theirs.
+        let mut group: Vec<usize> = (0..self.leaves.len()).collect();
+        let mut more = 1.0;
+        for (place, &one) in leaves.iter().enumerate() {
+            for &other in &leaves[..place] {
+                if group[one] == group[other] {
+                    continue;
+                }
+                let (mut columns, mut apart, mut most) = (0, 1.0, 1.0_f64);
+                for class in &self.classes {
+                    let of = |leaf: usize| class.iter().find(|column| column.leaf == leaf).copied();
+                    if let (Some(left), Some(right)) = (of(one), of(other)) {
+                        let distinct = |column: LeafColumn| self.estimates[column.leaf].distinct(column.column);
+                        let values = distinct(left).max(distinct(right));
+                        columns += 1;
+                        apart *= values;
+                        most = most.max(values);
+                    }
+                }
+                let rows = |leaf: usize| self.estimates[leaf].rows_before_filters();
+                let together = rows(one).min(rows(other)).max(most);
+                if columns > 1 && apart > together {
+                    more *= apart / together;
+                    let (kept, joined) = (group[one], group[other]);
+                    group.iter_mut().filter(|group| **group == joined).for_each(|group| *group = kept);
+                }
+            }
+        }
+        more
     }
 
     /// Returns whether two sets have equal columns.
