@@ -248,7 +248,9 @@ async fn prepared_statements_are_planned_once() {
         assert_eq!(cells(&promised, &stream.collect().await.unwrap().0), expected);
     }
     let after = engine.plan_cache();
-    assert_eq!((after.hits - before.hits, after.misses - before.misses), (39, 1));
+    // All but the first. What samples the new tables' values meanwhile is planned, too.
+    assert_eq!(after.hits - before.hits, 39);
+    assert!((1..=3).contains(&(after.misses - before.misses)), "{after:?}");
     // The limits of whoever executes a plan count, not those of whoever made it.
     let few = engine.session(Principal::local_admin(), Limits { max_rows: Some(2), ..Limits::default() });
     for _ in 0..USES {

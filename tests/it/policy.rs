@@ -188,8 +188,15 @@ async fn nothing_but_queries_in_read_only_mode_and_for_role_read() {
             match rows(session, &statement).await {
                 Ok(rows) => panic!("{kind} let through `{statement}`: {rows:?}"),
                 Err(error) if *code == "*" => {
-                    let refusals =
-                        ["not_allowed", "unsupported", "sql_parse_error", "sql_plan_error", "multiple_statements"];
+                    // A reader may end a query of its own, and has none.
+                    let refusals = [
+                        "not_allowed",
+                        "unsupported",
+                        "sql_parse_error",
+                        "sql_plan_error",
+                        "multiple_statements",
+                        "object_not_found",
+                    ];
                     assert!(refusals.contains(&error.code()), "{kind}: `{statement}`: {}: {error}", error.code());
                 }
                 Err(error) => assert_eq!(error.code(), *code, "{kind}: `{statement}`: {error}"),
@@ -215,7 +222,6 @@ async fn what_nobody_may_run_is_refused_for_administrators_too() {
     let refused_for_all = [
         "EXPLAIN ANALYZE DELETE FROM t",
         "EXPLAIN UPDATE t SET a = 2",
-        "MERGE INTO t USING v ON t.a = v.a WHEN MATCHED THEN DELETE RETURNING a",
         "UPDATE t SET a = 2 ORDER BY a LIMIT 1",
         "ALTER TABLE t ADD COLUMN b INT DEFAULT random()",
         "ALTER TABLE t ALTER COLUMN a TYPE VARCHAR",

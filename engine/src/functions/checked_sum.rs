@@ -116,7 +116,7 @@ fn exact_accumulator(args: &AccumulatorArgs) -> Option<Box<dyn Accumulator>> {
     if !matches!(data_type, DataType::Int64 | DataType::UInt64) {
         return None;
     }
-    let total = Total { sum: 0, count: 0, data_type };
+    let total = CheckedTotal { sum: 0, count: 0, data_type };
     Some(match args.is_distinct {
         true => Box::new(DistinctTotal { counts: HashMap::new(), total }),
         false => Box::new(total),
@@ -125,13 +125,13 @@ fn exact_accumulator(args: &AccumulatorArgs) -> Option<Box<dyn Accumulator>> {
 
 /// A sum of 64-bit integers, of any size.
 #[derive(Debug)]
-struct Total {
+struct CheckedTotal {
     sum: i128,
     count: usize,
     data_type: DataType,
 }
 
-impl Accumulator for Total {
+impl Accumulator for CheckedTotal {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
         self.sum = self.sum.saturating_add(exact_sum(values)?);
@@ -201,7 +201,7 @@ fn exact_sum(values: &ArrayRef) -> Result<i128> {
 #[derive(Debug)]
 struct DistinctTotal {
     counts: HashMap<i128, u64>,
-    total: Total,
+    total: CheckedTotal,
 }
 
 impl DistinctTotal {
@@ -367,8 +367,8 @@ mod tests {
 
     use super::*;
 
-    fn total(data_type: DataType) -> Total {
-        Total { sum: 0, count: 0, data_type }
+    fn total(data_type: DataType) -> CheckedTotal {
+        CheckedTotal { sum: 0, count: 0, data_type }
     }
 
     #[test]

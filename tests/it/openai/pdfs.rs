@@ -51,7 +51,11 @@ async fn the_text_of_a_pdf_is_part_of_its_message() {
         json!({ "threadId": "t1", "runId": "r1", "messages": [message] })
     };
     let a2a = |method: &str, role: &str, parts| {
-        let message = json!({ "messageId": "m1", "role": role, "parts": parts });
+        let message = match method {
+            // Version 0.3 says of each object what it is.
+            "message/send" => json!({ "kind": "message", "messageId": "m1", "role": role, "parts": parts }),
+            _ => json!({ "messageId": "m1", "role": role, "parts": parts }),
+        };
         json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "message": message } })
     };
     for (path, body) in [
@@ -84,7 +88,7 @@ async fn the_text_of_a_pdf_is_part_of_its_message() {
     ] {
         let reply = server.post(path, &body, Some("ann-tok")).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.text);
-        assert!(reply.text.contains(ANSWER), "{path}: {body}: {}", reply.text);
+        assert!(reply.text.contains(ANSWER), "{path}: {}", reply.text);
     }
 }
 

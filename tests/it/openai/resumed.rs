@@ -112,7 +112,7 @@ async fn only_the_tools_that_the_choice_allows_are_offered() {
     assert_eq!(respond(&server, body).await["output"][0]["name"], "get_weather");
     let offered = offered(&server);
     assert!(offered.contains(&"get_weather".to_owned()) && !offered.contains(&"get_time".to_owned()), "{offered:?}");
-    let inner = names(json!([{"type": "function", "function": {"name": "get_time"}}]));
+    let inner = json!({"mode": "required", "tools": [{"type": "function", "function": {"name": "get_time"}}]});
     let body = json!({
         "messages": [{"role": "user", "content": "thanks"}],
         "tools": [{"type": "function", "function": weather()}, {"type": "function", "function": other}],
