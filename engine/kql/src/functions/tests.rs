@@ -137,7 +137,7 @@ fn arithmetic_is_kustos() {
         (apply(ScalarOperator::Negate, &[timespan("1d")]), "-1.00:00:00"),
     ]);
     assert!(operator(ScalarOperator::Binary(Add), &[KqlType::String, KqlType::Long]).is_err());
-    assert!(operator(ScalarOperator::Binary(Add), &[KqlType::DateTime, KqlType::DateTime]).is_err());
+    assert!(operator(ScalarOperator::Binary(Multiply), &[KqlType::DateTime, KqlType::DateTime]).is_err());
 }
 
 #[test]
