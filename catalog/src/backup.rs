@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::store::{CATALOG_FILE, DATA_FOLDER, Store, lake_files, lake_location};
 use crate::vector_indexes;
@@ -47,7 +48,8 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
             let made_at = Utc::now();
             let copy = target.join(CATALOG_FILE);
             copy_store(&folder.join(CATALOG_FILE), &copy)?;
-            vector_indexes::forget_built(&Connection::open(&copy)?)?;
+            let copied_store = StoreConnection::open_file(&copy)?;
+            vector_indexes::forget_built(&copied_store)?;
             let audit = folder.join(AUDIT_FILE);
             if audit.is_file() {
                 copy_store(&audit, &target.join(AUDIT_FILE))?;
@@ -55,7 +57,6 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
             let (mut files, mut bytes) = (0, 0);
             let mut copied = std::collections::HashSet::new();
             let data = folder.join(DATA_FOLDER);
-            let copied_store = Connection::open(&copy)?;
             let location = lake_location::load(&copied_store)?;
             lake_files::for_each(&copied_store, |file| {
                 // What lies elsewhere is not the folder's.

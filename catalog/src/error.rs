@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::connection::DatabaseError;
+
 /// What can go wrong in the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
@@ -194,9 +196,9 @@ pub enum CatalogError {
     /// The schema index failed; the catalog itself is fine.
     #[error("schema index: {0}")]
     Index(String),
-    /// SQLite failed.
+    /// The catalog's database failed.
     #[error("catalog store: {0}")]
-    Store(#[from] rusqlite::Error),
+    Store(#[from] DatabaseError),
     /// A file operation failed.
     #[error("{}: {source}", .path.display())]
     Io {
@@ -242,6 +244,13 @@ impl CatalogError {
             CatalogError::Io { .. } => "io_error",
             CatalogError::Internal(_) => "internal",
         }
+    }
+}
+
+/// Of files that are SQLite's, whatever holds the catalog.
+impl From<rusqlite::Error> for CatalogError {
+    fn from(error: rusqlite::Error) -> Self {
+        CatalogError::Store(error.into())
     }
 }
 

@@ -4,9 +4,9 @@
 //! its next use or by the next purge, whichever comes first. Only the digest of what a browser holds is stored.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::conversations::delete_of_subject;
 use crate::error::Result;
 use crate::store::Store;
@@ -111,7 +111,7 @@ impl CatalogExternalUsers<'_> {
 }
 
 fn admit(
-    connection: &Connection,
+    connection: &StoreConnection,
     user: &ExternalUser,
     now: DateTime<Utc>,
     max_kept: u64,
@@ -149,25 +149,25 @@ fn admit(
 }
 
 /// The expiry of a user: `None` for an unknown user, `Some(None)` for a permanent one.
-fn find(connection: &Connection, subject: &str) -> Result<Option<Option<i64>>> {
+fn find(connection: &StoreConnection, subject: &str) -> Result<Option<Option<i64>>> {
     Ok(connection
         .prepare_cached("SELECT expires_at FROM querent_external_user WHERE subject = ?")?
         .query_row([subject], |row| row.get(0))
         .optional()?)
 }
 
-fn forget(connection: &Connection, subject: &str, space: &str) -> Result<()> {
+fn forget(connection: &StoreConnection, subject: &str, space: &str) -> Result<()> {
     delete_of_subject(connection, subject, space)?;
     connection.prepare_cached("DELETE FROM querent_embed_grant WHERE subject = ?")?.execute([subject])?;
     connection.prepare_cached("DELETE FROM querent_external_user WHERE subject = ?")?.execute([subject])?;
     Ok(())
 }
 
-fn purge(connection: &Connection, now: i64) -> Result<(usize, usize)> {
+fn purge(connection: &StoreConnection, now: i64) -> Result<(usize, usize)> {
     let users: Vec<(String, String)> = connection
         .prepare_cached("SELECT subject, space FROM querent_external_user WHERE expires_at <= ? LIMIT ?")?
         .query_map(params![now, as_limit(BATCH)], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<DatabaseResult<_>>()?;
     for (subject, space) in &users {
         forget(connection, subject, space)?;
     }

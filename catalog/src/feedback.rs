@@ -4,10 +4,10 @@
 //! Feedback is its sender's own: one for each run and subject. It is deleted with the run.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::knowledge::NewVerifiedQuery;
 use crate::model::{Page, PageRequest, PageToken, TableName};
@@ -221,7 +221,7 @@ impl CatalogFeedback<'_> {
     }
 }
 
-fn store(connection: &Connection, who: &Principal, new: &NewFeedback) -> Result<RunFeedback> {
+fn store(connection: &StoreConnection, who: &Principal, new: &NewFeedback) -> Result<RunFeedback> {
     require_run(connection, owner_filter(who), new.run_id)?;
     for (field, text) in
         [("comment", &new.comment), ("corrected_sql", &new.corrected_sql), ("corrected_text", &new.corrected_text)]
@@ -272,20 +272,20 @@ fn store(connection: &Connection, who: &Principal, new: &NewFeedback) -> Result<
 }
 
 /// Deletes what the caller proposes by a run, unless it was decided.
-fn withdraw(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<()> {
+fn withdraw(connection: &StoreConnection, who: &Principal, run_id: Uuid) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM querent_query_proposal WHERE run_id = ? AND subject = ? AND state = 'waiting'")?
         .execute(params![run_id.to_string(), who.subject()])?;
     Ok(())
 }
 
-fn on_run(connection: &Connection, run_id: Uuid, subject: Option<&str>) -> Result<Vec<RunFeedback>> {
+fn on_run(connection: &StoreConnection, run_id: Uuid, subject: Option<&str>) -> Result<Vec<RunFeedback>> {
     let mut statement = connection.prepare_cached(
         "SELECT run_id, subject, verdict, comment, corrected_sql, corrected_text, created_at, updated_at
          FROM querent_run_feedback WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2) ORDER BY created_at, subject",
     )?;
     let rows = statement.query_map(params![run_id.to_string(), subject], read_feedback)?;
-    let mut found: Vec<RunFeedback> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut found: Vec<RunFeedback> = rows.collect::<DatabaseResult<_>>()?;
     for feedback in &mut found {
         feedback.proposal = connection
             .prepare_cached(&format!(
@@ -297,11 +297,11 @@ fn on_run(connection: &Connection, run_id: Uuid, subject: Option<&str>) -> Resul
     Ok(found)
 }
 
-fn read_feedback(row: &Row<'_>) -> rusqlite::Result<RunFeedback> {
+fn read_feedback(row: &StoreRow<'_>) -> DatabaseResult<RunFeedback> {
     Ok(RunFeedback {
         run_id: read_uuid(row, 0)?.unwrap_or_default(),
         subject: row.get(1)?,
-        verdict: RunVerdict::from_str(&row.get::<_, String>(2)?).unwrap_or(RunVerdict::Wrong),
+        verdict: RunVerdict::from_str(&row.get::<String>(2)?).unwrap_or(RunVerdict::Wrong),
         comment: row.get(3)?,
         corrected_sql: row.get(4)?,
         corrected_text: row.get(5)?,
@@ -311,24 +311,24 @@ fn read_feedback(row: &Row<'_>) -> rusqlite::Result<RunFeedback> {
     })
 }
 
-fn read_proposal(row: &Row<'_>) -> rusqlite::Result<QueryProposal> {
+fn read_proposal(row: &StoreRow<'_>) -> DatabaseResult<QueryProposal> {
     Ok(QueryProposal {
         id: row.get(0)?,
         run_id: read_uuid(row, 1)?.unwrap_or_default(),
         subject: row.get(2)?,
-        state: ProposalState::from_str(&row.get::<_, String>(3)?).unwrap_or(ProposalState::Rejected),
+        state: ProposalState::from_str(&row.get::<String>(3)?).unwrap_or(ProposalState::Rejected),
         database: row.get(4)?,
         question: row.get(5)?,
         sql: row.get(6)?,
         tables: read_json(row, 7)?,
         created_at: read_time(row, 8)?,
-        decided_at: row.get::<_, Option<i64>>(9)?.and_then(time_from_micros),
+        decided_at: row.get::<Option<i64>>(9)?.and_then(time_from_micros),
         decided_by: row.get(10)?,
     })
 }
 
 fn proposals(
-    connection: &Connection,
+    connection: &StoreConnection,
     who: &Principal,
     state: Option<ProposalState>,
     page: &PageRequest,
@@ -343,7 +343,7 @@ fn proposals(
     loop {
         let rows = statement
             .query_map(params![position, state.map(ProposalState::as_str), BATCH as i64], read_proposal)?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
+            .collect::<DatabaseResult<Vec<_>>>()?;
         let is_last = rows.len() < BATCH;
         for proposal in rows {
             position = proposal.id;
@@ -362,7 +362,7 @@ fn proposals(
     }
 }
 
-fn visible_proposal(connection: &Connection, who: &Principal, id: i64) -> Result<QueryProposal> {
+fn visible_proposal(connection: &StoreConnection, who: &Principal, id: i64) -> Result<QueryProposal> {
     let found = connection
         .prepare_cached(&format!("SELECT {PROPOSAL_COLUMNS} FROM querent_query_proposal WHERE id = ?"))?
         .query_row([id], read_proposal)
@@ -371,7 +371,7 @@ fn visible_proposal(connection: &Connection, who: &Principal, id: i64) -> Result
     found.filter(|proposal| proposal.is_visible(who)).ok_or_else(unknown)
 }
 
-fn decide(connection: &Connection, who: &Principal, id: i64, state: ProposalState) -> Result<QueryProposal> {
+fn decide(connection: &StoreConnection, who: &Principal, id: i64, state: ProposalState) -> Result<QueryProposal> {
     let before = visible_proposal(connection, who, id)?;
     if before.state != ProposalState::Waiting {
         let reason = format!("proposal {id} was {} before", before.state.as_str());

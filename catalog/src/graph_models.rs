@@ -5,10 +5,10 @@
 //! rights. A snapshot of it is the same over tables of its own, which hold the rows that the model's queries had.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::connection::{DatabaseResult, OptionalRow, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::principal::Principal;
 use crate::store::names::check_name;
@@ -88,7 +88,7 @@ impl CatalogGraphModels<'_> {
                 let mut statement = view.connection.prepare_cached(&format!(
                     "SELECT {COLUMNS} FROM querent_graph_model WHERE database_key = ? ORDER BY name_key"
                 ))?;
-                Ok(statement.query_map([name_key(&database)], read)?.collect::<rusqlite::Result<_>>()?)
+                Ok(statement.query_map([name_key(&database)], read)?.collect::<DatabaseResult<_>>()?)
             })
             .await
     }
@@ -195,7 +195,7 @@ fn snapshots_of(view: &SnapshotView<'_>, model: &GraphModel) -> Result<Vec<Graph
     let mut statement = view.connection.prepare_cached(&format!(
         "SELECT {SNAPSHOT_COLUMNS} FROM querent_graph_snapshot WHERE model_id = ? ORDER BY id"
     ))?;
-    let read = |row: &Row<'_>| {
+    let read = |row: &StoreRow<'_>| {
         Ok(GraphSnapshot {
             name: row.get(0)?,
             definition: row.get(1)?,
@@ -203,7 +203,7 @@ fn snapshots_of(view: &SnapshotView<'_>, model: &GraphModel) -> Result<Vec<Graph
             created_at: read_time(row, 3)?,
         })
     };
-    Ok(statement.query_map([model.id.to_string()], read)?.collect::<rusqlite::Result<_>>()?)
+    Ok(statement.query_map([model.id.to_string()], read)?.collect::<DatabaseResult<_>>()?)
 }
 
 fn find(view: &SnapshotView<'_>, database: &str, name: &str) -> Result<Option<GraphModel>> {
@@ -213,7 +213,7 @@ fn find(view: &SnapshotView<'_>, database: &str, name: &str) -> Result<Option<Gr
     Ok(statement.query_row([name_key(database), name_key(name)], read).optional()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<GraphModel> {
+fn read(row: &StoreRow<'_>) -> DatabaseResult<GraphModel> {
     Ok(GraphModel {
         id: read_uuid(row, 0)?.unwrap_or_default(),
         database: row.get(1)?,

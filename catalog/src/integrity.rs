@@ -6,9 +6,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::store::lake_files::{self, LakeFile};
 use crate::store::{DATA_FOLDER, Store};
@@ -149,7 +149,7 @@ pub(crate) async fn unnamed(store: &Store, mut listed: Vec<Orphan>) -> Result<Ve
         .await
 }
 
-fn pending_objects(connection: &Connection) -> Result<u64> {
+fn pending_objects(connection: &StoreConnection) -> Result<u64> {
     let pending: i64 = connection.query_row("SELECT count(*) FROM querent_pending_objects", [], |row| row.get(0))?;
     Ok(pending.unsigned_abs())
 }
@@ -171,14 +171,9 @@ fn remove(path: &Path) -> bool {
     }
 }
 
-fn integrity(connection: &Connection, check: &mut FolderCheck) -> Result<()> {
-    let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
-    for line in statement.query_map([], |row| row.get::<_, String>(0))? {
-        let line = line?;
-        if line != "ok" {
-            check.faults.push(format!("the store is damaged: {line}"));
-        }
-    }
+fn integrity(connection: &StoreConnection, check: &mut FolderCheck) -> Result<()> {
+    let damages = connection.damages()?;
+    check.faults.extend(damages.iter().map(|damage| format!("the store is damaged: {damage}")));
     Ok(())
 }
 

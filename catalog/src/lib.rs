@@ -11,6 +11,7 @@
 //!
 //! | floor | room | holds |
 //! |---|---|---|
+//! | 0 | `connection` | a connection to the catalog's database: transactions, statements, rows |
 //! | 1 | `error` | [`CatalogError`]: every error with its stable code |
 //! | 1 | `principal` | [`Principal`]: who calls, and what they may see |
 //! | 1 | [`outbound`] | keys, errors and pauses of calls to other services |
@@ -56,6 +57,7 @@
 pub mod audit;
 mod backup;
 mod catalog;
+mod connection;
 mod conversations;
 mod databases;
 mod error;
@@ -86,6 +88,7 @@ pub mod index;
 
 pub use backup::{BackupSummary, restore};
 pub use catalog::{Catalog, CatalogOptions};
+pub use connection::{DatabaseError, DatabaseFault};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
     ConversationFilter, ConversationRecord, Decision, FileRecord, ItemRecord, ItemRole, ItemScope, Listed, PendingCall,

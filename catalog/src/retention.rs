@@ -1,8 +1,8 @@
 //! Deleting old runs, conversations and files: many small transactions, between which waiting writers get their turn.
 
 use chrono::{DateTime, Utc};
-use rusqlite::Connection;
 
+use crate::connection::StoreConnection;
 use crate::conversations;
 use crate::error::Result;
 use crate::runs;
@@ -33,7 +33,7 @@ pub(crate) async fn purge_before(store: &Store, time: DateTime<Utc>) -> Result<P
     })
 }
 
-async fn purge(store: &Store, before: i64, batch: fn(&Connection, i64, usize) -> Result<u64>) -> Result<u64> {
+async fn purge(store: &Store, before: i64, batch: fn(&StoreConnection, i64, usize) -> Result<u64>) -> Result<u64> {
     let mut purged = 0;
     loop {
         let done = store.write_rows(move |connection| batch(connection, before, BATCH)).await?;

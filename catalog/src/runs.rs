@@ -3,10 +3,10 @@
 //! read: a reader who may not read as much as its caller could is not given them (`store/ownership.rs`).
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::Result;
 use crate::model::{ConversationKey, Page, PageRequest, PageToken};
 use crate::policy::{ReadReach, Rights};
@@ -241,11 +241,11 @@ struct RunReader {
 
 impl RunReader {
     /// Errors: `run_withheld`.
-    fn require(&self, connection: &Connection, run: RunRecord) -> Result<RunRecord> {
+    fn require(&self, connection: &StoreConnection, run: RunRecord) -> Result<RunRecord> {
         require_readable_run(connection, &self.reach, run.run_id).map(|()| run)
     }
 
-    fn without_withheld_logs(&self, connection: &Connection, mut run: RunRecord) -> Result<RunRecord> {
+    fn without_withheld_logs(&self, connection: &StoreConnection, mut run: RunRecord) -> Result<RunRecord> {
         if !may_read_run(connection, &self.reach, run.run_id)? {
             run.withhold();
         }
@@ -253,7 +253,7 @@ impl RunReader {
     }
 }
 
-fn insert(connection: &Connection, run: &RunRecord) -> Result<()> {
+fn insert(connection: &StoreConnection, run: &RunRecord) -> Result<()> {
     if let Some(key) = &run.conversation {
         touch_conversation(connection, key, &run.subject, run.started_at)?;
     }
@@ -286,7 +286,7 @@ fn insert(connection: &Connection, run: &RunRecord) -> Result<()> {
     Ok(())
 }
 
-fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
+fn update(connection: &StoreConnection, run: &RunRecord) -> Result<()> {
     let updated = connection
         .prepare_cached(
             "UPDATE querent_run SET status = ?2, finished_at = ?3, usage_json = ?4, trace_json = ?5, events_json = ?6,
@@ -307,7 +307,7 @@ fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
     }
 }
 
-fn get(connection: &Connection, reader: &RunReader, run_id: Uuid) -> Result<RunRecord> {
+fn get(connection: &StoreConnection, reader: &RunReader, run_id: Uuid) -> Result<RunRecord> {
     let run = connection
         .prepare_cached(&format!("SELECT {WHOLE} FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)"))?
         .query_row(params![run_id.to_string(), owner_filter(&reader.who)], read)
@@ -315,7 +315,7 @@ fn get(connection: &Connection, reader: &RunReader, run_id: Uuid) -> Result<RunR
     reader.require(connection, run.ok_or_else(|| run_not_found(run_id))?)
 }
 
-fn trace(connection: &Connection, reader: &RunReader, run_id: Uuid) -> Result<Option<String>> {
+fn trace(connection: &StoreConnection, reader: &RunReader, run_id: Uuid) -> Result<Option<String>> {
     let trace = connection
         .prepare_cached("SELECT trace_json FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
         .query_row(params![run_id.to_string(), owner_filter(&reader.who)], |row| row.get(0))
@@ -323,7 +323,7 @@ fn trace(connection: &Connection, reader: &RunReader, run_id: Uuid) -> Result<Op
     Ok(if may_read_run(connection, &reader.reach, run_id)? { trace } else { None })
 }
 
-fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<Page<RunRecord>> {
+fn list(connection: &StoreConnection, who: &Principal, page: &PageRequest) -> Result<Page<RunRecord>> {
     let limit = page.limit.clamp(1, MAX_PAGE);
     let (before_time, before_id) = match &page.after {
         Some(token) => parse_token(token, "run listing")?,
@@ -337,11 +337,11 @@ fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<
     ))?;
     let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner_filter(who)], read)?;
     let token = |last: &RunRecord| PageToken(format!("{}.{}", last.started_at.timestamp_micros(), last.run_id));
-    Ok(Page::cut(rows.collect::<rusqlite::Result<_>>()?, limit, token))
+    Ok(Page::cut(rows.collect::<DatabaseResult<_>>()?, limit, token))
 }
 
 fn of_conversation(
-    connection: &Connection,
+    connection: &StoreConnection,
     reader: &RunReader,
     key: &ConversationKey,
     limit: usize,
@@ -358,7 +358,7 @@ fn of_conversation(
     Ok(runs)
 }
 
-fn of_invocation(connection: &Connection, reader: &RunReader, invocation_id: &str) -> Result<Option<RunRecord>> {
+fn of_invocation(connection: &StoreConnection, reader: &RunReader, invocation_id: &str) -> Result<Option<RunRecord>> {
     let run = connection
         .prepare_cached(&format!(
             "SELECT {WHOLE} FROM querent_run WHERE invocation_id = ?1 AND (?2 IS NULL OR subject = ?2)
@@ -370,7 +370,7 @@ fn of_invocation(connection: &Connection, reader: &RunReader, invocation_id: &st
 }
 
 fn in_conversation(
-    connection: &Connection,
+    connection: &StoreConnection,
     who: &Principal,
     key: &ConversationKey,
     invocation_id: &str,
@@ -386,7 +386,7 @@ fn in_conversation(
 }
 
 fn logs_of_conversation(
-    connection: &Connection,
+    connection: &StoreConnection,
     reader: &RunReader,
     key: &ConversationKey,
     limit: usize,
@@ -412,7 +412,7 @@ fn logs_of_conversation(
     Ok(runs)
 }
 
-fn delete(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<bool> {
+fn delete(connection: &StoreConnection, who: &Principal, run_id: Uuid) -> Result<bool> {
     let deleted = connection
         .prepare_cached("DELETE FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
         .execute(params![run_id.to_string(), owner_filter(who)])?;
@@ -423,11 +423,11 @@ fn delete(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<bool
 }
 
 /// Deletes up to `limit` runs that ended before a time.
-pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
+pub(crate) fn purge(connection: &StoreConnection, before: i64, limit: usize) -> Result<u64> {
     let run_ids: Vec<String> = connection
         .prepare_cached("SELECT run_id FROM querent_run WHERE finished_at < ?1 LIMIT ?2")?
         .query_map(params![before, as_limit(limit)], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<DatabaseResult<_>>()?;
     for run_id in &run_ids {
         connection.prepare_cached("DELETE FROM querent_run WHERE run_id = ?")?.execute([run_id])?;
         delete_run_parts(connection, run_id)?;
@@ -435,15 +435,15 @@ pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Resul
     Ok(run_ids.len() as u64)
 }
 
-fn running(connection: &Connection, limit: usize) -> Result<Vec<RunRecord>> {
+fn running(connection: &StoreConnection, limit: usize) -> Result<Vec<RunRecord>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {WHOLE} FROM querent_run WHERE status = 'running' ORDER BY started_at, run_id LIMIT ?1"
     ))?;
     let rows = statement.query_map(params![as_limit(limit.min(MAX_PAGE))], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
+fn read(row: &StoreRow<'_>) -> DatabaseResult<RunRecord> {
     let status: String = row.get(4)?;
     Ok(RunRecord {
         run_id: read_uuid(row, 0)?.ok_or_else(|| unreadable(0, "a run without an id"))?,
@@ -452,7 +452,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         model_id: row.get(3)?,
         status: parse_status(&status).ok_or_else(|| unreadable(4, format!("unknown run status `{status}`")))?,
         started_at: read_time(row, 5)?,
-        finished_at: row.get::<_, Option<i64>>(6)?.and_then(time_from_micros),
+        finished_at: row.get::<Option<i64>>(6)?.and_then(time_from_micros),
         protocol: row.get(7)?,
         conversation: read_conversation_key(row, 8)?,
         previous_run_id: read_uuid(row, 10)?,

@@ -20,6 +20,7 @@ pub(crate) mod distinct_values;
 pub(crate) mod files;
 mod inlined;
 mod intact;
+mod key_renames;
 pub(crate) mod keys;
 pub(crate) mod lake_files;
 pub(crate) mod lake_location;
@@ -50,7 +51,6 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::Semaphore;
 
 pub(crate) use change::CatalogChange;
@@ -66,6 +66,7 @@ pub(crate) use view_rights::known_to;
 pub use view_rights::{ViewReferences, read_views_with};
 pub(crate) use visible::VisibleObjects;
 
+use crate::connection::{Access, CACHED_STATEMENTS, DatabaseFault, StoreConnection};
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
@@ -83,8 +84,6 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reader connections, and so reads at one time.
 const READERS: usize = 8;
-/// Prepared statements kept by each connection.
-const STATEMENT_CACHE: usize = 128;
 /// Pages in the log at which a commit copies them to the database. Successive commits touch mostly the same pages, so
 /// copying them rarely writes far less; reading through a log of this size costs next to nothing.
 const CHECKPOINT_PAGES: i64 = 8_192;
@@ -103,7 +102,7 @@ pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 pub(crate) struct Store {
     data_dir: PathBuf,
     readers: Arc<ReaderPool>,
-    writer: Arc<tokio::sync::Mutex<Option<Connection>>>,
+    writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
     on_commit: Arc<OnceLock<CommitListener>>,
     lock: Mutex<Option<lock::FolderLock>>,
     policies: Arc<RwLock<Arc<PolicySet>>>,
@@ -113,7 +112,7 @@ pub(crate) struct Store {
 /// The newest state of the catalog inside one read transaction.
 pub(crate) struct SnapshotView<'a> {
     /// The connection; its transaction is open.
-    pub(crate) connection: &'a Connection,
+    pub(crate) connection: &'a StoreConnection,
     /// The snapshot to read at.
     pub(crate) snapshot: SnapshotId,
     /// The policy that holds.
@@ -143,8 +142,8 @@ impl Store {
         let writer = on_blocking_thread(move || {
             let file = folder.join(CATALOG_FILE);
             intact::require_whole_file(&file)?;
-            let mut writer = connect(&file)?;
-            migrations::prepare(&mut writer, &folder, data_path.as_deref()).map_err(|error| named(&file, error))?;
+            let writer = connect(&file)?;
+            migrations::prepare(&writer, &folder, data_path.as_deref()).map_err(|error| named(&file, error))?;
             lock::sync_folder(&folder)?;
             let policies = policies::newest(&writer)?;
             Ok((writer, policies))
@@ -187,7 +186,7 @@ impl Store {
     /// Runs `f`, which writes a version of the policy, in a write transaction. The version holds before this returns.
     pub(crate) async fn write_policies<F>(&self, f: F) -> Result<Arc<PolicySet>>
     where
-        F: FnOnce(&Connection) -> Result<PolicySet> + Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<PolicySet> + Send + 'static,
     {
         let changed = Arc::new(self.write_rows(f).await?);
         let mut known = self.policies.write();
@@ -202,7 +201,7 @@ impl Store {
     pub(crate) async fn read<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
     {
         let readers = Arc::clone(&self.readers);
         let permit = Arc::clone(&readers.permits).acquire_owned().await.map_err(|_| closed())?;
@@ -281,7 +280,7 @@ impl Store {
     pub(crate) async fn write_rows<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
     {
         self.transact(move |connection| Ok((f(connection)?, Committed::default()))).await
     }
@@ -305,7 +304,7 @@ impl Store {
     async fn transact<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<(T, Committed)> + Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<(T, Committed)> + Send + 'static,
     {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let on_commit = Arc::clone(&self.on_commit);
@@ -313,7 +312,7 @@ impl Store {
         on_blocking_thread(move || {
             let connection = writer.as_mut().ok_or_else(closed)?;
             let run = || {
-                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let transaction = connection.begin(Access::Write)?;
                 let result = f(&transaction)?;
                 transaction.commit()?;
                 Ok(result)
@@ -338,7 +337,7 @@ impl Store {
             if let Some(connection) = writer.take() {
                 // A reader of another process may hold the log back; what is in it is durable all the same.
                 let _busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-                connection.close().map_err(|(_, error)| error)?;
+                connection.close()?;
             }
             Ok(())
         })
@@ -350,7 +349,7 @@ impl Store {
 
 /// Returns the policy of the snapshot that a connection reads, which follows names that DuckDB changed, and keeps it where it is
 /// newer than the one that is known.
-fn policies_in_force(connection: &Connection, known: &RwLock<Arc<PolicySet>>) -> Result<Arc<PolicySet>> {
+fn policies_in_force(connection: &StoreConnection, known: &RwLock<Arc<PolicySet>>) -> Result<Arc<PolicySet>> {
     let held = Arc::clone(&known.read());
     if policies::newest_version(connection)? == held.version {
         return Ok(held);
@@ -366,7 +365,7 @@ fn policies_in_force(connection: &Connection, known: &RwLock<Arc<PolicySet>>) ->
 /// Reader connections, opened when first needed.
 struct ReaderPool {
     file: PathBuf,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<StoreConnection>>,
     permits: Arc<Semaphore>,
 }
 
@@ -375,59 +374,58 @@ impl ReaderPool {
         Self { file, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(READERS)) }
     }
 
-    fn with<T>(&self, f: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, f: impl FnOnce(&StoreConnection) -> Result<T>) -> Result<T> {
         let pooled = self.idle.lock().pop();
         let connection = match pooled {
             Some(connection) => connection,
             None => connect_reader(&self.file)?,
         };
-        let transaction = connection.unchecked_transaction()?;
+        let transaction = connection.begin(Access::Read)?;
         let result = f(&transaction).map_err(|error| named(&self.file, error));
-        transaction.finish()?;
+        transaction.end()?;
         self.idle.lock().push(connection);
         result
     }
 }
 
-fn connect(file: &Path) -> Result<Connection> {
-    let open = || -> Result<Connection> {
-        let connection = Connection::open(file)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+fn connect(file: &Path) -> Result<StoreConnection> {
+    let open = || -> Result<StoreConnection> {
+        let connection = StoreConnection::open_file(file)?;
+        connection.sqlite().busy_timeout(BUSY_TIMEOUT)?;
+        connection.sqlite().pragma_update(None, "journal_mode", "WAL")?;
+        connection.sqlite().pragma_update(None, "synchronous", "FULL")?;
+        connection.sqlite().pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         configure(&connection)?;
         Ok(connection)
     };
     open().map_err(|error| named(file, error))
 }
 
-fn connect_reader(file: &Path) -> Result<Connection> {
-    let connection = Connection::open(file)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.pragma_update(None, "query_only", true)?;
-    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+fn connect_reader(file: &Path) -> Result<StoreConnection> {
+    let connection = StoreConnection::open_file(file)?;
+    connection.sqlite().busy_timeout(BUSY_TIMEOUT)?;
+    connection.sqlite().pragma_update(None, "query_only", true)?;
+    connection.sqlite().pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
     configure(&connection)?;
     Ok(connection)
 }
 
-fn configure(connection: &Connection) -> Result<()> {
-    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+fn configure(connection: &StoreConnection) -> Result<()> {
+    connection.sqlite().set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     // Otherwise plans that may depend on bound values, such as any with a bound LIMIT, are prepared again for each
     // execution, which costs more than running them.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.sqlite().set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
 /// Translates SQLite's errors of a damaged or locked file.
 fn named(file: &Path, error: CatalogError) -> CatalogError {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
     let CatalogError::Store(source) = error else { return error };
     let path = file.to_path_buf();
-    match source.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => CatalogError::Corrupt { path, detail: source.to_string() },
-        Some(DatabaseBusy | DatabaseLocked) => CatalogError::Busy { path },
-        _ => CatalogError::Store(source),
+    match source.fault() {
+        DatabaseFault::Damaged => CatalogError::Corrupt { path, detail: source.to_string() },
+        DatabaseFault::Locked => CatalogError::Busy { path },
+        DatabaseFault::Other => CatalogError::Store(source),
     }
 }
 

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use parking_lot::RwLock;
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{Page, PageRequest, PageToken};
 use crate::policy::PolicySet;
@@ -138,7 +138,7 @@ impl CatalogTokens<'_> {
         let secret = format!("{PREFIX}{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let digest = digest_of(&secret);
         let (maker, policies) = (who.clone(), self.store.policies());
-        let store = move |connection: &Connection| {
+        let store = move |connection: &StoreConnection| {
             require_own_subject(connection, &maker, &policies, new.subject.as_ref().unwrap_or(&new.name))?;
             insert(connection, digest, &new, maker.subject(), now)
         };
@@ -195,14 +195,14 @@ impl TokenRegistry {
     }
 }
 
-fn load(connection: &Connection) -> Result<KnownTokens> {
+fn load(connection: &StoreConnection) -> Result<KnownTokens> {
     let mut known = KnownTokens {
         any: connection.query_row("SELECT EXISTS (SELECT 1 FROM querent_token)", [], |row| row.get(0))?,
         ..KnownTokens::default()
     };
     let mut statement =
         connection.prepare(&format!("SELECT {COLUMNS}, digest FROM querent_token WHERE revoked_at IS NULL"))?;
-    let rows = statement.query_map([], |row| Ok((read(row, DateTime::UNIX_EPOCH)?, row.get::<_, TokenDigest>(10)?)))?;
+    let rows = statement.query_map([], |row| Ok((read(row, DateTime::UNIX_EPOCH)?, row.get::<TokenDigest>(10)?)))?;
     for row in rows {
         let (info, digest) = row?;
         let Ok(role) = info.role.parse::<Role>() else {
@@ -259,7 +259,12 @@ fn within(who: &Principal, databases: Option<&[String]>) -> bool {
 }
 
 /// Fails where an administrator of some databases would make a token for somebody else.
-fn require_own_subject(connection: &Connection, who: &Principal, policies: &PolicySet, subject: &str) -> Result<()> {
+fn require_own_subject(
+    connection: &StoreConnection,
+    who: &Principal,
+    policies: &PolicySet,
+    subject: &str,
+) -> Result<()> {
     if *who.scope() == DatabaseScope::All || subject == who.subject() {
         return Ok(());
     }
@@ -278,7 +283,7 @@ fn require_own_subject(connection: &Connection, who: &Principal, policies: &Poli
 }
 
 fn insert(
-    connection: &Connection,
+    connection: &StoreConnection,
     digest: TokenDigest,
     new: &NewToken,
     created_by: &str,
@@ -290,30 +295,22 @@ fn insert(
     let NewToken { roles, groups, attributes, .. } = new.clone();
     let identity = json_text(&Identity { roles, groups, attributes })?;
     let end = new.expires_at.map(|time| time.timestamp_micros());
-    connection
+    let id: i64 = connection
         .prepare_cached(
             "INSERT INTO querent_token (digest, name, subject, role, databases_json, identity_json, created_by,
-                 created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING token_id",
         )?
-        .execute(params![
-            digest,
-            new.name,
-            subject,
-            new.role,
-            databases,
-            identity,
-            created_by,
-            now.timestamp_micros(),
-            end
-        ])?;
-    let id = connection.last_insert_rowid();
+        .query_row(
+            params![digest, new.name, subject, new.role, databases, identity, created_by, now.timestamp_micros(), end],
+            |row| row.get(0),
+        )?;
     let mut statement =
         connection.prepare_cached(&format!("SELECT {COLUMNS} FROM querent_token WHERE token_id = ?"))?;
     Ok(statement.query_row([id], |row| read(row, now))?)
 }
 
 /// Forgets the token that ended first where there are as many as there may be.
-fn make_room(connection: &Connection, now: DateTime<Utc>) -> Result<()> {
+fn make_room(connection: &StoreConnection, now: DateTime<Utc>) -> Result<()> {
     let count: i64 = connection.query_row("SELECT count(*) FROM querent_token", [], |row| row.get(0))?;
     if count < MAX_TOKENS {
         return Ok(());
@@ -321,7 +318,7 @@ fn make_room(connection: &Connection, now: DateTime<Utc>) -> Result<()> {
     let forgotten = connection.execute(
         "DELETE FROM querent_token WHERE token_id = (SELECT token_id FROM querent_token
              WHERE revoked_at IS NOT NULL OR expires_at <= ?
-             ORDER BY min(coalesce(revoked_at, expires_at), coalesce(expires_at, revoked_at)) LIMIT 1)",
+             ORDER BY CASE WHEN revoked_at IS NULL OR expires_at < revoked_at THEN expires_at ELSE revoked_at END LIMIT 1)",
         [now.timestamp_micros()],
     )?;
     match forgotten {
@@ -330,7 +327,7 @@ fn make_room(connection: &Connection, now: DateTime<Utc>) -> Result<()> {
     }
 }
 
-fn revoke(connection: &Connection, who: &Principal, id: i64, now: DateTime<Utc>) -> Result<()> {
+fn revoke(connection: &StoreConnection, who: &Principal, id: i64, now: DateTime<Utc>) -> Result<()> {
     let token = connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM querent_token WHERE token_id = ?"))?
         .query_row([id], |row| read(row, now))
@@ -345,7 +342,12 @@ fn revoke(connection: &Connection, who: &Principal, id: i64, now: DateTime<Utc>)
     Ok(())
 }
 
-fn list(connection: &Connection, who: &Principal, page: &PageRequest, now: DateTime<Utc>) -> Result<Page<TokenInfo>> {
+fn list(
+    connection: &StoreConnection,
+    who: &Principal,
+    page: &PageRequest,
+    now: DateTime<Utc>,
+) -> Result<Page<TokenInfo>> {
     let limit = page.limit.clamp(1, MAX_PAGE);
     let after = parse_id_token(page, "token")?;
     let mut statement = connection
@@ -368,11 +370,11 @@ fn list(connection: &Connection, who: &Principal, page: &PageRequest, now: DateT
 const COLUMNS: &str = "token_id, name, subject, role, databases_json, identity_json, created_by, created_at, expires_at, \
                        revoked_at";
 
-fn read(row: &rusqlite::Row<'_>, now: DateTime<Utc>) -> rusqlite::Result<TokenInfo> {
+fn read(row: &StoreRow<'_>, now: DateTime<Utc>) -> DatabaseResult<TokenInfo> {
     let time = |micros: Option<i64>| micros.and_then(DateTime::from_timestamp_micros);
-    let databases = match row.get_ref(4)? {
-        rusqlite::types::ValueRef::Null => None,
-        _ => Some(read_json(row, 4)?),
+    let databases = match row.is_null(4)? {
+        true => None,
+        false => Some(read_json(row, 4)?),
     };
     let (expires_at, revoked_at) = (time(row.get(8)?), time(row.get(9)?));
     let state = match (revoked_at, expires_at) {

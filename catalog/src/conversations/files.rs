@@ -1,9 +1,9 @@
 //! Files that callers uploaded. Content is in a table of its own: only [`CatalogFiles::content`] reads it.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Listed;
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::principal::Principal;
 use crate::store::Store;
@@ -71,18 +71,18 @@ impl CatalogFiles<'_> {
 }
 
 /// Deletes up to `limit` files that were uploaded before a time.
-pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
+pub(crate) fn purge(connection: &StoreConnection, before: i64, limit: usize) -> Result<u64> {
     let file_ids: Vec<String> = connection
         .prepare_cached("SELECT file_id FROM querent_file WHERE created_at < ?1 LIMIT ?2")?
         .query_map(params![before, as_limit(limit)], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<DatabaseResult<_>>()?;
     for file_id in &file_ids {
         delete(connection, None, file_id)?;
     }
     Ok(file_ids.len() as u64)
 }
 
-fn insert(connection: &Connection, file: &FileRecord, content: &[u8]) -> Result<()> {
+fn insert(connection: &StoreConnection, file: &FileRecord, content: &[u8]) -> Result<()> {
     let inserted = connection
         .prepare_cached(&format!(
             "INSERT INTO querent_file ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (file_id) DO NOTHING"
@@ -105,7 +105,7 @@ fn insert(connection: &Connection, file: &FileRecord, content: &[u8]) -> Result<
     Ok(())
 }
 
-fn get(connection: &Connection, who: &Principal, file_id: &str) -> Result<FileRecord> {
+fn get(connection: &StoreConnection, who: &Principal, file_id: &str) -> Result<FileRecord> {
     connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM querent_file WHERE file_id = ?1 AND (?2 IS NULL OR subject = ?2)"
@@ -115,14 +115,19 @@ fn get(connection: &Connection, who: &Principal, file_id: &str) -> Result<FileRe
         .ok_or_else(|| CatalogError::FileNotFound { id: file_id.to_string() })
 }
 
-fn content(connection: &Connection, who: &Principal, file_id: &str) -> Result<Vec<u8>> {
+fn content(connection: &StoreConnection, who: &Principal, file_id: &str) -> Result<Vec<u8>> {
     get(connection, who, file_id)?;
     Ok(connection
         .prepare_cached("SELECT content FROM querent_file_content WHERE file_id = ?")?
         .query_row([file_id], |row| row.get(0))?)
 }
 
-fn list(connection: &Connection, who: &Principal, after: Option<&str>, limit: usize) -> Result<Listed<FileRecord>> {
+fn list(
+    connection: &StoreConnection,
+    who: &Principal,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Listed<FileRecord>> {
     let limit = limit.clamp(1, MAX_PAGE);
     let (before_time, before_id) = match after {
         Some(file_id) => (get(connection, who, file_id)?.created_at.timestamp_micros(), file_id),
@@ -134,10 +139,10 @@ fn list(connection: &Connection, who: &Principal, after: Option<&str>, limit: us
          ORDER BY created_at DESC, file_id DESC LIMIT ?3"
     ))?;
     let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner_filter(who)], read)?;
-    Ok(Listed::cut(rows.collect::<rusqlite::Result<_>>()?, limit))
+    Ok(Listed::cut(rows.collect::<DatabaseResult<_>>()?, limit))
 }
 
-fn delete(connection: &Connection, owner: Option<&str>, file_id: &str) -> Result<bool> {
+fn delete(connection: &StoreConnection, owner: Option<&str>, file_id: &str) -> Result<bool> {
     let deleted = connection
         .prepare_cached("DELETE FROM querent_file WHERE file_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
         .execute(params![file_id, owner])?;
@@ -147,7 +152,7 @@ fn delete(connection: &Connection, owner: Option<&str>, file_id: &str) -> Result
     Ok(deleted > 0)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<FileRecord> {
+fn read(row: &StoreRow<'_>) -> DatabaseResult<FileRecord> {
     Ok(FileRecord {
         file_id: row.get(0)?,
         subject: row.get(1)?,

@@ -2,11 +2,11 @@
 //! item belongs to a conversation, a run, or both, and is deleted with either.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Listed, rows};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::ConversationKey;
 use crate::policy::{ReadReach, Rights};
@@ -147,7 +147,7 @@ impl CatalogItems<'_> {
     }
 }
 
-fn insert(connection: &Connection, items: &[ItemRecord]) -> Result<()> {
+fn insert(connection: &StoreConnection, items: &[ItemRecord]) -> Result<()> {
     let mut checked = (None, None);
     let mut statement = connection.prepare_cached(&format!(
         "INSERT INTO querent_item ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (item_id) DO NOTHING"
@@ -178,7 +178,7 @@ fn insert(connection: &Connection, items: &[ItemRecord]) -> Result<()> {
 
 /// Checks that an item belongs to something, without which it would never be purged, and that this is the subject's
 /// own.
-fn check(connection: &Connection, item: &ItemRecord) -> Result<()> {
+fn check(connection: &StoreConnection, item: &ItemRecord) -> Result<()> {
     if item.conversation.is_none() && item.run_id.is_none() {
         let reason = format!("`{}` is of no conversation and no run", item.item_id);
         return Err(CatalogError::InvalidObject { what: "item", reason });
@@ -193,12 +193,12 @@ fn check(connection: &Connection, item: &ItemRecord) -> Result<()> {
 }
 
 /// Whether a caller may read an item: what a run put out only where it may read what the run read.
-fn is_readable(connection: &Connection, reader: &ReadReach, item: &ItemRecord) -> Result<bool> {
+fn is_readable(connection: &StoreConnection, reader: &ReadReach, item: &ItemRecord) -> Result<bool> {
     let Some(run_id) = item.run_id.filter(|_| item.role == ItemRole::Output) else { return Ok(true) };
     may_read_run(connection, reader, run_id)
 }
 
-fn find(connection: &Connection, who: &Principal, item_id: &str) -> Result<Option<ItemRecord>> {
+fn find(connection: &StoreConnection, who: &Principal, item_id: &str) -> Result<Option<ItemRecord>> {
     Ok(connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)"
@@ -208,7 +208,7 @@ fn find(connection: &Connection, who: &Principal, item_id: &str) -> Result<Optio
 }
 
 fn list(
-    connection: &Connection,
+    connection: &StoreConnection,
     who: &Principal,
     scope: &ItemScope,
     after: Option<&str>,
@@ -235,11 +235,11 @@ fn list(
          ORDER BY seq {order} LIMIT ?5"
     ))?;
     let rows = statement.query_map(params![first, second, from, owner_filter(who), as_limit(limit + 1)], read)?;
-    Ok(Listed::cut(rows.collect::<rusqlite::Result<_>>()?, limit))
+    Ok(Listed::cut(rows.collect::<DatabaseResult<_>>()?, limit))
 }
 
 fn of_run(
-    connection: &Connection,
+    connection: &StoreConnection,
     who: &Principal,
     run_id: Uuid,
     role: ItemRole,
@@ -249,7 +249,7 @@ fn of_run(
 }
 
 /// The sequence number of an item, by which items are ordered.
-fn sequence_of_item(connection: &Connection, who: &Principal, item_id: &str) -> Result<i64> {
+fn sequence_of_item(connection: &StoreConnection, who: &Principal, item_id: &str) -> Result<i64> {
     connection
         .prepare_cached("SELECT seq FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
         .query_row(params![item_id, owner_filter(who)], |row| row.get(0))
@@ -257,14 +257,14 @@ fn sequence_of_item(connection: &Connection, who: &Principal, item_id: &str) -> 
         .ok_or_else(|| CatalogError::ItemNotFound { id: item_id.to_string() })
 }
 
-fn delete(connection: &Connection, who: &Principal, item_id: &str) -> Result<bool> {
+fn delete(connection: &StoreConnection, who: &Principal, item_id: &str) -> Result<bool> {
     let deleted = connection
         .prepare_cached("DELETE FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
         .execute(params![item_id, owner_filter(who)])?;
     Ok(deleted > 0)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<ItemRecord> {
+fn read(row: &StoreRow<'_>) -> DatabaseResult<ItemRecord> {
     let role: String = row.get(5)?;
     let known = ItemRole::ALL.into_iter().find(|known| known.as_str() == role);
     Ok(ItemRecord {

@@ -2,10 +2,10 @@
 //! call is decided once, and its result is kept, so that nothing runs twice.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::ConversationKey;
 use crate::principal::Principal;
@@ -152,7 +152,7 @@ impl CatalogPendingCalls<'_> {
     }
 }
 
-fn insert(connection: &Connection, calls: &[PendingCall]) -> Result<()> {
+fn insert(connection: &StoreConnection, calls: &[PendingCall]) -> Result<()> {
     let mut statement = connection.prepare_cached(&format!(
         "INSERT INTO querent_pending_call ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (call_id) DO NOTHING"
@@ -180,7 +180,7 @@ fn insert(connection: &Connection, calls: &[PendingCall]) -> Result<()> {
     Ok(())
 }
 
-fn get(connection: &Connection, who: &Principal, call_id: &str) -> Result<PendingCall> {
+fn get(connection: &StoreConnection, who: &Principal, call_id: &str) -> Result<PendingCall> {
     connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM querent_pending_call WHERE call_id = ?1 AND (?2 IS NULL OR subject = ?2)"
@@ -190,17 +190,17 @@ fn get(connection: &Connection, who: &Principal, call_id: &str) -> Result<Pendin
         .ok_or_else(|| not_found(call_id))
 }
 
-fn of_run(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Vec<PendingCall>> {
+fn of_run(connection: &StoreConnection, who: &Principal, run_id: Uuid) -> Result<Vec<PendingCall>> {
     require_run(connection, owner_filter(who), run_id)?;
     let mut statement = connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM querent_pending_call WHERE run_id = ?1 ORDER BY rowid"))?;
     let rows = statement.query_map([run_id.to_string()], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// Runs in a write transaction; only one is active at a time.
 fn decide(
-    connection: &Connection,
+    connection: &StoreConnection,
     who: &Principal,
     call_id: &str,
     state: PendingState,
@@ -220,7 +220,7 @@ fn decide(
     Ok(if decided > 0 { Decision::Now(call) } else { Decision::Before(call) })
 }
 
-fn put_receipt(connection: &Connection, call_id: &str, receipt_json: &str) -> Result<()> {
+fn put_receipt(connection: &StoreConnection, call_id: &str, receipt_json: &str) -> Result<()> {
     let kept = connection
         .prepare_cached("UPDATE querent_pending_call SET receipt_json = ?2 WHERE call_id = ?1")?
         .execute([call_id, receipt_json])?;
@@ -230,7 +230,7 @@ fn put_receipt(connection: &Connection, call_id: &str, receipt_json: &str) -> Re
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<PendingCall> {
+fn read(row: &StoreRow<'_>) -> DatabaseResult<PendingCall> {
     let (kind, state): (String, String) = (row.get(1)?, row.get(7)?);
     let known_kind = PendingKind::ALL.into_iter().find(|known| known.as_str() == kind);
     let known_state = PendingState::ALL.into_iter().find(|known| known.as_str() == state);
@@ -242,7 +242,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<PendingCall> {
         conversation: read_conversation_key(row, 4)?,
         tool: row.get(6)?,
         state: known_state.ok_or_else(|| unreadable(7, format!("unknown state of a call `{state}`")))?,
-        decided_at: row.get::<_, Option<i64>>(8)?.and_then(time_from_micros),
+        decided_at: row.get::<Option<i64>>(8)?.and_then(time_from_micros),
         arguments_json: row.get(9)?,
         decision_json: row.get(10)?,
         receipt_json: row.get(11)?,

@@ -1,9 +1,9 @@
 //! Rows of `querent_conversation`. Listing those of a subject, of one of its users or of a space reads along one index.
 
 use chrono::Utc;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationRecord};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::Result;
 use crate::model::{ConversationKey, Page, PageRequest, PageToken};
 use crate::principal::Principal;
@@ -15,7 +15,11 @@ const SELECT: &str =
     (SELECT count(*) FROM querent_run AS run WHERE run.space = talk.space AND run.conversation_id = talk.id)
     FROM querent_conversation AS talk";
 
-pub(super) fn open(connection: &Connection, who: &Principal, new: &ConversationRecord) -> Result<ConversationAccess> {
+pub(super) fn open(
+    connection: &StoreConnection,
+    who: &Principal,
+    new: &ConversationRecord,
+) -> Result<ConversationAccess> {
     let inserted = connection
         .prepare_cached(
             "INSERT INTO querent_conversation (space, id, subject, user_id, app, title, metadata_json, state_json,
@@ -41,12 +45,12 @@ pub(super) fn open(connection: &Connection, who: &Principal, new: &ConversationR
     })
 }
 
-pub(super) fn get(connection: &Connection, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
+pub(super) fn get(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
     find(connection, owner_filter(who), key)?.ok_or_else(|| conversation_not_found(key))
 }
 
 pub(super) fn list(
-    connection: &Connection,
+    connection: &StoreConnection,
     who: &Principal,
     filter: &ConversationFilter,
     page: &PageRequest,
@@ -76,14 +80,14 @@ pub(super) fn list(
         filter.user_id,
         filter.app
     ];
-    let items = statement.query_map(bound, read)?.collect::<rusqlite::Result<_>>()?;
+    let items = statement.query_map(bound, read)?.collect::<DatabaseResult<_>>()?;
     let token =
         |last: &ConversationRecord| PageToken(format!("{}.{}", last.updated_at.timestamp_micros(), last.key.id));
     Ok(Page::cut(items, limit, token))
 }
 
 pub(super) fn update(
-    connection: &Connection,
+    connection: &StoreConnection,
     who: &Principal,
     key: &ConversationKey,
     change: &ConversationChange,
@@ -91,7 +95,7 @@ pub(super) fn update(
     connection
         .prepare_cached(
             "UPDATE querent_conversation SET title = coalesce(?4, title), metadata_json = coalesce(?5, metadata_json),
-                 state_json = coalesce(?6, state_json), updated_at = max(updated_at, ?7)
+                 state_json = coalesce(?6, state_json), updated_at = CASE WHEN updated_at < ?7 THEN ?7 ELSE updated_at END
              WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)",
         )?
         .execute(params![
@@ -106,7 +110,7 @@ pub(super) fn update(
     get(connection, who, key)
 }
 
-pub(super) fn delete(connection: &Connection, who: &Principal, key: &ConversationKey) -> Result<bool> {
+pub(super) fn delete(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<bool> {
     let deleted = connection
         .prepare_cached(
             "DELETE FROM querent_conversation WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)",
@@ -119,7 +123,7 @@ pub(super) fn delete(connection: &Connection, who: &Principal, key: &Conversatio
 }
 
 /// Deletes up to `limit` conversations that were not used since a time and have no run left.
-pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
+pub(crate) fn purge(connection: &StoreConnection, before: i64, limit: usize) -> Result<u64> {
     let mut statement = connection.prepare_cached(
         "SELECT space, id FROM querent_conversation AS talk WHERE updated_at < ?1 AND NOT EXISTS
              (SELECT 1 FROM querent_run AS run WHERE run.space = talk.space AND run.conversation_id = talk.id) LIMIT ?2",
@@ -127,7 +131,7 @@ pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Resul
     let rows = statement.query_map(params![before, as_limit(limit)], |row| {
         Ok(ConversationKey { space: row.get(0)?, id: row.get(1)? })
     })?;
-    let keys: Vec<ConversationKey> = rows.collect::<rusqlite::Result<_>>()?;
+    let keys: Vec<ConversationKey> = rows.collect::<DatabaseResult<_>>()?;
     for key in &keys {
         connection
             .prepare_cached("DELETE FROM querent_conversation WHERE space = ?1 AND id = ?2")?
@@ -138,7 +142,7 @@ pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Resul
 }
 
 /// Deletes all conversations of `subject` in spaces that begin with `space`.
-pub(crate) fn delete_of_subject(connection: &Connection, subject: &str, space: &str) -> Result<()> {
+pub(crate) fn delete_of_subject(connection: &StoreConnection, subject: &str, space: &str) -> Result<()> {
     // A range, so that the delete reads along one index: no space contains this character.
     let end = format!("{space}\u{10ffff}");
     let mut statement = connection.prepare_cached(
@@ -146,18 +150,18 @@ pub(crate) fn delete_of_subject(connection: &Connection, subject: &str, space: &
     )?;
     let rows = statement
         .query_map(params![subject, space, end], |row| Ok(ConversationKey { space: row.get(0)?, id: row.get(1)? }))?;
-    let keys: Vec<ConversationKey> = rows.collect::<rusqlite::Result<_>>()?;
+    let keys: Vec<ConversationKey> = rows.collect::<DatabaseResult<_>>()?;
     for key in &keys {
         delete_parts(connection, key)?;
     }
     Ok(())
 }
 
-fn delete_parts(connection: &Connection, key: &ConversationKey) -> Result<()> {
+fn delete_parts(connection: &StoreConnection, key: &ConversationKey) -> Result<()> {
     let runs: Vec<String> = connection
         .prepare_cached("DELETE FROM querent_run WHERE space = ?1 AND conversation_id = ?2 RETURNING run_id")?
         .query_map(params![key.space, key.id], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<DatabaseResult<_>>()?;
     for run_id in &runs {
         delete_run_parts(connection, run_id)?;
     }
@@ -169,14 +173,18 @@ fn delete_parts(connection: &Connection, key: &ConversationKey) -> Result<()> {
     Ok(())
 }
 
-fn find(connection: &Connection, owner: Option<&str>, key: &ConversationKey) -> Result<Option<ConversationRecord>> {
+fn find(
+    connection: &StoreConnection,
+    owner: Option<&str>,
+    key: &ConversationKey,
+) -> Result<Option<ConversationRecord>> {
     Ok(connection
         .prepare_cached(&format!("{SELECT} WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)"))?
         .query_row(params![key.space, key.id, owner], read)
         .optional()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<ConversationRecord> {
+fn read(row: &StoreRow<'_>) -> DatabaseResult<ConversationRecord> {
     Ok(ConversationRecord {
         key: ConversationKey { space: row.get(0)?, id: row.get(1)? },
         subject: row.get(2)?,

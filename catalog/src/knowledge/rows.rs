@@ -1,9 +1,9 @@
 //! Stored verified queries and metrics: one table each, keyed by database and by the question or name.
 
 use chrono::Utc;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{KnowledgeObject, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, VerifiedQuery};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{Page, PageRequest, PageToken};
 use crate::policy::Rights;
@@ -29,7 +29,7 @@ pub(crate) trait KnowledgeRow: KnowledgeObject {
     const COLUMNS: &'static str;
 
     /// Reads [`KnowledgeRow::COLUMNS`].
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self>;
+    fn read(row: &StoreRow<'_>) -> DatabaseResult<Self>;
     /// Its id.
     fn id(&self) -> i64;
 }
@@ -39,7 +39,7 @@ impl KnowledgeRow for VerifiedQuery {
     const TABLE: &'static str = "querent_verified_query";
     const COLUMNS: &'static str = "id, database, question, sql, tables, subject, created_at";
 
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn read(row: &StoreRow<'_>) -> DatabaseResult<Self> {
         Ok(Self {
             id: row.get(0)?,
             database: row.get(1)?,
@@ -62,7 +62,7 @@ impl KnowledgeRow for Metric {
     const COLUMNS: &'static str =
         "id, database, name, description, of_table, expression, row_filter, subject, created_at";
 
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn read(row: &StoreRow<'_>) -> DatabaseResult<Self> {
         Ok(Self {
             id: row.get(0)?,
             database: row.get(1)?,
@@ -147,13 +147,13 @@ pub(crate) fn insert_metric(view: &SnapshotView<'_>, who: &Principal, new: &NewM
 }
 
 /// All objects of a kind.
-pub(crate) fn all<T: KnowledgeRow>(connection: &Connection) -> Result<Vec<T>> {
+pub(crate) fn all<T: KnowledgeRow>(connection: &StoreConnection) -> Result<Vec<T>> {
     after(connection, 0, None, MAX_OBJECTS)
 }
 
 /// A page of the objects that may be seen, oldest first.
 pub(crate) fn list<T: KnowledgeRow>(
-    connection: &Connection,
+    connection: &StoreConnection,
     rights: Rights<'_>,
     database: Option<&str>,
     page: &PageRequest,
@@ -182,7 +182,7 @@ pub(crate) fn list<T: KnowledgeRow>(
 }
 
 /// Deletes an object that the caller may see.
-pub(crate) fn remove<T: KnowledgeRow>(connection: &Connection, rights: Rights<'_>, id: i64) -> Result<()> {
+pub(crate) fn remove<T: KnowledgeRow>(connection: &StoreConnection, rights: Rights<'_>, id: i64) -> Result<()> {
     let object: T = get(connection, id)?;
     if !object.is_visible(rights) {
         return Err(unknown::<T>(id));
@@ -191,12 +191,17 @@ pub(crate) fn remove<T: KnowledgeRow>(connection: &Connection, rights: Rights<'_
     Ok(())
 }
 
-fn get<T: KnowledgeRow>(connection: &Connection, id: i64) -> Result<T> {
+fn get<T: KnowledgeRow>(connection: &StoreConnection, id: i64) -> Result<T> {
     let sql = format!("SELECT {} FROM {} WHERE id = ?", T::COLUMNS, T::TABLE);
     connection.prepare_cached(&sql)?.query_row([id], T::read).optional()?.ok_or_else(|| unknown::<T>(id))
 }
 
-fn after<T: KnowledgeRow>(connection: &Connection, id: i64, database: Option<&str>, limit: usize) -> Result<Vec<T>> {
+fn after<T: KnowledgeRow>(
+    connection: &StoreConnection,
+    id: i64,
+    database: Option<&str>,
+    limit: usize,
+) -> Result<Vec<T>> {
     let sql = format!(
         "SELECT {} FROM {} WHERE id > ?1 AND (?2 IS NULL OR database_key = ?2) ORDER BY id LIMIT ?3",
         T::COLUMNS,
@@ -204,13 +209,18 @@ fn after<T: KnowledgeRow>(connection: &Connection, id: i64, database: Option<&st
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params![id, database.map(name_key), limit as i64], T::read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// Refuses a new object beyond [`MAX_OBJECTS`]; one that replaces another is allowed.
-fn require_room<T: KnowledgeRow>(connection: &Connection, key_column: &str, database: &str, key: &str) -> Result<()> {
+fn require_room<T: KnowledgeRow>(
+    connection: &StoreConnection,
+    key_column: &str,
+    database: &str,
+    key: &str,
+) -> Result<()> {
     let (count, is_known): (i64, bool) = connection.query_row(
-        &format!("SELECT COUNT(*), COALESCE(SUM(database_key = ?1 AND {key_column} = ?2), 0) > 0 FROM {}", T::TABLE),
+        &format!("SELECT COUNT(*), COALESCE(SUM(CASE WHEN database_key = ?1 AND {key_column} = ?2 THEN 1 ELSE 0 END), 0) > 0 FROM {}", T::TABLE),
         params![name_key(database), key],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;

@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use rusqlite::params;
-
 use super::JoinEdge;
 use super::infer::{JoinTable, infer};
 use super::rows::{resolve_row, rows_of_table};
+use crate::connection::{DatabaseResult, params};
 use crate::error::Result;
 use crate::model::{Relationship, RelationshipOrigin, TableKind};
 use crate::principal::Principal;
@@ -33,13 +32,13 @@ pub(crate) fn join_tables(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     let mut columns: HashMap<i64, Vec<(String, arrow_schema::DataType)>> = HashMap::new();
     let mut statement = view.connection.prepare_cached(
         "SELECT c.table_id, c.column_name, c.column_type FROM json_each(?1) ids
-         JOIN ducklake_column c ON c.table_id = ids.value
+         JOIN ducklake_column c ON c.table_id = CAST(ids.value AS BIGINT)
          WHERE c.parent_column IS NULL AND c.begin_snapshot <= ?2 AND (c.end_snapshot IS NULL OR c.end_snapshot > ?2)
          ORDER BY ids.key, c.column_order LIMIT ?3",
     )?;
     let mut rows = statement.query(params![to_json(ids)?, view.snapshot, MAX_COLUMNS_READ])?;
     while let Some(row) = rows.next()? {
-        let data_type = match LakeType::parse(&row.get::<_, String>(2)?) {
+        let data_type = match LakeType::parse(&row.get::<String>(2)?) {
             LakeType::Readable(data_type) | LakeType::Unreadable(data_type) => data_type,
         };
         columns.entry(row.get(0)?).or_default().push((row.get(1)?, data_type));
@@ -156,10 +155,10 @@ pub(crate) fn neighbors(view: &SnapshotView<'_>, who: &Principal, tables: &[Join
         let mut statement = view.connection.prepare_cached(
             "SELECT o.object_id FROM json_each(?2) names
              CROSS JOIN querent_object o INDEXED BY querent_ix_object
-             WHERE o.database_key = ?1 AND o.key = names.value LIMIT ?3",
+                 ON o.database_key = ?1 AND o.key = names.value LIMIT ?3",
         )?;
         let ids = statement.query_map(params![database, names, MAX_NAMES as i64], |row| row.get(0))?;
-        found.extend(ids.collect::<rusqlite::Result<Vec<i64>>>()?);
+        found.extend(ids.collect::<DatabaseResult<Vec<i64>>>()?);
         if !databases.contains(&database) {
             databases.push(database);
         }
@@ -169,7 +168,7 @@ pub(crate) fn neighbors(view: &SnapshotView<'_>, who: &Principal, tables: &[Join
             .connection
             .prepare_cached("SELECT object_id FROM querent_object WHERE database_key = ?1 ORDER BY key LIMIT ?2")?;
         let ids = statement.query_map(params![database, SMALL_DATABASE as i64 + 1], |row| row.get(0))?;
-        let ids = ids.collect::<rusqlite::Result<Vec<i64>>>()?;
+        let ids = ids.collect::<DatabaseResult<Vec<i64>>>()?;
         if ids.len() <= SMALL_DATABASE {
             found.extend(ids);
         }

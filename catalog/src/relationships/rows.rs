@@ -3,9 +3,8 @@
 //!
 //! Names that no longer resolve, and columns that no longer exist, are skipped when relationships are read.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::{JoinEdge, same_columns};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     NewRelationship, Page, PageRequest, PageToken, Relationship, RelationshipOrigin, TableInfo, TableName,
@@ -127,7 +126,7 @@ pub(super) struct RelationshipRow {
     subject: String,
 }
 
-fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<RelationshipRow> {
+fn read(row: &StoreRow<'_>) -> DatabaseResult<RelationshipRow> {
     let origin: String = row.get(7)?;
     Ok(RelationshipRow {
         id: row.get(0)?,
@@ -145,7 +144,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<RelationshipRow> {
 }
 
 /// The stored relationships of a table, in either role.
-pub(super) fn rows_of_table(connection: &Connection, table: &TableName) -> Result<Vec<RelationshipRow>> {
+pub(super) fn rows_of_table(connection: &StoreConnection, table: &TableName) -> Result<Vec<RelationshipRow>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM querent_relationship WHERE from_database = ?1 AND from_table = ?2
          UNION SELECT {COLUMNS} FROM querent_relationship WHERE to_database = ?1 AND to_table = ?2
@@ -153,7 +152,7 @@ pub(super) fn rows_of_table(connection: &Connection, table: &TableName) -> Resul
     ))?;
     let rows =
         statement.query_map(params![name_key(&table.database), name_key(&table.table), MAX_STORED as i64], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 fn rows_after(view: &SnapshotView<'_>, who: &Principal, after: i64, limit: usize) -> Result<Vec<RelationshipRow>> {
@@ -166,7 +165,7 @@ fn rows_after(view: &SnapshotView<'_>, who: &Principal, after: i64, limit: usize
          ORDER BY relationship_id LIMIT ?3"
     ))?;
     let rows = statement.query_map(params![after, visible.parameter()?, limit as i64], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// Whether both tables of a relationship and the columns that it names may be seen.

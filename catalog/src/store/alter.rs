@@ -4,7 +4,6 @@
 //! them, which is made with the version.
 
 use arrow_schema::{DataType, Field};
-use rusqlite::{Connection, params};
 
 use super::change::CatalogChange;
 use super::columns::{self, ColumnLayout, ColumnRow};
@@ -18,6 +17,7 @@ use super::resolve::column_not_found;
 use super::tables::{end_rows, refuse_changed_rows, unknown_table};
 use super::types::{Shape, storable};
 
+use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnDefault, ColumnInfo, TableAlteration, TableInfo, TableKind, TableName, is_wider_type};
 
@@ -114,7 +114,7 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
 }
 
 /// By which DuckDB lays out the table's files: it would look for the column.
-fn refuse_layout_column(connection: &Connection, info: &TableInfo, column_id: i64) -> Result<()> {
+fn refuse_layout_column(connection: &StoreConnection, info: &TableInfo, column_id: i64) -> Result<()> {
     let is_partitioned_by: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM ducklake_partition_info i JOIN ducklake_partition_column c USING (partition_id)
@@ -155,7 +155,7 @@ fn set_nullable(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, 
         .connection()
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM querent_key k, json_each(k.column_ids) id
-                            WHERE k.table_id = ? AND k.is_primary AND id.value = ?)",
+                            WHERE k.table_id = ? AND k.is_primary = 1 AND CAST(id.value AS BIGINT) = ?)",
         )?
         .query_row([info.id, known.id], |row| row.get(0))?;
     if nullable && is_primary {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::pending::{self, ColumnText, Committed, PendingObject, TEXT_HASH_BYTES};
 use super::{SnapshotView, objects};
+use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::SnapshotId;
 
@@ -26,7 +26,7 @@ pub(crate) struct SnapshotRow {
 
 /// A write transaction in progress.
 pub(crate) struct CatalogChange<'a> {
-    connection: &'a Connection,
+    connection: &'a StoreConnection,
     head: SnapshotRow,
     next_catalog_id: i64,
     next_file_id: i64,
@@ -40,7 +40,7 @@ pub(crate) struct CatalogChange<'a> {
 
 impl<'a> CatalogChange<'a> {
     /// Starts on an open write transaction.
-    pub(super) fn begin(connection: &'a Connection) -> Result<Self> {
+    pub(super) fn begin(connection: &'a StoreConnection) -> Result<Self> {
         let head = newest_snapshot(connection)?;
         Ok(Self {
             connection,
@@ -56,7 +56,7 @@ impl<'a> CatalogChange<'a> {
     }
 
     /// The transaction.
-    pub(crate) fn connection(&self) -> &'a Connection {
+    pub(crate) fn connection(&self) -> &'a StoreConnection {
         self.connection
     }
 
@@ -174,7 +174,7 @@ impl<'a> CatalogChange<'a> {
 }
 
 /// The newest snapshot.
-pub(super) fn newest_snapshot(connection: &Connection) -> Result<SnapshotRow> {
+pub(super) fn newest_snapshot(connection: &StoreConnection) -> Result<SnapshotRow> {
     connection
         .prepare_cached(
             "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot

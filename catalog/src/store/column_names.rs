@@ -1,8 +1,6 @@
 //! Looks columns up by name across all tables. Columns of managed tables are rows of `ducklake_column`, under an index
 //! of ours; those of views and external tables have a row each in `querent_described_column`.
 
-use rusqlite::{Connection, params};
-
 use super::SnapshotView;
 use super::change::newest_snapshot;
 use super::names::name_key;
@@ -10,6 +8,7 @@ use super::pending::{self, ColumnText};
 use super::relations::{self, RelationLoader};
 use super::search_text::column_text;
 use super::visible::{VisibleObjects, object_condition};
+use crate::connection::{DatabaseResult, StoreConnection, params};
 use crate::error::Result;
 use crate::model::TableKind;
 
@@ -19,11 +18,13 @@ const MAX_LOOKED_AT: usize = 50_000;
 
 /// Records the columns of a view or external table.
 pub(super) fn insert_described<'a>(
-    connection: &Connection,
+    connection: &StoreConnection,
     object_id: i64,
     names: impl IntoIterator<Item = &'a String>,
 ) -> Result<()> {
-    let mut insert = connection.prepare_cached("INSERT OR REPLACE INTO querent_described_column VALUES (?, ?, ?)")?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO querent_described_column VALUES (?1, ?2, ?3) ON CONFLICT (key, object_id) DO UPDATE SET name = ?3",
+    )?;
     for name in names {
         insert.execute(params![name_key(name), object_id, name])?;
     }
@@ -31,7 +32,7 @@ pub(super) fn insert_described<'a>(
 }
 
 /// Deletes the columns of a view or external table that is being dropped.
-pub(super) fn forget_described(connection: &Connection, object_id: i64) -> Result<()> {
+pub(super) fn forget_described(connection: &StoreConnection, object_id: i64) -> Result<()> {
     let Some(schema) = relations::load_schema(connection, object_id)? else { return Ok(()) };
     let mut delete =
         connection.prepare_cached("DELETE FROM querent_described_column WHERE key = ? AND object_id = ?")?;
@@ -42,9 +43,9 @@ pub(super) fn forget_described(connection: &Connection, object_id: i64) -> Resul
 }
 
 /// Fills the tables of column names and column texts from the objects that exist when the migration runs.
-pub(super) fn fill(connection: &Connection) -> Result<()> {
+pub(super) fn fill(connection: &StoreConnection) -> Result<()> {
     let mut statement = connection.prepare("SELECT object_id FROM querent_object")?;
-    let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<DatabaseResult<_>>()?;
     let snapshot = newest_snapshot(connection)?.id;
     let loader = RelationLoader::new(connection, snapshot);
     for object_id in ids {
@@ -97,7 +98,7 @@ fn count_up_to(view: &SnapshotView<'_>, name: &str, limit: usize) -> Result<usiz
              UNION ALL
              SELECT 1 FROM querent_described_column CROSS JOIN querent_object USING (object_id)
              WHERE querent_described_column.key = ?2
-             LIMIT ?4)",
+             LIMIT ?4) AS found",
     )?;
     let count: i64 =
         statement.query_row(params![name, name_key(name), view.snapshot, limit as i64], |row| row.get(0))?;

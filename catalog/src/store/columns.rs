@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use rusqlite::{Connection, params};
 
 use super::change::CatalogChange;
 use super::names::name_key;
 use super::types::{LakeType, Shape, list_of, map_of, storable, written_field};
+use crate::connection::{DatabaseResult, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnDefault, ColumnInfo, SnapshotId};
 
@@ -218,12 +218,12 @@ pub(super) struct LoadedColumns {
 }
 
 /// Reads a table's columns at a snapshot.
-pub(super) fn load(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<LoadedColumns> {
+pub(super) fn load(connection: &StoreConnection, table_id: i64, snapshot: SnapshotId) -> Result<LoadedColumns> {
     let rows = load_rows(connection, table_id, snapshot)?;
     let mut statement =
         connection.prepare_cached("SELECT column_id, dimension FROM querent_vector_column WHERE table_id = ?")?;
     let dimensions: HashMap<i64, i32> =
-        statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+        statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<DatabaseResult<_>>()?;
     let comments = load_comments(connection, table_id, snapshot)?;
 
     let mut children: HashMap<i64, Vec<&ColumnRow>> = HashMap::new();
@@ -253,7 +253,7 @@ pub(super) fn load(connection: &Connection, table_id: i64, snapshot: SnapshotId)
 }
 
 /// The live rows of a table's columns, nested ones included, in order.
-pub(super) fn load_rows(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Vec<ColumnRow>> {
+pub(super) fn load_rows(connection: &StoreConnection, table_id: i64, snapshot: SnapshotId) -> Result<Vec<ColumnRow>> {
     let mut statement = connection.prepare_cached(
         "SELECT column_id, column_name, column_type, nulls_allowed, parent_column, initial_default,
                 default_value, default_value_type
@@ -266,18 +266,18 @@ pub(super) fn load_rows(connection: &Connection, table_id: i64, snapshot: Snapsh
             id: row.get(0)?,
             name: row.get(1)?,
             column_type: row.get(2)?,
-            nullable: row.get::<_, Option<bool>>(3)?.unwrap_or(true),
+            nullable: row.get::<Option<bool>>(3)?.unwrap_or(true),
             parent: row.get(4)?,
             initial_default: row.get(5)?,
-            default: ColumnDefault::stored(row.get(6)?, row.get::<_, Option<String>>(7)?.as_deref()),
+            default: ColumnDefault::stored(row.get(6)?, row.get::<Option<String>>(7)?.as_deref()),
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// Comments by column id.
 pub(super) fn load_comments(
-    connection: &Connection,
+    connection: &StoreConnection,
     object_id: i64,
     snapshot: SnapshotId,
 ) -> Result<HashMap<i64, String>> {
@@ -287,7 +287,7 @@ pub(super) fn load_comments(
            AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)",
     )?;
     let rows = statement.query_map(params![object_id, COMMENT_KEY, snapshot], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 struct ColumnTree<'a> {

@@ -1,7 +1,5 @@
 //! Comments: tags of the lake, for tables, views, external tables and their columns.
 
-use rusqlite::params;
-
 use super::change::CatalogChange;
 use super::columns::COMMENT_KEY;
 use super::names::name_key;
@@ -9,6 +7,7 @@ use super::objects;
 use super::relations::{self, StoredRelation};
 use super::resolve::column_not_found;
 use super::tables::{insert_comment, unknown_table};
+use crate::connection::params;
 use crate::error::Result;
 use crate::model::{TableKind, TableName};
 

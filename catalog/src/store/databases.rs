@@ -1,6 +1,5 @@
 //! Databases: schemas of the lake, with comments of ours.
 
-use rusqlite::params;
 use uuid::Uuid;
 
 use super::change::{CatalogChange, quoted};
@@ -8,6 +7,7 @@ use super::names::{KeyPattern, check_database_name, folder_name, name_key};
 use super::rows::MAX_PAGE;
 use super::visible::{VisibleObjects, database_condition};
 use super::{SnapshotView, objects, tables};
+use crate::connection::{DatabaseResult, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken};
 use crate::principal::Principal;
@@ -36,7 +36,7 @@ fn by_key(view: &SnapshotView<'_>, key: &str) -> Result<Option<DatabaseInfo>> {
     Ok(rows.next().transpose()?)
 }
 
-fn read_database(row: &rusqlite::Row<'_>) -> rusqlite::Result<DatabaseInfo> {
+fn read_database(row: &StoreRow<'_>) -> DatabaseResult<DatabaseInfo> {
     Ok(DatabaseInfo { id: row.get(0)?, name: row.get(1)?, comment: row.get(2)? })
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn list(
     let only = VisibleObjects::for_caller(view, who, None)?.parameter()?;
     // One more than requested shows whether there is a next page.
     let wanted = params![after, pattern.at_least, below, pattern.like, only, DUCKDB_DEFAULT, (limit + 1) as i64];
-    let items = statement.query_map(wanted, read_database)?.collect::<rusqlite::Result<_>>()?;
+    let items = statement.query_map(wanted, read_database)?.collect::<DatabaseResult<_>>()?;
     Ok(Page::cut(items, limit, |last| PageToken(name_key(&last.name))))
 }
 
@@ -91,7 +91,7 @@ pub(super) fn create(change: &mut CatalogChange<'_>, name: &str) -> Result<Datab
     let uuid = Uuid::now_v7();
     change
         .connection()
-        .prepare_cached("INSERT INTO ducklake_schema VALUES (?, ?, ?, NULL, ?, ?, 1)")?
+        .prepare_cached("INSERT INTO ducklake_schema VALUES (?, ?, ?, NULL, ?, ?, TRUE)")?
         .execute(params![id, uuid.to_string(), change.snapshot(), name, folder_name(name, uuid)])?;
     change.record_schema(format!("created_schema:{}", quoted(name)));
     objects::refresh_database(change.connection(), id, change.snapshot())?;
@@ -126,8 +126,7 @@ fn drop_found(change: &mut CatalogChange<'_>, database: &DatabaseInfo, cascade: 
     let connection = change.connection();
     let mut statement =
         connection.prepare_cached("SELECT object_id, name, kind, comment FROM querent_object WHERE schema_id = ?")?;
-    let held: Vec<_> =
-        statement.query_map([database.id], objects::read_object)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let held: Vec<_> = statement.query_map([database.id], objects::read_object)?.collect::<DatabaseResult<Vec<_>>>()?;
     if !held.is_empty() && !cascade {
         return Err(CatalogError::DatabaseNotEmpty { database: database.name.clone() });
     }

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::OptionalExtension;
-
 use super::change::quoted;
 use super::files::{REWRITE_HINT, RefusedTable, count};
 use super::lake_location::is_elsewhere;
 use super::relations::LakePath;
+use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::model::{DataFile, FileDeletes, SnapshotId};
 
@@ -58,7 +57,7 @@ pub(super) fn read(refusal: &RefusedTable<'_>, files: &mut [DataFile]) -> Result
         let mut statement = refusal
             .connection
             .prepare(&format!("SELECT file_id, row_id FROM {} WHERE begin_snapshot <= ?", quoted(&name)))?;
-        let rows = statement.query_map([table.snapshot], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)))?;
+        let rows = statement.query_map([table.snapshot], |row| Ok((row.get(0)?, row.get::<i64>(1)?)))?;
         for row in rows {
             let (file_id, position) = row?;
             let Some(deletes) = by_id.get_mut(&file_id) else { continue };
@@ -71,11 +70,7 @@ pub(super) fn read(refusal: &RefusedTable<'_>, files: &mut [DataFile]) -> Result
 }
 
 /// The table in which DuckDB keeps a table's deletes of few rows, where there is one.
-pub(super) fn inlined_table(connection: &rusqlite::Connection, table_id: i64) -> Result<Option<String>> {
+pub(super) fn inlined_table(connection: &StoreConnection, table_id: i64) -> Result<Option<String>> {
     let name = format!("ducklake_inlined_delete_{table_id}");
-    let found = connection
-        .prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?")?
-        .query_row([&name], |row| row.get(0))
-        .optional()?;
-    Ok(found)
+    Ok(connection.has_table(&name)?.then_some(name))
 }

@@ -2,15 +2,15 @@
 //! indexes. Keys are in [`super::keys`].
 
 use chrono::Utc;
-use rusqlite::{Connection, params};
 
 use super::names::name_key;
 use super::rows::to_json;
+use crate::connection::{StoreConnection, params};
 use crate::error::Result;
 use crate::model::{NewRelationship, RelationshipOrigin};
 
 /// Deletes the foreign keys of an object that is being dropped.
-pub(super) fn delete_foreign_keys(connection: &Connection, object_id: i64) -> Result<()> {
+pub(super) fn delete_foreign_keys(connection: &StoreConnection, object_id: i64) -> Result<()> {
     connection
         .prepare_cached(
             "DELETE FROM querent_relationship WHERE origin = 'foreign_key' AND (from_database, from_table) =
@@ -21,7 +21,7 @@ pub(super) fn delete_foreign_keys(connection: &Connection, object_id: i64) -> Re
 }
 
 /// Deletes the sampled values of an object.
-pub(crate) fn delete_values(connection: &Connection, object_id: i64) -> Result<()> {
+pub(crate) fn delete_values(connection: &StoreConnection, object_id: i64) -> Result<()> {
     for table in ["querent_column_value", "querent_column_profile", "querent_profile"] {
         connection.prepare_cached(&format!("DELETE FROM {table} WHERE object_id = ?"))?.execute([object_id])?;
     }
@@ -29,7 +29,7 @@ pub(crate) fn delete_values(connection: &Connection, object_id: i64) -> Result<(
 }
 
 /// Deletes the vector indexes of a table that is being dropped; their datasets are removed afterwards.
-pub(super) fn delete_vector_indexes(connection: &Connection, table_id: i64) -> Result<()> {
+pub(super) fn delete_vector_indexes(connection: &StoreConnection, table_id: i64) -> Result<()> {
     for statement in [
         "DELETE FROM querent_vector_index_file
          WHERE index_id IN (SELECT index_id FROM querent_vector_index WHERE table_id = ?)",
@@ -42,7 +42,7 @@ pub(super) fn delete_vector_indexes(connection: &Connection, table_id: i64) -> R
 
 /// Records a relationship; one that is already recorded keeps its id.
 pub(crate) fn insert_relationship(
-    connection: &Connection,
+    connection: &StoreConnection,
     new: &NewRelationship,
     origin: RelationshipOrigin,
     subject: &str,
@@ -52,7 +52,8 @@ pub(crate) fn insert_relationship(
             "INSERT INTO querent_relationship
              (from_database, from_table, from_columns, to_database, to_table, to_columns, origin, subject, created_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT DO UPDATE SET subject = ?8 RETURNING relationship_id",
+             ON CONFLICT (from_database, from_table, to_database, to_table, from_columns, to_columns, origin)
+             DO UPDATE SET subject = ?8 RETURNING relationship_id",
         )?
         .query_row(
             params![

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use chrono::Utc;
-use rusqlite::{Connection, params};
 
+use crate::connection::{StoreConnection, params};
 use crate::error::Result;
 use crate::model::ManagedTable;
 
@@ -16,7 +16,7 @@ const GROWS_FROM: f64 = 0.1;
 /// Keeps what was counted of a table's columns (their ids) among `row_count` rows, in place of what was known of the same columns. What is
 /// known of tables that are gone is forgotten.
 pub(crate) fn store(
-    connection: &Connection,
+    connection: &StoreConnection,
     table: &ManagedTable,
     row_count: u64,
     counts: &[(i64, u64)],
@@ -37,7 +37,7 @@ pub(crate) fn store(
 }
 
 /// Returns the distinct values that the analysed columns of a table are thought to have among `row_count` rows, by column id.
-pub(super) fn estimated(connection: &Connection, table_id: i64, row_count: u64) -> Result<BTreeMap<i64, u64>> {
+pub(super) fn estimated(connection: &StoreConnection, table_id: i64, row_count: u64) -> Result<BTreeMap<i64, u64>> {
     let mut statement = connection.prepare_cached(
         "SELECT column_id, distinct_values, row_count FROM querent_distinct_values WHERE table_id = ?",
     )?;

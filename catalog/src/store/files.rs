@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use arrow_schema::SchemaRef;
-use rusqlite::{Connection, params};
 
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::relations::LakePath;
 use super::{deletes, distinct_values, inlined, lake_location};
+use crate::connection::{DatabaseResult, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnStats, DataFile, FileDeletes, ManagedTable, SnapshotId, TableContents};
 
@@ -19,7 +19,11 @@ const WRITE_HINT: &str = "Querent reads it and does not write it yet: insert wit
 pub(super) const REWRITE_HINT: &str = "copy the table with DuckDB (CREATE TABLE ... AS SELECT, with DATA_INLINING_ROW_LIMIT 0 on ATTACH) and read the copy";
 
 /// The contents of a table, with statistics of some columns. Errors: `unsupported_lake`.
-pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
+pub(crate) fn contents(
+    connection: &StoreConnection,
+    table: &ManagedTable,
+    stats_columns: &[i64],
+) -> Result<TableContents> {
     let refusal = RefusedTable { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
     refuse_unreadable(&refusal, &loaded)?;
@@ -37,7 +41,7 @@ pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_colu
 
 /// The files of a table without deleted or inlined rows. Errors: `unsupported_lake`.
 pub(crate) fn whole_files(
-    connection: &Connection,
+    connection: &StoreConnection,
     table: &ManagedTable,
     stats_columns: &[i64],
 ) -> Result<Vec<DataFile>> {
@@ -56,7 +60,7 @@ pub(crate) fn whole_files(
 }
 
 /// The schema for writing more files of a table. Errors: `unsupported_lake`.
-pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Result<SchemaRef> {
+pub(crate) fn write_schema(connection: &StoreConnection, table: &ManagedTable) -> Result<SchemaRef> {
     let refusal = RefusedTable { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
     refuse_unreadable(&refusal, &loaded)?;
@@ -76,18 +80,18 @@ fn refuse_unreadable(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Resu
 }
 
 /// The tables in which DuckDB keeps a table's inlined rows; one for each version of its columns.
-pub(super) fn inlined_data_tables(connection: &Connection, table_id: i64) -> Result<Vec<String>> {
+pub(super) fn inlined_data_tables(connection: &StoreConnection, table_id: i64) -> Result<Vec<String>> {
     let mut statement = connection.prepare_cached(
         "SELECT table_name FROM ducklake_inlined_data_tables WHERE table_id = ?
            AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table')",
     )?;
     let names = statement.query_map([table_id], |row| row.get(0))?;
-    Ok(names.collect::<rusqlite::Result<_>>()?)
+    Ok(names.collect::<DatabaseResult<_>>()?)
 }
 
 /// A table that is being checked; makes its `unsupported_lake` errors.
 pub(super) struct RefusedTable<'a> {
-    pub(super) connection: &'a Connection,
+    pub(super) connection: &'a StoreConnection,
     pub(super) table: &'a ManagedTable,
 }
 
@@ -199,7 +203,7 @@ fn refuse_file(refusal: &RefusedTable<'_>, row: &FileRow, defaulted: &[Defaulted
 }
 
 fn read_statistics(
-    connection: &Connection,
+    connection: &StoreConnection,
     table: &ManagedTable,
     stats_columns: &[i64],
     files: &mut [DataFile],
@@ -213,7 +217,7 @@ fn read_statistics(
                 s.column_size_bytes
          FROM ducklake_data_file f CROSS JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id
          WHERE f.table_id = ?1 AND f.begin_snapshot <= ?2 AND (f.end_snapshot IS NULL OR f.end_snapshot > ?2)
-           AND s.column_id IN (SELECT value FROM json_each(?3))",
+           AND s.column_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?3))",
     )?;
     let rows = statement.query_map(params![table.id, table.snapshot, wanted], |row| {
         let stats = ColumnStats {
@@ -224,7 +228,7 @@ fn read_statistics(
             contains_nan: row.get(6)?,
             column_size_bytes: count(row, 7)?,
         };
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, stats))
+        Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, stats))
     })?;
     let mut positions: HashMap<i64, usize> = HashMap::with_capacity(files.len());
     for (position, file) in files.iter().enumerate() {
@@ -240,7 +244,7 @@ fn read_statistics(
 }
 
 /// A count that the lake holds as a signed integer.
-pub(super) fn count(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
+pub(super) fn count(row: &StoreRow<'_>, index: usize) -> DatabaseResult<Option<u64>> {
     let stored: Option<i64> = row.get(index)?;
     Ok(stored.and_then(|count| u64::try_from(count).ok()))
 }

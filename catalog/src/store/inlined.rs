@@ -9,13 +9,12 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options, concat_batches};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::change::{CatalogChange, quoted};
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::files::{FLUSH_HINT, RefusedTable};
+use crate::connection::{DatabaseResult, OptionalRow, OwnedValue, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{ManagedTable, SnapshotId};
 
@@ -23,13 +22,13 @@ use crate::model::{ManagedTable, SnapshotId};
 const LIVE: &str = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
 
 /// The tables of a table's rows, each with its version, in the order in which they are read.
-fn data_tables(connection: &Connection, table_id: i64) -> Result<Vec<(String, i64)>> {
+fn data_tables(connection: &StoreConnection, table_id: i64) -> Result<Vec<(String, i64)>> {
     let mut statement = connection.prepare_cached(
         "SELECT table_name, schema_version FROM ducklake_inlined_data_tables WHERE table_id = ?
            AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table') ORDER BY schema_version",
     )?;
     let tables = statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(tables.collect::<rusqlite::Result<_>>()?)
+    Ok(tables.collect::<DatabaseResult<_>>()?)
 }
 
 /// Makes the table in which DuckDB keeps rows of the columns that the change makes: it writes to the newest, in the order of the
@@ -67,12 +66,12 @@ fn sqlite_type(column_type: &str) -> &'static str {
 }
 
 /// Where each of the rows that [`read`] returns is kept, in the same order: the table and the row's id in it.
-pub(super) fn row_ids(connection: &Connection, table: &ManagedTable) -> Result<Vec<(String, i64)>> {
+pub(super) fn row_ids(connection: &StoreConnection, table: &ManagedTable) -> Result<Vec<(String, i64)>> {
     let mut all = Vec::new();
     for (name, _) in data_tables(connection, table.id)? {
         let sql = format!("SELECT row_id FROM {} WHERE {LIVE} ORDER BY row_id", quoted(&name));
         let mut statement = connection.prepare(&sql)?;
-        let ids = statement.query_map([table.snapshot], |row| row.get::<_, i64>(0))?;
+        let ids = statement.query_map([table.snapshot], |row| row.get::<i64>(0))?;
         for id in ids {
             all.push((name.clone(), id?));
         }
@@ -160,7 +159,7 @@ fn rows(
 ) -> Result<RecordBatch> {
     let sql = format!("SELECT {} FROM {} WHERE {live} ORDER BY row_id", columns.join(", "), quoted(name));
     let mut statement = refusal.connection.prepare(&sql)?;
-    let mut cells: Vec<Vec<Value>> = vec![Vec::new(); columns.len()];
+    let mut cells: Vec<Vec<OwnedValue>> = vec![Vec::new(); columns.len()];
     let mut found = statement.query([refusal.table.snapshot])?;
     while let Some(row) = found.next()? {
         for (index, column) in cells.iter_mut().enumerate() {
@@ -177,14 +176,14 @@ fn rows(
 }
 
 /// The values as `data_type`; `None` when one of them cannot be read as it.
-fn array(values: Vec<Value>, data_type: &DataType) -> Option<ArrayRef> {
-    if values.iter().all(|value| matches!(value, Value::Null)) {
+fn array(values: Vec<OwnedValue>, data_type: &DataType) -> Option<ArrayRef> {
+    if values.iter().all(|value| matches!(value, OwnedValue::Null)) {
         return Some(new_null_array(data_type, values.len()));
     }
     Some(match data_type {
         DataType::Boolean => Arc::new(BooleanArray::from(all(values, |value| match value {
-            Value::Integer(0) => Some(false),
-            Value::Integer(1) => Some(true),
+            OwnedValue::Integer(0) => Some(false),
+            OwnedValue::Integer(1) => Some(true),
             _ => None,
         })?)),
         DataType::Int8
@@ -195,25 +194,25 @@ fn array(values: Vec<Value>, data_type: &DataType) -> Option<ArrayRef> {
         | DataType::UInt16
         | DataType::UInt32 => {
             let numbers = Int64Array::from(all(values, |value| match value {
-                Value::Integer(number) => Some(number),
+                OwnedValue::Integer(number) => Some(number),
                 _ => None,
             })?);
             exact(&(Arc::new(numbers) as ArrayRef), data_type)?
         }
         DataType::UInt64 => Arc::new(UInt64Array::from(all(values, |value| match value {
-            Value::Integer(number) => u64::try_from(number).ok(),
-            Value::Text(text) => text.parse().ok(),
+            OwnedValue::Integer(number) => u64::try_from(number).ok(),
+            OwnedValue::Text(text) => text.parse().ok(),
             _ => None,
         })?)),
         DataType::Float32 => Arc::new(Float32Array::from(all(values, |value| number_text(value)?.parse().ok())?)),
         DataType::Float64 => Arc::new(Float64Array::from(all(values, |value| match value {
-            Value::Real(number) => Some(number),
+            OwnedValue::Real(number) => Some(number),
             other => number_text(other)?.parse().ok(),
         })?)),
         DataType::Utf8 => Arc::new(StringArray::from(all(values, text)?)),
         DataType::Binary => {
             let bytes = all(values, |value| match value {
-                Value::Blob(bytes) => Some(bytes),
+                OwnedValue::Blob(bytes) => Some(bytes),
                 _ => None,
             })?;
             Arc::new(BinaryArray::from_iter(bytes))
@@ -229,27 +228,27 @@ fn array(values: Vec<Value>, data_type: &DataType) -> Option<ArrayRef> {
     })
 }
 
-fn text(value: Value) -> Option<String> {
+fn text(value: OwnedValue) -> Option<String> {
     match value {
-        Value::Text(text) => Some(text),
+        OwnedValue::Text(text) => Some(text),
         _ => None,
     }
 }
 
 /// A number may be of the time when its column was one of integers.
-fn number_text(value: Value) -> Option<String> {
+fn number_text(value: OwnedValue) -> Option<String> {
     match value {
-        Value::Integer(number) => Some(number.to_string()),
+        OwnedValue::Integer(number) => Some(number.to_string()),
         other => text(other),
     }
 }
 
 /// Each value read, nulls kept; `None` when one cannot be.
-fn all<T>(values: Vec<Value>, read: impl Fn(Value) -> Option<T>) -> Option<Vec<Option<T>>> {
+fn all<T>(values: Vec<OwnedValue>, read: impl Fn(OwnedValue) -> Option<T>) -> Option<Vec<Option<T>>> {
     values
         .into_iter()
         .map(|value| match value {
-            Value::Null => Some(None),
+            OwnedValue::Null => Some(None),
             value => read(value).map(Some),
         })
         .collect()

@@ -5,8 +5,6 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Connection, Row, ToSql, params};
-
 use super::change::CatalogChange;
 use super::columns::{self, ColumnRow};
 use super::names::{KeyPattern, check_name, name_key};
@@ -15,6 +13,7 @@ use super::relations::load_schema;
 use super::rows::{MAX_PAGE, bad_token, read_json, to_json};
 use super::visible::{VisibleObjects, named_condition};
 use super::{SnapshotView, dependents};
+use crate::connection::{DatabaseResult, StoreConnection, StoreParameter, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ForeignKey, KeyConstraint, KeyFilter, KeyKind, NewRelationship, Page, PageRequest, PageToken, ReferredKey,
@@ -56,7 +55,7 @@ pub(super) fn declare(change: &CatalogChange<'_>, table_id: i64, draft: &TableDr
     Ok(())
 }
 
-fn declare_foreign(connection: &Connection, table: &TableName, key: &ForeignKey, name: &str) -> Result<()> {
+fn declare_foreign(connection: &StoreConnection, table: &TableName, key: &ForeignKey, name: &str) -> Result<()> {
     let new = NewRelationship {
         from: table.clone(),
         from_columns: key.columns.clone(),
@@ -65,7 +64,10 @@ fn declare_foreign(connection: &Connection, table: &TableName, key: &ForeignKey,
     };
     let id = dependents::insert_relationship(connection, &new, RelationshipOrigin::ForeignKey, "")?;
     connection
-        .prepare_cached("INSERT OR REPLACE INTO querent_foreign_key (relationship_id, name) VALUES (?, ?)")?
+        .prepare_cached(
+            "INSERT INTO querent_foreign_key (relationship_id, name) VALUES (?1, ?2)
+             ON CONFLICT (relationship_id) DO UPDATE SET name = ?2",
+        )?
         .execute(params![id, name])?;
     Ok(())
 }
@@ -142,7 +144,7 @@ fn column_ids(draft: &TableDraft, names: &[String], is_primary: bool) -> Result<
 }
 
 /// Deletes the keys of an object that is being dropped.
-pub(super) fn delete(connection: &Connection, object_id: i64) -> Result<()> {
+pub(super) fn delete(connection: &StoreConnection, object_id: i64) -> Result<()> {
     connection.prepare_cached("DELETE FROM querent_key WHERE table_id = ?")?.execute([object_id])?;
     connection
         .prepare_cached(
@@ -232,11 +234,11 @@ fn is_wanted(filter: &KeyFilter, is_foreign: bool) -> bool {
 #[derive(Default)]
 struct Conditions {
     sql: String,
-    values: Vec<Box<dyn ToSql>>,
+    values: Vec<Box<dyn StoreParameter>>,
 }
 
 impl Conditions {
-    fn and(&mut self, condition: &str, value: impl ToSql + 'static) {
+    fn and(&mut self, condition: &str, value: impl StoreParameter + 'static) {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
         self.values.push(Box::new(value));
@@ -378,14 +380,15 @@ fn foreign_rows(
 }
 
 fn read(
-    connection: &Connection,
+    connection: &StoreConnection,
     sql: &str,
     conditions: &Conditions,
-    row: impl FnMut(&Row<'_>) -> rusqlite::Result<KeyRow>,
+    row: impl FnMut(&StoreRow<'_>) -> DatabaseResult<KeyRow>,
 ) -> Result<Vec<KeyRow>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(rusqlite::params_from_iter(&conditions.values), row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let values: Vec<&dyn StoreParameter> = conditions.values.iter().map(|value| value.as_ref()).collect();
+    let rows = statement.query_map(values.as_slice(), row)?;
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 impl KeyRow {
@@ -476,9 +479,8 @@ fn key_of_columns(view: &SnapshotView<'_>, table_id: i64, columns: &[String]) ->
     let mut statement = view.connection.prepare_cached(
         "SELECT name, column_ids FROM querent_key WHERE table_id = ? ORDER BY is_primary DESC, key_id",
     )?;
-    let keys: Vec<(String, Vec<i64>)> = statement
-        .query_map([table_id], |row| Ok((row.get(0)?, read_json(row, 1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+    let keys: Vec<(String, Vec<i64>)> =
+        statement.query_map([table_id], |row| Ok((row.get(0)?, read_json(row, 1)?)))?.collect::<DatabaseResult<_>>()?;
     let wanted: HashSet<&String> = columns.iter().collect();
     for (name, ids) in keys {
         if let Some(names) = column_names(view, table_id, &ids)?
@@ -488,79 +490,6 @@ fn key_of_columns(view: &SnapshotView<'_>, table_id: i64, columns: &[String]) ->
         }
     }
     Ok(None)
-}
-
-/// Gives foreign keys the new names of a table and of its columns, which DuckDB may have renamed: they are stored by name.
-/// Called before the object's row has the new name.
-pub(super) fn follow_renames(change: &CatalogChange<'_>, object_id: i64, table: &TableName) -> Result<()> {
-    let connection = change.connection();
-    let mut statement =
-        connection.prepare_cached("SELECT database_key, key FROM querent_object WHERE object_id = ?")?;
-    let known: Vec<(String, String)> =
-        statement.query_map([object_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    let Some((database, key)) = known.into_iter().next() else { return Ok(()) };
-    for role in ROLES {
-        follow_columns(change, object_id, (&database, &key), role)?;
-    }
-    let (new_database, new_key) = (name_key(&table.database), name_key(&table.table));
-    if (&database, &key) == (&new_database, &new_key) {
-        return Ok(());
-    }
-    for role in ROLES {
-        connection
-            .prepare_cached(&format!(
-                "UPDATE OR IGNORE querent_relationship SET {role}_database = ?1, {role}_table = ?2
-                 WHERE origin = 'foreign_key' AND {role}_database = ?3 AND {role}_table = ?4"
-            ))?
-            .execute([&new_database, &new_key, &database, &key])?;
-    }
-    Ok(())
-}
-
-/// The two sides of a relationship, as the names of its columns begin.
-const ROLES: [&str; 2] = ["from", "to"];
-
-fn follow_columns(change: &CatalogChange<'_>, table_id: i64, table: (&str, &str), role: &str) -> Result<()> {
-    let connection = change.connection();
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT relationship_id, {role}_columns FROM querent_relationship
-         WHERE origin = 'foreign_key' AND {role}_database = ? AND {role}_table = ?"
-    ))?;
-    let keys: Vec<(i64, Vec<String>)> = statement
-        .query_map([table.0, table.1], |row| Ok((row.get(0)?, read_json(row, 1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    for (id, mut names) in keys {
-        let mut renamed = false;
-        for name in &mut names {
-            if let Some(new) = new_name(connection, table_id, name)? {
-                *name = new;
-                renamed = true;
-            }
-        }
-        if renamed {
-            connection
-                .prepare_cached(&format!(
-                    "UPDATE OR IGNORE querent_relationship SET {role}_columns = ? WHERE relationship_id = ?"
-                ))?
-                .execute(params![to_json(&names)?, id])?;
-        }
-    }
-    Ok(())
-}
-
-/// The name that a column of a managed table has now, where it is not the one that it had.
-fn new_name(connection: &Connection, table_id: i64, name: &str) -> Result<Option<String>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT now.column_name FROM ducklake_column before
-         JOIN ducklake_column now USING (table_id, column_id)
-         WHERE before.table_id = ?1 AND before.column_name = ?2 COLLATE NOCASE AND before.parent_column IS NULL
-           AND before.end_snapshot IS NOT NULL AND now.end_snapshot IS NULL
-           AND NOT EXISTS (SELECT 1 FROM ducklake_column live WHERE live.table_id = ?1 AND live.parent_column IS NULL
-                           AND live.column_name = ?2 COLLATE NOCASE AND live.end_snapshot IS NULL)
-         ORDER BY before.end_snapshot DESC LIMIT 1",
-    )?;
-    let mut names = statement.query_map(params![table_id, name], |row| row.get(0))?;
-    Ok(names.next().transpose()?)
 }
 
 #[cfg(test)]

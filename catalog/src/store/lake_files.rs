@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{Connection, Row};
-
 use super::relations::{LakePath, data_path};
+use crate::connection::{StoreConnection, StoreRow};
 use crate::error::Result;
 
 /// A file that a row names.
@@ -21,7 +20,7 @@ pub(crate) struct LakeFile {
 
 /// Calls `f` with each file of data and of deletes. A table that was renamed may have a file at two places; one of them is
 /// there.
-pub(crate) fn for_each(connection: &Connection, mut f: impl FnMut(LakeFile) -> Result<()>) -> Result<()> {
+pub(crate) fn for_each(connection: &StoreConnection, mut f: impl FnMut(LakeFile) -> Result<()>) -> Result<()> {
     let root = data_path(connection)?;
     for (table, format) in [("ducklake_data_file", "file_format"), ("ducklake_delete_file", "format")] {
         let mut statement = connection.prepare(&format!(
@@ -32,13 +31,13 @@ pub(crate) fn for_each(connection: &Connection, mut f: impl FnMut(LakeFile) -> R
         ))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let database = lake_path(row, 0)?.under(&root);
-            let table = lake_path(row, 2)?.under(&database);
+            let database = lake_path(&row, 0)?.under(&root);
+            let table = lake_path(&row, 2)?.under(&database);
             let format: Option<String> = row.get(9)?;
             f(LakeFile {
-                path: lake_path(row, 4)?.under(&table),
-                bytes: row.get::<_, Option<i64>>(6)?.and_then(|bytes| u64::try_from(bytes).ok()),
-                footer_bytes: row.get::<_, Option<i64>>(7)?.and_then(|bytes| u64::try_from(bytes).ok()),
+                path: lake_path(&row, 4)?.under(&table),
+                bytes: row.get::<Option<i64>>(6)?.and_then(|bytes| u64::try_from(bytes).ok()),
+                footer_bytes: row.get::<Option<i64>>(7)?.and_then(|bytes| u64::try_from(bytes).ok()),
                 is_live: row.get(8)?,
                 is_parquet: format.is_none_or(|format| format == "parquet"),
             })?;
@@ -49,12 +48,12 @@ pub(crate) fn for_each(connection: &Connection, mut f: impl FnMut(LakeFile) -> R
         connection.prepare("SELECT path, path_is_relative FROM ducklake_files_scheduled_for_deletion")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let path = lake_path(row, 0)?.under(&root);
+        let path = lake_path(&row, 0)?.under(&root);
         f(LakeFile { path, bytes: None, footer_bytes: None, is_live: false, is_parquet: false })?;
     }
     Ok(())
 }
 
-fn lake_path(row: &Row<'_>, column: usize) -> Result<LakePath> {
-    Ok(LakePath { path: row.get(column)?, is_relative: row.get::<_, Option<bool>>(column + 1)?.unwrap_or(true) })
+fn lake_path(row: &StoreRow<'_>, column: usize) -> Result<LakePath> {
+    Ok(LakePath { path: row.get(column)?, is_relative: row.get::<Option<bool>>(column + 1)?.unwrap_or(true) })
 }

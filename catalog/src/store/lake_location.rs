@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::migrations::{meta, set_meta};
 use super::relations::data_path;
+use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::model::{LakeLocation, is_url};
 
@@ -15,7 +15,7 @@ use crate::model::{LakeLocation, is_url};
 const LAKE_ID: &str = "lake_id";
 
 /// Returns where the lake's files lie.
-pub(crate) fn load(connection: &Connection) -> Result<LakeLocation> {
+pub(crate) fn load(connection: &StoreConnection) -> Result<LakeLocation> {
     let mut data_path = stored(connection)?;
     if !data_path.ends_with('/') {
         data_path.push('/');
@@ -24,7 +24,7 @@ pub(crate) fn load(connection: &Connection) -> Result<LakeLocation> {
 }
 
 /// Makes `wanted` the lake's data path. Errors: `invalid_object` where the lake has files somewhere else.
-pub(super) fn choose(transaction: &Connection, wanted: Option<&str>) -> Result<()> {
+pub(super) fn choose(transaction: &StoreConnection, wanted: Option<&str>) -> Result<()> {
     let found = stored(transaction)?;
     if let Some(wanted) = wanted.filter(|wanted| wanted.trim_end_matches('/') != found.trim_end_matches('/')) {
         if has_files(transaction)? {
@@ -49,15 +49,15 @@ pub(super) fn choose(transaction: &Connection, wanted: Option<&str>) -> Result<(
 }
 
 /// Returns whether a path is a URL that is not below the lake's own.
-pub(super) fn is_elsewhere(connection: &Connection, path: &Path) -> Result<bool> {
+pub(super) fn is_elsewhere(connection: &StoreConnection, path: &Path) -> Result<bool> {
     Ok(path.to_str().is_none_or(is_url) && !path.starts_with(data_path(connection)?))
 }
 
-fn stored(connection: &Connection) -> Result<String> {
+fn stored(connection: &StoreConnection) -> Result<String> {
     Ok(data_path(connection)?.to_string_lossy().into_owned())
 }
 
-fn has_files(connection: &Connection) -> Result<bool> {
+fn has_files(connection: &StoreConnection) -> Result<bool> {
     Ok(connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM ducklake_data_file) OR EXISTS (SELECT 1 FROM ducklake_delete_file)
              OR EXISTS (SELECT 1 FROM ducklake_files_scheduled_for_deletion)",

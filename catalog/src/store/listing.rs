@@ -2,16 +2,16 @@
 
 use std::collections::BinaryHeap;
 
-use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::names::{Beginning, KeyPattern, key_range_end, name_key};
+use super::names::{Beginning, KeyPattern, key_after, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
 use super::relations::{RelationLoader, RowCounts};
 use super::rows::{MAX_PAGE, bad_token, to_json};
 use super::view_rights::{known_to, may_know, may_know_id};
 use super::visible::{VisibleObjects, database_condition, object_condition};
 use super::{SnapshotView, relations};
+use crate::connection::{DatabaseResult, OptionalRow, params};
 use crate::error::Result;
 use crate::model::{
     Page, PageRequest, PageToken, RowRestriction, TableFilter, TableInfo, TableKind, TableName, TableSummary,
@@ -178,7 +178,7 @@ impl RowQuery {
         };
         // A whole name is a range of one key.
         if let Some(name) = filter.name.as_deref().map(name_key) {
-            below = format!("{name}\0");
+            below = key_after(&name);
             at_least = name;
         }
         if below.is_empty() {
@@ -232,7 +232,7 @@ impl RowQuery {
                     return Ok(None);
                 }
                 steps_left -= 1;
-                let (database, key) = (text(row, 0)?, text(row, 1)?);
+                let (database, key) = (row.text(0)?, row.text(1)?);
                 match self.pattern.as_ref().map_or(Beginning::Same, |pattern| pattern.beginning_of(key)) {
                     Beginning::Same => {}
                     Beginning::NotBefore(later) => {
@@ -246,7 +246,7 @@ impl RowQuery {
                 if is_early || worst.is_some_and(|(worst, ..)| database > worst.as_str()) {
                     stepped_over += 1;
                     if stepped_over == STEPS_A_SEARCH {
-                        next = Some(if is_early { key.to_owned() } else { format!("{key}\0") });
+                        next = Some(if is_early { key.to_owned() } else { key_after(key) });
                         break;
                     }
                     continue;
@@ -254,7 +254,7 @@ impl RowQuery {
                 stepped_over = 0;
                 let id: i64 = row.get(2)?;
                 let is_after = wanted.after.is_none_or(|at| at.is_before(database, key, id));
-                if row.get(4)? && is_after && self.is_of_kind(text(row, 3)?) && is_visible(database, key) {
+                if row.get(4)? && is_after && self.is_of_kind(row.text(3)?) && is_visible(database, key) {
                     best.push((database.to_owned(), key.to_owned(), id));
                     if best.len() > wanted.limit {
                         best.pop();
@@ -268,7 +268,7 @@ impl RowQuery {
         )?;
         let mut objects = Vec::with_capacity(best.len());
         for (_, _, id) in best.into_sorted_vec() {
-            let row = read.query_row([id], |row| Ok((row.get::<_, String>(4)?, objects::read_object(row)?)));
+            let row = read.query_row([id], |row| Ok((row.get::<String>(4)?, objects::read_object(row)?)));
             objects.extend(row.optional()?);
         }
         Ok(Some(objects))
@@ -298,7 +298,7 @@ impl RowQuery {
             after.map_or(("", "", -1), |at| (at.database.as_str(), at.key.as_str(), at.id));
         // The walk starts at whichever bound is later.
         let (first, below) = match filter.database.as_deref().map(name_key) {
-            Some(database) => (database.as_str().max(after_database).to_owned(), format!("{database}\0")),
+            Some(database) => (database.as_str().max(after_database).to_owned(), key_after(&database)),
             None => (after_database.to_owned(), until.to_owned()),
         };
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
@@ -339,7 +339,7 @@ impl RowQuery {
             ],
             |row| Ok((row.get(4)?, objects::read_object(row)?)),
         )?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        Ok(rows.collect::<DatabaseResult<_>>()?)
     }
 
     fn like(&self) -> Option<&str> {
@@ -349,10 +349,6 @@ impl RowQuery {
     fn is_of_kind(&self, stored: &str) -> bool {
         self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.as_str() == stored))
     }
-}
-
-fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
-    Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
 /// How a name is looked up for search.
@@ -379,7 +375,7 @@ pub(crate) fn by_name(
         return Ok(Vec::new());
     }
     let below = match how {
-        NameMatch::Exact => format!("{key}\0"),
+        NameMatch::Exact => key_after(&key),
         NameMatch::Prefix => key_range_end(&key),
     };
     let visible = VisibleObjects::for_caller(view, who, None)?;
@@ -394,7 +390,7 @@ pub(crate) fn by_name(
         .query_map(params![key, below, database.map(name_key), visible.parameter()?, limit as i64], |row| {
             Ok((row.get(0)?, TableName { database: row.get(2)?, table: row.get(1)? }))
         })?;
-    let mut found: Vec<(i64, TableName)> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut found: Vec<(i64, TableName)> = rows.collect::<DatabaseResult<_>>()?;
     if !visible.is_all() {
         let loader = RelationLoader::for_view(view);
         let ids: Vec<i64> = found.iter().map(|(id, _)| *id).collect();

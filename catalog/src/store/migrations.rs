@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::Utc;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::ddl::{
@@ -15,7 +14,8 @@ use super::ddl::{
     OBJECTS_DDL, PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL,
     TOKENS_DDL, VALUES_DDL, VECTOR_INDEXES_DDL,
 };
-use super::{DATA_FOLDER, change, column_names, lake_location, objects};
+use super::{DATA_FOLDER, change, column_names, lake_location, objects, relations};
+use crate::connection::{Access, DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::DEFAULT_DATABASE;
 
@@ -30,7 +30,7 @@ struct Migration {
     name: &'static str,
     sql: &'static [&'static str],
     /// The part of the migration that needs code.
-    fill: Option<fn(&Connection) -> Result<()>>,
+    fill: Option<fn(&StoreConnection) -> Result<()>>,
 }
 
 const MIGRATIONS: [Migration; 15] = [
@@ -78,12 +78,12 @@ const MIGRATIONS: [Migration; 15] = [
 
 /// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it
 /// lacks. `data_path` is where the lake's files are to lie; `None`: where they do, beside the catalog where it is new.
-pub(super) fn prepare(connection: &mut Connection, data_dir: &Path, data_path: Option<&str>) -> Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn prepare(connection: &StoreConnection, data_dir: &Path, data_path: Option<&str>) -> Result<()> {
+    let transaction = connection.begin(Access::Write)?;
     let file = data_dir.join(super::CATALOG_FILE);
-    if has_table(&transaction, "ducklake_metadata")? {
+    if transaction.has_table("ducklake_metadata")? {
         check_ducklake_version(&transaction, &file)?;
-    } else if is_empty(&transaction)? {
+    } else if transaction.is_empty()? {
         super::intact::require_no_files(&file, &data_dir.join(super::DATA_FOLDER))?;
         create_lake(&transaction, data_dir)?;
     } else {
@@ -98,7 +98,7 @@ pub(super) fn prepare(connection: &mut Connection, data_dir: &Path, data_path: O
     Ok(())
 }
 
-fn create_lake(transaction: &Connection, data_dir: &Path) -> Result<()> {
+fn create_lake(transaction: &StoreConnection, data_dir: &Path) -> Result<()> {
     transaction.execute_batch(DUCKLAKE_DDL)?;
     transaction.execute_batch(META_DDL)?;
     let entries = [
@@ -118,13 +118,13 @@ fn create_lake(transaction: &Connection, data_dir: &Path) -> Result<()> {
     )?;
     // DuckDB's own default: `USE lake` and bare names need it.
     transaction.execute(
-        "INSERT INTO ducklake_schema VALUES (0, ?, 0, NULL, 'main', 'main/', 1)",
+        "INSERT INTO ducklake_schema VALUES (0, ?, 0, NULL, 'main', 'main/', TRUE)",
         params![Uuid::now_v7().to_string()],
     )?;
     set_meta(transaction, "owns_data_path", "true")
 }
 
-fn check_ducklake_version(transaction: &Connection, file: &Path) -> Result<()> {
+fn check_ducklake_version(transaction: &StoreConnection, file: &Path) -> Result<()> {
     let version: Option<String> = transaction
         .query_row("SELECT value FROM ducklake_metadata WHERE key = 'version' AND scope IS NULL", [], |row| row.get(0))
         .optional()?;
@@ -146,11 +146,11 @@ fn check_ducklake_version(transaction: &Connection, file: &Path) -> Result<()> {
 }
 
 /// Applies every migration that the store lacks, even where it has later ones.
-fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
+fn migrate(transaction: &StoreConnection, file: &Path) -> Result<()> {
     let applied: BTreeSet<i64> = transaction
         .prepare("SELECT version FROM querent_migrations")?
         .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<DatabaseResult<_>>()?;
     let known = MIGRATIONS.last().map_or(0, |migration| migration.version);
     if let Some(newest) = applied.last().filter(|newest| **newest > known) {
         return Err(CatalogError::NewerFormat {
@@ -176,17 +176,17 @@ fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
 
 /// Updates `data_path` after the folder was moved or copied: a lake created by Querent keeps its files beside its
 /// catalog.
-fn follow_moved_folder(transaction: &Connection, data_dir: &Path) -> Result<()> {
-    if meta(transaction, "owns_data_path")?.as_deref() == Some("true") {
-        transaction.execute(
-            "UPDATE ducklake_metadata SET value = ?1 WHERE key = 'data_path' AND scope IS NULL AND value <> ?1",
-            [data_path(data_dir)],
-        )?;
+fn follow_moved_folder(transaction: &StoreConnection, data_dir: &Path) -> Result<()> {
+    let path = data_path(data_dir);
+    let is_owned = meta(transaction, "owns_data_path")?.as_deref() == Some("true");
+    if is_owned && relations::data_path(transaction)? != Path::new(&path) {
+        transaction
+            .execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'data_path' AND scope IS NULL", [path])?;
     }
     Ok(())
 }
 
-fn ensure_default_database(transaction: &Connection) -> Result<()> {
+fn ensure_default_database(transaction: &StoreConnection) -> Result<()> {
     let mut change = change::CatalogChange::begin(transaction)?;
     objects::absorb(&mut change)?;
     if objects::database_id(transaction, DEFAULT_DATABASE)?.is_none() {
@@ -201,26 +201,16 @@ fn data_path(data_dir: &Path) -> String {
     format!("{}/", data_dir.join(DATA_FOLDER).display())
 }
 
-pub(super) fn meta(connection: &Connection, key: &str) -> Result<Option<String>> {
+pub(super) fn meta(connection: &StoreConnection, key: &str) -> Result<Option<String>> {
     Ok(connection
         .prepare_cached("SELECT value FROM querent_meta WHERE key = ?")?
         .query_row([key], |row| row.get(0))
         .optional()?)
 }
 
-pub(super) fn set_meta(connection: &Connection, key: &str, value: &str) -> Result<()> {
+pub(super) fn set_meta(connection: &StoreConnection, key: &str, value: &str) -> Result<()> {
     connection
         .prepare_cached("INSERT INTO querent_meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2")?
         .execute([key, value])?;
     Ok(())
-}
-
-fn has_table(connection: &Connection, name: &str) -> Result<bool> {
-    Ok(connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)")?
-        .query_row([name], |row| row.get(0))?)
-}
-
-fn is_empty(connection: &Connection) -> Result<bool> {
-    Ok(connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))?)
 }

@@ -148,6 +148,11 @@ fn push_literal(like: &mut String, literal: char) {
     like.push(literal);
 }
 
+/// The least key after a key. Names hold no control characters, and PostgreSQL's texts no zero.
+pub(super) fn key_after(key: &str) -> String {
+    format!("{key}\u{1}")
+}
+
 /// The exclusive end of the range of keys that start with `prefix`; empty for an empty prefix.
 pub(super) fn key_range_end(prefix: &str) -> String {
     if prefix.is_empty() { String::new() } else { format!("{prefix}{}", char::MAX) }

@@ -4,8 +4,6 @@
 //! [`absorb`] applies what DuckDB committed meanwhile before names are next read or changed, so that its tables
 //! resolve, list and are searched like ours.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::change::{CatalogChange, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
@@ -13,7 +11,8 @@ use super::pending::{self, ObjectKind, PendingObject};
 use super::relations::{self, RelationLoader, StoredRelation};
 use super::rows::unreadable;
 use super::search_text::{column_text, table_text};
-use super::{SnapshotView, dependents, keys, policies};
+use super::{SnapshotView, dependents, key_renames, keys, policies};
+use crate::connection::{DatabaseResult, FromStoreValue, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::Result;
 use crate::model::{SnapshotId, TableInfo, TableKind, TableName};
 
@@ -42,11 +41,11 @@ impl TableKind {
 }
 
 /// The newest snapshot that `querent_database` and `querent_object` include.
-pub(super) fn absorbed_snapshot(connection: &Connection) -> Result<SnapshotId> {
+pub(super) fn absorbed_snapshot(connection: &StoreConnection) -> Result<SnapshotId> {
     Ok(meta(connection, ABSORBED_SNAPSHOT)?.and_then(|text| text.parse().ok()).unwrap_or(NOTHING_ABSORBED))
 }
 
-pub(super) fn set_absorbed_snapshot(connection: &Connection, snapshot: SnapshotId) -> Result<()> {
+pub(super) fn set_absorbed_snapshot(connection: &StoreConnection, snapshot: SnapshotId) -> Result<()> {
     set_meta(connection, ABSORBED_SNAPSHOT, &snapshot.to_string())
 }
 
@@ -136,7 +135,7 @@ fn refresh_all(change: &mut CatalogChange<'_>, databases: &[i64], objects: &[i64
 }
 
 /// Brings a database's row in line with the lake at a snapshot.
-pub(super) fn refresh_database(connection: &Connection, schema_id: i64, snapshot: SnapshotId) -> Result<()> {
+pub(super) fn refresh_database(connection: &StoreConnection, schema_id: i64, snapshot: SnapshotId) -> Result<()> {
     let name: Option<String> = connection
         .prepare_cached(
             "SELECT schema_name FROM ducklake_schema
@@ -167,7 +166,7 @@ pub(super) fn refresh(
     match &relation {
         Some(relation) => {
             let info = relation.info();
-            keys::follow_renames(change, object_id, &info.name)?;
+            key_renames::follow_renames(change, object_id, &info.name)?;
             policies::follow_renames(connection, object_id, &info.name)?;
             insert_row(connection, relation.database_id, &ObjectName::from_info(info))?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
@@ -207,13 +206,13 @@ impl<'a> ObjectName<'a> {
 }
 
 /// Writes an object's row, replacing an older one.
-pub(super) fn insert_row(connection: &Connection, schema_id: i64, object: &ObjectName<'_>) -> Result<()> {
+pub(super) fn insert_row(connection: &StoreConnection, schema_id: i64, object: &ObjectName<'_>) -> Result<()> {
     let key = name_key(&object.name.table);
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO querent_object
-             (object_id, schema_id, database_key, key, key_reversed, name, kind, comment)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO querent_object (object_id, schema_id, database_key, key, key_reversed, name, kind, comment)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (object_id) DO UPDATE SET
+                 schema_id = ?2, database_key = ?3, key = ?4, key_reversed = ?5, name = ?6, kind = ?7, comment = ?8",
         )?
         .execute(params![
             object.id,
@@ -229,7 +228,7 @@ pub(super) fn insert_row(connection: &Connection, schema_id: i64, object: &Objec
 }
 
 /// The id of a database by name.
-pub(super) fn database_id(connection: &Connection, name: &str) -> Result<Option<i64>> {
+pub(super) fn database_id(connection: &StoreConnection, name: &str) -> Result<Option<i64>> {
     Ok(connection
         .prepare_cached("SELECT schema_id FROM querent_database WHERE key = ? ORDER BY schema_id LIMIT 1")?
         .query_row([name_key(name)], |row| row.get(0))
@@ -247,7 +246,7 @@ pub(crate) struct ObjectRow {
 
 /// The object of a name. DuckDB distinguishes accented letters by case and we do not: of two tables that differ only
 /// so, the one spelled as requested is found, else the older one.
-pub(crate) fn object(connection: &Connection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
+pub(crate) fn object(connection: &StoreConnection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
     Ok(connection
         .prepare_cached(
             "SELECT object_id, name, kind, comment FROM querent_object WHERE database_key = ?1 AND key = ?2
@@ -258,13 +257,13 @@ pub(crate) fn object(connection: &Connection, database: &str, table: &str) -> Re
 }
 
 /// The name and kind of an object by id; `None` where it is gone.
-pub(crate) fn object_name(connection: &Connection, object_id: i64) -> Result<Option<(TableName, TableKind)>> {
+pub(crate) fn object_name(connection: &StoreConnection, object_id: i64) -> Result<Option<(TableName, TableKind)>> {
     let found = connection
         .prepare_cached(
             "SELECT o.object_id, o.name, o.kind, o.comment, d.name
              FROM querent_object o JOIN querent_database d USING (schema_id) WHERE o.object_id = ?",
         )?
-        .query_row([object_id], |row| Ok((read_object(row)?, row.get::<_, String>(4)?)))
+        .query_row([object_id], |row| Ok((read_object(row)?, row.get::<String>(4)?)))
         .optional()?;
     Ok(found.map(|(object, database)| (TableName::new(database, object.name), object.kind)))
 }
@@ -285,7 +284,7 @@ pub(crate) fn database_ids(view: &SnapshotView<'_>, ids: &[i64]) -> Result<Vec<O
 }
 
 /// Reads `object_id, name, kind, comment`.
-pub(super) fn read_object(row: &rusqlite::Row<'_>) -> rusqlite::Result<ObjectRow> {
+pub(super) fn read_object(row: &StoreRow<'_>) -> DatabaseResult<ObjectRow> {
     let kind: String = row.get(2)?;
     let kind =
         TableKind::from_stored(&kind).ok_or_else(|| unreadable(2, format!("an object of unknown kind `{kind}`")))?;
@@ -349,10 +348,10 @@ pub(crate) fn object_count(view: &SnapshotView<'_>) -> Result<u64> {
     Ok(count.unsigned_abs())
 }
 
-fn query_column<T: rusqlite::types::FromSql>(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<T>> {
+fn query_column<T: FromStoreValue>(connection: &StoreConnection, sql: &str, parameter: i64) -> Result<Vec<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([parameter], |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 #[cfg(test)]

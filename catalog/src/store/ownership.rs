@@ -5,9 +5,9 @@
 //! now, by another token of the same name, it is not.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
+use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::ConversationKey;
 use crate::policy::ReadReach;
@@ -21,7 +21,7 @@ pub(crate) fn owner_filter(who: &Principal) -> Option<&str> {
 
 /// Whether a reader may read what a run read. Of a run whose reach was not kept that is known only where nothing limits the
 /// reader.
-pub(crate) fn may_read_run(connection: &Connection, reader: &ReadReach, run_id: Uuid) -> Result<bool> {
+pub(crate) fn may_read_run(connection: &StoreConnection, reader: &ReadReach, run_id: Uuid) -> Result<bool> {
     if reader.is_everything() {
         return Ok(true);
     }
@@ -29,22 +29,25 @@ pub(crate) fn may_read_run(connection: &Connection, reader: &ReadReach, run_id: 
 }
 
 /// Returns an error unless a reader may read what a run read. Errors: `run_withheld`.
-pub(crate) fn require_readable_run(connection: &Connection, reader: &ReadReach, run_id: Uuid) -> Result<()> {
+pub(crate) fn require_readable_run(connection: &StoreConnection, reader: &ReadReach, run_id: Uuid) -> Result<()> {
     may_read_run(connection, reader, run_id)?.then_some(()).ok_or_else(|| run_withheld(run_id))
 }
 
 /// Keeps what the caller of a run could read.
-pub(crate) fn keep_reach(connection: &Connection, run_id: Uuid, reach: &ReadReach) -> Result<()> {
+pub(crate) fn keep_reach(connection: &StoreConnection, run_id: Uuid, reach: &ReadReach) -> Result<()> {
     let text =
         serde_json::to_string(reach).map_err(|error| CatalogError::Internal(format!("rights as JSON: {error}")))?;
     connection
-        .prepare_cached("INSERT OR REPLACE INTO querent_run_reach (run_id, reach_json) VALUES (?, ?)")?
+        .prepare_cached(
+            "INSERT INTO querent_run_reach (run_id, reach_json) VALUES (?1, ?2)
+             ON CONFLICT (run_id) DO UPDATE SET reach_json = ?2",
+        )?
         .execute(params![run_id.to_string(), text])?;
     Ok(())
 }
 
 /// Returns what the caller of a run could read; `None` where that was not kept.
-fn reach_of_run(connection: &Connection, run_id: Uuid) -> Result<Option<ReadReach>> {
+fn reach_of_run(connection: &StoreConnection, run_id: Uuid) -> Result<Option<ReadReach>> {
     let text: Option<String> = connection
         .prepare_cached("SELECT reach_json FROM querent_run_reach WHERE run_id = ?")?
         .query_row([run_id.to_string()], |row| row.get(0))
@@ -54,7 +57,7 @@ fn reach_of_run(connection: &Connection, run_id: Uuid) -> Result<Option<ReadReac
 }
 
 /// Checks that a run exists and, where `owner` is given, is that subject's. Errors: `run_not_found`.
-pub(crate) fn require_run(connection: &Connection, owner: Option<&str>, run_id: Uuid) -> Result<()> {
+pub(crate) fn require_run(connection: &StoreConnection, owner: Option<&str>, run_id: Uuid) -> Result<()> {
     let exists: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2))")?
         .query_row(params![run_id.to_string(), owner], |row| row.get(0))?;
@@ -63,14 +66,14 @@ pub(crate) fn require_run(connection: &Connection, owner: Option<&str>, run_id: 
 
 /// Marks a conversation of `subject` as used. Errors: `conversation_not_found`.
 pub(crate) fn touch_conversation(
-    connection: &Connection,
+    connection: &StoreConnection,
     key: &ConversationKey,
     subject: &str,
     used_at: DateTime<Utc>,
 ) -> Result<()> {
     let touched = connection
         .prepare_cached(
-            "UPDATE querent_conversation SET updated_at = max(updated_at, ?4)
+            "UPDATE querent_conversation SET updated_at = CASE WHEN updated_at < ?4 THEN ?4 ELSE updated_at END
              WHERE space = ?1 AND id = ?2 AND subject = ?3",
         )?
         .execute(params![key.space, key.id, subject, used_at.timestamp_micros()])?;
@@ -81,7 +84,7 @@ pub(crate) fn touch_conversation(
 }
 
 /// Deletes the items, the pending calls and the feedback of a run that was deleted.
-pub(crate) fn delete_run_parts(connection: &Connection, run_id: &str) -> Result<()> {
+pub(crate) fn delete_run_parts(connection: &StoreConnection, run_id: &str) -> Result<()> {
     connection.prepare_cached("DELETE FROM querent_item WHERE run_id = ?")?.execute([run_id])?;
     connection.prepare_cached("DELETE FROM querent_pending_call WHERE run_id = ?")?.execute([run_id])?;
     connection.prepare_cached("DELETE FROM querent_run_reach WHERE run_id = ?")?.execute([run_id])?;

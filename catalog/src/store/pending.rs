@@ -9,10 +9,10 @@
 //! sync its files; after a power cut, an index folder that is older than the recorded version is recognised by that and
 //! rebuilt.
 
-use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::search_text::split_words;
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::Result;
 use crate::model::EmbeddingModel;
 
@@ -99,14 +99,21 @@ impl PendingObject {
 }
 
 /// Records a change inside the transaction that makes it, and returns it with its sequence number.
-pub(crate) fn record(transaction: &Connection, object: PendingObject) -> Result<PendingObject> {
+pub(crate) fn record(transaction: &StoreConnection, object: PendingObject) -> Result<PendingObject> {
+    // A change of a row would keep its sequence number.
     transaction
+        .prepare_cached("DELETE FROM querent_pending_objects WHERE object_id = ?")?
+        .execute([object.object_id])?;
+    let sequence = transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO querent_pending_objects (object_id, kind, database_id, text, is_due)
-             VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO querent_pending_objects (object_id, kind, database_id, text, is_due) VALUES (?, ?, ?, ?, ?)
+             RETURNING sequence",
         )?
-        .execute(params![object.object_id, object.kind.as_str(), object.database_id, object.text, object.is_due])?;
-    Ok(PendingObject { sequence: transaction.last_insert_rowid(), ..object })
+        .query_row(
+            params![object.object_id, object.kind.as_str(), object.database_id, object.text, object.is_due],
+            |row| row.get(0),
+        )?;
+    Ok(PendingObject { sequence, ..object })
 }
 
 /// The hash by which a text is distinguished from others.
@@ -136,22 +143,23 @@ impl<'a> ColumnText<'a> {
 }
 
 /// Records a column text if it is new, and returns it in that case. Its id is its sequence number: it never changes.
-pub(crate) fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result<Option<PendingObject>> {
-    let inserted = transaction
+pub(crate) fn record_column(transaction: &StoreConnection, column: ColumnText<'_>) -> Result<Option<PendingObject>> {
+    let text_id = transaction
         .prepare_cached(
-            "INSERT OR IGNORE INTO querent_column_text (hash, name, words, text, is_due) VALUES (?, ?, ?, ?, 1)",
+            "INSERT INTO querent_column_text (hash, name, words, text, is_due) VALUES (?, ?, ?, ?, 1)
+             ON CONFLICT DO NOTHING RETURNING text_id",
         )?
-        .execute(params![column.hash, column.name, words_key(column.name), column.text])?;
-    let text_id = transaction.last_insert_rowid();
-    Ok((inserted > 0).then(|| PendingObject::column(text_id, column.text)))
+        .query_row(params![column.hash, column.name, words_key(column.name), column.text], |row| row.get(0))
+        .optional()?;
+    Ok(text_id.map(|text_id| PendingObject::column(text_id, column.text)))
 }
 
 /// Other column names that consist of the same words as `name`, at most `limit`.
-pub(crate) fn similar_column_names(connection: &Connection, name: &str, limit: usize) -> Result<Vec<String>> {
+pub(crate) fn similar_column_names(connection: &StoreConnection, name: &str, limit: usize) -> Result<Vec<String>> {
     let mut statement = connection
         .prepare_cached("SELECT DISTINCT name FROM querent_column_text WHERE words = ? AND name <> ? LIMIT ?")?;
     let names = statement.query_map(params![words_key(name), name, limit as i64], |row| row.get(0))?;
-    Ok(names.collect::<rusqlite::Result<_>>()?)
+    Ok(names.collect::<DatabaseResult<_>>()?)
 }
 
 /// A name's words, concatenated in lower case: the same for all its spellings.
@@ -160,7 +168,7 @@ fn words_key(name: &str) -> String {
 }
 
 /// How many objects of a kind are pending.
-pub(crate) fn count(connection: &Connection, kind: ObjectKind) -> Result<u64> {
+pub(crate) fn count(connection: &StoreConnection, kind: ObjectKind) -> Result<u64> {
     let sql = match kind {
         ObjectKind::Table => "SELECT COUNT(*) FROM querent_pending_objects",
         ObjectKind::Column => "SELECT COUNT(*) FROM querent_column_text WHERE is_due = 1",
@@ -171,7 +179,7 @@ pub(crate) fn count(connection: &Connection, kind: ObjectKind) -> Result<u64> {
 
 /// Removes objects that Lance holds now. A row that was replaced since has another sequence number and stays.
 pub(crate) fn remove(
-    transaction: &Connection,
+    transaction: &StoreConnection,
     kind: ObjectKind,
     sequences: impl IntoIterator<Item = i64>,
 ) -> Result<()> {
@@ -186,7 +194,7 @@ pub(crate) fn remove(
 }
 
 /// At most `limit` tables after `after`, oldest first.
-pub(crate) fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+pub(crate) fn page(connection: &StoreConnection, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
     let mut statement = connection.prepare_cached(
         "SELECT sequence, object_id, database_id, text, is_due FROM querent_pending_objects
          WHERE sequence > ? ORDER BY sequence LIMIT ?",
@@ -201,12 +209,12 @@ pub(crate) fn page(connection: &Connection, after: i64, limit: usize) -> Result<
             is_due: row.get(4)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// At most `limit` column texts after `after`, by id; only those that are due, or all.
 pub(crate) fn column_page(
-    connection: &Connection,
+    connection: &StoreConnection,
     after: i64,
     limit: usize,
     only_due: bool,
@@ -220,27 +228,24 @@ pub(crate) fn column_page(
     })?;
     let rows =
         statement.query_map(params![after, limit as i64], |row| Ok(PendingObject::column(row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// The column names of column texts, in order; `None` for an unknown id.
-pub(crate) fn names_of_column_texts(connection: &Connection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
+pub(crate) fn names_of_column_texts(connection: &StoreConnection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
     let mut statement = connection.prepare_cached("SELECT name FROM querent_column_text WHERE text_id = ?")?;
     text_ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
 }
 
 /// How many column texts there are.
-pub(crate) fn column_text_count(connection: &Connection) -> Result<u64> {
+pub(crate) fn column_text_count(connection: &StoreConnection) -> Result<u64> {
     let count: i64 = connection.query_row("SELECT COUNT(*) FROM querent_column_text", [], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
 /// The newest sequence number ever assigned: an index built from the catalog now is consistent with it.
-pub(crate) fn newest_sequence(connection: &Connection) -> Result<i64> {
-    let newest = connection
-        .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'querent_pending_objects'", [], |row| row.get(0))
-        .optional()?;
-    Ok(newest.unwrap_or(0))
+pub(crate) fn newest_sequence(connection: &StoreConnection) -> Result<i64> {
+    Ok(connection.newest_number("querent_pending_objects")?)
 }
 
 /// Which Lance dataset is the index, and its state when pending rows were last removed.
@@ -259,7 +264,7 @@ pub(crate) struct IndexState {
 }
 
 /// The recorded state of a kind's dataset, if it was ever built.
-pub(crate) fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<IndexState>> {
+pub(crate) fn index_state(connection: &StoreConnection, kind: ObjectKind) -> Result<Option<IndexState>> {
     let state = connection
         .query_row(
             "SELECT folder, version, text_version, model_id, dimension, is_embedded FROM querent_index WHERE kind = ?",
@@ -269,7 +274,7 @@ pub(crate) fn index_state(connection: &Connection, kind: ObjectKind) -> Result<O
                 let dimension: Option<u32> = row.get(4)?;
                 Ok(IndexState {
                     folder: row.get(0)?,
-                    version: row.get::<_, i64>(1)? as u64,
+                    version: row.get::<i64>(1)? as u64,
                     text_version: row.get(2)?,
                     model: model_id
                         .zip(dimension)
@@ -283,10 +288,11 @@ pub(crate) fn index_state(connection: &Connection, kind: ObjectKind) -> Result<O
 }
 
 /// Records the state.
-pub(crate) fn set_index_state(transaction: &Connection, kind: ObjectKind, state: &IndexState) -> Result<()> {
+pub(crate) fn set_index_state(transaction: &StoreConnection, kind: ObjectKind, state: &IndexState) -> Result<()> {
     transaction.execute(
-        "INSERT OR REPLACE INTO querent_index (kind, folder, version, text_version, model_id, dimension, is_embedded)
-         VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO querent_index (kind, folder, version, text_version, model_id, dimension, is_embedded)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (kind) DO UPDATE SET
+             folder = ?2, version = ?3, text_version = ?4, model_id = ?5, dimension = ?6, is_embedded = ?7",
         params![
             kind.as_str(),
             state.folder,

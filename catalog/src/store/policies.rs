@@ -1,10 +1,10 @@
 //! The policy's versions in the store. The newest holds; those before it are kept for a while, for whoever asks what changed.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::objects;
 use super::rows::{read_json, read_time, to_json};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::Result;
 use crate::model::TableName;
 use crate::policy::{PolicyDocument, PolicySet};
@@ -26,7 +26,7 @@ pub struct PolicyVersion {
 }
 
 /// Reads the policy that holds.
-pub(crate) fn newest(connection: &Connection) -> Result<PolicySet> {
+pub(crate) fn newest(connection: &StoreConnection) -> Result<PolicySet> {
     let found = connection
         .prepare_cached("SELECT version, document_json FROM querent_policy ORDER BY version DESC LIMIT 1")?
         .query_row([], |row| Ok(PolicySet { version: row.get(0)?, document: read_json(row, 1)? }))
@@ -35,14 +35,14 @@ pub(crate) fn newest(connection: &Connection) -> Result<PolicySet> {
 }
 
 /// Returns the version of the policy that holds; 0 where there is none.
-pub(crate) fn newest_version(connection: &Connection) -> Result<i64> {
+pub(crate) fn newest_version(connection: &StoreConnection) -> Result<i64> {
     let mut statement = connection.prepare_cached("SELECT COALESCE(MAX(version), 0) FROM querent_policy")?;
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
 /// Lets the policy follow a table, and its columns, whose names changed since the absorbed snapshot: what was hidden would be
 /// there under the new name.
-pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &TableName) -> Result<()> {
+pub(super) fn follow_renames(connection: &StoreConnection, object_id: i64, table: &TableName) -> Result<()> {
     if newest_version(connection)? == 0 {
         return Ok(());
     }
@@ -56,7 +56,7 @@ pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &Ta
                AND old.column_name <> new.column_name",
         )?
         .query_map([object_id, objects::absorbed_snapshot(connection)?], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+        .collect::<DatabaseResult<Vec<(String, String)>>>()?;
     // The document is read for what was renamed only: every object that is written comes here.
     if known == *table && columns.is_empty() {
         return Ok(());
@@ -79,18 +79,18 @@ pub(super) fn follow_renames(connection: &Connection, object_id: i64, table: &Ta
 
 /// Adds a version.
 pub(crate) fn add(
-    connection: &Connection,
+    connection: &StoreConnection,
     document: PolicyDocument,
     statement: &str,
     changed_by: &str,
     now: DateTime<Utc>,
 ) -> Result<PolicySet> {
-    connection
+    let version: i64 = connection
         .prepare_cached(
-            "INSERT INTO querent_policy (document_json, statement, changed_by, changed_at) VALUES (?, ?, ?, ?)",
+            "INSERT INTO querent_policy (document_json, statement, changed_by, changed_at) VALUES (?, ?, ?, ?)
+             RETURNING version",
         )?
-        .execute(params![to_json(&document)?, statement, changed_by, now.timestamp_micros()])?;
-    let version = connection.last_insert_rowid();
+        .query_row(params![to_json(&document)?, statement, changed_by, now.timestamp_micros()], |row| row.get(0))?;
     connection
         .prepare_cached("DELETE FROM querent_policy WHERE version <= ?")?
         .execute([version.saturating_sub(MAX_VERSIONS)])?;
@@ -98,7 +98,7 @@ pub(crate) fn add(
 }
 
 /// The newest versions, newest first.
-pub(crate) fn versions(connection: &Connection, limit: usize) -> Result<Vec<PolicyVersion>> {
+pub(crate) fn versions(connection: &StoreConnection, limit: usize) -> Result<Vec<PolicyVersion>> {
     let mut statement = connection.prepare_cached(
         "SELECT version, statement, changed_by, changed_at FROM querent_policy ORDER BY version DESC LIMIT ?",
     )?;
@@ -110,5 +110,5 @@ pub(crate) fn versions(connection: &Connection, limit: usize) -> Result<Vec<Poli
             changed_at: read_time(row, 3)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }

@@ -9,13 +9,13 @@ use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
 use arrow_schema::{Schema, SchemaRef};
-use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
 use super::view_rights::known_to;
 use super::{SnapshotView, column_names, deletes, objects};
+use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     CATALOG_NAME, ColumnInfo, ExternalTable, ManagedTable, ResolvedTable, SnapshotId, TableInfo, TableKind, TableName,
@@ -47,7 +47,7 @@ struct Database {
 
 /// Reads objects at a snapshot; their databases are read once each.
 pub(crate) struct RelationLoader<'a> {
-    connection: &'a Connection,
+    connection: &'a StoreConnection,
     snapshot: SnapshotId,
     counts: OnceCell<RowCounts<'a>>,
     policies: Arc<PolicySet>,
@@ -56,7 +56,7 @@ pub(crate) struct RelationLoader<'a> {
 
 impl<'a> RelationLoader<'a> {
     /// A loader for what is not shown to anybody.
-    pub(super) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Self {
+    pub(super) fn new(connection: &'a StoreConnection, snapshot: SnapshotId) -> Self {
         let policies = Arc::default();
         Self { connection, snapshot, counts: OnceCell::new(), policies, databases: RefCell::default() }
     }
@@ -70,7 +70,7 @@ impl<'a> RelationLoader<'a> {
         Rights::new(who, &self.policies)
     }
 
-    pub(super) fn connection(&self) -> &'a Connection {
+    pub(super) fn connection(&self) -> &'a StoreConnection {
         self.connection
     }
 
@@ -132,7 +132,7 @@ impl<'a> RelationLoader<'a> {
             )?
             .query_row([table_id, self.snapshot], |row| {
                 let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
-                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, path))
+                Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?, path))
             })
             .optional()?;
         let Some((uuid, schema_id, name, path)) = row else { return Ok(None) };
@@ -165,12 +165,12 @@ impl<'a> RelationLoader<'a> {
             )?
             .query_row([view_id, self.snapshot], |row| {
                 Ok((
-                    row.get::<_, String>(0)?,
-                    row.get::<_, i64>(1)?,
-                    row.get::<_, String>(2)?,
-                    row.get::<_, String>(3)?,
-                    row.get::<_, Option<String>>(4)?.unwrap_or_default(),
-                    row.get::<_, Option<String>>(5)?,
+                    row.get::<String>(0)?,
+                    row.get::<i64>(1)?,
+                    row.get::<String>(2)?,
+                    row.get::<String>(3)?,
+                    row.get::<Option<String>>(4)?.unwrap_or_default(),
+                    row.get::<Option<String>>(5)?,
                 ))
             })
             .optional()?;
@@ -203,12 +203,7 @@ impl<'a> RelationLoader<'a> {
                  WHERE object_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
             )?
             .query_row([object_id, self.snapshot], |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    row.get::<_, i64>(1)?,
-                    row.get::<_, String>(2)?,
-                    row.get::<_, String>(3)?,
-                ))
+                Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?, row.get::<String>(3)?))
             })
             .optional()?;
         let Some((uuid, schema_id, name, definition)) = row else { return Ok(None) };
@@ -235,7 +230,11 @@ impl<'a> RelationLoader<'a> {
 }
 
 /// One object, as of [`RelationLoader::load`].
-pub(super) fn load(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<StoredRelation>> {
+pub(super) fn load(
+    connection: &StoreConnection,
+    object_id: i64,
+    snapshot: SnapshotId,
+) -> Result<Option<StoredRelation>> {
     RelationLoader::new(connection, snapshot).load(object_id)
 }
 
@@ -269,7 +268,7 @@ pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, databa
 }
 
 /// Records the schema of an external table or view.
-pub(super) fn insert_described_columns(connection: &Connection, object_id: i64, schema: &Schema) -> Result<()> {
+pub(super) fn insert_described_columns(connection: &StoreConnection, object_id: i64, schema: &Schema) -> Result<()> {
     let mut dictionaries = DictionaryTracker::new(true);
     let mut encoder = IpcSchemaEncoder::new().with_dictionary_tracker(&mut dictionaries);
     let encoded = encoder.schema_to_fb(schema);
@@ -280,7 +279,11 @@ pub(super) fn insert_described_columns(connection: &Connection, object_id: i64, 
 }
 
 /// The columns of an external table or view: comments go by position, from 1.
-fn load_described_columns(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Vec<ColumnInfo>> {
+fn load_described_columns(
+    connection: &StoreConnection,
+    object_id: i64,
+    snapshot: SnapshotId,
+) -> Result<Vec<ColumnInfo>> {
     let Some(schema) = load_schema(connection, object_id)? else { return Ok(Vec::new()) };
     let mut comments = columns::load_comments(connection, object_id, snapshot)?;
     let described = schema.fields().iter().zip(1..).map(|(field, position)| ColumnInfo {
@@ -296,7 +299,7 @@ fn load_described_columns(connection: &Connection, object_id: i64, snapshot: Sna
 }
 
 /// The schema of an external table or view, also of a dropped one.
-pub(super) fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
+pub(super) fn load_schema(connection: &StoreConnection, object_id: i64) -> Result<Option<SchemaRef>> {
     let encoded: Option<Vec<u8>> = connection
         .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
         .query_row([object_id], |row| row.get(0))
@@ -308,7 +311,7 @@ pub(super) fn load_schema(connection: &Connection, object_id: i64) -> Result<Opt
 }
 
 /// A table's or view's comment.
-fn load_comment(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<String>> {
+fn load_comment(connection: &StoreConnection, object_id: i64, snapshot: SnapshotId) -> Result<Option<String>> {
     let comment: Option<Option<String>> = connection
         .prepare_cached(
             "SELECT value FROM ducklake_tag
@@ -322,18 +325,18 @@ fn load_comment(connection: &Connection, object_id: i64, snapshot: SnapshotId) -
 
 /// How many rows managed tables hold at a snapshot.
 pub(super) struct RowCounts<'a> {
-    connection: &'a Connection,
+    connection: &'a StoreConnection,
     snapshot: SnapshotId,
     /// Whether DuckDB keeps deletes of any table in the catalog (one `ducklake_inlined_delete_*` table each).
     has_inlined_deletes: bool,
 }
 
 impl<'a> RowCounts<'a> {
-    pub(super) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Result<Self> {
+    pub(super) fn new(connection: &'a StoreConnection, snapshot: SnapshotId) -> Result<Self> {
         let has_inlined_deletes = connection
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM sqlite_master
-                                WHERE type = 'table' AND name GLOB 'ducklake_inlined_delete_*')",
+                                WHERE type = 'table' AND substr(name, 1, 24) = 'ducklake_inlined_delete_')",
             )?
             .query_row([], |row| row.get(0))?;
         Ok(Self { connection, snapshot, has_inlined_deletes })
@@ -346,7 +349,7 @@ impl<'a> RowCounts<'a> {
         }
         for kept in super::files::inlined_data_tables(self.connection, table_id)? {
             let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", quoted(&kept));
-            if self.connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
+            if self.connection.query_row(&sql, [], |row| row.get::<bool>(0))? {
                 return Ok(None);
             }
         }
@@ -355,7 +358,7 @@ impl<'a> RowCounts<'a> {
             .prepare_cached(
                 "SELECT CASE
                     WHEN EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND end_snapshot IS NULL) THEN NULL
-                    ELSE (SELECT COALESCE(SUM(record_count), 0) FROM ducklake_data_file
+                    ELSE (SELECT CAST(COALESCE(SUM(record_count), 0) AS BIGINT) FROM ducklake_data_file
                           WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2))
                  END",
             )?
@@ -364,14 +367,14 @@ impl<'a> RowCounts<'a> {
     }
 }
 
-fn load_database(connection: &Connection, schema_id: i64, snapshot: SnapshotId) -> Result<Option<Database>> {
+fn load_database(connection: &StoreConnection, schema_id: i64, snapshot: SnapshotId) -> Result<Option<Database>> {
     let row = connection
         .prepare_cached(
             "SELECT schema_name, path, path_is_relative FROM ducklake_schema
              WHERE schema_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
         )?
         .query_row([schema_id, snapshot], |row| {
-            Ok((row.get::<_, String>(0)?, LakePath { path: row.get(1)?, is_relative: row.get(2)? }))
+            Ok((row.get::<String>(0)?, LakePath { path: row.get(1)?, is_relative: row.get(2)? }))
         })
         .optional()?;
     let Some((name, path)) = row else { return Ok(None) };
@@ -380,7 +383,7 @@ fn load_database(connection: &Connection, schema_id: i64, snapshot: SnapshotId) 
 
 /// The absolute folder of a database's tables.
 pub(super) fn database_folder(
-    connection: &Connection,
+    connection: &StoreConnection,
     schema_id: i64,
     snapshot: SnapshotId,
 ) -> Result<Option<PathBuf>> {
@@ -388,7 +391,7 @@ pub(super) fn database_folder(
 }
 
 /// The lake's `DATA_PATH`.
-pub(super) fn data_path(connection: &Connection) -> Result<PathBuf> {
+pub(super) fn data_path(connection: &StoreConnection) -> Result<PathBuf> {
     let path: String = connection
         .prepare_cached("SELECT value FROM ducklake_metadata WHERE key = 'data_path' AND scope IS NULL")?
         .query_row([], |row| row.get(0))?;

@@ -1,12 +1,11 @@
 //! Resolves the names of a statement, and suggests the nearest name when one is unknown.
 
-use rusqlite::{Connection, params};
-
 use super::names::{key_range_end, name_key, nearest};
 use super::relations::RelationLoader;
 use super::view_rights::known_to;
 use super::visible::VisibleObjects;
 use super::{SnapshotView, databases, objects};
+use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{ResolvedTable, TableInfo, TableName};
 use crate::policy::is_system_database;
@@ -127,7 +126,7 @@ fn nearest_database(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Res
 /// bounded range of an index; longer shared parts have ranges of their own. A typo leaves the name on one side of it
 /// intact.
 fn candidates(
-    connection: &Connection,
+    connection: &StoreConnection,
     wanted: &str,
     by_key: &str,
     by_reversed: Option<&str>,
@@ -151,7 +150,13 @@ fn candidates(
     Ok(found)
 }
 
-fn read_range(connection: &Connection, sql: &str, prefix: &str, scope: &str, found: &mut Vec<String>) -> Result<()> {
+fn read_range(
+    connection: &StoreConnection,
+    sql: &str,
+    prefix: &str,
+    scope: &str,
+    found: &mut Vec<String>,
+) -> Result<()> {
     let below = match prefix {
         "" => char::MAX.to_string(),
         _ => key_range_end(prefix),

@@ -1,13 +1,12 @@
 //! Rows that go from a managed table while others come: DuckLake's delete files, as DuckDB writes them. Files that others add
 //! meanwhile stay; a file of which both took rows is a conflict.
 
-use rusqlite::{Connection, params};
-
 use super::change::{CatalogChange, quoted};
 use super::columns;
 use super::relations::LakePath;
 use super::tables::{add_files, refuse_encrypted, require_unchanged, stored};
 use super::{deletes, inlined};
+use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{DeletedRows, ManagedTable, NewDeleteFile, RowChanges, SnapshotId};
 
@@ -31,7 +30,7 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, table: &ManagedTable, change
 }
 
 /// `conflict` where a file is not as it was when its rows were chosen.
-fn refuse_changed_file(connection: &Connection, table: &ManagedTable, file_id: i64, name: &str) -> Result<()> {
+fn refuse_changed_file(connection: &StoreConnection, table: &ManagedTable, file_id: i64, name: &str) -> Result<()> {
     let is_unchanged: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM ducklake_data_file

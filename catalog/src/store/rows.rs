@@ -2,12 +2,11 @@
 //! reads and writes tables of the store.
 
 use chrono::{DateTime, Utc};
-use rusqlite::Row;
-use rusqlite::types::Type;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use crate::connection::{DatabaseError, DatabaseResult, StoreRow};
 use crate::error::{CatalogError, Result};
 use crate::model::{ConversationKey, PageRequest, PageToken};
 
@@ -20,39 +19,36 @@ pub(crate) fn time_from_micros(micros: i64) -> Option<DateTime<Utc>> {
 }
 
 /// Reads a time.
-pub(crate) fn read_time(row: &Row<'_>, column: usize) -> rusqlite::Result<DateTime<Utc>> {
+pub(crate) fn read_time(row: &StoreRow<'_>, column: usize) -> DatabaseResult<DateTime<Utc>> {
     time_from_micros(row.get(column)?).ok_or_else(|| unreadable(column, "a time out of range"))
 }
 
 /// Reads a count. SQLite's numbers have a sign, whatever they count.
-pub(crate) fn read_count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(column)?.unsigned_abs())
+pub(crate) fn read_count(row: &StoreRow<'_>, column: usize) -> DatabaseResult<u64> {
+    Ok(row.get::<i64>(column)?.unsigned_abs())
 }
 
 /// Reads a UUID or NULL.
-pub(crate) fn read_uuid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Uuid>> {
+pub(crate) fn read_uuid(row: &StoreRow<'_>, column: usize) -> DatabaseResult<Option<Uuid>> {
     let text: Option<String> = row.get(column)?;
     text.map(|text| Uuid::parse_str(&text).map_err(|error| unreadable(column, error))).transpose()
 }
 
 /// Reads the conversation that a row names in `column` (the space) and the one after it (the id).
-pub(crate) fn read_conversation_key(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ConversationKey>> {
+pub(crate) fn read_conversation_key(row: &StoreRow<'_>, column: usize) -> DatabaseResult<Option<ConversationKey>> {
     let (space, id): (Option<String>, Option<String>) = (row.get(column)?, row.get(column + 1)?);
     Ok(id.map(|id| ConversationKey { space: space.unwrap_or_default(), id }))
 }
 
 /// Reads a column of JSON.
-pub(crate) fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(crate) fn read_json<T: DeserializeOwned>(row: &StoreRow<'_>, column: usize) -> DatabaseResult<T> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text).map_err(|error| unreadable(column, error))
 }
 
 /// The error for a stored value that cannot be decoded.
-pub(crate) fn unreadable(
-    column: usize,
-    reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, reason.into())
+pub(crate) fn unreadable(column: usize, reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DatabaseError {
+    DatabaseError::Unreadable { column, reason: reason.into() }
 }
 
 /// A limit or a length as SQLite's signed integer.

@@ -4,9 +4,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::columns::ColumnRow;
+use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::Result;
 use crate::model::ColumnStats;
 
@@ -60,7 +59,7 @@ impl ColumnSummary {
 
 /// Adds files to a table's statistics. `leaves` are the live columns that hold values.
 pub(super) fn add(
-    connection: &Connection,
+    connection: &StoreConnection,
     table_id: i64,
     stats: TableStats,
     leaves: &[&ColumnRow],
@@ -91,7 +90,7 @@ pub(super) fn add(
 }
 
 /// Resets a table's statistics to those of an empty table; row ids are never used again.
-pub(super) fn clear(connection: &Connection, table_id: i64) -> Result<()> {
+pub(super) fn clear(connection: &StoreConnection, table_id: i64) -> Result<()> {
     connection
         .prepare_cached("UPDATE ducklake_table_stats SET record_count = 0, file_size_bytes = 0 WHERE table_id = ?")?
         .execute([table_id])?;
@@ -100,7 +99,7 @@ pub(super) fn clear(connection: &Connection, table_id: i64) -> Result<()> {
 }
 
 /// A table's row; zeros where it has none yet.
-pub(super) fn read_table_stats(connection: &Connection, table_id: i64) -> Result<TableStats> {
+pub(super) fn read_table_stats(connection: &StoreConnection, table_id: i64) -> Result<TableStats> {
     let stats = connection
         .prepare_cached(
             "SELECT record_count, next_row_id, file_size_bytes FROM ducklake_table_stats WHERE table_id = ?",
@@ -115,7 +114,7 @@ pub(super) fn read_table_stats(connection: &Connection, table_id: i64) -> Result
 const UNKNOWN: ColumnSummary =
     ColumnSummary { contains_null: None, contains_nan: None, min_value: None, max_value: None, has_values: true };
 
-fn write_table_stats(connection: &Connection, table_id: i64, stats: TableStats) -> Result<()> {
+fn write_table_stats(connection: &StoreConnection, table_id: i64, stats: TableStats) -> Result<()> {
     let updated = connection
         .prepare_cached(
             "UPDATE ducklake_table_stats SET record_count = ?2, next_row_id = ?3, file_size_bytes = ?4 WHERE table_id = ?1",
@@ -132,7 +131,7 @@ fn write_table_stats(connection: &Connection, table_id: i64, stats: TableStats) 
     Ok(())
 }
 
-fn read_column(connection: &Connection, table_id: i64, column_id: i64) -> Result<Option<ColumnSummary>> {
+fn read_column(connection: &StoreConnection, table_id: i64, column_id: i64) -> Result<Option<ColumnSummary>> {
     Ok(connection
         .prepare_cached(
             "SELECT contains_null, contains_nan, min_value, max_value FROM ducklake_table_column_stats
@@ -154,7 +153,7 @@ fn read_column(connection: &Connection, table_id: i64, column_id: i64) -> Result
 }
 
 /// A column whose values have no known bounds gets no row: without bounds, a row says that there are only nulls.
-fn write_column(connection: &Connection, table_id: i64, column_id: i64, summary: &ColumnSummary) -> Result<()> {
+fn write_column(connection: &StoreConnection, table_id: i64, column_id: i64, summary: &ColumnSummary) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM ducklake_table_column_stats WHERE table_id = ? AND column_id = ?")?
         .execute([table_id, column_id])?;

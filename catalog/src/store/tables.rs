@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use arrow_schema::{Field, Schema};
-use rusqlite::{Connection, params};
 use uuid::Uuid;
 
 use super::change::{CatalogChange, quoted};
@@ -13,6 +12,7 @@ use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, StoredRelation};
 use super::stats::{self, TableStats};
 use super::{SnapshotView, deletes, dependents, keys};
+use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
@@ -62,7 +62,12 @@ fn refuse_lost_rows(change: &CatalogChange<'_>, draft: &TableDraft) -> Result<()
 }
 
 /// `conflict` when rows were added to the table or removed from it after snapshot `since`.
-pub(super) fn refuse_changed_rows(connection: &Connection, table_id: i64, since: SnapshotId, name: &str) -> Result<()> {
+pub(super) fn refuse_changed_rows(
+    connection: &StoreConnection,
+    table_id: i64,
+    since: SnapshotId,
+    name: &str,
+) -> Result<()> {
     let mut changed: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM ducklake_data_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
@@ -76,7 +81,7 @@ pub(super) fn refuse_changed_rows(connection: &Connection, table_id: i64, since:
                 quoted(&inlined)
             ),
             [since],
-            |row| row.get::<_, bool>(0),
+            |row| row.get::<bool>(0),
         )?;
     }
     let deleted = match deletes::inlined_table(connection, table_id)? {

@@ -1,12 +1,12 @@
 //! Views, which are the lake's own, and external tables, which are ours.
 
 use arrow_schema::Schema;
-use rusqlite::params;
 use uuid::Uuid;
 
 use super::change::CatalogChange;
 use super::relations;
 use super::tables::{created, make_room, object_entry};
+use crate::connection::params;
 use crate::error::{CatalogError, Result};
 use crate::model::{Created, ExternalTable, IfExists, TableInfo, TableKind, TableName};
 

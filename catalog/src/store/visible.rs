@@ -94,7 +94,7 @@ impl VisibleObjects {
 /// The condition that an object may be found, by the columns of its database's id and its own.
 pub(crate) fn object_condition(parameter: &str, database: &str, object: &str) -> String {
     format!(
-        "({parameter} IS NULL OR ({whole}) OR {object} IN (SELECT value FROM json_each({parameter}, '$.objects')))",
+        "({parameter} IS NULL OR ({whole}) OR {object} IN (SELECT CAST(value AS BIGINT) FROM json_each({parameter}, '$.objects')))",
         whole = whole_condition(parameter, database)
     )
 }
@@ -111,15 +111,15 @@ pub(crate) fn named_condition(parameter: &str, database: &str, name: &str) -> St
 /// The condition that a database may be found, by the column of its id.
 pub(crate) fn database_condition(parameter: &str, database: &str) -> String {
     format!(
-        "({parameter} IS NULL OR ({whole}) OR {database} IN (SELECT value FROM json_each({parameter}, '$.partly')))",
+        "({parameter} IS NULL OR ({whole}) OR {database} IN (SELECT CAST(value AS BIGINT) FROM json_each({parameter}, '$.partly')))",
         whole = whole_condition(parameter, database)
     )
 }
 
 fn whole_condition(parameter: &str, database: &str) -> String {
     format!(
-        "(json_type({parameter}, '$.only') = 'null' OR {database} IN (SELECT value FROM json_each({parameter}, '$.only')))
-         AND {database} NOT IN (SELECT value FROM json_each({parameter}, '$.except'))"
+        "(json_type({parameter}, '$.only') = 'null' OR {database} IN (SELECT CAST(value AS BIGINT) FROM json_each({parameter}, '$.only')))
+         AND {database} NOT IN (SELECT CAST(value AS BIGINT) FROM json_each({parameter}, '$.except'))"
     )
 }
 

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use chrono::Utc;
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     ColumnSamples, MAX_SHAPES, MAX_VALUE_COLUMNS, MAX_VALUES, TableProfile, Unprofiled, ValueHit,
     containment as containment_of, shape_key, value_key, value_shape,
 };
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::Result;
 use crate::model::{TableName, TableSource};
 use crate::principal::Principal;
@@ -59,7 +59,7 @@ fn managed_state(view: &SnapshotView<'_>, table_id: i64) -> Result<String> {
 }
 
 /// Stores a profile in place of an older one.
-pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result<()> {
+pub(crate) fn replace(connection: &StoreConnection, profile: &TableProfile) -> Result<()> {
     let schema_id: Option<i64> = connection
         .prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?
         .query_row([profile.table_id], |row| row.get(0))
@@ -73,7 +73,8 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
     ])?;
     for column in profile.columns.iter().take(MAX_VALUE_COLUMNS) {
         let sketch: Vec<u8> = column.sketch.iter().flat_map(|hash| hash.to_be_bytes()).collect();
-        connection.prepare_cached("INSERT OR REPLACE INTO querent_column_profile VALUES (?, ?, ?, ?, ?, ?)")?.execute(
+        connection.prepare_cached("INSERT INTO querent_column_profile VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (object_id, column_name)
+             DO UPDATE SET schema_id = ?3, has_values = ?4, is_complete = ?5, sketch = ?6")?.execute(
             params![
                 profile.table_id,
                 column.name,
@@ -84,8 +85,8 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
             ],
         )?;
         // Spellings that differ only in case share a row.
-        let mut insert =
-            connection.prepare_cached("INSERT OR IGNORE INTO querent_column_value VALUES (?, ?, ?, ?, ?, ?)")?;
+        let mut insert = connection
+            .prepare_cached("INSERT INTO querent_column_value VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")?;
         let values = column.values.iter().take(MAX_VALUES);
         let values = values.map(|(value, rows)| (value_key(value), value, i64::try_from(*rows).unwrap_or(i64::MAX)));
         let shapes = column.shapes.iter().take(MAX_SHAPES).map(|(shape, value)| (shape_key(shape), value, 0));
@@ -129,7 +130,7 @@ pub(crate) fn find(
                 is_like,
             })
         })?;
-        let mut hits: Vec<ValueHit> = rows.collect::<rusqlite::Result<_>>()?;
+        let mut hits: Vec<ValueHit> = rows.collect::<DatabaseResult<_>>()?;
         hits.retain(|hit| rights.may_know_values(&hit.table, &hit.column));
         Ok(hits)
     };
@@ -196,20 +197,20 @@ pub(crate) fn count_columns(view: &SnapshotView<'_>, visible: &VisibleObjects, l
     let count: i64 = view
         .connection
         .prepare_cached(&format!(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM querent_column_profile WHERE has_values = 1 AND {is_visible} LIMIT ?2)"
+            "SELECT COUNT(*) FROM (SELECT 1 FROM querent_column_profile WHERE has_values = 1 AND {is_visible} LIMIT ?2) AS found"
         ))?
         .query_row(params![visible.parameter()?, limit as i64], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// The share of the values of one column that the other contains, where their sketches allow an estimate.
-pub(crate) fn containment(connection: &Connection, from: (i64, &str), to: (i64, &str)) -> Result<Option<f32>> {
+pub(crate) fn containment(connection: &StoreConnection, from: (i64, &str), to: (i64, &str)) -> Result<Option<f32>> {
     let sketch = |(object_id, column): (i64, &str)| -> Result<Option<(Vec<u64>, bool)>> {
         let found = connection
             .prepare_cached(
                 "SELECT sketch, is_complete FROM querent_column_profile WHERE object_id = ? AND column_name = ?",
             )?
-            .query_row(params![object_id, column], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))
+            .query_row(params![object_id, column], |row| Ok((row.get::<Vec<u8>>(0)?, row.get(1)?)))
             .optional()?;
         Ok(found.map(|(bytes, is_complete)| {
             let hashes = bytes.chunks_exact(8).filter_map(|chunk| chunk.try_into().ok()).map(u64::from_be_bytes);

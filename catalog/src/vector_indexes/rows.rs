@@ -2,15 +2,15 @@
 //! each data file are.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::{VectorIndexSpec, VectorMetric, WHAT};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::TableName;
 use crate::store::name_key;
 use crate::store::names::check_name;
-use crate::store::rows::{read_json, read_time, to_json};
+use crate::store::rows::{read_json, read_time, to_json, unreadable};
 
 const SPEC_COLUMNS: &str = "i.index_id, i.name, i.table_id, i.column_id, i.metric, i.dimension, i.probes";
 
@@ -65,49 +65,49 @@ pub(super) struct ListedIndex {
 }
 
 /// All definitions, with the folders of those that are built.
-pub(super) fn all(connection: &Connection) -> Result<Vec<(i64, VectorIndexSpec, Option<String>)>> {
+pub(super) fn all(connection: &StoreConnection) -> Result<Vec<(i64, VectorIndexSpec, Option<String>)>> {
     let mut statement = connection
         .prepare(&format!("SELECT {SPEC_COLUMNS}, i.folder FROM querent_vector_index i ORDER BY i.index_id"))?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, spec(row)?, row.get(7)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// The definitions whose tables are there.
-pub(super) fn listed(connection: &Connection) -> Result<Vec<ListedIndex>> {
+pub(super) fn listed(connection: &StoreConnection) -> Result<Vec<ListedIndex>> {
     let mut statement = connection.prepare(&format!(
         "SELECT {SPEC_COLUMNS}, d.name, o.name, i.created_at,
-             (SELECT coalesce(sum(f.rows), 0) FROM querent_vector_index_file f WHERE f.index_id = i.index_id),
+             (SELECT CAST(coalesce(sum(f.rows), 0) AS BIGINT) FROM querent_vector_index_file f WHERE f.index_id = i.index_id),
              (SELECT count(*) FROM querent_vector_index_file f WHERE f.index_id = i.index_id)
          FROM querent_vector_index i CROSS JOIN querent_object o ON o.object_id = i.table_id
              CROSS JOIN querent_database d ON d.schema_id = o.schema_id
          ORDER BY i.index_id"
     ))?;
-    let read = |row: &Row<'_>| {
+    let read = |row: &StoreRow<'_>| {
         Ok(ListedIndex {
             id: row.get(0)?,
             spec: spec(row)?,
-            table: TableName::new(row.get::<_, String>(7)?, row.get::<_, String>(8)?),
+            table: TableName::new(row.get::<String>(7)?, row.get::<String>(8)?),
             created_at: read_time(row, 9)?,
-            indexed_rows: row.get::<_, i64>(10)?.unsigned_abs(),
-            indexed_files: row.get::<_, i64>(11)?.unsigned_abs(),
+            indexed_rows: row.get::<i64>(10)?.unsigned_abs(),
+            indexed_files: row.get::<i64>(11)?.unsigned_abs(),
         })
     };
-    Ok(statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+    Ok(statement.query_map([], read)?.collect::<DatabaseResult<_>>()?)
 }
 
 /// The name of a table by its id.
-pub(super) fn table_name(connection: &Connection, table_id: i64) -> Result<Option<TableName>> {
+pub(super) fn table_name(connection: &StoreConnection, table_id: i64) -> Result<Option<TableName>> {
     Ok(connection
         .prepare_cached(
             "SELECT d.name, o.name FROM querent_object o CROSS JOIN querent_database d ON d.schema_id = o.schema_id
              WHERE o.object_id = ?",
         )?
-        .query_row([table_id], |row| Ok(TableName::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+        .query_row([table_id], |row| Ok(TableName::new(row.get::<String>(0)?, row.get::<String>(1)?)))
         .optional()?)
 }
 
 /// The dataset of an index and the files that it covers; `None` where it is not built.
-pub(super) fn built(connection: &Connection, id: i64) -> Result<Option<(BuiltDataset, Vec<CoveredFile>)>> {
+pub(super) fn built(connection: &StoreConnection, id: i64) -> Result<Option<(BuiltDataset, Vec<CoveredFile>)>> {
     let dataset = connection
         .prepare_cached(
             "SELECT folder, version, trained_rows FROM querent_vector_index WHERE index_id = ? AND folder IS NOT NULL",
@@ -115,8 +115,8 @@ pub(super) fn built(connection: &Connection, id: i64) -> Result<Option<(BuiltDat
         .query_row([id], |row| {
             Ok(BuiltDataset {
                 folder: row.get(0)?,
-                version: row.get::<_, i64>(1)?.unsigned_abs(),
-                trained_rows: row.get::<_, i64>(2)?.unsigned_abs(),
+                version: row.get::<i64>(1)?.unsigned_abs(),
+                trained_rows: row.get::<i64>(2)?.unsigned_abs(),
             })
         })
         .optional()?;
@@ -124,21 +124,21 @@ pub(super) fn built(connection: &Connection, id: i64) -> Result<Option<(BuiltDat
     let mut statement = connection.prepare_cached(
         "SELECT data_file_id, rows, null_rows, has_odd_numbers, runs_json FROM querent_vector_index_file WHERE index_id = ?",
     )?;
-    let read = |row: &Row<'_>| {
+    let read = |row: &StoreRow<'_>| {
         Ok(CoveredFile {
             id: row.get(0)?,
-            rows: row.get::<_, i64>(1)?.unsigned_abs(),
-            null_rows: row.get::<_, i64>(2)?.unsigned_abs(),
+            rows: row.get::<i64>(1)?.unsigned_abs(),
+            null_rows: row.get::<i64>(2)?.unsigned_abs(),
             has_odd_numbers: row.get(3)?,
             runs: read_json(row, 4)?,
         })
     };
-    let files = statement.query_map([id], read)?.collect::<rusqlite::Result<_>>()?;
+    let files = statement.query_map([id], read)?.collect::<DatabaseResult<_>>()?;
     Ok(Some((dataset, files)))
 }
 
 /// Checks that an index may be created. Errors: `already_exists`, `invalid_name`, `invalid_object`.
-pub(super) fn check_new(connection: &Connection, spec: &VectorIndexSpec) -> Result<()> {
+pub(super) fn check_new(connection: &StoreConnection, spec: &VectorIndexSpec) -> Result<()> {
     check_name(&spec.name)?;
     let invalid = |reason: String| CatalogError::InvalidObject { what: WHAT, reason };
     let taken: Option<String> = connection
@@ -167,33 +167,36 @@ pub(super) fn check_new(connection: &Connection, spec: &VectorIndexSpec) -> Resu
 }
 
 /// Stores a new index. Errors: as [`check_new`], and `conflict` where the table was dropped meanwhile.
-pub(super) fn insert(connection: &Connection, spec: &VectorIndexSpec, subject: &str) -> Result<i64> {
+pub(super) fn insert(connection: &StoreConnection, spec: &VectorIndexSpec, subject: &str) -> Result<i64> {
     if table_name(connection, spec.table_id)?.is_none() {
         return Err(CatalogError::Conflict { object: spec.name.clone() });
     }
     check_new(connection, spec)?;
-    connection
+    let id = connection
         .prepare_cached(
             "INSERT INTO querent_vector_index (table_id, column_id, name, name_key, metric, dimension, probes, subject,
-                 created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING index_id",
         )?
-        .execute(params![
-            spec.table_id,
-            spec.column_id,
-            spec.name,
-            name_key(&spec.name),
-            spec.metric.as_str(),
-            spec.dimension as i64,
-            spec.probes.map(|probes| probes as i64),
-            subject,
-            Utc::now().timestamp_micros(),
-        ])?;
-    Ok(connection.last_insert_rowid())
+        .query_row(
+            params![
+                spec.table_id,
+                spec.column_id,
+                spec.name,
+                name_key(&spec.name),
+                spec.metric.as_str(),
+                spec.dimension as i64,
+                spec.probes.map(|probes| probes as i64),
+                subject,
+                Utc::now().timestamp_micros(),
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(id)
 }
 
 /// Stores what an index covers now; `None` is nothing. Returns whether the index is still there.
 pub(super) fn set_built(
-    connection: &Connection,
+    connection: &StoreConnection,
     id: i64,
     built: Option<&BuiltDataset>,
     files: &[CoveredFile],
@@ -230,13 +233,13 @@ pub(super) fn set_built(
 }
 
 /// Deletes an index. Returns whether it was there.
-pub(super) fn delete(connection: &Connection, id: i64) -> Result<bool> {
+pub(super) fn delete(connection: &StoreConnection, id: i64) -> Result<bool> {
     connection.prepare_cached("DELETE FROM querent_vector_index_file WHERE index_id = ?")?.execute([id])?;
     Ok(connection.prepare_cached("DELETE FROM querent_vector_index WHERE index_id = ?")?.execute([id])? > 0)
 }
 
 /// Makes a copy of the store say that no index is built: their datasets are not copied with it.
-pub(crate) fn forget_built(connection: &Connection) -> Result<()> {
+pub(crate) fn forget_built(connection: &StoreConnection) -> Result<()> {
     connection.execute_batch(
         "DELETE FROM querent_vector_index_file;
          UPDATE querent_vector_index SET folder = NULL, version = NULL, trained_rows = NULL;",
@@ -244,18 +247,15 @@ pub(crate) fn forget_built(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-fn spec(row: &Row<'_>) -> rusqlite::Result<VectorIndexSpec> {
+fn spec(row: &StoreRow<'_>) -> DatabaseResult<VectorIndexSpec> {
     let metric: String = row.get(4)?;
-    let unknown = || {
-        let message = format!("unknown metric `{metric}`");
-        rusqlite::Error::FromSqlConversionFailure(4, rusqlite::types::Type::Text, message.into())
-    };
+    let unknown = || unreadable(4, format!("unknown metric `{metric}`"));
     Ok(VectorIndexSpec {
         name: row.get(1)?,
         table_id: row.get(2)?,
         column_id: row.get(3)?,
         metric: VectorMetric::named(&metric).ok_or_else(unknown)?,
-        dimension: row.get::<_, i64>(5)?.unsigned_abs() as usize,
-        probes: row.get::<_, Option<i64>>(6)?.map(|probes| probes.unsigned_abs() as usize),
+        dimension: row.get::<i64>(5)?.unsigned_abs() as usize,
+        probes: row.get::<Option<i64>>(6)?.map(|probes| probes.unsigned_abs() as usize),
     })
 }

@@ -29,6 +29,7 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "catalog/src",
         floors: &[
+            &["connection"],
             &["error", "principal", "outbound", "progress"],
             &["audit", "model"],
             &["policy"],
