@@ -72,6 +72,7 @@ system() {
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
   python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
   command -v curl >/dev/null || missing+=(curl)
+  ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=(postgresql)
   if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null || { say "please install: ${missing[*]}"; exit 1; }
     say "installing ${missing[*]} (apt)"

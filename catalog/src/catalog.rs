@@ -9,9 +9,10 @@ use futures::FutureExt;
 
 use crate::audit::AuditLog;
 use crate::backup::{self, BackupSummary};
+use crate::connection::PostgresServer;
 use crate::conversations::{CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls};
 use crate::databases::CatalogDatabases;
-use crate::error::Result;
+use crate::error::{CatalogError, Result};
 use crate::external_users::CatalogExternalUsers;
 use crate::feedback::CatalogFeedback;
 use crate::graph_models::CatalogGraphModels;
@@ -22,6 +23,7 @@ use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::measurements::CatalogMeasurements;
 use crate::model::{LakeLocation, SnapshotId};
+use crate::other_servers::OtherServers;
 use crate::policies::CatalogPolicies;
 use crate::progress::{NoProgress, Progress};
 use crate::relationships::CatalogRelationships;
@@ -42,6 +44,9 @@ const INDEX_FOLDER: &str = "index";
 pub struct CatalogOptions {
     /// The data folder; created when absent.
     pub data_dir: PathBuf,
+    /// The PostgreSQL database that holds the catalog, `postgres://user:password@host/database`, which other servers may share.
+    /// `None`: a file of the data folder.
+    pub url: Option<String>,
     /// The URL below which the files of managed tables are to lie. `None`: where they do, in the data folder where it is new.
     pub data_path: Option<String>,
     /// Turns strings into vectors. `None` leaves search to names and BM25.
@@ -57,6 +62,7 @@ impl CatalogOptions {
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
+            url: None,
             data_path: None,
             embedder: None,
             reranker: None,
@@ -67,14 +73,16 @@ impl CatalogOptions {
 
 /// The catalog of one data folder. Cheap to share behind an `Arc`; every method may be called from any task.
 ///
-/// Only one Querent process may hold a data folder; DuckDB may attach `catalog.sqlite` beside it.
+/// Only one Querent process may hold a data folder; DuckDB may attach `catalog.sqlite` beside it. A catalog on a server is
+/// shared by processes with a data folder each.
 pub struct Catalog {
     // Dropped before the store, which its tasks use.
     index: SchemaIndex,
-    knowledge: KnowledgeCache,
-    tokens: TokenRegistry,
+    knowledge: Arc<KnowledgeCache>,
+    tokens: Arc<TokenRegistry>,
     audit: AuditLog,
     vector_indexes: Arc<VectorIndexRegistry>,
+    others: OtherServers,
     store: Arc<Store>,
 }
 
@@ -82,19 +90,24 @@ impl Catalog {
     /// Opens or creates the data folder. Errors: `data_folder_in_use`, `newer_format`, `catalog_corrupt`, `io_error`;
     /// `invalid_object` where its tables have files that lie elsewhere than at `data_path`.
     pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
-        let store = Arc::new(Store::open(&options.data_dir, options.data_path).await?);
+        let server = options.url.as_deref().map(PostgresServer::parse).transpose();
+        let server = server.map_err(|reason| CatalogError::InvalidObject { what: "catalog URL", reason })?;
+        let store = Arc::new(Store::open(&options.data_dir, server, options.data_path).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
         let vector_indexes = VectorIndexRegistry::load(&store, Arc::clone(&options.progress)).await?;
         let index =
             SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
-        let tokens = TokenRegistry::load(&store).await?;
+        let tokens = Arc::new(TokenRegistry::load(&store).await?);
+        let knowledge = Arc::<KnowledgeCache>::default();
         let audit = AuditLog::new(store.data_dir());
-        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), tokens, audit, vector_indexes, store }))
+        let others = OtherServers::follow(&store, &tokens, &knowledge);
+        Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
     /// it loses nothing.
     pub async fn close(&self) -> Result<()> {
+        self.others.close().await;
         self.index.close().boxed().await;
         let audited = self.audit.close().await;
         self.store.close().await?;
@@ -152,6 +165,11 @@ impl Catalog {
 
     /// Copies the folder to another one that is empty or not there, while it is in use. Errors: `invalid_object`, `io_error`.
     pub async fn back_up(&self, target: &Path) -> Result<BackupSummary> {
+        if self.store.is_shared() {
+            let reason =
+                "the catalog is on a server: make a backup of its database (pg_dump) and of the files of its tables";
+            return Err(CatalogError::InvalidObject { what: "backup", reason: reason.to_owned() });
+        }
         self.audit.flush().await?;
         backup::back_up(&self.store, target).await
     }

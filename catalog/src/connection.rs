@@ -4,66 +4,112 @@
 //!
 //! Statements say what SQLite and PostgreSQL both understand, as far as they can: `ON CONFLICT` and not `INSERT OR REPLACE`,
 //! `RETURNING` and not the last row's id, a `CASE` and not a `max` of two values, and `CAST` where the type of a value is not
-//! plain.
+//! plain. The rest is `connection/dialect.rs`.
 //!
 //! Invariant: everything here blocks, and is called on blocking threads only.
 
+mod dialect;
 mod error;
+mod postgresql;
 mod sqlite;
+mod tls;
 mod values;
 
 use std::ops::Deref;
 use std::path::Path;
 
+use postgres::Row as PostgresRow;
+
 pub(crate) use error::DatabaseResult;
 pub use error::{DatabaseError, DatabaseFault};
+pub(crate) use postgresql::PostgresServer;
 pub(crate) use sqlite::CACHED_STATEMENTS;
 pub(crate) use values::{FromStoreValue, OptionalRow, OwnedValue, StoreParameter, StoreParameters, StoreValue, params};
 
+use postgresql::{PostgresConnection, PostgresRows, PostgresStatement};
 use sqlite::{SqliteRow, SqliteRows, SqliteStatement};
 
 /// A connection. Not shared: whoever has it is alone with it.
-pub(crate) struct StoreConnection {
-    sqlite: rusqlite::Connection,
+pub(crate) enum StoreConnection {
+    /// To a file.
+    Sqlite(rusqlite::Connection),
+    /// To a server.
+    Postgres(PostgresConnection),
 }
 
-/// Whether a transaction writes.
+/// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// It reads one state of the database.
     Read,
     /// It waits until no other writes, and nobody else writes while it is open.
     Write,
+    /// The same, where there may be no tables yet.
+    Create,
 }
 
 impl StoreConnection {
     /// Opens or creates a SQLite file.
     pub(crate) fn open_file(file: &Path) -> DatabaseResult<Self> {
-        Ok(Self { sqlite: rusqlite::Connection::open(file)? })
+        Ok(Self::Sqlite(rusqlite::Connection::open(file)?))
     }
 
-    /// The SQLite connection, for its settings.
-    pub(crate) fn sqlite(&self) -> &rusqlite::Connection {
-        &self.sqlite
+    /// Connects to a server.
+    pub(crate) fn open_server(server: &PostgresServer) -> DatabaseResult<Self> {
+        Ok(Self::Postgres(PostgresConnection::open(server)?))
+    }
+
+    /// Whether it leads to a server, to which each statement is a journey.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self, StoreConnection::Postgres(_))
     }
 
     /// Begins a transaction, which ends without effect unless it is committed.
     pub(crate) fn begin(&self, access: Access) -> DatabaseResult<StoreTransaction<'_>> {
-        self.sqlite.execute_batch(match access {
-            Access::Read => "BEGIN DEFERRED",
-            Access::Write => "BEGIN IMMEDIATE",
-        })?;
+        match self {
+            StoreConnection::Sqlite(connection) => connection.execute_batch(match access {
+                Access::Read => "BEGIN DEFERRED",
+                Access::Write | Access::Create => "BEGIN IMMEDIATE",
+            })?,
+            StoreConnection::Postgres(connection) => connection.begin(access)?,
+        }
         Ok(StoreTransaction { connection: self, is_open: true })
+    }
+
+    /// The same, on a new connection where the server has closed this one, which is not known before something is sent.
+    pub(crate) fn begin_again<E: From<DatabaseError>>(
+        &mut self,
+        access: Access,
+        connect: impl FnOnce() -> Result<Self, E>,
+    ) -> Result<StoreTransaction<'_>, E> {
+        if let StoreConnection::Postgres(connection) = self {
+            match connection.begin(access) {
+                Ok(()) => return Ok(StoreTransaction { connection: self, is_open: true }),
+                Err(error) if error.fault() == DatabaseFault::Unreachable => *self = connect()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.begin(access)?)
     }
 
     /// Prepares a statement, or takes it from those that were prepared before.
     pub(crate) fn prepare_cached(&self, sql: &str) -> DatabaseResult<StoreStatement<'_>> {
-        Ok(StoreStatement(SqliteStatement::Cached(self.sqlite.prepare_cached(sql)?)))
+        Ok(match self {
+            StoreConnection::Sqlite(connection) => {
+                StoreStatement::Sqlite(SqliteStatement::Cached(connection.prepare_cached(sql)?))
+            }
+            StoreConnection::Postgres(connection) => StoreStatement::Postgres(connection.prepare(sql, true)?),
+        })
     }
 
     /// Prepares a statement that is not kept: one that names a table which it was made for.
     pub(crate) fn prepare(&self, sql: &str) -> DatabaseResult<StoreStatement<'_>> {
-        Ok(StoreStatement(SqliteStatement::Once(self.sqlite.prepare(sql)?)))
+        Ok(match self {
+            StoreConnection::Sqlite(connection) => {
+                StoreStatement::Sqlite(SqliteStatement::Once(connection.prepare(sql)?))
+            }
+            StoreConnection::Postgres(connection) => StoreStatement::Postgres(connection.prepare(sql, false)?),
+        })
     }
 
     /// Runs a statement and returns how many rows it changed.
@@ -71,9 +117,28 @@ impl StoreConnection {
         self.prepare(sql)?.execute(parameters)
     }
 
-    /// Runs several statements without parameters.
+    /// Runs several statements without parameters, which the database reads as they are.
     pub(crate) fn execute_batch(&self, sql: &str) -> DatabaseResult<()> {
-        Ok(self.sqlite.execute_batch(sql)?)
+        match self {
+            StoreConnection::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
+            StoreConnection::Postgres(connection) => connection.execute_batch(sql),
+        }
+    }
+
+    /// Runs statements that define tables of ours, which are written for SQLite.
+    pub(crate) fn define(&self, sql: &str) -> DatabaseResult<()> {
+        match self {
+            StoreConnection::Sqlite(_) => self.execute_batch(sql),
+            StoreConnection::Postgres(connection) => connection.execute_batch(&dialect::definition(sql)),
+        }
+    }
+
+    /// Defines what statements need besides tables.
+    pub(crate) fn define_functions(&self) -> DatabaseResult<()> {
+        match self {
+            StoreConnection::Sqlite(_) => Ok(()),
+            StoreConnection::Postgres(connection) => connection.execute_batch(dialect::FUNCTIONS),
+        }
     }
 
     /// Runs a query and reads its first row. Errors: [`DatabaseError::NoRow`].
@@ -88,32 +153,67 @@ impl StoreConnection {
 
     /// Whether the database has a table.
     pub(crate) fn has_table(&self, name: &str) -> DatabaseResult<bool> {
-        self.prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)")?
-            .query_row([name], |row| row.get(0))
+        match self {
+            StoreConnection::Sqlite(_) => self
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)")?
+                .query_row([name], |row| row.get(0)),
+            StoreConnection::Postgres(connection) => connection.has_table(name),
+        }
     }
 
-    /// Whether the database has no table at all.
+    /// Whether the database has no table at all; of a server, the schema that is used.
     pub(crate) fn is_empty(&self) -> DatabaseResult<bool> {
-        self.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
+        match self {
+            StoreConnection::Sqlite(_) => {
+                self.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
+            }
+            StoreConnection::Postgres(connection) => connection.is_empty(),
+        }
     }
 
-    /// The newest number that was ever given to a row of a table that counts its rows; 0 where there was none.
-    pub(crate) fn newest_number(&self, table: &str) -> DatabaseResult<i64> {
-        let mut statement = self.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = ?")?;
-        let newest: Option<i64> = statement.query_row([table], |row| row.get(0)).optional()?;
-        Ok(newest.unwrap_or(0))
+    /// The newest number that was ever given to a row of a table whose `column` counts them; 0 where there was none.
+    pub(crate) fn newest_number(&self, table: &str, column: &str) -> DatabaseResult<i64> {
+        match self {
+            StoreConnection::Sqlite(_) => {
+                let mut statement = self.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = ?")?;
+                let newest: Option<i64> = statement.query_row([table], |row| row.get(0)).optional()?;
+                Ok(newest.unwrap_or(0))
+            }
+            StoreConnection::Postgres(connection) => connection.newest_number(table, column),
+        }
     }
 
-    /// What is damaged of the database, as far as it can tell.
+    /// What is damaged of the database, as far as it can tell. A server looks after itself.
     pub(crate) fn damages(&self) -> DatabaseResult<Vec<String>> {
+        if self.is_remote() {
+            return Ok(Vec::new());
+        }
         let mut statement = self.prepare("PRAGMA integrity_check(100)")?;
         let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<DatabaseResult<_>>()?;
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// Closes the connection, with an error where that fails.
+    /// Closes the connection; a file's log is copied into the file before.
     pub(crate) fn close(self) -> DatabaseResult<()> {
-        self.sqlite.close().map_err(|(_, error)| error.into())
+        match self {
+            StoreConnection::Sqlite(connection) => {
+                // A reader of another process may hold the log back; what is in it is durable all the same.
+                let _busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+                connection.close().map_err(|(_, error)| error.into())
+            }
+            StoreConnection::Postgres(connection) => {
+                drop(connection);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a transaction that was begun is still open. SQLite ends it by itself after some errors.
+    fn is_in_transaction(&self) -> bool {
+        match self {
+            StoreConnection::Sqlite(connection) => !connection.is_autocommit(),
+            StoreConnection::Postgres(connection) => !connection.is_closed(),
+        }
     }
 }
 
@@ -149,9 +249,8 @@ impl Deref for StoreTransaction<'_> {
 
 impl Drop for StoreTransaction<'_> {
     fn drop(&mut self) {
-        // SQLite ends it by itself after some errors.
         if self.is_open
-            && !self.connection.sqlite.is_autocommit()
+            && self.connection.is_in_transaction()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::warn!(%error, "a transaction of the catalog was not ended");
@@ -160,17 +259,30 @@ impl Drop for StoreTransaction<'_> {
 }
 
 /// A statement, to be run any number of times.
-pub(crate) struct StoreStatement<'c>(SqliteStatement<'c>);
+pub(crate) enum StoreStatement<'c> {
+    /// Of a file.
+    Sqlite(SqliteStatement<'c>),
+    /// Of a server.
+    Postgres(PostgresStatement<'c>),
+}
 
 impl StoreStatement<'_> {
     /// Runs the statement and returns how many rows it changed.
     pub(crate) fn execute(&mut self, parameters: impl StoreParameters) -> DatabaseResult<usize> {
-        parameters.with(|parameters| self.0.execute(parameters))
+        parameters.with(|parameters| match self {
+            StoreStatement::Sqlite(statement) => statement.execute(parameters),
+            StoreStatement::Postgres(statement) => statement.execute(parameters),
+        })
     }
 
     /// Runs the query.
     pub(crate) fn query(&mut self, parameters: impl StoreParameters) -> DatabaseResult<StoreRows<'_>> {
-        parameters.with(|parameters| self.0.query(parameters)).map(StoreRows)
+        parameters.with(|parameters| {
+            Ok(match self {
+                StoreStatement::Sqlite(statement) => StoreRows::Sqlite(statement.query(parameters)?),
+                StoreStatement::Postgres(statement) => StoreRows::Postgres(statement.query(parameters)?),
+            })
+        })
     }
 
     /// Runs the query; the rows are read as they come.
@@ -198,12 +310,20 @@ impl StoreStatement<'_> {
 }
 
 /// The rows of a query.
-pub(crate) struct StoreRows<'s>(SqliteRows<'s>);
+pub(crate) enum StoreRows<'s> {
+    /// Read as they come.
+    Sqlite(SqliteRows<'s>),
+    /// All there.
+    Postgres(PostgresRows),
+}
 
 impl StoreRows<'_> {
     /// The next row.
     pub(crate) fn next(&mut self) -> DatabaseResult<Option<StoreRow<'_>>> {
-        Ok(self.0.next()?.map(StoreRow))
+        Ok(match self {
+            StoreRows::Sqlite(rows) => rows.next()?.map(StoreRow::Sqlite),
+            StoreRows::Postgres(rows) => rows.next().map(StoreRow::Postgres),
+        })
     }
 }
 
@@ -229,7 +349,12 @@ where
 }
 
 /// A row of a query.
-pub(crate) struct StoreRow<'r>(SqliteRow<'r>);
+pub(crate) enum StoreRow<'r> {
+    /// Of a file.
+    Sqlite(SqliteRow<'r>),
+    /// Of a server.
+    Postgres(&'r PostgresRow),
+}
 
 impl StoreRow<'_> {
     /// The value of a column, by its position.
@@ -253,6 +378,9 @@ impl StoreRow<'_> {
     }
 
     fn column(&self, column: usize) -> DatabaseResult<StoreValue<'_>> {
-        self.0.column(column)
+        match self {
+            StoreRow::Sqlite(row) => row.column(column),
+            StoreRow::Postgres(row) => postgresql::value(row, column),
+        }
     }
 }

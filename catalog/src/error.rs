@@ -123,6 +123,12 @@ pub enum CatalogError {
         /// The file.
         path: PathBuf,
     },
+    /// The server that holds the catalog cannot be reached.
+    #[error("the catalog is not available: {detail}; try again in a moment")]
+    Unavailable {
+        /// What was seen.
+        detail: String,
+    },
     /// No run of that id that the caller may see.
     #[error("unknown run `{run_id}`")]
     RunNotFound {
@@ -229,6 +235,7 @@ impl CatalogError {
             CatalogError::NewerFormat { .. } => "newer_format",
             CatalogError::Corrupt { .. } => "catalog_corrupt",
             CatalogError::Busy { .. } => "catalog_busy",
+            CatalogError::Unavailable { .. } => "catalog_unavailable",
             CatalogError::RunNotFound { .. } => "run_not_found",
             CatalogError::RunWithheld { .. } => "run_withheld",
             CatalogError::ConversationNotFound { .. } => "conversation_not_found",

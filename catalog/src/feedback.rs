@@ -255,7 +255,8 @@ fn store(connection: &StoreConnection, who: &Principal, new: &NewFeedback) -> Re
                  (run_id, subject, state, database, question, sql, tables, created_at)
                  VALUES (?1, ?2, 'waiting', ?3, ?4, ?5, ?6, ?7) ON CONFLICT (run_id, subject) DO UPDATE SET
                  state = 'waiting', database = ?3, question = ?4, sql = ?5, tables = ?6, created_at = ?7,
-                 decided_at = NULL, decided_by = NULL WHERE sql <> ?5 OR question <> ?4",
+                 decided_at = NULL, decided_by = NULL
+                 WHERE querent_query_proposal.sql <> ?5 OR querent_query_proposal.question <> ?4",
             )?
             .execute(params![
                 run_id,

@@ -46,7 +46,7 @@ use crate::error::{CatalogError, Result};
 use crate::model::MissingMeaning;
 use crate::progress::Progress;
 use crate::store::pending::{Committed, ObjectKind, PendingObject};
-use crate::store::{Store, VisibleObjects, pending_texts};
+use crate::store::{Store, VisibleObjects};
 
 /// The least time between two checks of a dataset that was found intact.
 const CHECKS_APART: Duration = Duration::from_secs(60);
@@ -483,7 +483,7 @@ impl IndexPart {
     async fn load_pending(self: &Arc<Self>) -> Result<()> {
         let limit = tail::MAX_ENTRIES;
         let kind = self.kind;
-        let objects = self.store()?.view(move |view| pending_texts(view, kind, 0, limit)).await?;
+        let objects = self.store()?.pending_texts(kind, 0, limit).await?;
         self.state.write().tail.is_overflowing = objects.len() == limit;
         let part = Arc::clone(self);
         off_runtime(move || part.insert_pending(objects)).await;

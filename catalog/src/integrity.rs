@@ -52,7 +52,7 @@ pub struct Orphan {
 /// Checks a folder. Reads the whole store and the ends of all files.
 pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
     let folder = store.data_dir().to_owned();
-    store
+    let mut check = store
         .read(move |connection| {
             let mut check = FolderCheck::default();
             // Listed before the rows are read: what is committed meanwhile is no orphan.
@@ -73,10 +73,11 @@ pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
                 Ok(())
             })?;
             check.orphans = found.into_iter().filter(|file| !named.contains(&file.path)).collect();
-            check.pending_objects = pending_objects(connection)?;
             Ok(check)
         })
-        .await
+        .await?;
+    check.pending_objects = store.pending(pending_objects).await?;
+    Ok(check)
 }
 
 /// Removes files that no row names and that have not changed for `grace`. Returns those that were removed.
@@ -102,7 +103,7 @@ pub(crate) async fn remove_orphans(store: &Store, grace: Duration) -> Result<Vec
 
 /// Checks a folder whose files lie in an object store: whether the store has them, and of which length.
 pub(crate) async fn check_listed(store: &Store, listed: Vec<Orphan>) -> Result<FolderCheck> {
-    store
+    let mut check = store
         .read(move |connection| {
             let mut check = FolderCheck::default();
             integrity(connection, &mut check)?;
@@ -126,12 +127,13 @@ pub(crate) async fn check_listed(store: &Store, listed: Vec<Orphan>) -> Result<F
                 named.insert(file.path);
                 Ok(())
             })?;
-            check.pending_objects = pending_objects(connection)?;
             check.orphans =
                 listed.into_iter().filter(|file| is_lakes(&file.path) && !named.contains(&file.path)).collect();
             Ok(check)
         })
-        .await
+        .await?;
+    check.pending_objects = store.pending(pending_objects).await?;
+    Ok(check)
 }
 
 /// Returns the files that are named as the lake's are, and that no row names.

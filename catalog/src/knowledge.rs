@@ -290,7 +290,7 @@ impl KnowledgeCache {
         Ok(corpora)
     }
 
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let mut made = self.made.write();
         made.0 += 1;
         made.1 = None;

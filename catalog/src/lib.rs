@@ -37,6 +37,7 @@
 //! | 6 | `feedback` | what people say of runs, and the verified queries that this proposes |
 //! | 6 | `retention` | deleting what is old |
 //! | 7 | `search` | tables and columns for a question |
+//! | 7 | `other_servers` | what a server learns of those that share its catalog |
 //! | 8 | `measurements` | stages of a search on their own, for benchmarks |
 //! | 9 | `catalog` | [`Catalog`]: opening and closing, and a handle for each concern |
 //!
@@ -69,6 +70,7 @@ mod keys;
 mod knowledge;
 mod measurements;
 mod model;
+mod other_servers;
 pub mod outbound;
 mod policies;
 pub mod policy;

@@ -145,8 +145,8 @@ impl CatalogRuns<'_> {
     /// Stores a new run and marks its conversation as used. Durable when it returns. Errors: `conversation_not_found`
     /// when the run's conversation does not exist or belongs to another subject.
     pub async fn insert(self, run: &RunRecord) -> Result<()> {
-        let run = run.clone();
-        self.store.write_rows(move |connection| insert(connection, &run)).await
+        let (run, member) = (run.clone(), self.store.member().map(str::to_owned));
+        self.store.write_rows(move |connection| insert(connection, &run, member.as_deref())).await
     }
 
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
@@ -227,9 +227,10 @@ impl CatalogRuns<'_> {
     }
 
     /// Returns the `limit` oldest runs that are stored as running, with their logs: of anybody, for the process that has
-    /// the folder and is to end those of an earlier one.
+    /// the folder and is to end those of an earlier one. Those of other servers that share the catalog are not among them.
     pub async fn running(self, limit: usize) -> Result<Vec<RunRecord>> {
-        self.store.read(move |connection| running(connection, limit)).await
+        let member = self.store.member().map(str::to_owned);
+        self.store.read(move |connection| running(connection, member.as_deref(), limit)).await
     }
 }
 
@@ -253,13 +254,13 @@ impl RunReader {
     }
 }
 
-fn insert(connection: &StoreConnection, run: &RunRecord) -> Result<()> {
+fn insert(connection: &StoreConnection, run: &RunRecord, member: Option<&str>) -> Result<()> {
     if let Some(key) = &run.conversation {
         touch_conversation(connection, key, &run.subject, run.started_at)?;
     }
     connection
         .prepare_cached(&format!(
-            "INSERT INTO querent_run ({WHOLE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            "INSERT INTO querent_run ({WHOLE}, member) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         ))?
         .execute(params![
             run.run_id.to_string(),
@@ -279,6 +280,7 @@ fn insert(connection: &StoreConnection, run: &RunRecord) -> Result<()> {
             run.trace_json,
             run.events_json,
             run.messages_json,
+            member,
         ])?;
     if let Some(reach) = &run.reach {
         keep_reach(connection, run.run_id, reach)?;
@@ -435,11 +437,12 @@ pub(crate) fn purge(connection: &StoreConnection, before: i64, limit: usize) -> 
     Ok(run_ids.len() as u64)
 }
 
-fn running(connection: &StoreConnection, limit: usize) -> Result<Vec<RunRecord>> {
+fn running(connection: &StoreConnection, member: Option<&str>, limit: usize) -> Result<Vec<RunRecord>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {WHOLE} FROM querent_run WHERE status = 'running' ORDER BY started_at, run_id LIMIT ?1"
+        "SELECT {WHOLE} FROM querent_run WHERE status = 'running' AND (member = ?1 OR (?1 IS NULL AND member IS NULL))
+         ORDER BY started_at, run_id LIMIT ?2"
     ))?;
-    let rows = statement.query_map(params![as_limit(limit.min(MAX_PAGE))], read)?;
+    let rows = statement.query_map(params![member, as_limit(limit.min(MAX_PAGE))], read)?;
     Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 

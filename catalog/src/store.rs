@@ -9,6 +9,7 @@
 pub(crate) mod alter;
 pub(crate) mod bulk;
 mod change;
+mod change_log;
 pub(crate) mod column_names;
 pub(crate) mod columns;
 pub(crate) mod comments;
@@ -31,6 +32,7 @@ pub(crate) mod names;
 pub(crate) mod objects;
 pub(crate) mod ownership;
 pub(crate) mod pending;
+mod place;
 pub(crate) mod policies;
 pub(crate) mod relations;
 pub(crate) mod resolve;
@@ -50,15 +52,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use rusqlite::config::DbConfig;
 use tokio::sync::Semaphore;
 
 pub(crate) use change::CatalogChange;
 pub(crate) use listing::NameMatch;
 pub use lock::{FolderServer, folder_server};
 pub(crate) use names::name_key;
-pub(crate) use objects::{ObjectText, object_count, object_texts, pending_texts, table_ids};
+pub(crate) use objects::{ObjectText, object_count, object_texts, table_ids};
 pub(crate) use pending::ObjectKind;
+pub(crate) use place::CatalogPlace;
 pub use policies::PolicyVersion;
 pub(crate) use relations::table_infos;
 pub use search_text::table_text;
@@ -66,12 +68,13 @@ pub(crate) use view_rights::known_to;
 pub use view_rights::{ViewReferences, read_views_with};
 pub(crate) use visible::VisibleObjects;
 
-use crate::connection::{Access, CACHED_STATEMENTS, DatabaseFault, StoreConnection};
+use crate::connection::{Access, PostgresServer, StoreConnection, StoreTransaction};
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
-use pending::Committed;
+use change_log::ChangeLog;
+use pending::{Committed, PendingObject};
 use version_watch::VersionWatch;
 
 /// The catalog's file in a data folder.
@@ -80,15 +83,8 @@ pub(crate) const CATALOG_FILE: &str = "catalog.sqlite";
 pub(crate) const DATA_FOLDER: &str = "data";
 /// How long to wait for a folder in use: its holder may be about to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a statement waits for DuckDB's write lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reader connections, and so reads at one time.
 const READERS: usize = 8;
-/// Pages in the log at which a commit copies them to the database. Successive commits touch mostly the same pages, so
-/// copying them rarely writes far less; reading through a log of this size costs next to nothing.
-const CHECKPOINT_PAGES: i64 = 8_192;
-/// Page cache of one reader, in KiB.
-const READER_CACHE_KIB: i64 = 16 << 10;
 
 /// Returns whether a folder holds a catalog already.
 pub fn holds_catalog(data_dir: &Path) -> bool {
@@ -101,6 +97,11 @@ pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 /// The open store. All methods may be called from any task.
 pub(crate) struct Store {
     data_dir: PathBuf,
+    place: CatalogPlace,
+    /// Where other servers share the catalog.
+    log: Option<Arc<ChangeLog>>,
+    /// By which they know this one.
+    member: Option<String>,
     readers: Arc<ReaderPool>,
     writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
     on_commit: Arc<OnceLock<CommitListener>>,
@@ -132,27 +133,46 @@ impl SnapshotView<'_> {
 }
 
 impl Store {
-    /// Opens or creates the store of a data folder and takes the folder's lock. `data_path` is where the lake's files are to lie.
-    pub(crate) async fn open(data_dir: &Path, data_path: Option<String>) -> Result<Self> {
+    /// Opens or creates the store of a data folder, or the one on a server, and takes the folder's lock. `data_path` is where the
+    /// lake's files are to lie.
+    pub(crate) async fn open(
+        data_dir: &Path,
+        server: Option<PostgresServer>,
+        data_path: Option<String>,
+    ) -> Result<Self> {
         let io_error = |source| CatalogError::Io { path: data_dir.to_path_buf(), source };
         tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
         let lock = acquired_lock(&data_dir).await?;
-        let folder = data_dir.clone();
+        let place = match server {
+            Some(server) => CatalogPlace::Server(server),
+            None => CatalogPlace::File(data_dir.join(CATALOG_FILE)),
+        };
+        let (folder, opened) = (data_dir.clone(), place.clone());
         let writer = on_blocking_thread(move || {
-            let file = folder.join(CATALOG_FILE);
-            intact::require_whole_file(&file)?;
-            let writer = connect(&file)?;
-            migrations::prepare(&writer, &folder, data_path.as_deref()).map_err(|error| named(&file, error))?;
+            if let CatalogPlace::File(file) = &opened {
+                intact::require_whole_file(file)?;
+            }
+            let writer = opened.writer()?;
+            migrations::prepare(&writer, &opened, &folder, data_path.as_deref())
+                .map_err(|error| opened.named(error))?;
             lock::sync_folder(&folder)?;
             let policies = policies::newest(&writer)?;
-            Ok((writer, policies))
+            let member = opened.is_shared().then(|| change_log::member_of(&folder)).transpose()?;
+            let log = match &member {
+                Some(member) => Some(Arc::new(ChangeLog::open(&folder, member, &writer)?)),
+                None => None,
+            };
+            Ok((writer, policies, member, log))
         })
         .await?;
-        let (writer, policies) = writer;
+        let (writer, policies, member, log) = writer;
         Ok(Self {
-            readers: Arc::new(ReaderPool::new(data_dir.join(CATALOG_FILE))),
+            readers: Arc::new(ReaderPool::new(place.clone())),
             data_dir,
+            place,
+            log,
+            member,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
             on_commit: Arc::new(OnceLock::new()),
             lock: Mutex::new(Some(lock)),
@@ -164,6 +184,63 @@ impl Store {
     /// The data folder, absolute.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
+    }
+
+    /// Whether other servers may write to the catalog.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.place.is_shared()
+    }
+
+    /// The id of this server among those that share the catalog; `None` where none does.
+    pub(crate) fn member(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    /// Runs `f` over the rows that the schema index has yet to take in, and over its own state, on a blocking thread.
+    pub(crate) async fn pending<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
+    {
+        let Some(log) = self.log.clone() else { return self.read(f).await };
+        on_blocking_thread(move || log.with(f)).await
+    }
+
+    /// As [`Store::pending`], where `f` writes.
+    pub(crate) async fn write_pending<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
+    {
+        let Some(log) = self.log.clone() else { return self.write_rows(f).await };
+        on_blocking_thread(move || log.with(f)).await
+    }
+
+    /// At most `limit` pending objects after `after`, oldest first, with their texts.
+    pub(crate) async fn pending_texts(&self, kind: ObjectKind, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+        if self.log.is_none() {
+            return self.view(move |view| objects::pending_texts(view, kind, after, limit)).await;
+        }
+        self.pending(move |local| match kind {
+            ObjectKind::Table => pending::page(local, after, limit),
+            ObjectKind::Column => pending::column_page(local, after, limit, true),
+        })
+        .await
+    }
+
+    /// Hands what other servers committed to the listener of commits. Does nothing where none shares the catalog.
+    pub(crate) async fn follow(&self) -> Result<()> {
+        let Some(log) = self.log.clone() else { return Ok(()) };
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        let (on_commit, place) = (Arc::clone(&self.on_commit), self.place.clone());
+        on_blocking_thread(move || {
+            let connection = writer.as_mut().ok_or_else(closed)?;
+            begun(&place, connection, Access::Read)?.end()?;
+            let committed = log.copy(connection).map_err(|error| place.named(error))?;
+            hand_over(&on_commit, committed);
+            Ok(())
+        })
+        .await
     }
 
     /// Writes to the folder's lock where its server can be reached.
@@ -222,7 +299,7 @@ impl Store {
             (Arc::clone(&self.watch), Arc::clone(&self.readers), Arc::clone(&self.policies));
         let read = on_blocking_thread(move || {
             let _permit = permit;
-            watch.read(&readers.file, &policies)
+            watch.read(&readers.place, &policies)
         });
         match read.await {
             Ok(Some(version)) => Ok(version),
@@ -308,18 +385,24 @@ impl Store {
     {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let on_commit = Arc::clone(&self.on_commit);
-        let file = self.data_dir.join(CATALOG_FILE);
+        let (place, log) = (self.place.clone(), self.log.clone());
         on_blocking_thread(move || {
             let connection = writer.as_mut().ok_or_else(closed)?;
             let run = || {
-                let transaction = connection.begin(Access::Write)?;
+                let transaction = begun(&place, connection, Access::Write)?;
                 let result = f(&transaction)?;
                 transaction.commit()?;
                 Ok(result)
             };
-            let (result, committed) = run().map_err(|error| named(&file, error))?;
-            if let (Some(listener), false) = (on_commit.get(), committed.is_empty()) {
-                listener(committed);
+            let (result, committed) = run().map_err(|error| place.named(error))?;
+            match log {
+                None => hand_over(&on_commit, committed),
+                // The index takes in what others committed before, too. What fails here is done by the next `follow`.
+                Some(log) if !committed.is_empty() => match log.copy(connection) {
+                    Ok(committed) => hand_over(&on_commit, committed),
+                    Err(error) => tracing::warn!(%error, "the schema index does not hear of a change yet"),
+                },
+                Some(_) => {}
             }
             Ok(result)
         })
@@ -335,8 +418,6 @@ impl Store {
             readers.idle.lock().clear();
             watch.close();
             if let Some(connection) = writer.take() {
-                // A reader of another process may hold the log back; what is in it is durable all the same.
-                let _busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
                 connection.close()?;
             }
             Ok(())
@@ -362,70 +443,45 @@ fn policies_in_force(connection: &StoreConnection, known: &RwLock<Arc<PolicySet>
     Ok(found)
 }
 
+fn hand_over(on_commit: &OnceLock<CommitListener>, committed: Committed) {
+    if let (Some(listener), false) = (on_commit.get(), committed.is_empty()) {
+        listener(committed);
+    }
+}
+
+/// Begins a transaction, on a connection of a new one where the server has closed that which is there.
+fn begun<'c>(
+    place: &CatalogPlace,
+    connection: &'c mut StoreConnection,
+    access: Access,
+) -> Result<StoreTransaction<'c>> {
+    connection.begin_again(access, || if access == Access::Read { place.reader() } else { place.writer() })
+}
+
 /// Reader connections, opened when first needed.
 struct ReaderPool {
-    file: PathBuf,
+    place: CatalogPlace,
     idle: Mutex<Vec<StoreConnection>>,
     permits: Arc<Semaphore>,
 }
 
 impl ReaderPool {
-    fn new(file: PathBuf) -> Self {
-        Self { file, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(READERS)) }
+    fn new(place: CatalogPlace) -> Self {
+        Self { place, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(READERS)) }
     }
 
     fn with<T>(&self, f: impl FnOnce(&StoreConnection) -> Result<T>) -> Result<T> {
         let pooled = self.idle.lock().pop();
-        let connection = match pooled {
+        let mut connection = match pooled {
             Some(connection) => connection,
-            None => connect_reader(&self.file)?,
+            None => self.place.reader()?,
         };
-        let transaction = connection.begin(Access::Read)?;
-        let result = f(&transaction).map_err(|error| named(&self.file, error));
-        transaction.end()?;
+        let named = |error| self.place.named(error);
+        let transaction = begun(&self.place, &mut connection, Access::Read).map_err(named)?;
+        let result = f(&transaction).map_err(named);
+        transaction.end().map_err(|error| named(error.into()))?;
         self.idle.lock().push(connection);
         result
-    }
-}
-
-fn connect(file: &Path) -> Result<StoreConnection> {
-    let open = || -> Result<StoreConnection> {
-        let connection = StoreConnection::open_file(file)?;
-        connection.sqlite().busy_timeout(BUSY_TIMEOUT)?;
-        connection.sqlite().pragma_update(None, "journal_mode", "WAL")?;
-        connection.sqlite().pragma_update(None, "synchronous", "FULL")?;
-        connection.sqlite().pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-        configure(&connection)?;
-        Ok(connection)
-    };
-    open().map_err(|error| named(file, error))
-}
-
-fn connect_reader(file: &Path) -> Result<StoreConnection> {
-    let connection = StoreConnection::open_file(file)?;
-    connection.sqlite().busy_timeout(BUSY_TIMEOUT)?;
-    connection.sqlite().pragma_update(None, "query_only", true)?;
-    connection.sqlite().pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
-    configure(&connection)?;
-    Ok(connection)
-}
-
-fn configure(connection: &StoreConnection) -> Result<()> {
-    connection.sqlite().set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    // Otherwise plans that may depend on bound values, such as any with a bound LIMIT, are prepared again for each
-    // execution, which costs more than running them.
-    connection.sqlite().set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    Ok(())
-}
-
-/// Translates SQLite's errors of a damaged or locked file.
-fn named(file: &Path, error: CatalogError) -> CatalogError {
-    let CatalogError::Store(source) = error else { return error };
-    let path = file.to_path_buf();
-    match source.fault() {
-        DatabaseFault::Damaged => CatalogError::Corrupt { path, detail: source.to_string() },
-        DatabaseFault::Locked => CatalogError::Busy { path },
-        DatabaseFault::Other => CatalogError::Store(source),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Tokens that callers send, and whom each stands for.
 //!
 //! A token is random and shown once, to whoever creates it; what is kept is its SHA-256. Those that are valid are held in
-//! memory, so that no request waits for the store to know who sends it: only this process writes the folder's tokens.
+//! memory, so that no request waits for the store to know who sends it. Those that other servers of a shared catalog create or
+//! revoke are read again when they changed (`other_servers.rs`).
 //!
 //! Invariant: a revoked or expired token stays listed, so that a folder that once had a token never opens to everybody
 //! because the last one ended.
@@ -188,6 +189,13 @@ impl CatalogTokens<'_> {
 }
 
 impl TokenRegistry {
+    /// Reads the tokens again, which another server may have created or revoked.
+    pub(crate) async fn reload(&self, store: &Store) -> Result<()> {
+        let known = store.read(load).await?;
+        *self.known.write() = known;
+        Ok(())
+    }
+
     /// Reads the tokens that are not revoked.
     pub(crate) async fn load(store: &Store) -> Result<Self> {
         let known = store.read(load).await?;

@@ -364,7 +364,12 @@ impl CatalogVectorIndexes<'_> {
     /// A writer of a new index, which is there once it is committed. Errors: `already_exists`, `invalid_name`.
     pub async fn create(self, who: &Principal, spec: VectorIndexSpec) -> Result<VectorIndexWriter> {
         let checked = spec.clone();
-        self.registry.store()?.view(move |view| rows::check_new(view.connection, &checked)).await?;
+        let store = self.registry.store()?;
+        if store.is_shared() {
+            let reason = "a catalog that servers share has none: each would need the dataset of the one that made it";
+            return Err(CatalogError::InvalidObject { what: WHAT, reason: reason.to_owned() });
+        }
+        store.view(move |view| rows::check_new(view.connection, &checked)).await?;
         VectorIndexWriter::create(self.registry, spec, who.subject())
     }
 

@@ -27,6 +27,7 @@ impl Engine {
         read_policies_with(with_renamed_columns);
         let catalog = Catalog::open(CatalogOptions {
             data_dir: options.data_dir.clone(),
+            url: options.catalog_url.clone(),
             data_path: options.data_path.as_ref().map(LakeUrl::to_string),
             embedder: options.embedder.clone(),
             reranker: options.reranker.clone(),

@@ -41,6 +41,8 @@ impl ClusterOptions {
 pub struct EngineOptions {
     /// The data folder: catalog, data, index, spill.
     pub data_dir: PathBuf,
+    /// The PostgreSQL database that holds the catalog. `None`: a file of the data folder.
+    pub catalog_url: Option<String>,
     /// The URL below which the files of managed tables are to lie. `None`: where they do, in the data folder where it is new.
     pub data_path: Option<LakeUrl>,
     /// The most that parts of files in an object store take on the disk of the data folder, in bytes. 0 keeps none.
@@ -98,6 +100,7 @@ impl EngineOptions {
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
+            catalog_url: None,
             data_path: None,
             file_cache_bytes: Self::DEFAULT_FILE_CACHE_BYTES,
             memory_bytes: None,

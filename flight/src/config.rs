@@ -5,6 +5,7 @@
 
 mod audit;
 mod build;
+mod catalog;
 mod cluster;
 mod cube;
 mod flight;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use audit::AuditSettings;
+pub use catalog::CatalogSettings;
 pub(crate) use cluster::WorkerAddress;
 pub use cluster::{ClusterRole, ClusterSettings};
 pub use cube::CubeSettings;
@@ -89,6 +91,8 @@ pub struct Settings {
     pub cube: CubeSettings,
     /// `[holmes]`
     pub holmes: HolmesSettings,
+    /// `[catalog]`
+    pub catalog: CatalogSettings,
     /// `[cluster]`
     pub cluster: ClusterSettings,
     /// `[audit]`
@@ -362,6 +366,7 @@ impl Default for Settings {
             query: QuerySettings::default(),
             tls: TlsSettings::default(),
             http: HttpSettings::default(),
+            catalog: CatalogSettings::default(),
             cluster: ClusterSettings::default(),
             audit: AuditSettings::default(),
             flight: FlightSettings::default(),

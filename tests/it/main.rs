@@ -72,6 +72,7 @@ mod restarts;
 mod result_tickets;
 mod server_config;
 mod sessions;
+mod shared_catalog;
 mod slow_readers;
 mod sql;
 mod sql_oracles;

@@ -6,6 +6,7 @@
 pub mod damaged;
 mod fuzzed_server;
 mod object_store;
+mod postgres;
 mod process;
 mod random;
 mod s3;
@@ -15,6 +16,7 @@ mod waiting;
 
 pub use fuzzed_server::FuzzedServer;
 pub use object_store::{ACCESS_KEY, ObjectServer, SECRET_KEY, StoreRequest};
+pub use postgres::PostgresProcess;
 pub use process::{
     NodeJs, Python, ServerProcess, models_dir, nycflights_dir, package_folder, python_package, querent_binary,
     run_client,

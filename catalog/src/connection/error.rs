@@ -1,5 +1,9 @@
 //! What can go wrong between the stores and their database, whichever it is.
 
+use postgres::error::SqlState;
+
+use super::postgresql::message;
+
 /// The result of the connection's calls, and of reading rows.
 pub(crate) type DatabaseResult<T> = Result<T, DatabaseError>;
 
@@ -9,6 +13,17 @@ pub enum DatabaseError {
     /// SQLite failed.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL failed.
+    #[error("{}", message(.0))]
+    Postgres(#[from] postgres::Error),
+    /// A server cannot be reached, or is not there any more.
+    #[error("{server} cannot be reached: {reason}")]
+    Unreachable {
+        /// The server and the database.
+        server: String,
+        /// What was seen.
+        reason: String,
+    },
     /// A query that has a row had none.
     #[error("a row that has to be there is not")]
     NoRow,
@@ -27,8 +42,10 @@ pub enum DatabaseError {
 pub enum DatabaseFault {
     /// The database is damaged, or no database.
     Damaged,
-    /// Another process holds a lock for longer than a statement waits.
+    /// Another process holds a lock for longer than a statement waits, or wrote at the same time.
     Locked,
+    /// The server cannot be reached now.
+    Unreachable,
     /// Anything else.
     Other,
 }
@@ -43,7 +60,31 @@ impl DatabaseError {
                 Some(DatabaseBusy | DatabaseLocked) => DatabaseFault::Locked,
                 _ => DatabaseFault::Other,
             },
+            DatabaseError::Postgres(error) => postgres_fault(error),
+            DatabaseError::Unreachable { .. } => DatabaseFault::Unreachable,
             DatabaseError::NoRow | DatabaseError::Unreadable { .. } => DatabaseFault::Other,
         }
+    }
+}
+
+fn postgres_fault(error: &postgres::Error) -> DatabaseFault {
+    let Some(code) = error.code() else {
+        // What the server did not say is said by the connection.
+        let is_of_connection =
+            error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
+        return if is_of_connection { DatabaseFault::Unreachable } else { DatabaseFault::Other };
+    };
+    let locked = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE];
+    let unreachable = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::TOO_MANY_CONNECTIONS,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    ];
+    match code {
+        code if locked.contains(code) => DatabaseFault::Locked,
+        code if unreachable.contains(code) => DatabaseFault::Unreachable,
+        _ => DatabaseFault::Other,
     }
 }

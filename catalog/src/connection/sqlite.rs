@@ -10,7 +10,7 @@ use super::values::{StoreParameter, StoreValue};
 pub(crate) const CACHED_STATEMENTS: usize = 128;
 
 /// A prepared statement.
-pub(super) enum SqliteStatement<'c> {
+pub(crate) enum SqliteStatement<'c> {
     /// It goes back to those that are kept.
     Cached(CachedStatement<'c>),
     /// It does not.
@@ -35,7 +35,7 @@ impl<'c> SqliteStatement<'c> {
 }
 
 /// The rows of a query.
-pub(super) struct SqliteRows<'s>(Rows<'s>);
+pub(crate) struct SqliteRows<'s>(Rows<'s>);
 
 impl SqliteRows<'_> {
     pub(super) fn next(&mut self) -> DatabaseResult<Option<SqliteRow<'_>>> {
@@ -44,7 +44,7 @@ impl SqliteRows<'_> {
 }
 
 /// A row of a query.
-pub(super) struct SqliteRow<'r>(&'r Row<'r>);
+pub(crate) struct SqliteRow<'r>(&'r Row<'r>);
 
 impl SqliteRow<'_> {
     pub(super) fn column(&self, column: usize) -> DatabaseResult<StoreValue<'_>> {

@@ -16,7 +16,6 @@ use super::tail::{self, TailEntry, Unembedded};
 use super::{IndexPart, UpkeepTask, backfill, off_runtime, rebuild};
 use crate::error::Result;
 use crate::store::pending;
-use crate::store::pending_texts;
 
 /// Texts embedded in one call: under a tenth of a second on one core, the longest that a question may have to wait.
 const EMBED_BATCH: usize = 4;
@@ -245,7 +244,7 @@ pub(super) async fn install(
     let recorded = writer.recorded_state(is_embedded);
     let kind = part.kind;
     part.store()?
-        .write_rows(move |transaction| {
+        .write_pending(move |transaction| {
             pending::set_index_state(transaction, kind, &recorded)?;
             pending::remove(transaction, kind, written.iter().map(|(_, sequence)| *sequence))
         })
@@ -272,14 +271,14 @@ async fn catch_up(part: &IndexPart, writer: &mut IndexWriter, stop: &Cancellatio
 /// moved.
 async fn move_pages(part: &IndexPart, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
     let kind = part.kind;
-    let mut total = part.store()?.read(move |connection| pending::count(connection, kind)).await?;
+    let mut total = part.store()?.pending(move |connection| pending::count(connection, kind)).await?;
     let (mut after, mut done) = (0, 0);
     let mut written: Vec<WrittenObject> = Vec::new();
     let mut lacks_vectors = false;
     while !stop.is_cancelled() {
         // Objects that the tail turns away from here on set the flag again.
         part.state.write().tail.is_overflowing = false;
-        let page = part.store()?.view(move |view| pending_texts(view, kind, after, PAGE)).await?;
+        let page = part.store()?.pending_texts(kind, after, PAGE).await?;
         let is_last = page.len() < PAGE;
         after = page.last().map_or(after, |object| object.sequence);
         written.extend(page.iter().map(|object| (object.object_id, object.sequence)));

@@ -25,7 +25,7 @@ const SET_ASIDE_SUFFIX: &str = ".damaged";
 /// `None` when stopped.
 pub(super) async fn open_or_rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
     let kind = part.kind;
-    let recorded = part.store()?.read(move |connection| pending::index_state(connection, kind)).await?;
+    let recorded = part.store()?.pending(move |connection| pending::index_state(connection, kind)).await?;
     if let Some(state) = &recorded {
         match open(part, state).await {
             Ok(writer) if is_current(part, state) => {
@@ -121,7 +121,7 @@ async fn rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<(I
     }
     writer.optimize(is_embedded).await?;
     let recorded = writer.recorded_state(is_embedded);
-    part.store()?.write_rows(move |transaction| pending::set_index_state(transaction, kind, &recorded)).await?;
+    part.store()?.write_pending(move |transaction| pending::set_index_state(transaction, kind, &recorded)).await?;
     if done > 0 {
         info!(objects = done, "schema index rebuilt; vectors follow in the background");
     }

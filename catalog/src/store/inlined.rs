@@ -1,5 +1,5 @@
-//! Rows that DuckDB keeps in the catalog itself, a table for each version of a table's columns. SQLite has few types:
-//! what it cannot hold, DuckDB writes as text. A value that does not read back exactly refuses the table.
+//! Rows that DuckDB keeps in the catalog itself, a table for each version of a table's columns. The database
+//! may have fewer types: what it cannot hold, DuckDB writes as text. A value that does not read back exactly refuses the table.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(super) fn add_version(change: &CatalogChange<'_>, table_id: i64) -> Result<(
     }
     let version = change.schema_version();
     let name = format!("ducklake_inlined_data_{table_id}_{version}");
-    let own = whole.iter().map(|row| format!("{} {}", quoted(&row.name), sqlite_type(&row.column_type)));
+    let own = whole.iter().map(|row| format!("{} {}", quoted(&row.name), kept_type(connection, &row.column_type)));
     let columns: Vec<String> = RESERVED.iter().map(|name| format!("{name} BIGINT")).chain(own).collect();
     connection.execute(&format!("CREATE TABLE {}({})", quoted(&name), columns.join(", ")), [])?;
     connection
@@ -56,12 +56,48 @@ pub(super) fn add_version(change: &CatalogChange<'_>, table_id: i64) -> Result<(
 /// The columns before those of the table.
 const RESERVED: [&str; 3] = ["row_id", "begin_snapshot", "end_snapshot"];
 
-/// As what DuckDB keeps values of a type in SQLite.
+/// As what DuckDB keeps values of a type in the catalog's database.
+fn kept_type(connection: &StoreConnection, column_type: &str) -> String {
+    match connection.is_remote() {
+        true => postgres_type(column_type),
+        false => sqlite_type(column_type).to_owned(),
+    }
+}
+
 fn sqlite_type(column_type: &str) -> &'static str {
     match column_type {
         "int8" | "int16" | "int32" | "int64" | "uint8" | "uint16" | "uint32" | "boolean" => "BIGINT",
         "blob" => "BLOB",
         _ => "VARCHAR",
+    }
+}
+
+/// Texts are bytes, since a text of PostgreSQL holds no zero, and times are texts, since it has fewer of them.
+fn postgres_type(column_type: &str) -> String {
+    let kept = match column_type {
+        "boolean" => "BOOLEAN",
+        "int8" | "int16" => "SMALLINT",
+        "int32" | "uint8" | "uint16" => "INTEGER",
+        "int64" | "uint32" => "BIGINT",
+        "float32" => "REAL",
+        "float64" => "DOUBLE PRECISION",
+        "varchar" | "json" | "blob" => "BYTEA",
+        "time" => "TIME",
+        "uuid" => "UUID",
+        "interval" => "INTERVAL",
+        decimal => {
+            return decimal.strip_prefix("decimal").map_or("VARCHAR".into(), |digits| format!("NUMERIC{digits}"));
+        }
+    };
+    kept.to_owned()
+}
+
+/// A column as it is read: what the connection does not read is read as text.
+fn readable(connection: &StoreConnection, name: &str, data_type: &DataType) -> String {
+    let is_text = matches!(data_type, DataType::Decimal128(..) | DataType::Time64(_) | DataType::FixedSizeBinary(_));
+    match connection.is_remote() && is_text {
+        true => format!("CAST({} AS TEXT)", quoted(name)),
+        false => quoted(name),
     }
 }
 
@@ -133,14 +169,14 @@ fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) 
             .query_row(params![refusal.table.id, column.id, since], |row| row.get(0))
             .optional()?;
         names.push(match (name, &column.initial_default) {
-            (Some(name), _) => quoted(&name),
+            (Some(name), _) => readable(connection, &name, &column.data_type),
             (None, Some(default)) => {
                 let text = default.replace('\'', "''");
                 match loaded.rows.iter().find(|row| row.id == column.id).map(|row| sqlite_type(&row.column_type)) {
                     Some("BIGINT") if column.data_type == DataType::Boolean => {
                         format!("CASE lower('{text}') WHEN 'true' THEN 1 WHEN 't' THEN 1 ELSE 0 END")
                     }
-                    Some("BIGINT") => format!("CAST('{text}' AS INTEGER)"),
+                    Some("BIGINT") => format!("CAST('{text}' AS BIGINT)"),
                     _ => format!("'{text}'"),
                 }
             }
@@ -204,7 +240,11 @@ fn array(values: Vec<OwnedValue>, data_type: &DataType) -> Option<ArrayRef> {
             OwnedValue::Text(text) => text.parse().ok(),
             _ => None,
         })?)),
-        DataType::Float32 => Arc::new(Float32Array::from(all(values, |value| number_text(value)?.parse().ok())?)),
+        DataType::Float32 => Arc::new(Float32Array::from(all(values, |value| match value {
+            // Read from four bytes, so that nothing is lost.
+            OwnedValue::Real(number) => Some(number as f32),
+            other => number_text(other)?.parse().ok(),
+        })?)),
         DataType::Float64 => Arc::new(Float64Array::from(all(values, |value| match value {
             OwnedValue::Real(number) => Some(number),
             other => number_text(other)?.parse().ok(),
@@ -231,6 +271,7 @@ fn array(values: Vec<OwnedValue>, data_type: &DataType) -> Option<ArrayRef> {
 fn text(value: OwnedValue) -> Option<String> {
     match value {
         OwnedValue::Text(text) => Some(text),
+        OwnedValue::Blob(bytes) => String::from_utf8(bytes).ok(),
         _ => None,
     }
 }

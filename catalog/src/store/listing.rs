@@ -191,7 +191,9 @@ impl RowQuery {
     /// The first objects by database and key, by whichever way is shorter: a rare name is found along the index of
     /// names, a common one turns up soon while the databases are walked.
     fn read(&self, wanted: &ListingRange<'_>) -> Result<Vec<(String, ObjectRow)>> {
-        if !self.at_least.is_empty() && wanted.filter.database.is_none() {
+        // Steps along an index are journeys to a server.
+        let steps_are_cheap = !wanted.view.connection.is_remote();
+        if steps_are_cheap && !self.at_least.is_empty() && wanted.filter.database.is_none() {
             if let Some(objects) = self.read_by_name(wanted, FEW)? {
                 return Ok(objects);
             }

@@ -10,11 +10,11 @@ use uuid::Uuid;
 
 use super::ddl::{
     COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL, DISTINCT_VALUES_DDL, DUCKLAKE_DDL,
-    EXTERNAL_USERS_DDL, FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LISTING_DDL, META_DDL,
-    OBJECTS_DDL, PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL,
-    TOKENS_DDL, VALUES_DDL, VECTOR_INDEXES_DDL,
+    EXTERNAL_USERS_DDL, FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LISTING_DDL,
+    MEMBERS_DDL, META_DDL, OBJECTS_DDL, PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL, POSTGRES_DUCKLAKE_DDL,
+    RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL, VALUES_DDL, VECTOR_INDEXES_DDL,
 };
-use super::{DATA_FOLDER, change, column_names, lake_location, objects, relations};
+use super::{CatalogPlace, DATA_FOLDER, change, column_names, lake_location, objects, relations};
 use crate::connection::{Access, DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::DEFAULT_DATABASE;
@@ -33,7 +33,7 @@ struct Migration {
     fill: Option<fn(&StoreConnection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 15] = [
+const MIGRATIONS: [Migration; 16] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -74,24 +74,39 @@ const MIGRATIONS: [Migration; 15] = [
     Migration { version: 13, name: "what the callers of runs could read", sql: &[RUN_REACH_DDL], fill: None },
     Migration { version: 14, name: "vector indexes", sql: &[VECTOR_INDEXES_DDL], fill: None },
     Migration { version: 15, name: "distinct values of columns", sql: &[DISTINCT_VALUES_DDL], fill: None },
+    Migration { version: 16, name: "servers that share the catalog", sql: &[MEMBERS_DDL], fill: None },
 ];
 
 /// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it
 /// lacks. `data_path` is where the lake's files are to lie; `None`: where they do, beside the catalog where it is new.
-pub(super) fn prepare(connection: &StoreConnection, data_dir: &Path, data_path: Option<&str>) -> Result<()> {
-    let transaction = connection.begin(Access::Write)?;
-    let file = data_dir.join(super::CATALOG_FILE);
+pub(super) fn prepare(
+    connection: &StoreConnection,
+    place: &CatalogPlace,
+    data_dir: &Path,
+    data_path: Option<&str>,
+) -> Result<()> {
+    let transaction = connection.begin(Access::Create)?;
+    let file = place.shown();
     if transaction.has_table("ducklake_metadata")? {
         check_ducklake_version(&transaction, &file)?;
     } else if transaction.is_empty()? {
         super::intact::require_no_files(&file, &data_dir.join(super::DATA_FOLDER))?;
         create_lake(&transaction, data_dir)?;
     } else {
-        return Err(CatalogError::Corrupt { path: file, detail: "it is a SQLite file but not a DuckLake".into() });
+        let detail = match place {
+            CatalogPlace::File(_) => "it is a SQLite file but not a DuckLake".into(),
+            CatalogPlace::Server(_) => {
+                "its schema has tables and is not a DuckLake; give the catalog one of its own".into()
+            }
+        };
+        return Err(CatalogError::Corrupt { path: file, detail });
     }
-    transaction.execute_batch(META_DDL)?;
+    transaction.define_functions()?;
+    transaction.define(META_DDL)?;
     migrate(&transaction, &file)?;
-    follow_moved_folder(&transaction, data_dir)?;
+    if !place.is_shared() {
+        follow_moved_folder(&transaction, data_dir)?;
+    }
     lake_location::choose(&transaction, data_path)?;
     ensure_default_database(&transaction)?;
     transaction.commit()?;
@@ -99,8 +114,8 @@ pub(super) fn prepare(connection: &StoreConnection, data_dir: &Path, data_path: 
 }
 
 fn create_lake(transaction: &StoreConnection, data_dir: &Path) -> Result<()> {
-    transaction.execute_batch(DUCKLAKE_DDL)?;
-    transaction.execute_batch(META_DDL)?;
+    transaction.execute_batch(if transaction.is_remote() { POSTGRES_DUCKLAKE_DDL } else { DUCKLAKE_DDL })?;
+    transaction.define(META_DDL)?;
     let entries = [
         ("version", DUCKLAKE_VERSION.to_string()),
         ("created_by", CREATED_BY.to_string()),
@@ -161,7 +176,7 @@ fn migrate(transaction: &StoreConnection, file: &Path) -> Result<()> {
     }
     for migration in MIGRATIONS.iter().filter(|migration| !applied.contains(&migration.version)) {
         for sql in migration.sql {
-            transaction.execute_batch(sql)?;
+            transaction.define(sql)?;
         }
         if let Some(fill) = migration.fill {
             fill(transaction)?;

@@ -245,7 +245,7 @@ pub(crate) fn column_text_count(connection: &StoreConnection) -> Result<u64> {
 
 /// The newest sequence number ever assigned: an index built from the catalog now is consistent with it.
 pub(crate) fn newest_sequence(connection: &StoreConnection) -> Result<i64> {
-    Ok(connection.newest_number("querent_pending_objects")?)
+    Ok(connection.newest_number("querent_pending_objects", "sequence")?)
 }
 
 /// Which Lance dataset is the index, and its state when pending rows were last removed.

@@ -127,7 +127,7 @@ impl<'a> RelationLoader<'a> {
         let row = self
             .connection
             .prepare_cached(
-                "SELECT table_uuid, schema_id, table_name, path, path_is_relative FROM ducklake_table
+                "SELECT CAST(table_uuid AS TEXT), schema_id, table_name, path, path_is_relative FROM ducklake_table
                  WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
             )?
             .query_row([table_id, self.snapshot], |row| {
@@ -158,7 +158,7 @@ impl<'a> RelationLoader<'a> {
         let row = self
             .connection
             .prepare_cached(
-                "SELECT view_uuid, schema_id, view_name, sql, column_aliases,
+                "SELECT CAST(view_uuid AS TEXT), schema_id, view_name, sql, column_aliases,
                         (SELECT default_database FROM querent_view ours WHERE ours.view_id = v.view_id)
                  FROM ducklake_view v
                  WHERE view_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",

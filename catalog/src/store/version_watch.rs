@@ -4,14 +4,12 @@
 //! included. That is in memory which processes share, so to ask costs no other thread. Invariant: the version is that of the
 //! transaction in which the number was read, and is taken for true only while the number is the same.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use rusqlite::Connection;
 
-use super::{change, connect_reader, objects, policies_in_force};
+use super::{CatalogPlace, change, objects, policies_in_force};
+use crate::connection::{Access, DatabaseResult, StoreConnection};
 use crate::error::Result;
 use crate::model::CatalogVersion;
 use crate::policy::PolicySet;
@@ -21,7 +19,7 @@ use crate::policy::PolicySet;
 pub(super) struct VersionWatch(Mutex<Option<Watched>>);
 
 struct Watched {
-    connection: Connection,
+    connection: StoreConnection,
     data_version: i64,
     /// `None`: there was something to absorb first.
     version: Option<CatalogVersion>,
@@ -37,25 +35,29 @@ impl VersionWatch {
         (data_version(&watched.connection).ok()? == watched.data_version).then_some(version)
     }
 
-    /// Reads the version of a file, on a blocking thread. `None` where there is something to absorb first.
-    pub(super) fn read(&self, file: &Path, policies: &RwLock<Arc<PolicySet>>) -> Result<Option<CatalogVersion>> {
+    /// Reads the version of a catalog in a file, on a blocking thread. `None` where there is something to absorb first, and where
+    /// the catalog is on a server, which has no such number.
+    pub(super) fn read(
+        &self,
+        place: &CatalogPlace,
+        policies: &RwLock<Arc<PolicySet>>,
+    ) -> Result<Option<CatalogVersion>> {
+        if place.is_shared() {
+            return Ok(None);
+        }
         let mut watched = self.0.lock();
         let connection = match watched.take() {
             Some(Watched { connection, .. }) => connection,
-            None => {
-                let connection = connect_reader(file)?;
-                connection.busy_timeout(Duration::ZERO)?;
-                connection
-            }
+            None => place.impatient_reader()?,
         };
-        let transaction = connection.unchecked_transaction()?;
+        let transaction = connection.begin(Access::Read)?;
         let snapshot = objects::absorbed_snapshot(&transaction)?;
         let version = match change::newest_snapshot(&transaction)?.id == snapshot {
             true => Some(CatalogVersion { snapshot, policies: policies_in_force(&transaction, policies)?.version }),
             false => None,
         };
         let data_version = data_version(&transaction)?;
-        transaction.finish()?;
+        transaction.end()?;
         *watched = Some(Watched { connection, data_version, version });
         Ok(version)
     }
@@ -66,8 +68,8 @@ impl VersionWatch {
     }
 }
 
-fn data_version(connection: &Connection) -> Result<i64> {
-    Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+fn data_version(connection: &StoreConnection) -> DatabaseResult<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
 #[cfg(test)]
@@ -78,7 +80,7 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_known_until_anybody_commits() {
         let folder = std::env::temp_dir().join(format!("querent-{}", uuid::Uuid::new_v4()));
-        let store = Store::open(&folder, None).await.unwrap();
+        let store = Store::open(&folder, None, None).await.unwrap();
         // What is new in the lake is absorbed by then.
         let first = store.view(|view| Ok(view.version())).await.unwrap();
         assert_eq!(store.watch.unchanged(), None, "nobody has asked yet");

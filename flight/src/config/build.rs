@@ -39,6 +39,7 @@ impl Settings {
         };
         Ok(EngineOptions {
             data_dir: self.data.clone(),
+            catalog_url: self.catalog.url.clone(),
             data_path: self.data_path.clone(),
             file_cache_bytes: self.query.file_cache.0,
             memory_bytes: self.query.pool_memory.map(|bytes| bytes.to_usize()),

@@ -400,6 +400,13 @@ pub const KEYS: &[SettingKey] = &[
         "http(s)://host:port or dns://name:port of workers that large queries are shared out to; none: no sharing",
     ),
     SettingKey {
+        path: "catalog.url",
+        environment: &["QUERENT_CATALOG_URL"],
+        kind: SettingKind::Text,
+        secret: true,
+        about: "postgres://user:password@host/database that holds the catalog; unset: a file of the data folder",
+    },
+    SettingKey {
         path: "cluster.key",
         environment: &["QUERENT_CLUSTER_KEY"],
         kind: SettingKind::Text,

@@ -46,6 +46,7 @@ error_codes! {
     NewerFormat "newer_format",
     CatalogCorrupt "catalog_corrupt",
     CatalogBusy "catalog_busy",
+    CatalogUnavailable "catalog_unavailable",
     CatalogError "catalog_error",
     IoError "io_error",
     IndexError "index_error",
@@ -306,6 +307,7 @@ impl ErrorCode {
             | ErrorCode::EmptyAnswer
             | ErrorCode::InvalidStructuredOutput => StatusCode::BAD_GATEWAY,
             ErrorCode::CatalogBusy
+            | ErrorCode::CatalogUnavailable
             | ErrorCode::StoreUnavailable
             | ErrorCode::WorkerLost
             | ErrorCode::ModelUnreachable
@@ -438,6 +440,7 @@ impl ErrorCode {
             | ErrorCode::BodyTooLarge => Code::ResourceExhausted,
             ErrorCode::Unauthenticated => Code::Unauthenticated,
             ErrorCode::CatalogBusy
+            | ErrorCode::CatalogUnavailable
             | ErrorCode::StoreUnavailable
             | ErrorCode::WorkerLost
             | ErrorCode::ModelUnreachable
@@ -456,6 +459,7 @@ impl ErrorCode {
     pub fn retry_after(self) -> Option<Duration> {
         match self {
             ErrorCode::CatalogBusy
+            | ErrorCode::CatalogUnavailable
             | ErrorCode::WallClockExceeded
             | ErrorCode::MemoryExceeded
             | ErrorCode::StoreUnavailable

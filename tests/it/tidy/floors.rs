@@ -48,7 +48,7 @@ const FLOORS: &[Floors] = &[
                 "vector_indexes",
             ],
             &["relationships", "external_users", "backup", "feedback", "integrity", "retention", "tokens"],
-            &["search"],
+            &["other_servers", "search"],
             &["measurements"],
             &["catalog"],
         ],

@@ -1,0 +1,123 @@
+//! What a server learns of the others that share its catalog: tables for the schema index, tokens, policies, and what they
+//! teach. It looks once a second; names, rows and rights are read from the catalog at each statement and need none of this.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::connection::StoreConnection;
+use crate::error::Result;
+use crate::knowledge::KnowledgeCache;
+use crate::store::Store;
+use crate::tokens::TokenRegistry;
+
+/// How often a server looks.
+const LOOKS_APART: Duration = Duration::from_secs(1);
+
+/// A server that follows the others until it is closed.
+pub(crate) struct OtherServers {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// By which a server sees that tokens, or what was taught, changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SharedState {
+    tokens: (i64, i64, i64),
+    queries: (i64, i64),
+    metrics: (i64, i64),
+}
+
+impl OtherServers {
+    /// Follows the others where the catalog is shared.
+    pub(crate) fn follow(store: &Arc<Store>, tokens: &Arc<TokenRegistry>, knowledge: &Arc<KnowledgeCache>) -> Self {
+        let followed = Self { tasks: TaskTracker::new(), stop: CancellationToken::new() };
+        if store.is_shared() {
+            let (tokens, knowledge) = (Arc::clone(tokens), Arc::clone(knowledge));
+            // Weak, so that dropping the catalog releases the data folder.
+            followed.tasks.spawn(look_again(Arc::downgrade(store), tokens, knowledge, followed.stop.clone()));
+        }
+        followed.tasks.close();
+        followed
+    }
+
+    /// Stops following.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for OtherServers {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn look_again(
+    store: Weak<Store>,
+    tokens: Arc<TokenRegistry>,
+    knowledge: Arc<KnowledgeCache>,
+    stop: CancellationToken,
+) {
+    let mut known: Option<SharedState> = None;
+    let mut was_lost = false;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOKS_APART) => {}
+        }
+        let Some(store) = store.upgrade() else { return };
+        match look(&store, &tokens, &knowledge, known).await {
+            Ok(found) => {
+                if std::mem::take(&mut was_lost) {
+                    info!("the catalog's server is there again");
+                }
+                known = Some(found);
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut was_lost, true) {
+                    warn!(%error, "what other servers change is not seen until the catalog can be read again");
+                }
+            }
+        }
+    }
+}
+
+async fn look(
+    store: &Store,
+    tokens: &TokenRegistry,
+    knowledge: &KnowledgeCache,
+    known: Option<SharedState>,
+) -> Result<SharedState> {
+    // A view has the policy that holds.
+    let found = store.view(|view| shared_state(view.connection)).await?;
+    if known.is_none_or(|known| known.tokens != found.tokens) {
+        tokens.reload(store).await?;
+    }
+    if known.is_none_or(|known| (known.queries, known.metrics) != (found.queries, found.metrics)) {
+        knowledge.forget();
+    }
+    store.follow().await?;
+    Ok(found)
+}
+
+fn shared_state(connection: &StoreConnection) -> Result<SharedState> {
+    let mut statement = connection.prepare_cached(
+        "SELECT t.tokens, t.newest, t.revoked, q.queries, q.changed_at, m.metrics, m.changed_at
+         FROM (SELECT count(*) AS tokens, coalesce(max(token_id), 0) AS newest, count(revoked_at) AS revoked
+               FROM querent_token) t,
+              (SELECT count(*) AS queries, coalesce(max(created_at), 0) AS changed_at FROM querent_verified_query) q,
+              (SELECT count(*) AS metrics, coalesce(max(created_at), 0) AS changed_at FROM querent_metric) m",
+    )?;
+    Ok(statement.query_row([], |row| {
+        Ok(SharedState {
+            tokens: (row.get(0)?, row.get(1)?, row.get(2)?),
+            queries: (row.get(3)?, row.get(4)?),
+            metrics: (row.get(5)?, row.get(6)?),
+        })
+    })?)
+}

@@ -1,0 +1,108 @@
+//! A PostgreSQL server of the test's own, on a socket in a folder that goes with it. `initdb` and `postgres` are Debian's
+//! (`apt install postgresql`); a test that needs them fails without.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long a server may take to start.
+const START: Duration = Duration::from_secs(60);
+
+/// A running server. It stops when dropped.
+pub struct PostgresProcess {
+    folder: TempDir,
+    process: Child,
+}
+
+impl PostgresProcess {
+    /// Starts one without databases of anybody.
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = programs();
+        // The server does not run as root.
+        let is_root =
+            PathBuf::from("/proc/self").metadata().is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+        if is_root {
+            assert!(Command::new("chown").arg("postgres").arg(folder.path()).status().unwrap().success());
+        }
+        let command = |program: &str| {
+            let program = programs.join(program);
+            if !is_root {
+                return Command::new(program);
+            }
+            let mut command = Command::new("runuser");
+            command.args(["-u", "postgres", "--"]).arg(program);
+            command
+        };
+        let data = folder.path().join("data");
+        let made = command("initdb")
+            .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "-D"])
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let mut server = command("postgres");
+        server.arg("-D").arg(&data).args(["-c", "listen_addresses=", "-c", "fsync=off", "-c"]);
+        server.arg(format!("unix_socket_directories={}", folder.path().display()));
+        let process = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let started = Self { folder, process };
+        let deadline = Instant::now() + START;
+        while !started.psql("postgres", "SELECT 1").is_ok_and(|answer| answer.trim() == "1") {
+            assert!(Instant::now() < deadline, "PostgreSQL did not start");
+            // It is asked again.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        started
+    }
+
+    /// Makes an empty database and returns the URL by which a catalog is opened in it.
+    pub fn new_database(&self, name: &str) -> String {
+        self.psql("postgres", &format!("CREATE DATABASE {name}")).unwrap();
+        let socket = self.folder.path().display().to_string().replace('/', "%2F");
+        format!("postgres://postgres@{socket}/{name}")
+    }
+
+    /// The folder of its socket, for other clients.
+    pub fn socket(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What `psql` prints for a statement, without decoration.
+    pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
+        let answer = Command::new(programs().join("psql"))
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
+            .arg(self.folder.path())
+            .args(["-d", database, "-c", sql])
+            .output()
+            .unwrap();
+        match answer.status.success() {
+            true => Ok(String::from_utf8_lossy(&answer.stdout).into_owned()),
+            false => Err(String::from_utf8_lossy(&answer.stderr).into_owned()),
+        }
+    }
+}
+
+impl Drop for PostgresProcess {
+    fn drop(&mut self) {
+        // Its first line is the server's process, also where another program started it.
+        let pid = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap_or_default();
+        if let Some(pid) = pid.lines().next() {
+            let _ = Command::new("kill").args(["-QUIT", pid]).status();
+        }
+        let _ = self.process.wait();
+    }
+}
+
+/// The folder of the newest PostgreSQL that is installed.
+fn programs() -> PathBuf {
+    let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|version| Some(version.ok()?.path().join("bin")))
+        .filter(|bin| bin.join("initdb").is_file())
+        .collect();
+    found.sort();
+    found.pop().expect("PostgreSQL is not installed: apt install postgresql")
+}
