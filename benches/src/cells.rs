@@ -3,6 +3,7 @@
 mod agent;
 mod answers;
 mod catalog;
+mod cluster;
 mod embedders;
 mod engine;
 mod flight;
@@ -39,6 +40,7 @@ pub(crate) const NAMES: &[&str] = &[
     "sse",
     "flight",
     "import",
+    "cluster",
 ];
 
 /// Measures a cell; `answers` needs a model, and is none of [`NAMES`].
@@ -59,6 +61,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "sse" => sse::run().await,
         "flight" => flight::run().await,
         "import" => import::run().await,
+        "cluster" => cluster::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
 }
@@ -82,6 +85,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "sse" => sse::measure(folder).await,
         "flight" => flight::measure(folder).await,
         "import" => import::measure(folder).await,
+        "cluster-server" => cluster::serve(folder).await,
         "graph" => graph::measure(folder).await,
         "kql" => kql::measure(folder, "kql").await,
         "kql-as-sql" => kql::measure(folder, "sql").await,

@@ -34,7 +34,7 @@ pub(crate) enum StoreConnection {
     /// To a file.
     Sqlite(rusqlite::Connection),
     /// To a server.
-    Postgres(PostgresConnection),
+    Postgres(Box<PostgresConnection>),
 }
 
 /// What a transaction is for.
@@ -56,7 +56,7 @@ impl StoreConnection {
 
     /// Connects to a server.
     pub(crate) fn open_server(server: &PostgresServer) -> DatabaseResult<Self> {
-        Ok(Self::Postgres(PostgresConnection::open(server)?))
+        Ok(Self::Postgres(Box::new(PostgresConnection::open(server)?)))
     }
 
     /// Whether it leads to a server, to which each statement is a journey.

@@ -34,6 +34,7 @@ pub(crate) mod ownership;
 pub(crate) mod pending;
 mod place;
 pub(crate) mod policies;
+mod reader_pool;
 pub(crate) mod relations;
 pub(crate) mod resolve;
 pub(crate) mod row_changes;
@@ -46,13 +47,13 @@ mod version_watch;
 mod view_rights;
 pub(crate) mod views;
 pub(crate) mod visible;
+mod warm_reads;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
 
 pub(crate) use change::CatalogChange;
 pub(crate) use listing::NameMatch;
@@ -68,14 +69,16 @@ pub(crate) use view_rights::known_to;
 pub use view_rights::{ViewReferences, read_views_with};
 pub(crate) use visible::VisibleObjects;
 
-use crate::connection::{Access, PostgresServer, StoreConnection, StoreTransaction};
+use crate::connection::{Access, PostgresServer, StoreConnection};
 use crate::error::{CatalogError, Result};
-use crate::model::{CatalogVersion, SnapshotId};
+use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, SnapshotId, TableContents, TableName};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 use change_log::ChangeLog;
 use pending::{Committed, PendingObject};
+use reader_pool::{ReaderPool, begun};
 use version_watch::VersionWatch;
+use warm_reads::WarmReads;
 
 /// The catalog's file in a data folder.
 pub(crate) const CATALOG_FILE: &str = "catalog.sqlite";
@@ -83,8 +86,6 @@ pub(crate) const CATALOG_FILE: &str = "catalog.sqlite";
 pub(crate) const DATA_FOLDER: &str = "data";
 /// How long to wait for a folder in use: its holder may be about to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
-/// Reader connections, and so reads at one time.
-const READERS: usize = 8;
 
 /// Returns whether a folder holds a catalog already.
 pub fn holds_catalog(data_dir: &Path) -> bool {
@@ -108,6 +109,7 @@ pub(crate) struct Store {
     lock: Mutex<Option<lock::FolderLock>>,
     policies: Arc<RwLock<Arc<PolicySet>>>,
     watch: Arc<VersionWatch>,
+    warm: Arc<WarmReads>,
 }
 
 /// The newest state of the catalog inside one read transaction.
@@ -145,7 +147,7 @@ impl Store {
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
         let lock = acquired_lock(&data_dir).await?;
         let place = match server {
-            Some(server) => CatalogPlace::Server(server),
+            Some(server) => CatalogPlace::Server(Arc::new(server)),
             None => CatalogPlace::File(data_dir.join(CATALOG_FILE)),
         };
         let (folder, opened) = (data_dir.clone(), place.clone());
@@ -178,6 +180,7 @@ impl Store {
             lock: Mutex::new(Some(lock)),
             policies: Arc::new(RwLock::new(Arc::new(policies))),
             watch: Arc::default(),
+            warm: Arc::default(),
         })
     }
 
@@ -291,6 +294,9 @@ impl Store {
 
     /// Returns the version of the newest snapshot, what DuckDB committed included.
     pub(crate) async fn version(&self) -> Result<CatalogVersion> {
+        if self.is_shared() {
+            return self.shared_version().await;
+        }
         if let Some(version) = self.watch.unchanged() {
             return Ok(version);
         }
@@ -306,6 +312,75 @@ impl Store {
             // Something is to be absorbed, or the file is in use, which is waited for.
             Ok(None) | Err(_) => self.view(|view| Ok(view.version())).await,
         }
+    }
+
+    /// The version of a shared catalog; the one that held last where its server cannot be reached for the moment.
+    async fn shared_version(&self) -> Result<CatalogVersion> {
+        if let Some(version) = self.warm.without_asking() {
+            return Ok(version);
+        }
+        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| closed())?;
+        let readers = Arc::clone(&self.readers);
+        let asked = on_blocking_thread(move || {
+            let _permit = permit;
+            readers.ask(warm_reads::version)
+        });
+        let found = match asked.await {
+            Ok(Some(version)) => Ok(version),
+            Ok(None) => self.view(|view| Ok(view.version())).await,
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(version) => {
+                self.warm.confirm(version);
+                Ok(version)
+            }
+            Err(error @ CatalogError::Unavailable { .. }) => self.warm.lose(&error).ok_or(error),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What `who` finds under names, and at which version, where all of it is known of a shared catalog.
+    pub(crate) async fn known_tables(
+        &self,
+        who: &Principal,
+        names: &[TableName],
+    ) -> Option<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
+        if !self.is_shared() {
+            return None;
+        }
+        let version = self.shared_version().await.ok()?;
+        self.warm.tables(version, who, names).map(|found| (version, found))
+    }
+
+    /// Keeps what was found in a shared catalog.
+    pub(crate) fn keep_tables(
+        &self,
+        version: CatalogVersion,
+        who: &Principal,
+        names: &[TableName],
+        found: &[Option<ResolvedTable>],
+    ) {
+        if self.is_shared() {
+            self.warm.keep_tables(version, who, names, found);
+        }
+    }
+
+    /// What a table of a shared catalog holds, if that is known.
+    pub(crate) fn known_contents(&self, table: &ManagedTable, columns: &[i64]) -> Option<TableContents> {
+        if self.is_shared() { self.warm.contents(table, columns) } else { None }
+    }
+
+    /// Keeps what a table of a shared catalog holds.
+    pub(crate) fn keep_contents(&self, table: &ManagedTable, columns: &[i64], contents: &TableContents) {
+        if self.is_shared() {
+            self.warm.keep_contents(table, columns, contents);
+        }
+    }
+
+    /// Forgets what is known of a shared catalog: something was written that makes no version.
+    pub(crate) fn forget_known(&self) {
+        self.warm.forget();
     }
 
     /// Runs `f` at the newest snapshot, what DuckDB committed included.
@@ -415,7 +490,7 @@ impl Store {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let (readers, watch) = (Arc::clone(&self.readers), Arc::clone(&self.watch));
         on_blocking_thread(move || {
-            readers.idle.lock().clear();
+            readers.close_idle();
             watch.close();
             if let Some(connection) = writer.take() {
                 connection.close()?;
@@ -446,42 +521,6 @@ fn policies_in_force(connection: &StoreConnection, known: &RwLock<Arc<PolicySet>
 fn hand_over(on_commit: &OnceLock<CommitListener>, committed: Committed) {
     if let (Some(listener), false) = (on_commit.get(), committed.is_empty()) {
         listener(committed);
-    }
-}
-
-/// Begins a transaction, on a connection of a new one where the server has closed that which is there.
-fn begun<'c>(
-    place: &CatalogPlace,
-    connection: &'c mut StoreConnection,
-    access: Access,
-) -> Result<StoreTransaction<'c>> {
-    connection.begin_again(access, || if access == Access::Read { place.reader() } else { place.writer() })
-}
-
-/// Reader connections, opened when first needed.
-struct ReaderPool {
-    place: CatalogPlace,
-    idle: Mutex<Vec<StoreConnection>>,
-    permits: Arc<Semaphore>,
-}
-
-impl ReaderPool {
-    fn new(place: CatalogPlace) -> Self {
-        Self { place, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(READERS)) }
-    }
-
-    fn with<T>(&self, f: impl FnOnce(&StoreConnection) -> Result<T>) -> Result<T> {
-        let pooled = self.idle.lock().pop();
-        let mut connection = match pooled {
-            Some(connection) => connection,
-            None => self.place.reader()?,
-        };
-        let named = |error| self.place.named(error);
-        let transaction = begun(&self.place, &mut connection, Access::Read).map_err(named)?;
-        let result = f(&transaction).map_err(named);
-        transaction.end().map_err(|error| named(error.into()))?;
-        self.idle.lock().push(connection);
-        result
     }
 }
 

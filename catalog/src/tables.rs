@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::principal::Principal;
 use crate::progress::Progress;
-use crate::store::{self, Store};
+use crate::store::{self, SnapshotView, Store};
 
 /// Tables, external tables and views. Made by [`Catalog::tables`](crate::Catalog::tables).
 ///
@@ -40,8 +40,15 @@ impl CatalogTables<'_> {
         who: &Principal,
         names: &[TableName],
     ) -> Result<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
-        let (who, names) = (who.clone(), names.to_vec());
-        self.store.view(move |view| Ok((view.version(), store::resolve::resolve(view, &who, &names)?))).await
+        if let Some(known) = self.store.known_tables(who, names).await {
+            return Ok(known);
+        }
+        let (caller, wanted) = (who.clone(), names.to_vec());
+        let read =
+            move |view: &SnapshotView<'_>| Ok((view.version(), store::resolve::resolve(view, &caller, &wanted)?));
+        let (version, found) = self.store.view(read).await?;
+        self.store.keep_tables(version, who, names, &found);
+        Ok((version, found))
     }
 
     /// The version of the catalog as of now, what DuckDB committed included.
@@ -78,8 +85,13 @@ impl CatalogTables<'_> {
     /// than a column with a default value, inlined values of nested types, columns of types Arrow cannot take from
     /// Parquet.
     pub async fn contents(self, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
-        let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
-        self.store.read(move |connection| store::files::contents(connection, &table, &stats_columns)).await
+        if let Some(known) = self.store.known_contents(table, stats_columns) {
+            return Ok(known);
+        }
+        let (wanted, columns) = (table.clone(), stats_columns.to_vec());
+        let contents = self.store.read(move |connection| store::files::contents(connection, &wanted, &columns)).await?;
+        self.store.keep_contents(table, stats_columns, &contents);
+        Ok(contents)
     }
 
     /// The files of a table without deleted and inlined rows: `unsupported_lake` also where rows are deleted or
@@ -194,7 +206,9 @@ impl CatalogTables<'_> {
     ) -> Result<()> {
         let table = table.clone();
         let keep = move |connection: &_| store::distinct_values::store(connection, &table, row_count, &counts);
-        self.store.write_rows(keep).await
+        self.store.write_rows(keep).await?;
+        self.store.forget_known();
+        Ok(())
     }
 
     /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until

@@ -1,11 +1,13 @@
 //! The catalog on PostgreSQL: several servers over one, with a data folder each.
 
+mod histories;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, IfExists, NewToken, PageRequest, Principal, RunRecord, SearchRequest,
+    Catalog, CatalogError, CatalogOptions, IfExists, NewToken, PageRequest, Principal, Role, RunRecord, SearchRequest,
     SnapshotId, TableFilter, TableName, TableSource,
 };
 use querent_tests::PostgresProcess;
@@ -27,9 +29,16 @@ async fn create(catalog: &Catalog, name: &str) -> Result<(), CatalogError> {
 }
 
 async fn names(catalog: &Catalog) -> Vec<String> {
-    let page = PageRequest { limit: 10_000, after: None };
-    let listed = catalog.tables().list(&Principal::local_admin(), &TableFilter::default(), page).await.unwrap();
-    listed.items.into_iter().map(|table| table.name.table).collect()
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let page = PageRequest { limit: 1_000, after };
+        let listed = catalog.tables().list(&Principal::local_admin(), &TableFilter::default(), page).await.unwrap();
+        names.extend(listed.items.into_iter().map(|table| table.name.table));
+        match listed.next {
+            Some(next) => after = Some(next),
+            None => return names,
+        }
+    }
 }
 
 async fn snapshot(catalog: &Catalog) -> SnapshotId {
@@ -145,6 +154,44 @@ async fn a_server_that_is_not_there_is_said_with_a_code() {
     let error = create(&catalog, "customers").await.unwrap_err();
     assert_eq!(error.code(), "catalog_unavailable", "{error}");
     catalog.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn names_that_were_used_are_read_on_while_the_server_is_away() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let who = Principal::local_admin();
+    let (orders, customers) = (TableName::new("default", "orders"), TableName::new("default", "customers"));
+    create(&one, "orders").await.unwrap();
+    let names = [orders.clone()];
+    let (version, found) = one.tables().resolve_at(&who, &names).await.unwrap();
+
+    // What is known is known at a version: another server's commit is seen by the very next statement.
+    assert_eq!(one.tables().resolve_at(&who, &names).await.unwrap(), (version, found));
+    create(&two, "customers").await.unwrap();
+    let both = [orders, customers.clone()];
+    let (later, found) = one.tables().resolve_at(&who, &both).await.unwrap();
+    assert_eq!(later.snapshot, version.snapshot + 1);
+    let TableSource::Managed(table) = found[0].as_ref().unwrap().source.clone() else { panic!("{found:?}") };
+    let contents = one.tables().contents(&table, &[]).await.unwrap();
+    // A caller who may not see the database is another caller.
+    let stranger = Principal::new("eve", Role::Read).with_databases(["elsewhere"]);
+    assert_eq!(one.tables().resolve(&stranger, &names).await.unwrap(), [None]);
+
+    drop(postgres);
+    assert_eq!(one.tables().resolve_at(&who, &both).await.unwrap(), (later, found));
+    assert_eq!(one.tables().contents(&table, &[]).await.unwrap(), contents);
+    assert_eq!(one.tables().resolve(&stranger, &names).await.unwrap(), [None]);
+    assert_eq!(one.tables().version().await.unwrap(), later);
+    // What was never asked for is not known to be there, or not.
+    let unused = [TableName::new("default", "unused")];
+    let error = one.tables().resolve(&who, &unused).await.unwrap_err();
+    assert_eq!(error.code(), "catalog_unavailable", "{error}");
+    assert_eq!(create(&one, "more").await.unwrap_err().code(), "catalog_unavailable");
+    let error = two.tables().resolve(&who, &[customers]).await.unwrap_err();
+    assert_eq!(error.code(), "catalog_unavailable", "the other server has not read it: {error}");
 }
 
 #[tokio::test]

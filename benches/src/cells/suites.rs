@@ -95,13 +95,17 @@ pub(crate) async fn run(suite: &Suite) -> Result<Vec<Figure>, Failure> {
     bar.finish_and_clear();
     let names = queries_of(suite).await?.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     let expected = rows_in(folder.path(), SuitePeer::DuckDbParquet).await?;
+    let mut differences = Vec::new();
     for peer in [SuitePeer::External, SuitePeer::Managed] {
         let rows = rows_in(folder.path(), peer).await?;
         for ((name, ours), theirs) in names.iter().zip(&rows).zip(&expected) {
             if let Some(difference) = first_difference(ours, theirs) {
-                return Err(format!("{} {name}, {}: {difference}", suite.name, peer.name()).into());
+                differences.push(format!("{} {name}, {}: {difference}", suite.name, peer.name()));
             }
         }
+    }
+    if !differences.is_empty() {
+        return Err(differences.join("\n").into());
     }
     let of = |peer: SuitePeer| measured.iter().find(|(of, _)| *of == peer).map(|(_, rounds)| rounds);
     let warm = |peer| of(peer).map(|rounds| medians(&rounds[1..])).unwrap_or_default();
@@ -314,7 +318,7 @@ fn rows_file(folder: &Path, peer: SuitePeer) -> PathBuf {
     folder.join(format!("{}.json", peer.name()))
 }
 
-type SuiteRows = Vec<Vec<Value>>;
+pub(super) type SuiteRows = Vec<Vec<Value>>;
 
 async fn rows_in(folder: &Path, peer: SuitePeer) -> Result<Vec<SuiteRows>, Failure> {
     Ok(serde_json::from_slice(&tokio::fs::read(rows_file(folder, peer)).await?)?)
@@ -322,7 +326,7 @@ async fn rows_in(folder: &Path, peer: SuitePeer) -> Result<Vec<SuiteRows>, Failu
 
 /// Returns rows as they are compared: numbers and truth values as doubles, since peers hand over the latter as either;
 /// the rest as text.
-fn rows_of(batches: &[RecordBatch]) -> Result<SuiteRows, Failure> {
+pub(super) fn rows_of(batches: &[RecordBatch]) -> Result<SuiteRows, Failure> {
     let mut rows = Vec::new();
     for batch in batches {
         let columns = batch.columns().iter().map(plain).collect::<Result<Vec<_>, _>>()?;
@@ -333,11 +337,14 @@ fn rows_of(batches: &[RecordBatch]) -> Result<SuiteRows, Failure> {
 
 fn plain(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
     let is_number = array.data_type().is_numeric() || array.data_type() == &DataType::Boolean;
+    let is_time = matches!(array.data_type(), DataType::Timestamp(..));
     let numbers = is_number.then(|| cast(array, &DataType::Float64)).transpose()?;
     let value = |row: usize| -> Result<Value, Failure> {
         Ok(match &numbers {
             _ if array.is_null(row) => Value::Null,
             Some(numbers) => Value::from(numbers.as_primitive::<Float64Type>().value(row)),
+            // Python writes a time after a space.
+            None if is_time => Value::from(array_value_to_string(array, row)?.replacen('T', " ", 1)),
             None => Value::from(array_value_to_string(array, row)?),
         })
     };
@@ -345,7 +352,7 @@ fn plain(array: &ArrayRef) -> Result<Vec<Value>, Failure> {
 }
 
 /// Returns how two results differ, whatever the order of their rows.
-fn first_difference(ours: &SuiteRows, theirs: &SuiteRows) -> Option<String> {
+pub(super) fn first_difference(ours: &SuiteRows, theirs: &SuiteRows) -> Option<String> {
     if ours.len() != theirs.len() {
         return Some(format!("{} rows, DuckDB has {}", ours.len(), theirs.len()));
     }

@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Translated statements kept by each connection; they are forgotten all at once.
 const PREPARED_STATEMENTS: usize = 1_000;
 /// Held while a catalog is created or migrated: the first bytes of `querent`.
-const CREATION_LOCK: i64 = 0x7175_6572_656e_74;
+const CREATION_LOCK: i64 = 0x0071_7565_7265_6e74;
 /// What holds for every connection. A transaction whose server has gone away must not keep others from writing.
 const SETTINGS: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'; SET TimeZone = 'UTC'; \
      SET jit = off; SET standard_conforming_strings = on";

@@ -2,6 +2,7 @@
 //! and names their errors.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -23,7 +24,7 @@ pub(crate) enum CatalogPlace {
     /// A SQLite file.
     File(PathBuf),
     /// A database of PostgreSQL.
-    Server(PostgresServer),
+    Server(Arc<PostgresServer>),
 }
 
 impl CatalogPlace {
