@@ -25,6 +25,7 @@ mod key_renames;
 pub(crate) mod keys;
 pub(crate) mod lake_files;
 pub(crate) mod lake_location;
+pub(crate) mod leases;
 pub(crate) mod listing;
 mod lock;
 mod migrations;
