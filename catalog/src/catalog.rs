@@ -107,8 +107,8 @@ impl Catalog {
         Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, leases, store }))
     }
 
-    /// Stops background work, gives its leases back, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
-    /// it loses nothing.
+    /// Stops background work, gives its leases back, drains the index, checkpoints, releases the lock. Dropping the
+    /// catalog without closing it loses nothing.
     pub async fn close(&self) -> Result<()> {
         self.others.close().await;
         self.leases().close().await;

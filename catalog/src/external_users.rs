@@ -97,8 +97,9 @@ impl CatalogExternalUsers<'_> {
             .await
     }
 
-    /// Deletes expired users with their conversations, and expired grants. Returns the number of users. `lease` is that for
-    /// [`LeasedWork::Retention`](crate::LeasedWork::Retention). Errors: `conflict` where another server has it by now.
+    /// Deletes expired users with their conversations, and expired grants. Returns the number of users. `lease` is that
+    /// for [`LeasedWork::Retention`](crate::LeasedWork::Retention). Errors: `conflict` where another server has it by
+    /// now.
     pub async fn purge(self, now: DateTime<Utc>, lease: &WorkLease) -> Result<u64> {
         let now = now.timestamp_micros();
         let mut purged = 0;

@@ -1,8 +1,8 @@
 //! Leases: work that one server does for all that share a catalog. Whoever wants to do it takes its lease
 //! ([`CatalogLeases::take`]), works while the lease is renewed ([`WorkLease::run`]) and gives it back.
 //!
-//! Where nobody shares the catalog, which is so with one in a data folder, whose lock lets one process in, every lease is had at
-//! once: nothing is read, written or renewed. The rules are in `store/leases.rs`.
+//! Where nobody shares the catalog, which is so with one in a data folder, whose lock lets one process in, every lease
+//! is had at once: nothing is read, written or renewed. The rules are in `store/leases.rs`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::connection::StoreConnection;
 use crate::error::Result;
 use crate::store::Store;
-use crate::store::leases::{self, LeaseAnswer, LeaseFence, LeaseRequest, TIMING, Tenure, TenureStep};
+use crate::store::leases::{self, LeaseAnswer, LeaseFence, LeaseRequest, LeaseTiming, TIMING, Tenure, TenureStep};
 
 /// Work that is done once for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,17 +70,18 @@ pub(crate) struct HeldLeases {
     began: Instant,
 }
 
-/// The right of this server to do some work now. It passes to others some time after it was dropped, at once when it is given
-/// back ([`WorkLease::finish`], [`WorkLease::give_back`]).
+/// The right of this server to do some work now. It passes to others some time after it was dropped, at once when it is
+/// given back ([`WorkLease::finish`], [`WorkLease::give_back`]).
 pub struct WorkLease {
     /// `None` where no other server is there to do the work.
-    row: Option<HeldRow>,
+    row: Option<Box<HeldRow>>,
 }
 
 struct HeldRow {
     store: Arc<Store>,
     claim: LeaseClaim,
     fence: LeaseFence,
+    timing: LeaseTiming,
     tenure: Mutex<Tenure>,
 }
 
@@ -131,8 +132,8 @@ impl CatalogLeases<'_> {
             LeaseAnswer::Refused { again_in } => LeaseTurn::Later(again_in),
             LeaseAnswer::Granted(fence) => {
                 let tenure = Mutex::new(Tenure::granted(sent_at, TIMING));
-                let row = HeldRow { store: Arc::clone(self.store), claim, fence, tenure };
-                LeaseTurn::Had(WorkLease { row: Some(row) })
+                let row = HeldRow { store: Arc::clone(self.store), claim, fence, timing: TIMING, tenure };
+                LeaseTurn::Had(WorkLease { row: Some(Box::new(row)) })
             }
         })
     }
@@ -153,8 +154,8 @@ impl WorkLease {
         self.row.is_some()
     }
 
-    /// Does some work while the lease is renewed. `None` where it was not renewed in time: the work is dropped then, before
-    /// another server may begin with it.
+    /// Does some work while the lease is renewed. `None` where it was not renewed in time: the work is dropped then,
+    /// before another server may begin with it.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let Some(row) = &self.row else { return Some(work.await) };
         tokio::select! {
@@ -180,7 +181,8 @@ impl WorkLease {
     }
 
     async fn end(self, is_done: bool) -> Result<()> {
-        let Some(HeldRow { store, claim, fence, .. }) = self.row else { return Ok(()) };
+        let Some(row) = self.row else { return Ok(()) };
+        let HeldRow { store, claim, fence, .. } = *row;
         store.write_rows(move |connection| leases::give_back(connection, &fence, is_done)).await?;
         drop(claim);
         Ok(())
@@ -225,8 +227,8 @@ impl HeldRow {
 
     async fn renew(&self, sent_at: Duration) -> Result<bool> {
         self.tenure.lock().renewal_sent(sent_at);
-        let fence = self.fence.clone();
-        let is_held = self.store.write_rows(move |connection| leases::renew(connection, &fence, TIMING)).await?;
+        let (fence, timing) = (self.fence.clone(), self.timing);
+        let is_held = self.store.write_rows(move |connection| leases::renew(connection, &fence, timing)).await?;
         if is_held {
             self.tenure.lock().renewed(sent_at);
         }
@@ -234,7 +236,8 @@ impl HeldRow {
     }
 }
 
-/// Makes sure that a lease is held, in the transaction that writes what it protects; `None` is that of a server that is alone.
+/// Makes sure that a lease is held, in the transaction that writes what it protects; `None` is that of a server that is
+/// alone.
 pub(crate) fn require_held(connection: &StoreConnection, fence: Option<&LeaseFence>) -> Result<()> {
     fence.map_or(Ok(()), |fence| leases::require_held(connection, fence))
 }
@@ -243,6 +246,55 @@ pub(crate) fn require_held(connection: &StoreConnection, fence: Option<&LeaseFen
 #[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use super::*;
+
+    const SHORT: LeaseTiming = LeaseTiming {
+        term: Duration::from_millis(600),
+        margin: Duration::from_millis(200),
+        renewed_after: Duration::from_millis(100),
+        retried_after: Duration::from_millis(50),
+    };
+
+    /// As `CatalogLeases::take`, on a file, with times that a test can wait for.
+    async fn taken(store: &Arc<Store>, held: &Arc<HeldLeases>, member: &'static str) -> WorkLease {
+        let request = LeaseRequest { name: "retention", member, every: Duration::ZERO };
+        let sent_at = held.now();
+        let answer = store.write_rows(move |connection| leases::take(connection, request, SHORT)).await.unwrap();
+        let LeaseAnswer::Granted(fence) = answer else { panic!("{answer:?}") };
+        let claim = held.claim(LeasedWork::Retention).unwrap();
+        let tenure = Mutex::new(Tenure::granted(sent_at, SHORT));
+        let row = HeldRow { store: Arc::clone(store), claim, fence, timing: SHORT, tenure };
+        WorkLease { row: Some(Box::new(row)) }
+    }
+
+    #[tokio::test]
+    async fn work_goes_on_while_its_lease_is_renewed_and_is_dropped_when_it_is_not() {
+        let folder = std::env::temp_dir().join(format!("querent-{}", uuid::Uuid::new_v4()));
+        let store = Arc::new(Store::open(&folder, None, None).await.unwrap());
+        let (one, two): (Arc<HeldLeases>, Arc<HeldLeases>) = (Arc::default(), Arc::default());
+        let lease = taken(&store, &one, "one").await;
+        assert!(one.claim(LeasedWork::Retention).is_none(), "another task of the server");
+        // Longer than the lease was given for.
+        let work = async {
+            tokio::time::sleep(3 * SHORT.term).await;
+            7
+        };
+        assert_eq!(lease.run(work).await, Some(7));
+
+        // Its time is over, and another server has it.
+        store.write_rows(|rows| Ok(rows.execute_batch("UPDATE querent_lease SET expires_at = 0")?)).await.unwrap();
+        let other = taken(&store, &two, "two").await;
+        assert_eq!(lease.run(std::future::pending::<()>()).await, None);
+        let fence = lease.fence();
+        let refused = store.write_rows(move |rows| require_held(rows, fence.as_ref())).await;
+        assert_eq!(refused.unwrap_err().code(), "conflict");
+        lease.finish().await.unwrap();
+        assert!(one.claim(LeasedWork::Retention).is_some());
+
+        // The catalog cannot be asked any more.
+        store.close().await.unwrap();
+        assert_eq!(other.run(std::future::pending::<()>()).await, None);
+        tokio::fs::remove_dir_all(folder).await.unwrap();
+    }
 
     #[tokio::test]
     async fn a_server_that_is_alone_has_every_lease_and_writes_nothing() {

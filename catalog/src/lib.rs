@@ -54,6 +54,8 @@
 //! - The text of a table or column in the index: `store/search_text.rs`.
 //! - Objects that the index does not hold yet: recorded by `store/pending.rs`, searched in `index/tail.rs`, flushed to
 //!   Lance by `index/maintain.rs`.
+//! - Who does background work where servers share the catalog: `store/leases.rs`; what each takes into its index:
+//!   `store/change_log/protocol.rs`; both with faults, from seeds: `store/simulation.rs`.
 //! - How rankings become one list: `search/fuse.rs`, then `search/expand.rs`.
 
 pub mod audit;

@@ -228,8 +228,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::write_pending`], where `f` writes the state of an index of an epoch. Errors: `index_error` where that index is to
-    /// be built anew.
+    /// As [`Store::write_pending`], where `f` writes the state of an index of an epoch. Errors: `index_error` where
+    /// that index is to be built anew.
     pub(crate) async fn write_index<T, F>(&self, epoch: i64, f: F) -> Result<T>
     where
         T: Send + 'static,

@@ -104,8 +104,9 @@ impl CatalogValues<'_> {
         self.store.view(move |view| rows::unprofiled(view, &ids)).await
     }
 
-    /// Records a table's values in place of older ones. Does nothing if the table was dropped meanwhile. `lease` is that for
-    /// [`LeasedWork::ColumnValues`](crate::LeasedWork::ColumnValues). Errors: `conflict` where another server has it by now.
+    /// Records a table's values in place of older ones. Does nothing if the table was dropped meanwhile. `lease` is
+    /// that for [`LeasedWork::ColumnValues`](crate::LeasedWork::ColumnValues). Errors: `conflict` where another server
+    /// has it by now.
     pub async fn store_profile(self, profile: TableProfile, lease: &WorkLease) -> Result<()> {
         let fence = lease.fence();
         let replace = move |connection: &StoreConnection| {

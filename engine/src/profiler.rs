@@ -1,8 +1,9 @@
 //! Profiles the columns of tables, for value search and for judging joins: in the background, one table at a time, after
 //! it was written or looked at. A read is bounded in rows, bytes and time, and nobody waits for it.
 //!
-//! Of servers that share a catalog one reads at a time, under a lease, so that a table which several of them have queued is read
-//! once. A profile may be seen by everybody who may see the table's database; it is read without row filters or column masks.
+//! Of servers that share a catalog one reads at a time, under a lease, so that a table which several of them have
+//! queued is read once. A profile may be seen by everybody who may see the table's database; it is read without row
+//! filters or column masks.
 
 mod table_profiler;
 

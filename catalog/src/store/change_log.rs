@@ -5,8 +5,8 @@
 //! takes rows in, and removes them, there. A row is deleted from the log once every server has it; a server that was not
 //! seen for a week is not waited for, and builds its index anew when it comes back ([`protocol`]).
 //!
-//! Each time the index is to be built anew a number grows, the epoch. Whoever writes the index's state says by which epoch it
-//! was made ([`require_epoch`]), so that one which lacks rows is never taken for whole.
+//! Each time the index is to be built anew a number grows, the epoch. Whoever writes the index's state says by which
+//! epoch it was made ([`require_epoch`]), so that one which lacks rows is never taken for whole.
 //!
 //! Invariant: rows are copied in the order of their sequence numbers, which is the order of commits, since one server writes
 //! at a time. Only the holder of the store's writer copies.
@@ -88,8 +88,8 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// Copies what was committed since, and returns it. What is more than a page is due, which is to be read from the copy; so is
-    /// all where this server begins anew, and after an error.
+    /// Copies what was committed since, and returns it. What is more than a page is due, which is to be read from the
+    /// copy; so is all where this server begins anew, and after an error.
     pub(super) fn copy(&self, shared: &StoreConnection) -> Result<Committed> {
         let was_told = self.is_told.swap(false, Ordering::Relaxed);
         let committed = self.copy_pages(shared)?;
@@ -136,7 +136,8 @@ impl ChangeLog {
         Ok(copied)
     }
 
-    /// Tells the other servers how far this one is, and deletes what all of them have. Returns whether this one begins anew.
+    /// Tells the other servers how far this one is, and deletes what all of them have. Returns whether this one begins
+    /// anew.
     fn report_now_and_then(&self, shared: &StoreConnection) -> Result<bool> {
         let is_due = self.reported_at.lock().is_none_or(|at| at.elapsed() >= REPORTED_EVERY);
         if !is_due {
@@ -242,8 +243,8 @@ pub(super) fn epoch(local: &StoreConnection) -> Result<i64> {
     Ok(position(local, EPOCH)?.unwrap_or(0))
 }
 
-/// Makes sure that an index of an epoch still has all rows, in the transaction that writes its state. Errors: `index_error`
-/// where it is to be built anew.
+/// Makes sure that an index of an epoch still has all rows, in the transaction that writes its state. Errors:
+/// `index_error` where it is to be built anew.
 pub(super) fn require_epoch(local: &StoreConnection, made_in: i64) -> Result<()> {
     match epoch(local)? == made_in {
         true => Ok(()),

@@ -1,9 +1,9 @@
 //! Leases: which server does work that is to be done once for all that share a catalog.
 //!
 //! A lease is a row with its holder, a number that grows with each holder (the fence), and the time when it ends by the
-//! database's clock; it is read and written in a write transaction, and those come one after the other. [`Tenure`] is the
-//! holder's side: how long it may work, by a clock of its own. Nothing here knows which database it is, what time it is or
-//! how a request travels, so that a simulation runs the same lines (`store/simulation.rs`).
+//! database's clock; it is read and written in a write transaction, and those come one after the other. [`Tenure`] is
+//! the holder's side: how long it may work, by a clock of its own. Nothing here knows which database it is, what time
+//! it is or how a request travels, so that a simulation runs the same lines (`store/simulation.rs`).
 //!
 //! Invariant: what is written under a lease is written in a transaction that has seen the holder's fence in the row
 //! ([`require_held`]). A holder that stood still while its lease passed on writes nothing, whatever its clock says.
@@ -76,8 +76,8 @@ pub(crate) struct LeaseFence {
 pub(crate) struct LeaseRequest<'r> {
     /// The lease.
     pub(crate) name: &'static str,
-    /// The server, which has one process at a time: a lease that is still its own was an earlier process's, or the answer that
-    /// it was given was lost.
+    /// The server, which has one process at a time: a lease that is still its own was an earlier process's, or the
+    /// answer that it was given was lost.
     pub(crate) member: &'r str,
     /// It is not given within this time after its work was done.
     pub(crate) every: Duration,
@@ -114,7 +114,8 @@ pub(crate) fn take(table: &impl LeaseTable, request: LeaseRequest<'_>, timing: L
     Ok(LeaseAnswer::Granted(LeaseFence { name: request.name, member: request.member.to_owned(), number }))
 }
 
-/// Extends a lease that is still its holder's, also where its time was over and nobody wanted it. Returns whether it was.
+/// Extends a lease that is still its holder's, also where its time was over and nobody wanted it. Returns whether it
+/// was.
 pub(crate) fn renew(table: &impl LeaseTable, fence: &LeaseFence, timing: LeaseTiming) -> Result<bool> {
     let Some(row) = table.lease(fence.name)?.filter(|row| row.is_held_by(fence)) else { return Ok(false) };
     table.keep_lease(fence.name, &LeaseRow { expires_at: table.now()? + micros(timing.term), ..row })?;
@@ -129,8 +130,8 @@ pub(crate) fn give_back(table: &impl LeaseTable, fence: &LeaseFence, is_done: bo
     table.keep_lease(fence.name, &LeaseRow { holder: None, expires_at: now, done_at, ..row })
 }
 
-/// Makes sure that a lease is its holder's in the transaction that writes what it protects. Errors: `conflict` where another
-/// server has taken it over.
+/// Makes sure that a lease is its holder's in the transaction that writes what it protects. Errors: `conflict` where
+/// another server has taken it over.
 pub(crate) fn require_held(table: &impl LeaseTable, fence: &LeaseFence) -> Result<()> {
     match table.lease(fence.name)? {
         Some(row) if row.is_held_by(fence) => Ok(()),

@@ -1,11 +1,11 @@
-//! A deterministic simulation of what servers that share a catalog agree on: who has a lease ([`lease_holders`]), and what each
-//! takes from the log into its index ([`index_log`]). The rules are those of production (`store/leases.rs`,
-//! `store/change_log/protocol.rs`), called from here with a store in memory and a clock of its own; what is made up is everything
-//! around them: messages that are late or lost, answers that never come, clocks that differ, processes that stand still, crash
-//! or lose what was not synced.
+//! A deterministic simulation of what servers that share a catalog agree on: who has a lease ([`lease_holders`]), and
+//! what each takes from the log into its index ([`index_log`]). The rules are those of production (`store/leases.rs`,
+//! `store/change_log/protocol.rs`), called from here with a store in memory and a clock of its own; what is made up is
+//! everything around them: messages that are late or lost, answers that never come, clocks that differ, processes that
+//! stand still, crash or lose what was not synced.
 //!
-//! A seed says all that happens. `QUERENT_SIM_SEED=7` runs one seed and prints what happened in it, `QUERENT_SIM_SEEDS` says how
-//! many there are; `make simulate` runs a hundred thousand.
+//! A seed says all that happens. `QUERENT_SIM_SEED=7` runs one seed and prints what happened in it, `QUERENT_SIM_SEEDS`
+//! says how many there are; `make simulate` runs a hundred thousand.
 
 mod index_log;
 mod lease_holders;

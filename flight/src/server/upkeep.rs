@@ -1,5 +1,5 @@
-//! What a server does by itself from time to time: it deletes what is past its retention, and files that no table has. Of servers
-//! that share a catalog one does it for all, under a lease; the audit log is each server's own.
+//! What a server does by itself from time to time: it deletes what is past its retention, and files that no table has.
+//! Of servers that share a catalog one does it for all, under a lease; the audit log is each server's own.
 
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,12 @@
-//! Who has what of the log: the decisions of the servers that share it, over any store of its rows. The catalog and a server's
-//! own file stand behind [`SharedLog`] and [`LocalLog`]; a simulation has others (`store/simulation.rs`) and runs the same
-//! lines.
+//! Who has what of the log: the decisions of the servers that share it, over any store of its rows. The catalog and a
+//! server's own file stand behind [`SharedLog`] and [`LocalLog`]; a simulation has others (`store/simulation.rs`) and
+//! runs the same lines.
 //!
-//! Invariant: a row leaves the log when every member has it, and a server that lacks one that is gone begins anew. A server
-//! lacks one where it was forgotten, where it is new, and where its file is older than what it last told the others, as
-//! after a power cut. Its epoch, which grows each time it begins anew, says whether it is: positions do not, since one that was
-//! forgotten may have copied past a gap. Time is the shared store's: what the servers' clocks say does not matter.
+//! Invariant: a row leaves the log when every member has it, and a server that lacks one that is gone begins anew. A
+//! server lacks one where it was forgotten, where it is new, and where its file is older than what it last told the
+//! others, as after a power cut. Its epoch, which grows each time it begins anew, says whether it is: positions do not,
+//! since one that was forgotten may have copied past a gap. Time is the shared store's: what the servers' clocks say
+//! does not matter.
 
 use std::time::Duration;
 
@@ -61,7 +62,8 @@ pub(in crate::store) trait LocalLog {
     fn epoch(&self) -> Result<i64>;
     /// Keeps rows, of which `last` is the newest.
     fn keep_rows(&self, kind: ObjectKind, rows: &[PendingObject], last: i64) -> Result<()>;
-    /// Forgets all rows and the index made of them, whose writers then fail, and goes on from where the log is, in the next epoch.
+    /// Forgets all rows and the index made of them, whose writers then fail, and goes on from where the log is, in the
+    /// next epoch.
     fn begin_anew(&self, objects: i64, columns: i64) -> Result<()>;
 }
 
@@ -72,15 +74,16 @@ pub(in crate::store) fn join(shared: &impl SharedLog, local: &impl LocalLog, id:
     let known = local.position(ObjectKind::Table)?;
     let newest = shared.newest(ObjectKind::Table)?;
     let position = match (known, told) {
-        // Rows up to what was told may be gone; and of a log that was restored, rows may have numbers that this server knows.
+        // Rows up to what was told may be gone; and of a log that was restored, rows may have numbers that this server
+        // knows.
         (Some(known), Some(told)) if (told.position..=newest).contains(&known) => known,
         _ => begin_anew(shared, local)?,
     };
     shared.keep_member(&member_now(shared, local, id, position)?)
 }
 
-/// Tells the other servers how far this one is, and deletes what all of them have. Returns whether they had forgotten this one,
-/// which then begins anew.
+/// Tells the other servers how far this one is, and deletes what all of them have. Returns whether they had forgotten
+/// this one, which then begins anew.
 pub(in crate::store) fn report(shared: &impl SharedLog, local: &impl LocalLog, id: &str) -> Result<bool> {
     let mut members = shared.members()?;
     let is_member = members.iter().any(|member| member.id == id);

@@ -1,5 +1,5 @@
-//! Servers that take the changes of a catalog into an index each. Promise: when nothing fails any more, each index holds what the
-//! catalog does, whatever was forgotten, cut off, lost in a power cut or half done before.
+//! Servers that take the changes of a catalog into an index each. Promise: when nothing fails any more, each index
+//! holds what the catalog does, whatever was forgotten, cut off, lost in a power cut or half done before.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -271,8 +271,8 @@ impl SimulatedIndexes<'_> {
         Ok(outcome)
     }
 
-    /// The same, where it may not be committed, or nobody hears that it was. Returns nothing where the server does not know that it
-    /// was.
+    /// The same, where it may not be committed, or nobody hears that it was. Returns nothing where the server does not
+    /// know that it was.
     fn transact_badly<T>(
         &mut self,
         run: impl FnOnce(&SimulatedCatalog, &[SimulatedIndexer]) -> CatalogResult<T>,
@@ -447,4 +447,26 @@ impl SimulatedIndexer {
         });
         IndexTask::Open { epoch, folder }
     }
+}
+
+/// A server that is forgotten may copy past rows that are gone before it hears of that. A power cut that takes back
+/// what it did then must not leave it there.
+#[test]
+fn a_gap_that_was_copied_before_a_power_cut_is_noticed() -> CatalogResult<()> {
+    let catalog = SimulatedCatalog { rows: RefCell::default(), waits_for_all: true };
+    let mut folder = SimulatedFolder::default();
+    join(&catalog, &folder, "one")?;
+    catalog.rows.borrow_mut().record(1);
+    catalog.rows.borrow_mut().record(2);
+    catalog.forget(&ForgottenRows { members: vec!["one".to_owned()], up_to: Some(1) })?;
+    let rows = catalog.rows_after(ObjectKind::Table, 0, PAGE)?;
+    folder.keep_rows(ObjectKind::Table, &rows, 2)?;
+    let copied = folder.rows.borrow().clone();
+    assert!(report(&catalog, &folder, "one")?);
+
+    *folder.rows.get_mut() = copied;
+    join(&catalog, &folder, "one")?;
+    assert!(folder.rows.borrow().pending.is_empty(), "its index is built anew");
+    assert_eq!(catalog.members()?[0].epoch, folder.epoch()?);
+    Ok(())
 }

@@ -1,6 +1,6 @@
-//! Servers that want one lease. Promises: what is written under a lease is written by its newest holder, of whom there is one a
-//! fence; at no time do two servers take themselves for the holder, as long as nobody sets the database's clock; and a lease whose holder is
-//! gone is taken by another.
+//! Servers that want one lease. Promises: what is written under a lease is written by its newest holder, of whom there
+//! is one a fence; at no time do two servers take themselves for the holder, as long as nobody sets the database's
+//! clock; and a lease whose holder is gone is taken by another.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ const SECOND: i64 = 1_000_000;
 const STORMY: i64 = 200 * SECOND;
 /// How long there are none after that.
 const CALM: i64 = 180 * SECOND;
-/// By how many millionths a server's clock may be fast or slow: far more than any clock is, and less than the margin allows.
+/// By how many millionths a server's clock may be fast or slow: far more than any clock is, and less than the margin
+/// allows.
 const DRIFT: i64 = 100_000;
 /// After which time a server does not wait for an answer any more.
 const PATIENCE: i64 = 10 * SECOND;
