@@ -248,10 +248,10 @@ mod tests {
     use super::*;
 
     const SHORT: LeaseTiming = LeaseTiming {
-        term: Duration::from_millis(600),
-        margin: Duration::from_millis(200),
-        renewed_after: Duration::from_millis(100),
-        retried_after: Duration::from_millis(50),
+        term: Duration::from_secs(2),
+        margin: Duration::from_millis(500),
+        renewed_after: Duration::from_millis(200),
+        retried_after: Duration::from_millis(100),
     };
 
     /// As `CatalogLeases::take`, on a file, with times that a test can wait for.
@@ -275,7 +275,7 @@ mod tests {
         assert!(one.claim(LeasedWork::Retention).is_none(), "another task of the server");
         // Longer than the lease was given for.
         let work = async {
-            tokio::time::sleep(3 * SHORT.term).await;
+            tokio::time::sleep(SHORT.term + SHORT.margin).await;
             7
         };
         assert_eq!(lease.run(work).await, Some(7));
