@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash cluster-crash soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
+.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ cluster-crash: ## kill a worker in the middle of queries, over and over, and loo
 	@$(setup) system clients
 	cargo build --workspace --bin querent
 	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/cluster_crash.py --kills $(or $(KILLS),100)
+
+simulate: ## what servers that share a catalog agree on, simulated with its faults; SEEDS=100000; SEED=7 for one, with what happened in it
+	@$(setup) system
+	QUERENT_SIM_SEEDS=$(or $(SEEDS),100000) $(if $(SEED),QUERENT_SIM_SEED=$(SEED)) cargo test --workspace --lib -- store::simulation --nocapture
 
 soak: ## keep a server busy with everything at once for half an hour (SOAK_SECONDS), and look whether it grows
 	@$(setup) system clients

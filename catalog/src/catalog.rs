@@ -21,6 +21,7 @@ use crate::index::embed::Embedder;
 use crate::integrity::{self, FolderCheck, Orphan};
 use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
+use crate::leases::{CatalogLeases, HeldLeases, WorkLease};
 use crate::measurements::CatalogMeasurements;
 use crate::model::{LakeLocation, SnapshotId};
 use crate::other_servers::OtherServers;
@@ -83,6 +84,7 @@ pub struct Catalog {
     audit: AuditLog,
     vector_indexes: Arc<VectorIndexRegistry>,
     others: OtherServers,
+    leases: Arc<HeldLeases>,
     store: Arc<Store>,
 }
 
@@ -101,13 +103,15 @@ impl Catalog {
         let knowledge = Arc::<KnowledgeCache>::default();
         let audit = AuditLog::new(store.data_dir());
         let others = OtherServers::follow(&store, &tokens, &knowledge);
-        Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, store }))
+        let leases = Arc::default();
+        Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, leases, store }))
     }
 
-    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
-    /// it loses nothing.
+    /// Stops background work, gives its leases back, drains the index, checkpoints, releases the lock. Dropping the
+    /// catalog without closing it loses nothing.
     pub async fn close(&self) -> Result<()> {
         self.others.close().await;
+        self.leases().close().await;
         self.index.close().boxed().await;
         let audited = self.audit.close().await;
         self.store.close().await?;
@@ -175,9 +179,10 @@ impl Catalog {
     }
 
     /// Deletes the runs that ended before `time`, the conversations that have not been used since and have no run left,
-    /// and the files uploaded before. What is still running stays, its conversation too.
-    pub async fn purge_before(&self, time: DateTime<Utc>) -> Result<Purged> {
-        retention::purge_before(&self.store, time).await
+    /// and the files uploaded before. What is still running stays, its conversation too. `lease` is that for
+    /// [`LeasedWork::Retention`](crate::LeasedWork::Retention). Errors: `conflict` where another server has it by now.
+    pub async fn purge_before(&self, time: DateTime<Utc>, lease: &WorkLease) -> Result<Purged> {
+        retention::purge_before(&self.store, time, lease).await
     }
 }
 
@@ -191,6 +196,11 @@ impl Catalog {
     /// Databases.
     pub fn databases(&self) -> CatalogDatabases<'_> {
         CatalogDatabases { store: &self.store }
+    }
+
+    /// Work that one server does for all that share the catalog.
+    pub fn leases(&self) -> CatalogLeases<'_> {
+        CatalogLeases { store: &self.store, held: &self.leases }
     }
 
     /// Lets the command line find the server that has this data folder open: [`folder_server`](crate::folder_server).

@@ -183,6 +183,14 @@ impl StoreConnection {
         }
     }
 
+    /// The time by the database's clock, in microseconds since 1970; a file has this machine's.
+    pub(crate) fn now_micros(&self) -> DatabaseResult<i64> {
+        match self {
+            StoreConnection::Sqlite(_) => Ok(chrono::Utc::now().timestamp_micros()),
+            StoreConnection::Postgres(connection) => connection.now_micros(),
+        }
+    }
+
     /// What is damaged of the database, as far as it can tell. A server looks after itself.
     pub(crate) fn damages(&self) -> DatabaseResult<Vec<String>> {
         if self.is_remote() {

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::conversations::delete_of_subject;
 use crate::error::Result;
+use crate::leases::{WorkLease, require_held};
 use crate::store::Store;
 use crate::store::rows::as_limit;
 
@@ -96,12 +97,19 @@ impl CatalogExternalUsers<'_> {
             .await
     }
 
-    /// Deletes expired users with their conversations, and expired grants. Returns the number of users.
-    pub async fn purge(self, now: DateTime<Utc>) -> Result<u64> {
+    /// Deletes expired users with their conversations, and expired grants. Returns the number of users. `lease` is that
+    /// for [`LeasedWork::Retention`](crate::LeasedWork::Retention). Errors: `conflict` where another server has it by
+    /// now.
+    pub async fn purge(self, now: DateTime<Utc>, lease: &WorkLease) -> Result<u64> {
         let now = now.timestamp_micros();
         let mut purged = 0;
         loop {
-            let (users, grants) = self.store.write_rows(move |connection| purge(connection, now)).await?;
+            let fence = lease.fence();
+            let delete = move |connection: &StoreConnection| {
+                require_held(connection, fence.as_ref())?;
+                purge(connection, now)
+            };
+            let (users, grants) = self.store.write_rows(delete).await?;
             purged += users as u64;
             if users < BATCH && grants < BATCH {
                 return Ok(purged);

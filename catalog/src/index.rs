@@ -137,6 +137,8 @@ struct IndexPartState {
     is_damaged: bool,
     /// When the dataset was last found intact.
     checked_at: Option<Instant>,
+    /// The epoch of what the tail holds ([`Store::index_epoch`]).
+    epoch: Option<i64>,
 }
 
 impl IndexPartState {
@@ -488,6 +490,23 @@ impl IndexPart {
         let part = Arc::clone(self);
         off_runtime(move || part.insert_pending(objects)).await;
         Ok(())
+    }
+
+    /// Forgets the tail where it is of another epoch: what is pending now is read from the store.
+    async fn begin_epoch(&self, epoch: i64) {
+        let forgotten = {
+            let mut state = self.state.write();
+            let known = state.epoch.replace(epoch);
+            if known.is_none_or(|known| known == epoch) {
+                return;
+            }
+            let forgotten = std::mem::take(&mut state.tail);
+            state.tail.is_overflowing = true;
+            let view = state.view.take();
+            state.set_view(view);
+            forgotten
+        };
+        off_runtime(move || drop(forgotten)).await;
     }
 
     /// Embeds texts for the index, giving way to searches; `None` as in [`Vectorizer::embed`].

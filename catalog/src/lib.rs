@@ -25,6 +25,7 @@
 //! | 5 | [`values`] | sampled values and sketches of columns |
 //! | 5 | `knowledge` | verified queries and metrics |
 //! | 5 | `graph_models` | how graphs are made of tables |
+//! | 4 | `leases` | work that one server does for all that share a catalog |
 //! | 5 | `runs` | agent runs and their logs |
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
@@ -53,6 +54,8 @@
 //! - The text of a table or column in the index: `store/search_text.rs`.
 //! - Objects that the index does not hold yet: recorded by `store/pending.rs`, searched in `index/tail.rs`, flushed to
 //!   Lance by `index/maintain.rs`.
+//! - Who does background work where servers share the catalog: `store/leases.rs`; what each takes into its index:
+//!   `store/change_log/protocol.rs`; both with faults, from seeds: `store/simulation.rs`.
 //! - How rankings become one list: `search/fuse.rs`, then `search/expand.rs`.
 
 pub mod audit;
@@ -68,6 +71,7 @@ mod graph_models;
 mod integrity;
 mod keys;
 mod knowledge;
+mod leases;
 mod measurements;
 mod model;
 mod other_servers;
@@ -104,6 +108,7 @@ pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};
 pub use integrity::{FolderCheck, ORPHAN_GRACE, Orphan};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
+pub use leases::{CatalogLeases, LeaseTurn, LeasedWork, WorkLease};
 pub use measurements::CatalogMeasurements;
 pub use model::*;
 pub use policies::CatalogPolicies;

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::connection::StoreConnection;
 use crate::conversations;
 use crate::error::Result;
+use crate::leases::{WorkLease, require_held};
 use crate::runs;
 use crate::store::Store;
 
@@ -24,19 +25,27 @@ pub struct Purged {
 
 /// Deletes the runs that ended before `time`, the conversations that have not been used since and have no run left, and
 /// the files uploaded before.
-pub(crate) async fn purge_before(store: &Store, time: DateTime<Utc>) -> Result<Purged> {
+pub(crate) async fn purge_before(store: &Store, time: DateTime<Utc>, lease: &WorkLease) -> Result<Purged> {
     let before = time.timestamp_micros();
     Ok(Purged {
-        runs: purge(store, before, runs::purge).await?,
-        conversations: purge(store, before, conversations::purge_conversations).await?,
-        files: purge(store, before, conversations::purge_files).await?,
+        runs: purge(store, lease, before, runs::purge).await?,
+        conversations: purge(store, lease, before, conversations::purge_conversations).await?,
+        files: purge(store, lease, before, conversations::purge_files).await?,
     })
 }
 
-async fn purge(store: &Store, before: i64, batch: fn(&StoreConnection, i64, usize) -> Result<u64>) -> Result<u64> {
+/// Deletes a batch of rows that are older than a time, and says how many they were.
+type PurgeBatch = fn(&StoreConnection, i64, usize) -> Result<u64>;
+
+async fn purge(store: &Store, lease: &WorkLease, before: i64, batch: PurgeBatch) -> Result<u64> {
     let mut purged = 0;
     loop {
-        let done = store.write_rows(move |connection| batch(connection, before, BATCH)).await?;
+        let fence = lease.fence();
+        let delete = move |connection: &StoreConnection| {
+            require_held(connection, fence.as_ref())?;
+            batch(connection, before, BATCH)
+        };
+        let done = store.write_rows(delete).await?;
         purged += done;
         if done < BATCH as u64 {
             return Ok(purged);

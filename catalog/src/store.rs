@@ -25,6 +25,7 @@ mod key_renames;
 pub(crate) mod keys;
 pub(crate) mod lake_files;
 pub(crate) mod lake_location;
+pub(crate) mod leases;
 pub(crate) mod listing;
 mod lock;
 mod migrations;
@@ -40,6 +41,8 @@ pub(crate) mod resolve;
 pub(crate) mod row_changes;
 pub(crate) mod rows;
 pub(crate) mod search_text;
+#[cfg(test)]
+mod simulation;
 mod stats;
 pub(crate) mod tables;
 pub(crate) mod types;
@@ -217,6 +220,32 @@ impl Store {
     {
         let Some(log) = self.log.clone() else { return self.write_rows(f).await };
         on_blocking_thread(move || log.with(f)).await
+    }
+
+    /// The epoch of the index whose state may be written now ([`Store::write_index`]).
+    pub(crate) async fn index_epoch(&self) -> Result<i64> {
+        match self.is_shared() {
+            true => self.pending(change_log::epoch).await,
+            // The rows are those of the catalog itself: none is ever missed.
+            false => Ok(0),
+        }
+    }
+
+    /// As [`Store::write_pending`], where `f` writes the state of an index of an epoch. Errors: `index_error` where
+    /// that index is to be built anew.
+    pub(crate) async fn write_index<T, F>(&self, epoch: i64, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
+    {
+        let is_shared = self.is_shared();
+        self.write_pending(move |connection| {
+            if is_shared {
+                change_log::require_epoch(connection, epoch)?;
+            }
+            f(connection)
+        })
+        .await
     }
 
     /// At most `limit` pending objects after `after`, oldest first, with their texts.

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::connection::StoreConnection;
 use crate::error::Result;
+use crate::leases::{WorkLease, require_held};
 use crate::model::TableName;
 use crate::principal::Principal;
 use crate::store::resolve::visible_objects;
@@ -102,9 +104,16 @@ impl CatalogValues<'_> {
         self.store.view(move |view| rows::unprofiled(view, &ids)).await
     }
 
-    /// Records a table's values in place of older ones. Does nothing if the table was dropped meanwhile.
-    pub async fn store_profile(self, profile: TableProfile) -> Result<()> {
-        self.store.write_rows(move |connection| rows::replace(connection, &profile)).await
+    /// Records a table's values in place of older ones. Does nothing if the table was dropped meanwhile. `lease` is
+    /// that for [`LeasedWork::ColumnValues`](crate::LeasedWork::ColumnValues). Errors: `conflict` where another server
+    /// has it by now.
+    pub async fn store_profile(self, profile: TableProfile, lease: &WorkLease) -> Result<()> {
+        let fence = lease.fence();
+        let replace = move |connection: &StoreConnection| {
+            require_held(connection, fence.as_ref())?;
+            rows::replace(connection, &profile)
+        };
+        self.store.write_rows(replace).await
     }
 
     /// The columns visible to the caller that hold one of the first 16 literals, ignoring case; at most `limit` for

@@ -1,14 +1,16 @@
 //! Profiles the columns of tables, for value search and for judging joins: in the background, one table at a time, after
 //! it was written or looked at. A read is bounded in rows, bytes and time, and nobody waits for it.
 //!
-//! A profile may be seen by everybody who may see the table's database; it is read without row filters or column masks.
+//! Of servers that share a catalog one reads at a time, under a lease, so that a table which several of them have
+//! queued is read once. A profile may be seen by everybody who may see the table's database; it is read without row
+//! filters or column masks.
 
 mod table_profiler;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use querent_catalog::{Principal, TableName, Unprofiled};
+use querent_catalog::{LeaseTurn, LeasedWork, Principal, ResolvedTable, TableName, Unprofiled, WorkLease};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
@@ -27,6 +29,10 @@ const SAMPLED_ROWS: usize = 1_000;
 const READ_TIME: Duration = Duration::from_secs(5);
 const READ_MEMORY_BYTES: usize = 128 << 20;
 const READ_BYTES: u64 = 64 << 20;
+/// How often a server that waits for its turn asks for it.
+const TRIES_APART: Duration = Duration::from_millis(500);
+/// A server leaves the others this time to take their turn.
+const BETWEEN_TURNS: Duration = Duration::from_millis(200);
 
 /// Profiles the tables of the queue, one at a time, until `stop`. `engine` must be a handle that does not keep the engine
 /// open.
@@ -37,10 +43,18 @@ pub(crate) async fn profile_queued_tables(engine: Engine, queue: Arc<ProfileQueu
                 queue.pushed().await;
                 continue;
             };
-            if let Err(error) = profile(&engine, &table).await {
-                tracing::debug!(%table, code = error.code(), %error, "values not collected");
+            let outcome = profile(&engine, &table).await;
+            let is_refused = matches!(outcome, Ok(ProfilingTurn::Refused));
+            match outcome {
+                Ok(ProfilingTurn::Taken) => {}
+                // Another server reads; perhaps this very table.
+                Ok(ProfilingTurn::Refused) => queue.push_changed(table),
+                Err(error) => tracing::debug!(%table, code = error.code(), %error, "values not collected"),
             }
             queue.done();
+            if is_refused {
+                tokio::time::sleep(TRIES_APART).await;
+            }
         }
     };
     tokio::select! {
@@ -49,14 +63,48 @@ pub(crate) async fn profile_queued_tables(engine: Engine, queue: Arc<ProfileQueu
     }
 }
 
+/// Whether a table had its turn.
+enum ProfilingTurn {
+    /// It is profiled, or need not be.
+    Taken,
+    /// Another server reads a table.
+    Refused,
+}
+
 /// Reads the table and stores the profile of its columns, unless one of its present rows is stored.
-async fn profile(engine: &Engine, name: &TableName) -> Result<()> {
-    let reader = Principal::local_admin();
+async fn profile(engine: &Engine, name: &TableName) -> Result<ProfilingTurn> {
     let catalog = engine.catalog();
-    let Some(table) = catalog.tables().resolve(&reader, std::slice::from_ref(name)).await?.pop().flatten() else {
-        return Ok(());
+    let found = catalog.tables().resolve(&Principal::local_admin(), std::slice::from_ref(name)).await?.pop();
+    let Some(table) = found.flatten() else { return Ok(ProfilingTurn::Taken) };
+    let Some(unprofiled) = catalog.values().unprofiled(&[table.info.id]).await?.pop() else {
+        return Ok(ProfilingTurn::Taken);
     };
-    let Some(unprofiled) = catalog.values().unprofiled(&[table.info.id]).await?.pop() else { return Ok(()) };
+    let lease = match catalog.leases().take(LeasedWork::ColumnValues, Duration::ZERO).await? {
+        LeaseTurn::Had(lease) => lease,
+        LeaseTurn::Later(_) => return Ok(ProfilingTurn::Refused),
+    };
+    let is_shared = lease.is_shared();
+    let profiled = lease.run(profile_in_turn(engine, &table, unprofiled, &lease)).await;
+    lease.finish().await?;
+    if is_shared {
+        tokio::time::sleep(BETWEEN_TURNS).await;
+    }
+    profiled.transpose()?;
+    Ok(ProfilingTurn::Taken)
+}
+
+async fn profile_in_turn(
+    engine: &Engine,
+    table: &ResolvedTable,
+    mut unprofiled: Unprofiled,
+    lease: &WorkLease,
+) -> Result<()> {
+    let values = engine.catalog().values();
+    if lease.is_shared() {
+        // The server before may have read it.
+        let Some(still) = values.unprofiled(&[table.info.id]).await?.pop() else { return Ok(()) };
+        unprofiled = still;
+    }
     let mut profiler = TableProfiler::new(&table.info);
     if !profiler.is_empty() {
         let limits = Limits {
@@ -65,7 +113,7 @@ async fn profile(engine: &Engine, name: &TableName) -> Result<()> {
             max_bytes: Some(READ_BYTES),
             ..Limits::default()
         };
-        let session = engine.session(reader, limits).read_only();
+        let session = engine.session(Principal::local_admin(), limits).read_only();
         // Hashing and counting keep a thread for longer than a server's task may.
         let (worker, name) = (session.clone(), table.info.name.clone());
         let work = async move {
@@ -75,7 +123,7 @@ async fn profile(engine: &Engine, name: &TableName) -> Result<()> {
         profiler = session.engine().runtime().threads.run(work).await?;
     }
     let Unprofiled { table_id, state, .. } = unprofiled;
-    Ok(catalog.values().store_profile(profiler.into_profile(table_id, state)).await?)
+    Ok(values.store_profile(profiler.into_profile(table_id, state), lease).await?)
 }
 
 /// Reads the first rows, and of a larger table also a sample of all of it.

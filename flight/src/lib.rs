@@ -21,7 +21,7 @@
 //! - `mcp/`: the tools and schemas for MCP clients; `sql/`: Arrow Flight SQL
 //! - `formats.rs`, `formats/`: how rows are written for programs
 //! - `http/`: one file a surface, and in `http/routes/` the table of all routes
-//! - `server.rs`: the life of a server; `server/`: its listeners and connections
+//! - `server.rs`: the life of a server; `server/`: its listeners and connections, and what it does by itself (`upkeep.rs`)
 //! - `cli/`: the command line, one file a command
 //!
 //! See `ARCHITECTURE.md` at the root of the repository.

@@ -8,17 +8,18 @@ mod half_close;
 mod plaintext;
 mod socket_stream;
 mod unix;
+mod upkeep;
 mod worker;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use querent_agent::models::{ModelProvider, Models};
 use querent_agent::{Agent, AgentError};
-use querent_catalog::{CatalogError, FolderServer, ORPHAN_GRACE, Progress, Purged};
+use querent_catalog::{CatalogError, FolderServer, Progress};
 use querent_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 
@@ -37,8 +38,6 @@ use connections::{CONCURRENT_STREAMS, ConnectionParts, Connections, Listeners};
 use unix::UnixSocketFile;
 pub use worker::RunningWorker;
 
-/// How often runs past their retention are deleted.
-const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How often the metrics recorder folds old histogram samples.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
@@ -215,8 +214,9 @@ impl Server {
                 let _ = tokio::time::timeout(METRICS_UPKEEP, upkeep.shutdown.draining()).await;
             }
         });
-        state.shutdown.spawn(forget_old_runs(state.clone()));
-        state.shutdown.spawn(remove_orphans(state.clone()));
+        state.shutdown.spawn(upkeep::forget_old_records(state.clone()));
+        state.shutdown.spawn(upkeep::forget_old_runs(state.clone()));
+        state.shutdown.spawn(upkeep::remove_orphans(state.clone()));
         if let Some(tls) = &tls {
             state.shutdown.spawn(Arc::clone(tls).follow(state.shutdown.clone()));
         }
@@ -253,57 +253,6 @@ fn reachable_url(url: &str, addr: SocketAddr) -> String {
     match addr.ip().is_unspecified() {
         true => url.replacen(&addr.to_string(), &format!("localhost:{}", addr.port()), 1),
         false => url.to_owned(),
-    }
-}
-
-/// Deletes runs and users past their retention, at the start and then every hour.
-async fn forget_old_runs(state: AppState) {
-    let retention = state.settings.agent.retention.0;
-    while !state.shutdown.is_unready() {
-        match state.engine.catalog().external_users().purge(chrono::Utc::now()).await {
-            Ok(0) => {}
-            Ok(users) => tracing::info!(users, "users whose time was over were deleted"),
-            Err(error) => tracing::warn!(code = error.code(), %error, "old users could not be deleted"),
-        }
-        let audit = &state.settings.audit;
-        if let Some(before) = chrono::TimeDelta::from_std(audit.retention.0)
-            .ok()
-            .and_then(|age| chrono::Utc::now().checked_sub_signed(age))
-            && let Err(error) = state.engine.catalog().audit().forget(before, audit.max_records).await
-        {
-            tracing::warn!(code = error.code(), %error, "old audit records could not be deleted");
-        }
-        let age = chrono::TimeDelta::from_std(retention).ok().filter(|age| !age.is_zero());
-        if let Some(before) = age.and_then(|age| chrono::Utc::now().checked_sub_signed(age)) {
-            match state.engine.catalog().purge_before(before).await {
-                Ok(purged) if purged == Purged::default() => {}
-                Ok(purged) => tracing::info!(?purged, "old runs were deleted"),
-                Err(error) => tracing::warn!(code = error.code(), %error, "old runs could not be deleted"),
-            }
-        }
-        let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
-    }
-}
-
-/// Removes the files that writes of a process that was killed have left: those that are old enough now, and a day later
-/// those that were too young, because the process before this one was killed a moment ago. What changed while this
-/// process runs stays: a statement that takes days may be about to commit it.
-async fn remove_orphans(state: AppState) {
-    let began = Instant::now();
-    remove_older_orphans(&state, ORPHAN_GRACE).await;
-    if tokio::time::timeout(ORPHAN_GRACE, state.shutdown.draining()).await.is_err() {
-        remove_older_orphans(&state, began.elapsed().max(ORPHAN_GRACE)).await;
-    }
-}
-
-async fn remove_older_orphans(state: &AppState, grace: Duration) {
-    match state.engine.remove_orphans(grace).await {
-        Ok(removed) if removed.is_empty() => {}
-        Ok(removed) => {
-            let bytes: u64 = removed.iter().map(|file| file.bytes).sum();
-            tracing::info!(files = removed.len(), bytes, "files of writes that never committed were removed");
-        }
-        Err(error) => tracing::warn!(code = error.code(), %error, "files of writes that never committed stay"),
     }
 }
 

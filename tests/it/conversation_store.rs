@@ -7,8 +7,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Duration, Utc};
 use querent_catalog::{
     Catalog, ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord, Decision,
-    FileRecord, ItemRecord, ItemRole, ItemScope, PageRequest, PendingCall, PendingKind, PendingState, Principal,
-    Purged, Role, RunRecord, RunStatus,
+    FileRecord, ItemRecord, ItemRole, ItemScope, LeasedWork, PageRequest, PendingCall, PendingKind, PendingState,
+    Principal, Purged, Role, RunRecord, RunStatus,
 };
 use uuid::Uuid;
 
@@ -282,9 +282,11 @@ async fn what_is_old_is_forgotten_and_what_runs_stays() {
         catalog.files().insert(&file("ann", second), vec![1]).await.unwrap();
     }
 
-    let purged = catalog.purge_before(at_second(240)).await.unwrap();
+    let turn = catalog.leases().take(LeasedWork::Retention, std::time::Duration::ZERO).await.unwrap();
+    let lease = turn.had().unwrap();
+    let purged = catalog.purge_before(at_second(240), &lease).await.unwrap();
     assert_eq!(purged, Purged { runs: 241, conversations: 1, files: 1 });
-    assert_eq!(catalog.purge_before(at_second(240)).await.unwrap(), Purged::default());
+    assert_eq!(catalog.purge_before(at_second(240), &lease).await.unwrap(), Purged::default());
     assert_eq!(catalog.conversations().get(&ann(), &key("c")).await.unwrap_err().code(), "conversation_not_found");
     assert!(stored(folder.path()).is_empty());
     catalog.runs().get(&ann(), running.run_id).await.unwrap();

@@ -4,12 +4,14 @@ mod histories;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, IfExists, NewToken, PageRequest, Principal, Role, RunRecord, SearchRequest,
-    SnapshotId, TableFilter, TableName, TableSource,
+    Catalog, CatalogError, CatalogOptions, IfExists, LeaseTurn, LeasedWork, NewToken, PageRequest, Principal, Purged,
+    Role, RunRecord, RunStatus, SearchRequest, SnapshotId, TableFilter, TableName, TableSource,
 };
+use querent_engine::{Engine, EngineOptions, Limits};
 use querent_tests::PostgresProcess;
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -206,4 +208,115 @@ async fn connections_that_the_server_ended_are_made_again() {
     assert_eq!(names(&catalog).await, ["orders"]);
     create(&catalog, "customers").await.unwrap();
     assert_eq!(names(&catalog).await, ["customers", "orders"]);
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A run that ended a second after the beginning of time.
+async fn insert_old_run(catalog: &Catalog) {
+    let second = chrono::DateTime::from_timestamp(1, 0).unwrap();
+    let run = RunRecord::new(Uuid::now_v7(), "ada", "how many?", "model", second);
+    let run = RunRecord { status: RunStatus::Success, finished_at: Some(second), ..run };
+    catalog.runs().insert(&run).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_server_does_the_work_and_another_takes_over_when_it_is_gone() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let lake = |sql: &str| postgres.psql("lake", sql).unwrap().trim().to_owned();
+    let now = chrono::Utc::now();
+
+    let lease = one.leases().take(LeasedWork::Retention, HOUR).await.unwrap().had().unwrap();
+    assert!(lease.is_shared());
+    for catalog in [&one, &two] {
+        let turn = catalog.leases().take(LeasedWork::Retention, HOUR).await.unwrap();
+        assert!(matches!(turn, LeaseTurn::Later(wait) if wait <= Duration::from_secs(30)), "{turn:?}");
+    }
+    let holder = std::fs::read_to_string(folders[0].path().join("server.id")).unwrap();
+    assert_eq!(lake("SELECT holder FROM querent_lease"), holder.trim());
+    let left =
+        "SELECT expires_at / 1000000.0 - extract(epoch FROM clock_timestamp()) BETWEEN 1 AND 30 FROM querent_lease";
+    assert_eq!(lake(left), "t");
+    insert_old_run(&one).await;
+    let purged = one.purge_before(now, &lease).await.unwrap();
+    assert_eq!(purged, Purged { runs: 1, ..Purged::default() });
+
+    // Other work is another lease.
+    let other = two.leases().take(LeasedWork::OrphanedFiles, HOUR).await.unwrap().had().unwrap();
+    other.finish().await.unwrap();
+    // Whoever did it: it is done.
+    let turn = one.leases().take(LeasedWork::OrphanedFiles, HOUR).await.unwrap();
+    assert!(matches!(turn, LeaseTurn::Later(wait) if wait > HOUR / 2), "{turn:?}");
+
+    // The holder stands still until its time is over, and wakes up after another took over.
+    insert_old_run(&one).await;
+    lake("UPDATE querent_lease SET expires_at = 0 WHERE name = 'retention'");
+    let taken = two.leases().take(LeasedWork::Retention, HOUR).await.unwrap().had().unwrap();
+    assert_eq!(one.purge_before(now, &lease).await.unwrap_err().code(), "conflict");
+    assert_eq!(one.external_users().purge(now, &lease).await.unwrap_err().code(), "conflict");
+    assert_eq!(two.purge_before(now, &taken).await.unwrap(), Purged { runs: 1, ..Purged::default() });
+    assert_eq!(lake("SELECT fence FROM querent_lease WHERE name = 'retention'"), "2");
+    taken.finish().await.unwrap();
+
+    // A server that shuts down has none, whatever it was at.
+    let unfinished = two.leases().take(LeasedWork::ColumnValues, HOUR).await.unwrap().had().unwrap();
+    let held = "SELECT count(*) FROM querent_lease WHERE holder IS NOT NULL";
+    assert_eq!(lake(held), "1");
+    two.close().await.unwrap();
+    assert_eq!(lake(held), "0");
+    assert!(one.leases().take(LeasedWork::ColumnValues, HOUR).await.unwrap().had().is_some());
+    drop(unfinished);
+    one.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_holder_that_was_killed_has_its_lease_again_when_it_is_back() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folder = tempfile::tempdir().unwrap();
+    let one = open(folder.path(), &url).await;
+    let lease = one.leases().take(LeasedWork::Retention, HOUR).await.unwrap().had().unwrap();
+    // Neither gives anything back.
+    drop((lease, one));
+    let again = open(folder.path(), &url).await;
+    assert!(again.leases().take(LeasedWork::Retention, HOUR).await.unwrap().had().is_some());
+    let fence = postgres.psql("lake", "SELECT fence FROM querent_lease").unwrap();
+    assert_eq!(fence.trim(), "2");
+    again.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_sampled_by_one_server() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let open = async |folder: &Path| {
+        Engine::open_with(EngineOptions { catalog_url: Some(url.clone()), ..EngineOptions::new(folder) }).await.unwrap()
+    };
+    let (one, two) = (open(folders[0].path()).await, open(folders[1].path()).await);
+    let lake = |sql: &str| postgres.psql("lake", sql).unwrap().trim().to_owned();
+    let profiles = "SELECT count(*) FROM querent_profile";
+
+    // Another server is at it: this one waits for its turn.
+    let lease = two.catalog().leases().take(LeasedWork::ColumnValues, Duration::ZERO).await.unwrap().had().unwrap();
+    let session = one.session(Principal::local_admin(), Limits::default());
+    session.sql("CREATE TABLE carriers AS SELECT 'UA' AS code").await.unwrap().collect().await.unwrap();
+    one.wait_for_profiles(Duration::from_secs(2)).await;
+    assert_eq!(lake(profiles), "0");
+    lease.give_back().await.unwrap();
+    querent_tests::wait_until("the values are sampled", async || lake(profiles) == "1").await;
+    one.wait_for_profiles(Duration::from_secs(20)).await;
+    let fence = "SELECT fence FROM querent_lease WHERE name = 'column values' AND holder IS NULL";
+    assert_eq!(lake(fence), "2");
+
+    // What one server has sampled, the other need not.
+    two.queue_profiles([TableName::new("default", "carriers")]);
+    two.wait_for_profiles(Duration::from_secs(20)).await;
+    assert_eq!(lake(fence), "2");
+    drop(session);
+    one.close().await.unwrap();
+    two.close().await.unwrap();
 }

@@ -168,6 +168,13 @@ impl PostgresConnection {
         Ok(row.try_get::<_, Option<i64>>(0)?.unwrap_or(0))
     }
 
+    /// The server's clock at this moment, not at the begin of the transaction.
+    pub(super) fn now_micros(&self) -> DatabaseResult<i64> {
+        let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
+        let row = self.with(|client| client.query_one(sql, &[]))?;
+        row.try_get(0).map_err(DatabaseError::from)
+    }
+
     pub(super) fn prepare(&self, sql: &str, is_kept: bool) -> DatabaseResult<PostgresStatement<'_>> {
         if let Some(statement) = self.prepared.borrow().get(sql) {
             return Ok(PostgresStatement { connection: self, statement: statement.clone() });

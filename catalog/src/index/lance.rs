@@ -100,6 +100,8 @@ pub(super) enum Check {
 /// The dataset, for writing. One task owns it. Long operations give way to searches.
 pub(super) struct IndexWriter {
     folder: PathBuf,
+    /// In which its state may be recorded ([`crate::store::Store::write_index`]).
+    epoch: i64,
     dataset: Dataset,
     model: Option<EmbeddingModel>,
     traffic: Arc<Traffic>,
@@ -116,6 +118,7 @@ impl IndexWriter {
     /// Creates an empty dataset; no folder of that name may exist.
     pub(super) async fn create(
         folder: &Path,
+        epoch: i64,
         session: Arc<Session>,
         model: Option<EmbeddingModel>,
         traffic: Arc<Traffic>,
@@ -124,13 +127,14 @@ impl IndexWriter {
         let params = WriteParams { mode: WriteMode::Create, session: Some(session), ..Default::default() };
         let empty = RecordBatchIterator::new(std::iter::empty(), schema);
         let dataset = guarded(Dataset::write(empty, &*dataset_uri(folder)?, Some(params))).await?;
-        Ok(Self::new(folder, dataset, model, traffic))
+        Ok(Self::new(folder, epoch, dataset, model, traffic))
     }
 
-    fn new(folder: &Path, dataset: Dataset, model: Option<EmbeddingModel>, traffic: Arc<Traffic>) -> Self {
+    fn new(folder: &Path, epoch: i64, dataset: Dataset, model: Option<EmbeddingModel>, traffic: Arc<Traffic>) -> Self {
         let folder = folder.into();
         Self {
             folder,
+            epoch,
             dataset,
             model,
             traffic,
@@ -145,6 +149,7 @@ impl IndexWriter {
     /// Opens a dataset and reads enough of it to check that it is intact.
     pub(super) async fn open(
         folder: &Path,
+        epoch: i64,
         session: Arc<Session>,
         model: Option<EmbeddingModel>,
         traffic: Arc<Traffic>,
@@ -154,7 +159,7 @@ impl IndexWriter {
         if !Schema::from(dataset.schema()).fields().eq(row_schema(model.as_ref()).fields()) {
             return Err(CatalogError::Index("the dataset has other columns than expected".into()));
         }
-        let mut writer = Self::new(folder, dataset, model, traffic);
+        let mut writer = Self::new(folder, epoch, dataset, model, traffic);
         if check == Check::Everything {
             guarded(writer.read_everything()).await?;
         }
@@ -180,6 +185,11 @@ impl IndexWriter {
             model: self.model.clone(),
             is_embedded,
         }
+    }
+
+    /// The epoch in which it was opened or made.
+    pub(super) fn epoch(&self) -> i64 {
+        self.epoch
     }
 
     /// The model of the vector column.

@@ -242,9 +242,9 @@ pub(super) async fn install(
     off_runtime(move || drop(forgotten)).await;
     debug!(objects = written.len(), version = writer.version(), "schema index written");
     let recorded = writer.recorded_state(is_embedded);
-    let kind = part.kind;
+    let (kind, epoch) = (part.kind, writer.epoch());
     part.store()?
-        .write_pending(move |transaction| {
+        .write_index(epoch, move |transaction| {
             pending::set_index_state(transaction, kind, &recorded)?;
             pending::remove(transaction, kind, written.iter().map(|(_, sequence)| *sequence))
         })

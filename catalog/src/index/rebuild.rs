@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::lance::{Check, IndexRow, IndexWriter};
 use super::{IndexPart, UpkeepTask, backfill};
+use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::store::pending::{self, IndexState, ObjectKind};
 use crate::store::search_text::TEXT_VERSION;
@@ -25,9 +26,12 @@ const SET_ASIDE_SUFFIX: &str = ".damaged";
 /// `None` when stopped.
 pub(super) async fn open_or_rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
     let kind = part.kind;
+    // Before anything is read: what is written for another epoch later is refused.
+    let epoch = part.store()?.index_epoch().await?;
+    part.begin_epoch(epoch).await;
     let recorded = part.store()?.pending(move |connection| pending::index_state(connection, kind)).await?;
     if let Some(state) = &recorded {
-        match open(part, state).await {
+        match open(part, state, epoch).await {
             Ok(writer) if is_current(part, state) => {
                 return Ok(Some(install(part, writer, true, state.is_embedded).await?));
             }
@@ -38,7 +42,7 @@ pub(super) async fn open_or_rebuild(part: &IndexPart, stop: &CancellationToken) 
             Err(error) => set_aside(part, state, &error).await?,
         }
     }
-    match rebuild(part, stop).await? {
+    match rebuild(part, epoch, stop).await? {
         Some((writer, is_embedded)) => {
             let writer = install(part, writer, true, is_embedded).await?;
             remove_other_folders(part, &writer.recorded_state(is_embedded).folder).await?;
@@ -48,15 +52,15 @@ pub(super) async fn open_or_rebuild(part: &IndexPart, stop: &CancellationToken) 
     }
 }
 
-async fn open(part: &IndexPart, state: &IndexState) -> Result<IndexWriter> {
+async fn open(part: &IndexPart, state: &IndexState, epoch: i64) -> Result<IndexWriter> {
     let check = if part.state.read().is_damaged { Check::Everything } else { Check::Ids };
     let folder = part.folder.join(&state.folder);
     let (session, traffic) = (Arc::clone(&part.session), Arc::clone(&part.traffic));
-    let writer = IndexWriter::open(&folder, session, state.model.clone(), traffic, check).await?;
+    let writer = IndexWriter::open(&folder, epoch, session, state.model.clone(), traffic, check).await?;
     if check == Check::Everything {
         part.state.write().checked_at = Some(Instant::now());
     }
-    if writer.version() < state.version {
+    if !state.is_held_by(writer.version()) {
         let detail = format!("version {} was written and only {} is there", state.version, writer.version());
         return Err(CatalogError::Index(detail));
     }
@@ -94,14 +98,14 @@ async fn install(
 
 /// Builds a new dataset with every object of the catalog, without vectors unless the embedder is fast, and returns
 /// whether all have their vector. Changes made meanwhile stay pending and are applied over it.
-async fn rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<(IndexWriter, bool)>> {
+async fn rebuild(part: &IndexPart, epoch: i64, stop: &CancellationToken) -> Result<Option<(IndexWriter, bool)>> {
     let kind = part.kind;
     let (sequence, total) = part.store()?.view(move |view| counts(view, kind)).await?;
     let folder = part.folder.join(format!("{}{}", prefix(kind), Uuid::now_v7().simple()));
     tokio::fs::create_dir_all(&part.folder).await.map_err(io_error(&part.folder))?;
     let model = part.vectorizer.model().cloned();
     let (session, traffic) = (Arc::clone(&part.session), Arc::clone(&part.traffic));
-    let mut writer = IndexWriter::create(&folder, session, model, traffic).await?;
+    let mut writer = IndexWriter::create(&folder, epoch, session, model, traffic).await?;
 
     let mut done = 0;
     let mut after = 0;
@@ -121,7 +125,8 @@ async fn rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<(I
     }
     writer.optimize(is_embedded).await?;
     let recorded = writer.recorded_state(is_embedded);
-    part.store()?.write_pending(move |transaction| pending::set_index_state(transaction, kind, &recorded)).await?;
+    let record = move |transaction: &StoreConnection| pending::set_index_state(transaction, kind, &recorded);
+    part.store()?.write_index(epoch, record).await?;
     if done > 0 {
         info!(objects = done, "schema index rebuilt; vectors follow in the background");
     }

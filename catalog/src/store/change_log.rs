@@ -3,20 +3,27 @@
 //! The pending rows of a shared catalog are a log: whoever changes an object writes a row, the newest of an object stays, and
 //! each server copies what came since it last looked into a file of its own, `pending.sqlite` in its data folder. Its index
 //! takes rows in, and removes them, there. A row is deleted from the log once every server has it; a server that was not
-//! seen for [`FORGOTTEN_AFTER`] is not waited for, and builds its index anew when it comes back.
+//! seen for a week is not waited for, and builds its index anew when it comes back ([`protocol`]).
+//!
+//! Each time the index is to be built anew a number grows, the epoch. Whoever writes the index's state says by which
+//! epoch it was made ([`require_epoch`]), so that one which lacks rows is never taken for whole.
 //!
 //! Invariant: rows are copied in the order of their sequence numbers, which is the order of commits, since one server writes
 //! at a time. Only the holder of the store's writer copies.
 
+pub(super) mod protocol;
+
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use parking_lot::Mutex;
 
+use self::protocol::{ForgottenRows, LocalLog, LogMember, SharedLog};
 use super::pending::{self, Committed, ObjectKind, PendingObject};
 use super::{SnapshotView, objects, policies};
-use crate::connection::{Access, OptionalRow, StoreConnection, params};
+use crate::connection::{Access, DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 
 /// The file of the rows that this server has not indexed.
@@ -25,8 +32,8 @@ const PENDING_FILE: &str = "pending.sqlite";
 const PAGE: usize = 1_000;
 /// How often a server says how far it is.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
-/// After how long a server that says nothing is not waited for.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// The row of `querent_log_position` that counts how often the index was to be built anew.
+const EPOCH: &str = "epoch";
 
 const DDL: &str = "
 CREATE TABLE IF NOT EXISTS querent_pending_objects (sequence INTEGER PRIMARY KEY, object_id BIGINT NOT NULL UNIQUE, kind VARCHAR NOT NULL, database_id BIGINT NOT NULL, text VARCHAR, is_due BIGINT NOT NULL DEFAULT 0);
@@ -42,6 +49,8 @@ pub(super) struct ChangeLog {
     /// Locked on blocking threads only.
     local: Mutex<StoreConnection>,
     reported_at: Mutex<Option<Instant>>,
+    /// Whether the index was told of all that was copied: not where an error came after a page.
+    is_told: AtomicBool,
 }
 
 impl ChangeLog {
@@ -52,7 +61,12 @@ impl ChangeLog {
         // What is lost in a power cut is copied, or the index built, again.
         local.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
         local.execute_batch(DDL)?;
-        let log = Self { member: member.to_owned(), local: Mutex::new(local), reported_at: Mutex::new(None) };
+        let log = Self {
+            member: member.to_owned(),
+            local: Mutex::new(local),
+            reported_at: Mutex::new(None),
+            is_told: AtomicBool::new(true),
+        };
         log.join(shared)?;
         Ok(log)
     }
@@ -66,38 +80,28 @@ impl ChangeLog {
         Ok(result)
     }
 
-    /// Takes part in the log: from where this server was, or from now on where it was forgotten, or never there.
+    /// Takes part in the log.
     fn join(&self, shared: &StoreConnection) -> Result<()> {
         let transaction = shared.begin(Access::Write)?;
-        let known = self.with(|local| position(local, ObjectKind::Table))?;
-        let is_member: bool = transaction
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_member WHERE member = ?)")?
-            .query_row([&self.member], |row| row.get(0))?;
-        let position = match known.filter(|_| is_member) {
-            Some(position) => position,
-            None => self.begin_anew(&transaction)?,
-        };
-        report(&transaction, &self.member, position)?;
+        protocol::join(&*transaction, self, &self.member)?;
         transaction.commit()?;
         Ok(())
     }
 
-    /// Forgets the index, so that it is built from the catalog, with which the log continues from here on.
-    fn begin_anew(&self, shared: &StoreConnection) -> Result<i64> {
-        let objects = shared.newest_number("querent_pending_objects", "sequence")?;
-        let columns = shared.newest_number("querent_column_text", "text_id")?;
-        self.with(|local| {
-            local.execute_batch(
-                "DELETE FROM querent_index; DELETE FROM querent_pending_objects; DELETE FROM querent_column_text",
-            )?;
-            set_position(local, ObjectKind::Table, objects)?;
-            set_position(local, ObjectKind::Column, columns)
-        })?;
-        Ok(objects)
+    /// Copies what was committed since, and returns it. What is more than a page is due, which is to be read from the
+    /// copy; so is all where this server begins anew, and after an error.
+    pub(super) fn copy(&self, shared: &StoreConnection) -> Result<Committed> {
+        let was_told = self.is_told.swap(false, Ordering::Relaxed);
+        let committed = self.copy_pages(shared)?;
+        let was_forgotten = self.report_now_and_then(shared)?;
+        self.is_told.store(true, Ordering::Relaxed);
+        match was_told && !was_forgotten {
+            true => Ok(committed),
+            false => Ok(Committed { has_due: true, has_due_columns: true, ..Committed::default() }),
+        }
     }
 
-    /// Copies what was committed since, and returns it. What is more than a page is due, which is to be read from the copy.
-    pub(super) fn copy(&self, shared: &StoreConnection) -> Result<Committed> {
+    fn copy_pages(&self, shared: &StoreConnection) -> Result<Committed> {
         let mut committed = Committed::default();
         for kind in [ObjectKind::Table, ObjectKind::Column] {
             let mut pages = 0;
@@ -118,90 +122,149 @@ impl ChangeLog {
                 }
             }
         }
-        self.report_now_and_then(shared)?;
         Ok(committed)
     }
 
     fn copy_page(&self, shared: &StoreConnection, kind: ObjectKind) -> Result<Vec<PendingObject>> {
-        let after = self.with(|local| position(local, kind))?.unwrap_or(0);
+        let after = self.position(kind)?.unwrap_or(0);
         let transaction = shared.begin(Access::Read)?;
-        let copied = match kind {
-            ObjectKind::Column => pending::column_page(&transaction, after, PAGE, false)?,
-            ObjectKind::Table => {
-                let snapshot = objects::absorbed_snapshot(&transaction)?;
-                let policies = std::sync::Arc::new(policies::newest(&transaction)?);
-                let view = SnapshotView { connection: &transaction, snapshot, policies };
-                objects::pending_texts(&view, kind, after, PAGE)?
-            }
-        };
+        let copied = transaction.rows_after(kind, after, PAGE)?;
         transaction.end()?;
-        let Some(last) = copied.last().map(|object| object.sequence) else { return Ok(copied) };
+        if let Some(last) = copied.last() {
+            self.keep_rows(kind, &copied, last.sequence)?;
+        }
+        Ok(copied)
+    }
+
+    /// Tells the other servers how far this one is, and deletes what all of them have. Returns whether this one begins
+    /// anew.
+    fn report_now_and_then(&self, shared: &StoreConnection) -> Result<bool> {
+        let is_due = self.reported_at.lock().is_none_or(|at| at.elapsed() >= REPORTED_EVERY);
+        if !is_due {
+            return Ok(false);
+        }
+        let transaction = shared.begin(Access::Write)?;
+        let was_forgotten = protocol::report(&*transaction, self, &self.member)?;
+        transaction.commit()?;
+        *self.reported_at.lock() = Some(Instant::now());
+        if was_forgotten {
+            tracing::warn!("the other servers did not wait for this one; its schema index is built anew");
+        }
+        Ok(was_forgotten)
+    }
+}
+
+impl LocalLog for ChangeLog {
+    fn position(&self, kind: ObjectKind) -> Result<Option<i64>> {
+        self.with(|local| position(local, kind.as_str()))
+    }
+
+    fn epoch(&self) -> Result<i64> {
+        self.with(epoch)
+    }
+
+    fn keep_rows(&self, kind: ObjectKind, rows: &[PendingObject], last: i64) -> Result<()> {
         self.with(|local| {
             if kind == ObjectKind::Column {
                 local.execute("DELETE FROM querent_column_text WHERE is_due = 0", [])?;
             }
-            for object in &copied {
+            for object in rows {
                 keep(local, object)?;
             }
-            set_position(local, kind, last)
-        })?;
-        Ok(copied)
+            set_position(local, kind.as_str(), last)
+        })
     }
 
-    /// Tells the other servers how far this one is, and deletes what all of them have.
-    fn report_now_and_then(&self, shared: &StoreConnection) -> Result<()> {
-        let is_due = self.reported_at.lock().is_none_or(|at| at.elapsed() >= REPORTED_EVERY);
-        if !is_due {
-            return Ok(());
+    fn begin_anew(&self, objects: i64, columns: i64) -> Result<()> {
+        self.with(|local| {
+            local.execute_batch(
+                "DELETE FROM querent_index; DELETE FROM querent_pending_objects; DELETE FROM querent_column_text",
+            )?;
+            set_position(local, EPOCH, epoch(local)? + 1)?;
+            set_position(local, ObjectKind::Table.as_str(), objects)?;
+            set_position(local, ObjectKind::Column.as_str(), columns)
+        })
+    }
+}
+
+impl SharedLog for StoreConnection {
+    fn log_time(&self) -> Result<i64> {
+        Ok(self.now_micros()?)
+    }
+
+    fn newest(&self, kind: ObjectKind) -> Result<i64> {
+        Ok(match kind {
+            ObjectKind::Table => self.newest_number("querent_pending_objects", "sequence")?,
+            ObjectKind::Column => self.newest_number("querent_column_text", "text_id")?,
+        })
+    }
+
+    fn rows_after(&self, kind: ObjectKind, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+        match kind {
+            ObjectKind::Column => pending::column_page(self, after, limit, false),
+            ObjectKind::Table => {
+                let snapshot = objects::absorbed_snapshot(self)?;
+                let policies = Arc::new(policies::newest(self)?);
+                objects::pending_texts(&SnapshotView { connection: self, snapshot, policies }, kind, after, limit)
+            }
         }
-        let position = self.with(|local| position(local, ObjectKind::Table))?.unwrap_or(0);
-        let transaction = shared.begin(Access::Write)?;
-        let is_member = report(&transaction, &self.member, position)?;
-        if !is_member {
-            tracing::warn!(
-                "the other servers did not wait for this one; its schema index is built anew when it is opened next"
-            );
-            self.begin_anew(&transaction)?;
+    }
+
+    fn members(&self) -> Result<Vec<LogMember>> {
+        let mut statement = self.prepare_cached("SELECT member, sequence, epoch, seen_at FROM querent_member")?;
+        let members = statement.query_map([], |row| {
+            Ok(LogMember { id: row.get(0)?, position: row.get(1)?, epoch: row.get(2)?, seen_at: row.get(3)? })
+        })?;
+        Ok(members.collect::<DatabaseResult<_>>()?)
+    }
+
+    fn keep_member(&self, member: &LogMember) -> Result<()> {
+        self.prepare_cached(
+            "INSERT INTO querent_member (member, sequence, epoch, seen_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (member) DO UPDATE SET sequence = ?2, epoch = ?3, seen_at = ?4",
+        )?
+        .execute(params![member.id, member.position, member.epoch, member.seen_at])?;
+        Ok(())
+    }
+
+    fn forget(&self, forgotten: &ForgottenRows) -> Result<()> {
+        for member in &forgotten.members {
+            self.prepare_cached("DELETE FROM querent_member WHERE member = ?")?.execute([member])?;
         }
-        let since = Utc::now().timestamp_micros() - i64::try_from(FORGOTTEN_AFTER.as_micros()).unwrap_or(i64::MAX);
-        transaction.execute("DELETE FROM querent_member WHERE seen_at < ?", [since])?;
-        transaction.execute(
-            "DELETE FROM querent_pending_objects WHERE sequence <= (SELECT min(sequence) FROM querent_member)",
-            [],
-        )?;
-        transaction.commit()?;
-        *self.reported_at.lock() = Some(Instant::now());
+        if let Some(up_to) = forgotten.up_to {
+            self.prepare_cached("DELETE FROM querent_pending_objects WHERE sequence <= ?")?.execute([up_to])?;
+        }
         Ok(())
     }
 }
 
-/// Records how far a server is. Returns whether it was known.
-fn report(shared: &StoreConnection, member: &str, position: i64) -> Result<bool> {
-    let now = Utc::now().timestamp_micros();
-    let updated = shared
-        .prepare_cached("UPDATE querent_member SET sequence = ?2, seen_at = ?3 WHERE member = ?1")?
-        .execute(params![member, position, now])?;
-    if updated == 0 {
-        shared
-            .prepare_cached("INSERT INTO querent_member (member, sequence, seen_at) VALUES (?, ?, ?)")?
-            .execute(params![member, position, now])?;
-    }
-    Ok(updated > 0)
+/// How often the index was to be built anew.
+pub(super) fn epoch(local: &StoreConnection) -> Result<i64> {
+    Ok(position(local, EPOCH)?.unwrap_or(0))
 }
 
-fn position(local: &StoreConnection, kind: ObjectKind) -> Result<Option<i64>> {
+/// Makes sure that an index of an epoch still has all rows, in the transaction that writes its state. Errors:
+/// `index_error` where it is to be built anew.
+pub(super) fn require_epoch(local: &StoreConnection, made_in: i64) -> Result<()> {
+    match epoch(local)? == made_in {
+        true => Ok(()),
+        false => Err(CatalogError::Index("the other servers did not wait for it; it is built anew".to_owned())),
+    }
+}
+
+fn position(local: &StoreConnection, kind: &str) -> Result<Option<i64>> {
     Ok(local
         .prepare_cached("SELECT sequence FROM querent_log_position WHERE kind = ?")?
-        .query_row([kind.as_str()], |row| row.get(0))
+        .query_row([kind], |row| row.get(0))
         .optional()?)
 }
 
-fn set_position(local: &StoreConnection, kind: ObjectKind, sequence: i64) -> Result<()> {
+fn set_position(local: &StoreConnection, kind: &str, sequence: i64) -> Result<()> {
     local
         .prepare_cached(
             "INSERT INTO querent_log_position VALUES (?1, ?2) ON CONFLICT (kind) DO UPDATE SET sequence = ?2",
         )?
-        .execute(params![kind.as_str(), sequence])?;
+        .execute(params![kind, sequence])?;
     Ok(())
 }
 

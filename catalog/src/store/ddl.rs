@@ -297,6 +297,12 @@ CREATE TABLE querent_member (member VARCHAR PRIMARY KEY, sequence BIGINT NOT NUL
 ALTER TABLE querent_run ADD COLUMN member VARCHAR;
 ";
 
+/// Which server does the work that is done once for all, and how often each began its index anew.
+pub(super) const LEASES_DDL: &str = "
+CREATE TABLE querent_lease (name VARCHAR PRIMARY KEY, holder VARCHAR, fence BIGINT NOT NULL, expires_at BIGINT NOT NULL, done_at BIGINT);
+ALTER TABLE querent_member ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
+";
+
 /// How many distinct values columns had, of how many rows, when a table was last analysed.
 pub(super) const DISTINCT_VALUES_DDL: &str = "
 CREATE TABLE querent_distinct_values (table_id BIGINT NOT NULL, column_id BIGINT NOT NULL, distinct_values BIGINT NOT NULL, row_count BIGINT NOT NULL, counted_at BIGINT NOT NULL, PRIMARY KEY (table_id, column_id)) WITHOUT ROWID;

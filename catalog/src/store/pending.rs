@@ -263,6 +263,13 @@ pub(crate) struct IndexState {
     pub(crate) is_embedded: bool,
 }
 
+impl IndexState {
+    /// Whether a dataset of a Lance version has all rows that were removed from what is pending.
+    pub(crate) fn is_held_by(&self, version: u64) -> bool {
+        version >= self.version
+    }
+}
+
 /// The recorded state of a kind's dataset, if it was ever built.
 pub(crate) fn index_state(connection: &StoreConnection, kind: ObjectKind) -> Result<Option<IndexState>> {
     let state = connection

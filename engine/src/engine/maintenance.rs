@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use querent_catalog::{FolderCheck, Orphan};
+use querent_catalog::{FolderCheck, LeaseTurn, LeasedWork, Orphan};
 
 use super::Engine;
 use crate::error::Result;
+
+/// Servers that share an object store look for such files at most this often between them.
+const LOOKS_APART: Duration = Duration::from_secs(3_600);
 
 impl Engine {
     /// Checks whether the data folder is whole, and the files of its tables; with `remove_orphans`, removes files that no row
@@ -37,5 +40,28 @@ impl Engine {
             return Ok(orphans);
         }
         lake.remove_orphans(orphans).await
+    }
+    /// The same, for a server that does it by itself: of servers that share an object store one does it. Returns
+    /// nothing where another is at it, or has done it within the hour.
+    pub async fn remove_orphans_in_turn(&self, grace: Duration) -> Result<Vec<Orphan>> {
+        if self.table_files().remote().is_none() {
+            // The folder is this server's own.
+            return self.remove_orphans(grace).await;
+        }
+        match self.catalog().leases().take(LeasedWork::OrphanedFiles, LOOKS_APART).await? {
+            LeaseTurn::Later(_) => Ok(Vec::new()),
+            LeaseTurn::Had(lease) => match lease.run(self.remove_orphans(grace)).await {
+                Some(Ok(removed)) => {
+                    lease.finish().await?;
+                    Ok(removed)
+                }
+                Some(Err(error)) => {
+                    lease.give_back().await?;
+                    Err(error)
+                }
+                // What was removed is gone, and the rest is another server's.
+                None => Ok(Vec::new()),
+            },
+        }
     }
 }

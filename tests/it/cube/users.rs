@@ -1,5 +1,9 @@
 //! Applications' users: which key may act for whom, how long users are kept, and the tokens of their browsers.
 
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use querent_catalog::LeasedWork;
 use querent_tests::{HttpReply, TestServer, TestSettings, wait_until};
 use serde_json::{Value, json};
 
@@ -75,7 +79,7 @@ async fn ephemeral_users_end_with_their_threads() {
     assert_eq!(ask(&server, "Api-Key k", &other).await.status, 200);
     assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"].as_array().unwrap().len(), 1);
     let later = chrono::Utc::now() + chrono::TimeDelta::seconds(2);
-    assert_eq!(server.engine().catalog().external_users().purge(later).await.unwrap(), 1);
+    assert_eq!(purged(&server, later).await, 1);
     assert!(server.get("/v1/agent/runs", None).await.json()["runs"].as_array().unwrap().is_empty());
 }
 
@@ -94,7 +98,7 @@ async fn users_that_stay_are_limited() {
     let read = json!({ "chatId": "a", "sessionSettings": { "externalId": "a", "ephemeralTtlSeconds": 1 } });
     assert_eq!(ask(&server, "Api-Key k", &read).await.status, 200);
     let later = chrono::Utc::now() + chrono::TimeDelta::days(100);
-    assert_eq!(server.engine().catalog().external_users().purge(later).await.unwrap(), 0);
+    assert_eq!(purged(&server, later).await, 0);
     let ephemeral = json!({ "input": "plain", "sessionSettings": { "externalId": "d" } });
     assert_eq!(ask(&server, "Api-Key k", &ephemeral).await.status, 200);
 }
@@ -123,6 +127,12 @@ async fn a_browser_gets_a_token_of_its_users() {
     assert_eq!(ask(&server, &as_bearer, &json!({ "input": "plain" })).await.status, 401, "a session is not a token");
     let again = server.http.post(server.url("/api/v1/embed/generate-session")).header("authorization", &bearer);
     assert_eq!(server.send(again.json(&json!({ "externalId": "y" })), None).await.status, 400, "nor is a token a key");
+}
+
+async fn purged(server: &TestServer, now: DateTime<Utc>) -> u64 {
+    let catalog = server.engine().catalog();
+    let lease = catalog.leases().take(LeasedWork::Retention, Duration::ZERO).await.unwrap().had().unwrap();
+    catalog.external_users().purge(now, &lease).await.unwrap()
 }
 
 async fn with_keys(keys: &'static [&'static str]) -> TestServer {

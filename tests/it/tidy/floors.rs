@@ -34,7 +34,7 @@ const FLOORS: &[Floors] = &[
             &["audit", "model"],
             &["policy"],
             &["store"],
-            &["index"],
+            &["index", "leases"],
             &[
                 "databases",
                 "graph_models",

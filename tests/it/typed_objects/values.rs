@@ -1,6 +1,8 @@
 //! Value search: literals find the columns that hold them, as the data is now, and only where they may be seen.
 
-use querent_catalog::Principal;
+use std::time::Duration;
+
+use querent_catalog::{LeasedWork, Principal};
 use serde_json::json;
 
 use super::{hit, position, search, server, values_known};
@@ -73,7 +75,8 @@ async fn values_are_collected_when_a_table_is_looked_at() {
     let table = catalog.tables().resolve(&Principal::local_admin(), &[name]).await.unwrap().remove(0).unwrap();
     let forgotten =
         querent_catalog::TableProfile { table_id: table.info.id, state: "older".into(), columns: Vec::new() };
-    catalog.values().store_profile(forgotten).await.unwrap();
+    let lease = catalog.leases().take(LeasedWork::ColumnValues, Duration::ZERO).await.unwrap().had().unwrap();
+    catalog.values().store_profile(forgotten, &lease).await.unwrap();
     assert!(search(&server, "QX9", "admin-tok").await.is_empty());
     // A minute must pass before the same table is checked again, so another one stands for it.
     assert_eq!(catalog.values().unprofiled(&[table.info.id]).await.unwrap().len(), 1);

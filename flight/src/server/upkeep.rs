@@ -1,0 +1,103 @@
+//! What a server does by itself from time to time: it deletes what is past its retention, and files that no table has.
+//! Of servers that share a catalog one does it for all, under a lease; the audit log is each server's own.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use querent_catalog::{CatalogError, LeaseTurn, LeasedWork, ORPHAN_GRACE, Purged, WorkLease};
+
+use crate::state::AppState;
+
+/// How often runs and records past their retention are deleted.
+const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
+/// How soon it is tried again where the catalog cannot be asked, or another server is at it.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Deletes audit records past their retention, at the start and then every hour.
+pub(super) async fn forget_old_records(state: AppState) {
+    let audit = &state.settings.audit;
+    while !state.shutdown.is_unready() {
+        if let Some(before) = time_before(audit.retention.0)
+            && let Err(error) = state.engine.catalog().audit().forget(before, audit.max_records).await
+        {
+            tracing::warn!(code = error.code(), %error, "old audit records could not be deleted");
+        }
+        let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
+    }
+}
+
+/// Deletes runs and users past their retention, at the start and then every hour.
+pub(super) async fn forget_old_runs(state: AppState) {
+    while !state.shutdown.is_unready() {
+        let wait = match forget_in_turn(&state).await {
+            Ok(wait) => wait,
+            Err(error) => {
+                tracing::warn!(code = error.code(), %error, "old runs and users could not be deleted");
+                RETRY_AFTER
+            }
+        };
+        let _ = tokio::time::timeout(wait, state.shutdown.draining()).await;
+    }
+}
+
+/// Returns after which time it is to be done, or tried, again.
+async fn forget_in_turn(state: &AppState) -> Result<Duration, CatalogError> {
+    let lease = match state.engine.catalog().leases().take(LeasedWork::Retention, PURGE_EVERY).await? {
+        LeaseTurn::Had(lease) => lease,
+        LeaseTurn::Later(wait) => return Ok(wait.clamp(RETRY_AFTER, PURGE_EVERY)),
+    };
+    match lease.run(forget(state, &lease)).await {
+        Some(Ok(())) => {
+            lease.finish().await?;
+            Ok(PURGE_EVERY)
+        }
+        Some(Err(error)) => {
+            lease.give_back().await?;
+            Err(error)
+        }
+        None => Ok(RETRY_AFTER),
+    }
+}
+
+async fn forget(state: &AppState, lease: &WorkLease) -> Result<(), CatalogError> {
+    let catalog = state.engine.catalog();
+    let users = catalog.external_users().purge(Utc::now(), lease).await?;
+    if users > 0 {
+        tracing::info!(users, "users whose time was over were deleted");
+    }
+    let retention = state.settings.agent.retention.0;
+    if let Some(before) = time_before(retention).filter(|_| !retention.is_zero()) {
+        let purged = catalog.purge_before(before, lease).await?;
+        if purged != Purged::default() {
+            tracing::info!(?purged, "old runs were deleted");
+        }
+    }
+    Ok(())
+}
+
+/// The time so long ago; `None` where there was none.
+fn time_before(age: Duration) -> Option<DateTime<Utc>> {
+    Utc::now().checked_sub_signed(TimeDelta::from_std(age).ok()?)
+}
+
+/// Removes the files that writes of a process that was killed have left: those that are old enough now, and a day later
+/// those that were too young, because the process before this one was killed a moment ago. What changed while this
+/// process runs stays: a statement that takes days may be about to commit it.
+pub(super) async fn remove_orphans(state: AppState) {
+    let began = Instant::now();
+    remove_older_orphans(&state, ORPHAN_GRACE).await;
+    if tokio::time::timeout(ORPHAN_GRACE, state.shutdown.draining()).await.is_err() {
+        remove_older_orphans(&state, began.elapsed().max(ORPHAN_GRACE)).await;
+    }
+}
+
+async fn remove_older_orphans(state: &AppState, grace: Duration) {
+    match state.engine.remove_orphans_in_turn(grace).await {
+        Ok(removed) if removed.is_empty() => {}
+        Ok(removed) => {
+            let bytes: u64 = removed.iter().map(|file| file.bytes).sum();
+            tracing::info!(files = removed.len(), bytes, "files of writes that never committed were removed");
+        }
+        Err(error) => tracing::warn!(code = error.code(), %error, "files of writes that never committed stay"),
+    }
+}
