@@ -22,6 +22,7 @@ use crate::integrity::{self, FolderCheck, Orphan};
 use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::measurements::CatalogMeasurements;
+use crate::members::{self, CatalogMembers, MemberWatch};
 use crate::model::{LakeLocation, SnapshotId};
 use crate::other_servers::OtherServers;
 use crate::policies::CatalogPolicies;
@@ -83,6 +84,7 @@ pub struct Catalog {
     audit: AuditLog,
     vector_indexes: Arc<VectorIndexRegistry>,
     others: OtherServers,
+    members: Arc<MemberWatch>,
     store: Arc<Store>,
 }
 
@@ -100,8 +102,11 @@ impl Catalog {
         let tokens = Arc::new(TokenRegistry::load(&store).await?);
         let knowledge = Arc::<KnowledgeCache>::default();
         let audit = AuditLog::new(store.data_dir());
-        let others = OtherServers::follow(&store, &tokens, &knowledge);
-        Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, store }))
+        let watch = Arc::<MemberWatch>::default();
+        members::forget_lost(&store).await?;
+        watch.sign(&store).await?;
+        let others = OtherServers::follow(&store, &tokens, &knowledge, &watch);
+        Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, members: watch, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
@@ -242,6 +247,11 @@ impl Catalog {
     /// What columns hold.
     pub fn values(&self) -> CatalogValues<'_> {
         CatalogValues { store: &self.store }
+    }
+
+    /// The servers that share the catalog.
+    pub fn members(&self) -> CatalogMembers<'_> {
+        CatalogMembers { store: &self.store, watch: &self.members }
     }
 
     /// Agent runs.

@@ -25,6 +25,7 @@
 //! | 5 | [`values`] | sampled values and sketches of columns |
 //! | 5 | `knowledge` | verified queries and metrics |
 //! | 5 | `graph_models` | how graphs are made of tables |
+//! | 5 | `members` | the servers that share a catalog, for each other |
 //! | 5 | `runs` | agent runs and their logs |
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
@@ -69,6 +70,7 @@ mod integrity;
 mod keys;
 mod knowledge;
 mod measurements;
+mod members;
 mod model;
 mod other_servers;
 pub mod outbound;
@@ -105,6 +107,7 @@ pub use integrity::{FolderCheck, ORPHAN_GRACE, Orphan};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use measurements::CatalogMeasurements;
+pub use members::CatalogMembers;
 pub use model::*;
 pub use policies::CatalogPolicies;
 pub use principal::{DatabaseScope, Identity, Principal, Role, UserAttributes};

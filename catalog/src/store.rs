@@ -104,6 +104,8 @@ pub(crate) struct Store {
     member: Option<String>,
     readers: Arc<ReaderPool>,
     writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
+    /// For rows that only this server writes; opened when first needed.
+    own_writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
     on_commit: Arc<OnceLock<CommitListener>>,
     lock: Mutex<Option<lock::FolderLock>>,
     policies: Arc<RwLock<Arc<PolicySet>>>,
@@ -174,6 +176,7 @@ impl Store {
             log,
             member,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
+            own_writer: Arc::default(),
             on_commit: Arc::new(OnceLock::new()),
             lock: Mutex::new(Some(lock)),
             policies: Arc::new(RwLock::new(Arc::new(policies))),
@@ -377,6 +380,33 @@ impl Store {
         .await
     }
 
+    /// Runs `f`, which writes rows that no other server writes, without waiting for those who write to the catalog.
+    pub(crate) async fn write_own<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
+    {
+        let mut own = Arc::clone(&self.own_writer).lock_owned().await;
+        if self.readers.permits.is_closed() {
+            return Err(closed());
+        }
+        let place = self.place.clone();
+        on_blocking_thread(move || {
+            let connection = match &mut *own {
+                Some(connection) => connection,
+                unopened => unopened.insert(place.writer()?),
+            };
+            let run = || {
+                let transaction = begun(&place, connection, Access::Own)?;
+                let result = f(&transaction)?;
+                transaction.commit()?;
+                Ok(result)
+            };
+            run().map_err(|error| place.named(error))
+        })
+        .await
+    }
+
     /// Calls the listener on the blocking thread, so that a commit reaches it even when the caller goes away.
     async fn transact<T, F>(&self, f: F) -> Result<T>
     where
@@ -414,7 +444,9 @@ impl Store {
         self.readers.permits.close();
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let (readers, watch) = (Arc::clone(&self.readers), Arc::clone(&self.watch));
+        let mut own = Arc::clone(&self.own_writer).lock_owned().await;
         on_blocking_thread(move || {
+            drop(own.take());
             readers.idle.lock().clear();
             watch.close();
             if let Some(connection) = writer.take() {
