@@ -37,9 +37,7 @@ use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
 use crate::request::{AskRequest, CallDecision, MAX_QUESTION_BYTES, OnDisconnect, ResumedCall, RunRequest};
 use crate::results::ResultStore;
-use crate::run::{
-    RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs, end_runs_of_lost_servers,
-};
+use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs, end_runs_of_lost_servers};
 use crate::run_watcher::RunWatcher;
 use crate::{telemetry, tools};
 
