@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use arrow_flight::Ticket;
+use arrow_flight::{CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Ticket};
+use prost::Message;
 use querent_flight::config::Settings;
 use querent_tests::script::{run_sql, says, tool_call};
 use querent_tests::{
@@ -201,6 +202,24 @@ async fn sessions_of_ksadk_are_read_and_cancelled_through_another_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_adk_is_read_and_deleted_through_another_server() {
+    let servers = TwoServers::start("").await;
+    let path = "/apps/querent/users/u1/sessions/a1";
+    assert_eq!(servers.one.post(path, &json!({}), None).await.status, 200);
+    let asked = json!({ "appName": "querent", "userId": "u1", "sessionId": "a1", "streaming": true,
+        "newMessage": { "role": "user", "parts": [{ "text": "slow" }] } });
+    let mut stream = begin(&servers.one, "/run_sse", &asked, &[]).await;
+    read_until(&mut stream, "Half an").await;
+    let session = servers.two.get(path, None).await;
+    assert!(session.text.contains("slow"), "{}", session.text);
+    assert_eq!(session.header(SERVER), "");
+    let deleted = servers.two.send(servers.two.http.delete(servers.two.url(path)), None).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text);
+    stream.text().await.unwrap();
+    assert_eq!(servers.one.get(path, None).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_thread_of_cube_is_joined_and_aborted_through_another_server() {
     let servers = TwoServers::start("").await;
     let key = [("authorization", "Api-Key any-key")];
@@ -306,6 +325,13 @@ async fn tickets_are_fetched_through_any_server_by_their_caller() {
     two.fetch(ticket.clone()).await.unwrap();
     assert_eq!(code_of(&two.fetch(ticket.clone()).await.unwrap_err()), "ticket_used");
     assert_eq!(code_of(&one.fetch(ticket).await.unwrap_err()), "ticket_used");
+    // It is cancelled where it was made.
+    let info = one.plan("SELECT 1 AS a").await.unwrap();
+    let cancel = CancelFlightInfoRequest::new(info.clone()).encode_to_vec();
+    let answer = two.act("CancelFlightInfo", cancel).await.unwrap();
+    let answer = CancelFlightInfoResult::decode(answer[0].clone()).unwrap();
+    assert_eq!(answer.status(), CancelStatus::Cancelled);
+    assert_eq!(code_of(&one.fetch(ticket_of(&info)).await.unwrap_err()), "ticket_used");
     // One of a server that is none.
     let forged = Ticket::new(format!("querentresultset{:032x}{}", 7, uuid::Uuid::now_v7().simple()));
     let refused = two.fetch(forged).await.unwrap_err();

@@ -5,7 +5,7 @@
 //! [`forward`], right around each handler, finds the header, sends the request to that server as it came, and passes the
 //! server's answer on as it is made. Where that server is not reached, the handler's own answer holds.
 //!
-//! Invariant: nothing has been done by a handler whose answer has the header.
+//! Invariant: a handler whose answer has the header has done nothing that counts when it is done again.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,19 +1,20 @@
 //! Tickets of other servers that share the catalog: a ticket names the server that made it, and DoGet fetches its rows there,
-//! for its caller, whoever is asked.
+//! for its caller, whoever is asked. There it is cancelled and renewed, too.
 //!
 //! The name is read before the ticket's signature is checked, which only the server that it names can do: what is forged
 //! leads to a server that refuses it.
 
-use arrow_flight::Ticket;
 use arrow_flight::flight_service_client::FlightServiceClient;
-use arrow_flight::sql::{Command, TicketStatementQuery};
+use arrow_flight::sql::{ActionCancelQueryRequest, Any, Command, TicketStatementQuery};
+use arrow_flight::{Action, CancelFlightInfoRequest, FlightInfo, RenewFlightEndpointRequest, Ticket};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use prost::Message;
 use querent_agent::ResultStore;
 use ring::digest;
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Status};
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
 
 use super::caller::FlightCaller;
 use super::decode_command;
@@ -24,6 +25,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 
 const DO_GET: &str = "/arrow.flight.protocol.FlightService/DoGet";
+const DO_ACTION: &str = "/arrow.flight.protocol.FlightService/DoAction";
 
 /// Returns the rows of a ticket that another server made; `None` for those of this one, and those that name none.
 /// Errors: `run_elsewhere`, where that server is not reached; and what it says.
@@ -32,25 +34,72 @@ pub(super) async fn rows_of_other_server(
     caller: &FlightCaller,
     ticket: &Bytes,
 ) -> Result<Option<FlightStream>, Status> {
-    let members = state.engine.catalog().members();
-    let Some(own) = members.own() else { return Ok(None) };
-    let Some(server) = server_of(ticket).filter(|server| server != own) else { return Ok(None) };
-    let (method, uri) = (Method::POST, Uri::from_static(DO_GET));
-    if state.forwarding.forwarded(&method, &uri, caller.headers())?.is_some() {
-        return Err(unreached(&server, "another server sent the request here").into());
-    }
-    let address = members.address_of(&server).await.map_err(ApiError::from)?;
-    let address =
-        address.ok_or_else(|| unreached(&server, "it has not said where it is reached: set cluster.address there"))?;
-    let channel = state.forwarding.channel(&address).map_err(|reason| unreached(&server, &reason))?;
-    let certificate = caller.headers().get(CLIENT_CERTIFICATE);
-    let headers = state.forwarding.headers(&method, &uri, caller.headers(), certificate);
+    let Some(server) = other_server_of(state, ticket) else { return Ok(None) };
+    let (mut client, headers) = connected(state, caller, &server, DO_GET).await?;
     let mut request = Request::new(Ticket::new(ticket.clone()));
-    *request.metadata_mut() = MetadataMap::from_headers(without_grpc(headers));
-    // One row may be of any size.
-    let mut client = FlightServiceClient::new(channel).max_decoding_message_size(usize::MAX);
+    *request.metadata_mut() = headers;
     let answer = client.do_get(request).await.map_err(|status| named(&server, status))?;
     Ok(Some(encode::passed_on(answer.into_inner())))
+}
+
+/// Has another server carry out what is to be done about its ticket: cancelling or renewing it. `None` for any other action.
+/// Errors: as [`rows_of_other_server`].
+pub(super) async fn action_of_other_server(
+    state: &AppState,
+    caller: &FlightCaller,
+    action: &Action,
+) -> Result<Option<Streaming<arrow_flight::Result>>, Status> {
+    let Some(server) = ticket_in(action).and_then(|ticket| other_server_of(state, &ticket)) else { return Ok(None) };
+    let (mut client, headers) = connected(state, caller, &server, DO_ACTION).await?;
+    let mut request = Request::new(action.clone());
+    *request.metadata_mut() = headers;
+    let answer = client.do_action(request).await.map_err(|status| named(&server, status))?;
+    Ok(Some(answer.into_inner()))
+}
+
+/// Returns a client of another server, and the headers of a call that goes on there.
+async fn connected(
+    state: &AppState,
+    caller: &FlightCaller,
+    server: &str,
+    path: &'static str,
+) -> Result<(FlightServiceClient<Channel>, MetadataMap), ApiError> {
+    let (method, uri) = (Method::POST, Uri::from_static(path));
+    if state.forwarding.forwarded(&method, &uri, caller.headers())?.is_some() {
+        return Err(unreached(server, "another server sent the request here"));
+    }
+    let address = state.engine.catalog().members().address_of(server).await?;
+    let address =
+        address.ok_or_else(|| unreached(server, "it has not said where it is reached: set cluster.address there"))?;
+    let channel = state.forwarding.channel(&address).map_err(|reason| unreached(server, &reason))?;
+    let certificate = caller.headers().get(CLIENT_CERTIFICATE);
+    let headers = state.forwarding.headers(&method, &uri, caller.headers(), certificate);
+    // One row may be of any size.
+    let client = FlightServiceClient::new(channel).max_decoding_message_size(usize::MAX);
+    Ok((client, MetadataMap::from_headers(without_grpc(headers))))
+}
+
+/// Returns the ticket that an action is about.
+fn ticket_in(action: &Action) -> Option<Bytes> {
+    let of_info = |info: FlightInfo| Some(info.endpoint.into_iter().next()?.ticket?.ticket);
+    match action.r#type.as_str() {
+        "CancelFlightInfo" => of_info(CancelFlightInfoRequest::decode(action.body.as_ref()).ok()?.info?),
+        "CancelQuery" => {
+            let request = Any::decode(action.body.as_ref()).ok()?.unpack::<ActionCancelQueryRequest>().ok()??;
+            of_info(FlightInfo::decode(request.info).ok()?)
+        }
+        "RenewFlightEndpoint" => {
+            Some(RenewFlightEndpointRequest::decode(action.body.as_ref()).ok()?.endpoint?.ticket?.ticket)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the server that made a ticket, where that is another one.
+fn other_server_of(state: &AppState, ticket: &Bytes) -> Option<String> {
+    let members = state.engine.catalog().members();
+    let own = members.own()?;
+    server_of(ticket).filter(|server| server != own)
 }
 
 /// Returns the server that a ticket names.
