@@ -71,7 +71,7 @@ pub(in crate::http) async fn forward(State(state): State<AppState>, request: Req
     let answer = next.run(Request::from_parts(parts, body)).await;
     let server = answer.headers().get(RUN_SERVER).and_then(|server| server.to_str().ok()).map(str::to_owned);
     let Some(server) = server else { return answer };
-    match sent.to(&state, &server).await {
+    match sent.forwarded_to(&state, &server).await {
         Ok(theirs) => theirs,
         Err(reason) => {
             tracing::warn!(server, reason, "a request about a run was not forwarded to the server that has the run");
@@ -91,7 +91,7 @@ struct SentRequest {
 
 impl SentRequest {
     /// Sends it to another server. Errors: why there is no answer.
-    async fn to(self, state: &AppState, server: &str) -> Result<Response, String> {
+    async fn forwarded_to(self, state: &AppState, server: &str) -> Result<Response, String> {
         let address = state.engine.catalog().members().address_of(server).await.map_err(|error| error.to_string())?;
         let address = address.ok_or("it has not said where it is reached: set cluster.address there")?;
         let certificate = self.headers.get(CLIENT_CERTIFICATE);
