@@ -364,10 +364,10 @@ impl Agent {
             busy.insert(key.clone(), run_id);
         }
         let mut permit = RunPermit { slot: None, conversation, state: Arc::clone(&self.state) };
-        if let Some(key) = &permit.conversation
-            && self.catalog().runs().is_busy_elsewhere(key).await?
+        if let Some(key) = permit.conversation.clone()
+            && self.catalog().runs().is_busy_elsewhere(&key).await?
         {
-            return Err(AgentError::ConversationLocked { conversation: key.id.clone() });
+            return Err(AgentError::ConversationLocked { conversation: key.id });
         }
         let config = &self.state.config;
         let slots = self.state.slots.of(who.subject());
