@@ -21,7 +21,7 @@ use crate::config::ClusterSettings;
 use crate::tls::TlsError;
 pub(crate) use channels::ClusterChannels;
 use discovery::WorkerDiscovery;
-pub(crate) use forwarding::Forwarding;
+pub(crate) use forwarding::{Forwarding, InUse};
 pub(crate) use gate::{WorkerGate, gate};
 pub(crate) use signature::ClusterKey;
 pub(crate) use worker_tls::ClusterTls;

@@ -293,7 +293,7 @@ impl FlightService for FlightSql {
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
         let (caller, action) = self.caller(request)?;
         if let Some(results) = elsewhere::action_of_other_server(&self.state, &caller, &action).await? {
-            return Ok(Response::new(results.boxed()));
+            return Ok(Response::new(results));
         }
         let answer = actions::act(&self.state, &self.statements, &self.sessions, &caller, action).await?;
         let results = answer.body.map(|body| Ok(arrow_flight::Result { body }));

@@ -7,12 +7,15 @@
 //! Invariant: what belongs to one connection stays on it, and what a page's browser says of itself is judged where it came in.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use http_body::{Frame, SizeHint};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use tonic::body::Body;
@@ -36,6 +39,8 @@ const CERTIFICATE: HeaderName = HeaderName::from_static("x-querent-forwarded-cer
 const GOOD_FOR: Duration = Duration::from_secs(300);
 /// How long a connection is kept that nobody uses.
 const KEPT_UNUSED: Duration = Duration::from_secs(600);
+/// Requests that one connection carries at a time; a server takes 256, and more would wait for each other.
+const REQUESTS_A_CONNECTION: usize = 200;
 /// Headers of one connection, and those that the way to another server gives values of their own.
 const NOT_FORWARDED: [&str; 14] = [
     "connection",
@@ -65,16 +70,51 @@ struct ForwardingParts {
     member: Option<String>,
     key: Option<ClusterKey>,
     tls: ClusterTls,
-    open: Mutex<HashMap<Url, OpenServer>>,
+    open: Mutex<HashMap<Url, Vec<OpenConnection>>>,
 }
 
 /// A connection to a server.
 #[derive(Clone)]
-struct OpenServer {
+struct OpenConnection {
     channel: Channel,
     /// Why there is no connection, which HTTP does not say.
     fault: ConnectionFault,
     last_used: Instant,
+    in_use: InUse,
+}
+
+/// Counts the requests of a connection: each holds one until its answer has been read.
+#[derive(Clone, Default)]
+pub(crate) struct InUse(Arc<()>);
+
+impl InUse {
+    /// Returns how many there are beside the connection's own.
+    fn requests(&self) -> usize {
+        Arc::strong_count(&self.0).saturating_sub(1)
+    }
+}
+
+/// The body of an answer, until whose end its connection is in use.
+struct ForwardedBody {
+    inner: Body,
+    _in_use: InUse,
+}
+
+impl http_body::Body for ForwardedBody {
+    type Data = Bytes;
+    type Error = tonic::Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
+        Pin::new(&mut self.inner).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
 }
 
 /// What is known of a request that another server forwarded.
@@ -166,39 +206,46 @@ impl Forwarding {
     }
 
     async fn send_once(&self, address: &str, request: Request<Bytes>) -> Result<Response<Body>, String> {
-        let mut server = self.server(address)?;
+        let OpenConnection { mut channel, fault, in_use, .. } = self.connection(address)?;
         let mut request = request.map(|body| Body::new(Full::new(body)));
         *request.version_mut() = Version::HTTP_2;
         let answered = async {
-            std::future::poll_fn(|cx| server.channel.poll_ready(cx)).await?;
-            server.channel.call(request).await
+            std::future::poll_fn(|cx| channel.poll_ready(cx)).await?;
+            channel.call(request).await
         };
-        let response = answered.await.map_err(|error| server.fault.get().unwrap_or_else(|| with_causes(&error)))?;
+        let response = answered.await.map_err(|error| fault.get().unwrap_or_else(|| with_causes(&error)))?;
         let (mut parts, body) = response.into_parts();
         parts.headers = between_servers(&parts.headers);
         // That of the connection here is written, whatever it is.
         parts.version = Version::default();
-        Ok(Response::from_parts(parts, body))
+        Ok(Response::from_parts(parts, Body::new(ForwardedBody { inner: body, _in_use: in_use })))
     }
 
-    /// Returns a channel for calls of gRPC to the server at a URL. Errors: why it cannot be one.
-    pub(crate) fn channel(&self, address: &str) -> Result<Channel, String> {
-        Ok(self.server(address)?.channel)
+    /// Returns a channel for a call of gRPC to the server at a URL, and what is held until its answer has been read.
+    /// Errors: why it cannot be one.
+    pub(crate) fn channel(&self, address: &str) -> Result<(Channel, InUse), String> {
+        let OpenConnection { channel, in_use, .. } = self.connection(address)?;
+        Ok((channel, in_use))
     }
 
-    fn server(&self, address: &str) -> Result<OpenServer, String> {
+    /// Returns a connection that has room for a request; it is made when the request is sent.
+    fn connection(&self, address: &str) -> Result<OpenConnection, String> {
         let url = Url::parse(address).map_err(|error| format!("`{address}` is no URL: {error}"))?;
         let mut open = self.0.open.lock();
-        if let Some(known) = open.get_mut(&url) {
-            known.last_used = Instant::now();
-            return Ok(known.clone());
+        open.retain(|_, known| {
+            known.retain(|one| one.in_use.requests() > 0 || one.last_used.elapsed() < KEPT_UNUSED);
+            !known.is_empty()
+        });
+        let known = open.entry(url.clone()).or_default();
+        if let Some(free) = known.iter_mut().find(|one| one.in_use.requests() < REQUESTS_A_CONNECTION) {
+            free.last_used = Instant::now();
+            return Ok(free.clone());
         }
-        open.retain(|_, known| known.last_used.elapsed() < KEPT_UNUSED);
         let fault = ConnectionFault::default();
         let channel = lazy_channel(&url, &self.0.tls, &fault).map_err(|error| with_causes(&error))?;
-        let server = OpenServer { channel, fault, last_used: Instant::now() };
-        open.insert(url, server.clone());
-        Ok(server)
+        let opened = OpenConnection { channel, fault, last_used: Instant::now(), in_use: InUse::default() };
+        known.push(opened.clone());
+        Ok(opened)
     }
 }
 
@@ -307,6 +354,20 @@ mod tests {
         assert_eq!(known, Some(ForwardedRequest { certificate: None }));
         let alone = Forwarding::open(&ClusterSettings::default(), None).await.unwrap();
         assert_eq!(alone.forwarded(&Method::GET, &uri(), &headers).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_full_is_joined_by_another() {
+        let forwarding = server("one", None).await;
+        let held: Vec<OpenConnection> =
+            (0..=REQUESTS_A_CONNECTION).map(|_| forwarding.connection("http://10.0.0.1:80").unwrap()).collect();
+        let connections = || forwarding.0.open.lock().values().map(Vec::len).sum::<usize>();
+        assert_eq!(connections(), 2);
+        drop(held);
+        drop(forwarding.connection("http://10.0.0.1:80").unwrap());
+        assert_eq!(connections(), 2, "they are kept for a while");
+        assert!(forwarding.0.open.lock().values().flatten().all(|one| one.in_use.requests() == 0));
+        assert!(forwarding.connection("nowhere").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::{ActionCancelQueryRequest, Any, Command, TicketStatementQuery};
 use arrow_flight::{Action, CancelFlightInfoRequest, FlightInfo, RenewFlightEndpointRequest, Ticket};
 use bytes::Bytes;
+use futures::{Stream, StreamExt};
 use http::{HeaderMap, Method, Uri};
 use prost::Message;
 use querent_agent::ResultStore;
@@ -17,10 +18,11 @@ use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
 use super::caller::FlightCaller;
-use super::decode_command;
 use super::encode::{self, FlightStream};
 use super::ticket::StatementTicket;
+use super::{Streamed, decode_command};
 use crate::auth::CLIENT_CERTIFICATE;
+use crate::cluster::InUse;
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 
@@ -35,11 +37,11 @@ pub(super) async fn rows_of_other_server(
     ticket: &Bytes,
 ) -> Result<Option<FlightStream>, Status> {
     let Some(server) = other_server_of(state, ticket) else { return Ok(None) };
-    let (mut client, headers) = connected(state, caller, &server, DO_GET).await?;
+    let OtherServer { mut client, headers, in_use } = connected(state, caller, &server, DO_GET).await?;
     let mut request = Request::new(Ticket::new(ticket.clone()));
     *request.metadata_mut() = headers;
     let answer = client.do_get(request).await.map_err(|status| named(&server, status))?;
-    Ok(Some(encode::passed_on(answer.into_inner())))
+    Ok(Some(encode::passed_on(held(answer.into_inner(), in_use))))
 }
 
 /// Has another server carry out what is to be done about its ticket: cancelling or renewing it. `None` for any other action.
@@ -48,22 +50,39 @@ pub(super) async fn action_of_other_server(
     state: &AppState,
     caller: &FlightCaller,
     action: &Action,
-) -> Result<Option<Streaming<arrow_flight::Result>>, Status> {
+) -> Result<Option<Streamed<arrow_flight::Result>>, Status> {
     let Some(server) = ticket_in(action).and_then(|ticket| other_server_of(state, &ticket)) else { return Ok(None) };
-    let (mut client, headers) = connected(state, caller, &server, DO_ACTION).await?;
+    let OtherServer { mut client, headers, in_use } = connected(state, caller, &server, DO_ACTION).await?;
     let mut request = Request::new(action.clone());
     *request.metadata_mut() = headers;
     let answer = client.do_action(request).await.map_err(|status| named(&server, status))?;
-    Ok(Some(answer.into_inner()))
+    Ok(Some(held(answer.into_inner(), in_use).boxed()))
 }
 
-/// Returns a client of another server, and the headers of a call that goes on there.
+/// A client of another server, and the headers of a call that goes on there.
+struct OtherServer {
+    client: FlightServiceClient<Channel>,
+    headers: MetadataMap,
+    in_use: InUse,
+}
+
+/// Returns an answer that holds its connection until it has been read.
+fn held<T>(answer: Streaming<T>, in_use: InUse) -> impl Stream<Item = Result<T, Status>> + Send + 'static
+where
+    T: Send + 'static,
+{
+    answer.map(move |item| {
+        let _in_use = &in_use;
+        item
+    })
+}
+
 async fn connected(
     state: &AppState,
     caller: &FlightCaller,
     server: &str,
     path: &'static str,
-) -> Result<(FlightServiceClient<Channel>, MetadataMap), ApiError> {
+) -> Result<OtherServer, ApiError> {
     let (method, uri) = (Method::POST, Uri::from_static(path));
     if state.forwarding.forwarded(&method, &uri, caller.headers())?.is_some() {
         return Err(unreached(server, "another server sent the request here"));
@@ -71,12 +90,12 @@ async fn connected(
     let address = state.engine.catalog().members().address_of(server).await?;
     let address =
         address.ok_or_else(|| unreached(server, "it has not said where it is reached: set cluster.address there"))?;
-    let channel = state.forwarding.channel(&address).map_err(|reason| unreached(server, &reason))?;
+    let (channel, in_use) = state.forwarding.channel(&address).map_err(|reason| unreached(server, &reason))?;
     let certificate = caller.headers().get(CLIENT_CERTIFICATE);
     let headers = state.forwarding.headers(&method, &uri, caller.headers(), certificate);
     // One row may be of any size.
     let client = FlightServiceClient::new(channel).max_decoding_message_size(usize::MAX);
-    Ok((client, MetadataMap::from_headers(without_grpc(headers))))
+    Ok(OtherServer { client, headers: MetadataMap::from_headers(without_grpc(headers)), in_use })
 }
 
 /// Returns the ticket that an action is about.
