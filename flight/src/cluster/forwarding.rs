@@ -140,9 +140,12 @@ impl Forwarding {
         self.0.member.is_some()
     }
 
-    /// Whether the others take this server's word for who shows which certificate.
-    pub(crate) fn is_signed(&self) -> bool {
-        self.0.key.is_some()
+    /// Returns why the other servers would not know the caller of a request with these headers, whose client shows a
+    /// certificate of that known name here; `None` where they do.
+    pub(crate) fn unknown_there(&self, headers: &HeaderMap, certificate: Option<&HeaderValue>) -> Option<&'static str> {
+        let is_certified_alone = certificate.is_some() && !headers.contains_key(header::AUTHORIZATION);
+        (is_certified_alone && self.0.key.is_none())
+            .then_some("its caller is known by a certificate alone, which needs cluster.key on both servers")
     }
 
     /// Returns what is known of a request that another server forwarded; `None` for one of a client.
@@ -352,6 +355,10 @@ mod tests {
         headers.insert(CERTIFICATE, name);
         let known = two.forwarded(&Method::GET, &uri(), &headers).unwrap();
         assert_eq!(known, Some(ForwardedRequest { certificate: None }));
+        let (nothing, certificate) = (HeaderMap::new(), HeaderValue::from_static("grafana.example"));
+        assert!(one.unknown_there(&nothing, Some(&certificate)).is_some());
+        assert!(one.unknown_there(&headers, Some(&certificate)).is_none(), "it has a token");
+        assert!(one.unknown_there(&nothing, None).is_none());
         let alone = Forwarding::open(&ClusterSettings::default(), None).await.unwrap();
         assert_eq!(alone.forwarded(&Method::GET, &uri(), &headers).unwrap(), None);
     }

@@ -16,7 +16,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use querent_agent::AgentError;
@@ -95,9 +95,8 @@ impl SentRequest {
         let address = state.engine.catalog().members().address_of(server).await.map_err(|error| error.to_string())?;
         let address = address.ok_or("it has not said where it is reached: set cluster.address there")?;
         let certificate = self.headers.get(CLIENT_CERTIFICATE);
-        let is_by_certificate = certificate.is_some() && !self.headers.contains_key(header::AUTHORIZATION);
-        if is_by_certificate && !state.forwarding.is_signed() {
-            return Err("its caller is known by a certificate alone, which needs cluster.key on both".to_owned());
+        if let Some(reason) = state.forwarding.unknown_there(&self.headers, certificate) {
+            return Err(reason.to_owned());
         }
         let body = self.body.lock().taken().ok_or("its body is longer than http.max_query_bytes")?;
         let mut request = http::Request::new(body);

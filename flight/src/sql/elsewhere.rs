@@ -92,6 +92,9 @@ async fn connected(
         address.ok_or_else(|| unreached(server, "it has not said where it is reached: set cluster.address there"))?;
     let (channel, in_use) = state.forwarding.channel(&address).map_err(|reason| unreached(server, &reason))?;
     let certificate = caller.headers().get(CLIENT_CERTIFICATE);
+    if let Some(reason) = state.forwarding.unknown_there(caller.headers(), certificate) {
+        return Err(unreached(server, reason));
+    }
     let headers = state.forwarding.headers(&method, &uri, caller.headers(), certificate);
     // One row may be of any size.
     let client = FlightServiceClient::new(channel).max_decoding_message_size(usize::MAX);
