@@ -37,7 +37,7 @@ use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
 use crate::request::{AskRequest, CallDecision, MAX_QUESTION_BYTES, OnDisconnect, ResumedCall, RunRequest};
 use crate::results::ResultStore;
-use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs};
+use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs, end_runs_of_lost_servers};
 use crate::run_watcher::RunWatcher;
 use crate::{telemetry, tools};
 
@@ -89,7 +89,8 @@ impl Agent {
             config.max_concurrent_runs_per_caller,
             config.max_queued_runs,
         );
-        let results = Arc::new(ResultStore::new(config.result_bytes, config.result_lifetime));
+        let server = engine.catalog().members().own().and_then(|server| Uuid::try_parse(server).ok());
+        let results = Arc::new(ResultStore::new(config.result_bytes, config.result_lifetime).of_server(server));
         let state = AgentState {
             engine,
             models,
@@ -110,6 +111,29 @@ impl Agent {
     /// `server_restarted`. Returns how many there were. To be called before the first run.
     pub async fn end_interrupted_runs(&self) -> Result<u64> {
         Ok(end_interrupted_runs(self.catalog()).await?)
+    }
+
+    /// Ends the runs of servers that share the catalog and give no sign of life, with the same code. Returns how many there
+    /// were. To be called now and then.
+    pub async fn end_runs_of_lost_servers(&self) -> Result<u64> {
+        Ok(end_runs_of_lost_servers(self.catalog()).await?)
+    }
+
+    /// Returns the other server that shares the catalog and has a run in progress, as it was stored; `None` for one that is
+    /// not in progress, or is in progress here.
+    pub async fn server_of_run(&self, stored: &RunRecord) -> Result<Option<String>> {
+        if stored.status != RunStatus::Running || self.running_run(stored.run_id).is_some() {
+            return Ok(None);
+        }
+        Ok(self.catalog().runs().server_of(stored.run_id).await?)
+    }
+
+    /// Errors: `run_elsewhere`, for a run that is in progress on another server.
+    async fn require_here(&self, stored: &RunRecord) -> Result<()> {
+        match self.server_of_run(stored).await? {
+            Some(server) => Err(AgentError::RunElsewhere { run_id: stored.run_id, server }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the settings that the agent was started with.
@@ -304,16 +328,22 @@ impl Agent {
 
     /// Returns a stored run's events, or a running one's as they come, from the `from`th on.
     ///
-    /// Errors: `run_not_found`, also for a run that was not retained.
+    /// Errors: `run_not_found`, also for a run that was not retained; `run_elsewhere`, where another server that shares the
+    /// catalog has it in progress.
     pub async fn events(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<RunEvents> {
         let running = self.running_run(run_id);
-        let stored = self.catalog().runs().get(who, run_id).await?;
+        let mut stored = self.catalog().runs().get(who, run_id).await?;
         if !stored.retained {
             return Err(CatalogError::RunNotFound { run_id: run_id.to_string() }.into());
         }
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         if let Some(running) = running.filter(|_| stored.status == RunStatus::Running) {
             return Ok(RunEvents::new(running.handle.subscribe(from)));
+        }
+        if stored.status == RunStatus::Running {
+            self.require_here(&stored).await?;
+            // It has ended in between.
+            stored = self.catalog().runs().get(who, run_id).await?;
         }
         Ok(RunEvents::stored(events_of(&stored)?, from))
     }
@@ -334,6 +364,11 @@ impl Agent {
             busy.insert(key.clone(), run_id);
         }
         let mut permit = RunPermit { slot: None, conversation, state: Arc::clone(&self.state) };
+        if let Some(key) = permit.conversation.clone()
+            && self.catalog().runs().is_busy_elsewhere(&key).await?
+        {
+            return Err(AgentError::ConversationLocked { conversation: key.id });
+        }
         let config = &self.state.config;
         let slots = self.state.slots.of(who.subject());
         let slot = tokio::time::timeout(config.run_queue_timeout, slots.begin()).await.ok().and_then(Result::ok);
@@ -359,12 +394,15 @@ impl Agent {
     }
 
     /// Stops a running run; its stream still ends with `run_finished`. A finished run stays unchanged. Returns the run
-    /// as it is afterwards.
+    /// as it is afterwards. Errors: `run_elsewhere`, where another server that shares the catalog has it in progress.
     pub async fn cancel_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
         let catalog = self.state.engine.catalog();
         let running = self.running_run(run_id);
         let record = catalog.runs().get(who, run_id).await?;
-        let Some(running) = running.filter(|_| record.status == RunStatus::Running) else { return Ok(record) };
+        let Some(running) = running.filter(|_| record.status == RunStatus::Running) else {
+            self.require_here(&record).await?;
+            return Ok(record);
+        };
         running.handle.stop(StopCause::Cancelled);
         running.handle.ended.cancelled().await;
         self.get_run(who, run_id).await

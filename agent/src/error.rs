@@ -3,6 +3,7 @@
 
 use querent_catalog::CatalogError;
 use querent_engine::EngineError;
+use uuid::Uuid;
 
 /// Why a run could not start, or failed.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,16 @@ pub enum AgentError {
     ConversationLocked {
         /// Its id.
         conversation: String,
+    },
+    /// Another server that shares the catalog has the run in progress.
+    #[error(
+        "run `{run_id}` is in progress on server `{server}` of this catalog, which was not reached from here; ask again"
+    )]
+    RunElsewhere {
+        /// The run.
+        run_id: Uuid,
+        /// The server's id.
+        server: String,
     },
     /// The call was decided before.
     #[error("`{call_id}` was decided before; what came of it is not done again")]
@@ -145,6 +156,7 @@ impl AgentError {
             AgentError::InvalidRequest { .. } | AgentError::QuestionTooLong { .. } => "invalid_request",
             AgentError::ShuttingDown => "shutting_down",
             AgentError::ConversationLocked { .. } => "conversation_locked",
+            AgentError::RunElsewhere { .. } => "run_elsewhere",
             AgentError::AlreadyResumed { .. } => "already_resumed",
             AgentError::UnknownModel { .. } => "model_not_found",
             AgentError::ImagesNotSupported { .. } => "images_not_supported",

@@ -24,9 +24,12 @@ use uuid::Uuid;
 
 use crate::event::ResultTicket;
 
-/// What a ticket begins with; an id of 32 hexadecimal digits follows. The whole is valid base64, so that a client which
-/// takes a ticket in JSON for base64, as JSON of protobuf messages has bytes, names the same result.
+/// What a ticket begins with; an id of 32 hexadecimal digits follows, and where servers share a catalog the id of the one that
+/// has the rows, written alike. The whole is valid base64, so that a client which takes a ticket in JSON for base64, as JSON of
+/// protobuf messages has bytes, names the same result.
 const TICKET_PREFIX: &str = "querentresultset";
+/// Digits of an id in a ticket.
+const ID_DIGITS: usize = 32;
 /// Bytes of a ticket that was decoded, at most.
 const MAX_DECODED_BYTES: usize = 64;
 /// One result takes at most such a part of the store.
@@ -45,6 +48,8 @@ const MAX_REMEMBERED: usize = 4_096;
 pub struct ResultStore {
     max_bytes: usize,
     lifetime: Duration,
+    /// The id of this server, where others share its catalog.
+    server: Option<Uuid>,
     shelf: Mutex<Shelf>,
     /// Drops what has expired. Its task ends with the store.
     sweeper: OnceLock<JoinSet<()>>,
@@ -150,7 +155,17 @@ impl Drop for ByteCharge {
 impl ResultStore {
     /// Creates a store of at most `max_bytes` that keeps a result for `lifetime`. With 0 bytes it keeps nothing.
     pub fn new(max_bytes: usize, lifetime: Duration) -> Self {
-        Self { max_bytes, lifetime, shelf: Mutex::default(), sweeper: OnceLock::new() }
+        Self { max_bytes, lifetime, server: None, shelf: Mutex::default(), sweeper: OnceLock::new() }
+    }
+
+    /// Returns the store of a server whose tickets name it, so that others know where the rows are.
+    pub fn of_server(self, server: Option<Uuid>) -> Self {
+        Self { server, ..self }
+    }
+
+    /// Returns the id of the server that a ticket names; `None` for those that name none, and those of another kind.
+    pub fn server_of(ticket: &[u8]) -> Option<Uuid> {
+        ids_of(&ticket_text(ticket)?)?.1
     }
 
     /// Returns the bytes in use: of results that are kept, collected or read.
@@ -172,7 +187,7 @@ impl ResultStore {
         caller: &Principal,
         reach: &ReadReach,
     ) -> Result<Arc<StoredResult>, TicketRefusal> {
-        let id = ticket_text(ticket).and_then(|text| Uuid::try_parse(text.get(TICKET_PREFIX.len()..)?).ok());
+        let id = ticket_text(ticket).and_then(|text| Some(ids_of(&text)?.0));
         self.drop_expired();
         let shelf = self.shelf.lock();
         let found = id.and_then(|id| shelf.results.get(&id)).ok_or(TicketRefusal::Unknown)?;
@@ -296,6 +311,20 @@ fn may_read(caller: &Principal, owner: &Principal) -> bool {
         && caller.attributes() == owner.attributes()
 }
 
+/// Writes the ticket of a result, which this server has.
+fn ticket_of(result: Uuid, server: Option<Uuid>) -> String {
+    let server = server.map(|server| server.simple().to_string()).unwrap_or_default();
+    format!("{TICKET_PREFIX}{}{server}", result.simple())
+}
+
+/// Reads the ids of a ticket's text: the result's, and that of the server where it names one.
+fn ids_of(text: &str) -> Option<(Uuid, Option<Uuid>)> {
+    let digits = text.get(TICKET_PREFIX.len()..)?;
+    let (result, server) = digits.split_at_checked(ID_DIGITS)?;
+    let server = if server.is_empty() { None } else { Some(Uuid::try_parse(server).ok()?) };
+    Some((Uuid::try_parse(result).ok()?, server))
+}
+
 /// Returns a ticket's text, which came as it is or decoded from base64.
 fn ticket_text(ticket: &[u8]) -> Option<Cow<'_, str>> {
     if ticket.starts_with(TICKET_PREFIX.as_bytes()) {
@@ -335,8 +364,8 @@ impl ResultRecorder {
         let Self { store, schema, batches, charge, is_full, .. } = self;
         let is_truncated = is_full || !is_whole;
         let result = StoredResult { schema, batches, is_truncated, _charge: charge };
-        let id = store.keep(owner.clone(), reach, result);
-        ResultTicket { text: format!("{TICKET_PREFIX}{}", id.simple()), truncated: is_truncated }
+        let (id, server) = (store.keep(owner.clone(), reach, result), store.server);
+        ResultTicket { text: ticket_of(id, server), truncated: is_truncated }
     }
 
     fn keep(&mut self, batch: &RecordBatch) -> bool {
@@ -464,6 +493,18 @@ mod tests {
             store.fetch(TICKET_PREFIX.as_bytes(), &anna(), &ReadReach::default()).err(),
             Some(TicketRefusal::Unknown)
         );
+    }
+
+    #[test]
+    fn tickets_name_their_server_where_there_are_several() {
+        let (result, server) = (Uuid::new_v4(), Uuid::now_v7());
+        assert_eq!(ids_of(&ticket_of(result, None)), Some((result, None)));
+        let ticket = ticket_of(result, Some(server));
+        assert_eq!(ids_of(&ticket), Some((result, Some(server))));
+        assert_eq!(ResultStore::server_of(ticket.as_bytes()), Some(server));
+        assert_eq!(ResultStore::server_of(&BASE64_STANDARD.decode(&ticket).unwrap()), Some(server));
+        assert_eq!(ids_of(&ticket[..ticket.len() - 1]), None);
+        assert_eq!(ids_of(TICKET_PREFIX), None);
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@ use crate::results::ResultStore;
 use crate::telemetry;
 
 pub(crate) use handle::{RunHandle, StopCause};
-pub(crate) use interrupted::{begun_record, end_interrupted_runs};
+pub(crate) use interrupted::{begun_record, end_interrupted_runs, end_runs_of_lost_servers};
 use turns::{End, Turns};
 
 /// How long a run's last events wait for its end to be stored; after that it is stored later.
@@ -102,7 +102,7 @@ impl RunTask {
             let (mut pause, longest) = STORE_AGAIN;
             while let Err(error) = catalog.runs().update(&record).await {
                 if matches!(error, CatalogError::RunNotFound { .. }) {
-                    tracing::info!(run_id = %record.run_id, "the run was deleted before its end");
+                    tracing::info!(run_id = %record.run_id, "the run was deleted before its end, or ended by another server");
                     break;
                 }
                 tracing::error!(run_id = %record.run_id, code = error.code(), %error, "the run's end could not be stored");

@@ -23,6 +23,7 @@ use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::leases::{CatalogLeases, HeldLeases, WorkLease};
 use crate::measurements::CatalogMeasurements;
+use crate::members::{self, CatalogMembers, MemberWatch};
 use crate::model::{LakeLocation, SnapshotId};
 use crate::other_servers::OtherServers;
 use crate::policies::CatalogPolicies;
@@ -85,6 +86,7 @@ pub struct Catalog {
     vector_indexes: Arc<VectorIndexRegistry>,
     others: OtherServers,
     leases: Arc<HeldLeases>,
+    members: Arc<MemberWatch>,
     store: Arc<Store>,
 }
 
@@ -102,9 +104,12 @@ impl Catalog {
         let tokens = Arc::new(TokenRegistry::load(&store).await?);
         let knowledge = Arc::<KnowledgeCache>::default();
         let audit = AuditLog::new(store.data_dir());
-        let others = OtherServers::follow(&store, &tokens, &knowledge);
+        let watch = Arc::<MemberWatch>::default();
+        members::forget_lost(&store).await?;
+        watch.sign(&store).await?;
+        let others = OtherServers::follow(&store, &tokens, &knowledge, &watch);
         let leases = Arc::default();
-        Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, leases, store }))
+        Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, leases, members: watch, store }))
     }
 
     /// Stops background work, gives its leases back, drains the index, checkpoints, releases the lock. Dropping the
@@ -252,6 +257,11 @@ impl Catalog {
     /// What columns hold.
     pub fn values(&self) -> CatalogValues<'_> {
         CatalogValues { store: &self.store }
+    }
+
+    /// The servers that share the catalog.
+    pub fn members(&self) -> CatalogMembers<'_> {
+        CatalogMembers { store: &self.store, watch: &self.members }
     }
 
     /// Agent runs.

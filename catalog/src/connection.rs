@@ -46,6 +46,8 @@ pub(crate) enum Access {
     Write,
     /// The same, where there may be no tables yet.
     Create,
+    /// It writes rows that nobody else writes, and does not wait for those who write others, where the database can do that.
+    Own,
 }
 
 impl StoreConnection {
@@ -69,7 +71,7 @@ impl StoreConnection {
         match self {
             StoreConnection::Sqlite(connection) => connection.execute_batch(match access {
                 Access::Read => "BEGIN DEFERRED",
-                Access::Write | Access::Create => "BEGIN IMMEDIATE",
+                Access::Write | Access::Create | Access::Own => "BEGIN IMMEDIATE",
             })?,
             StoreConnection::Postgres(connection) => connection.begin(access)?,
         }

@@ -26,6 +26,7 @@
 //! | 5 | `knowledge` | verified queries and metrics |
 //! | 5 | `graph_models` | how graphs are made of tables |
 //! | 4 | `leases` | work that one server does for all that share a catalog |
+//! | 5 | `members` | the servers that share a catalog, for each other |
 //! | 5 | `runs` | agent runs and their logs |
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
@@ -73,6 +74,7 @@ mod keys;
 mod knowledge;
 mod leases;
 mod measurements;
+mod members;
 mod model;
 mod other_servers;
 pub mod outbound;
@@ -110,6 +112,7 @@ pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use leases::{CatalogLeases, LeaseTurn, LeasedWork, WorkLease};
 pub use measurements::CatalogMeasurements;
+pub use members::CatalogMembers;
 pub use model::*;
 pub use policies::CatalogPolicies;
 pub use principal::{DatabaseScope, Identity, Principal, Role, UserAttributes};

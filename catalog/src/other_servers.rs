@@ -1,5 +1,6 @@
 //! What a server learns of the others that share its catalog: tables for the schema index, tokens, policies, and what they
-//! teach. It looks once a second; names, rows and rights are read from the catalog at each statement and need none of this.
+//! teach. It looks once a second; names, rows and rights are read from the catalog at each statement and need none of this. And it
+//! gives them its signs of life.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tracing::{info, warn};
 use crate::connection::StoreConnection;
 use crate::error::Result;
 use crate::knowledge::KnowledgeCache;
+use crate::members::{MemberWatch, SIGNS_APART};
 use crate::store::Store;
 use crate::tokens::TokenRegistry;
 
@@ -33,9 +35,17 @@ struct SharedState {
 
 impl OtherServers {
     /// Follows the others where the catalog is shared.
-    pub(crate) fn follow(store: &Arc<Store>, tokens: &Arc<TokenRegistry>, knowledge: &Arc<KnowledgeCache>) -> Self {
+    pub(crate) fn follow(
+        store: &Arc<Store>,
+        tokens: &Arc<TokenRegistry>,
+        knowledge: &Arc<KnowledgeCache>,
+        members: &Arc<MemberWatch>,
+    ) -> Self {
         let followed = Self { tasks: TaskTracker::new(), stop: CancellationToken::new() };
         if store.is_shared() {
+            // A task of its own: what the other one waits for must not keep this server from being seen.
+            let signs = give_signs(Arc::downgrade(store), Arc::clone(members), followed.stop.clone());
+            followed.tasks.spawn(signs);
             let (tokens, knowledge) = (Arc::clone(tokens), Arc::clone(knowledge));
             // Weak, so that dropping the catalog releases the data folder.
             followed.tasks.spawn(look_again(Arc::downgrade(store), tokens, knowledge, followed.stop.clone()));
@@ -54,6 +64,19 @@ impl OtherServers {
 impl Drop for OtherServers {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+async fn give_signs(store: Weak<Store>, members: Arc<MemberWatch>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(SIGNS_APART) => {}
+        }
+        let Some(store) = store.upgrade() else { return };
+        if let Err(error) = members.sign(&store).await {
+            warn!(%error, "the other servers do not see that this one is alive");
+        }
     }
 }
 

@@ -150,7 +150,7 @@ impl CatalogRuns<'_> {
     }
 
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
-    /// when the run was deleted meanwhile.
+    /// when the run was deleted meanwhile, and where it has ended otherwise: another server took this one for lost.
     pub async fn update(self, run: &RunRecord) -> Result<()> {
         let run = run.clone();
         self.store.write_rows(move |connection| update(connection, &run)).await
@@ -232,6 +232,37 @@ impl CatalogRuns<'_> {
         let member = self.store.member().map(str::to_owned);
         self.store.read(move |connection| running(connection, member.as_deref(), limit)).await
     }
+
+    /// As [`CatalogRuns::running`], of another server that shares the catalog and is lost.
+    pub async fn running_on(self, member: &str, limit: usize) -> Result<Vec<RunRecord>> {
+        let member = member.to_owned();
+        self.store.read(move |connection| running(connection, Some(&member), limit)).await
+    }
+
+    /// Ends a run that is stored as running on `member`, as [`CatalogRuns::update`] does. Returns whether it was still running:
+    /// of several servers that end it, one does.
+    pub async fn end_on(self, member: &str, run: &RunRecord) -> Result<bool> {
+        let (member, run) = (member.to_owned(), run.clone());
+        self.store
+            .write_rows(move |connection| {
+                Ok(is_running_on(connection, &member, run.run_id)? && update(connection, &run).map(|()| true)?)
+            })
+            .await
+    }
+
+    /// Returns the other server that shares the catalog and has a run in progress; `None` for one that is not in progress, and
+    /// for those of this server.
+    pub async fn server_of(self, run_id: Uuid) -> Result<Option<String>> {
+        let Some(own) = self.store.member().map(str::to_owned) else { return Ok(None) };
+        self.store.read(move |connection| server_of(connection, &own, run_id)).await
+    }
+
+    /// Whether another server that shares the catalog has a run in progress in a conversation.
+    pub async fn is_busy_elsewhere(self, key: &ConversationKey) -> Result<bool> {
+        let Some(own) = self.store.member().map(str::to_owned) else { return Ok(false) };
+        let key = key.clone();
+        self.store.read(move |connection| is_busy_elsewhere(connection, &own, &key)).await
+    }
 }
 
 /// Who reads runs, and what it can read under the policy that holds.
@@ -292,7 +323,7 @@ fn update(connection: &StoreConnection, run: &RunRecord) -> Result<()> {
     let updated = connection
         .prepare_cached(
             "UPDATE querent_run SET status = ?2, finished_at = ?3, usage_json = ?4, trace_json = ?5, events_json = ?6,
-                 messages_json = ?7 WHERE run_id = ?1",
+                 messages_json = ?7 WHERE run_id = ?1 AND status IN ('running', ?2)",
         )?
         .execute(params![
             run.run_id.to_string(),
@@ -444,6 +475,30 @@ fn running(connection: &StoreConnection, member: Option<&str>, limit: usize) -> 
     ))?;
     let rows = statement.query_map(params![member, as_limit(limit.min(MAX_PAGE))], read)?;
     Ok(rows.collect::<DatabaseResult<_>>()?)
+}
+
+fn is_running_on(connection: &StoreConnection, member: &str, run_id: Uuid) -> Result<bool> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM querent_run WHERE run_id = ?1 AND status = 'running' AND member = ?2)",
+        )?
+        .query_row(params![run_id.to_string(), member], |row| row.get(0))?)
+}
+
+fn server_of(connection: &StoreConnection, own: &str, run_id: Uuid) -> Result<Option<String>> {
+    Ok(connection
+        .prepare_cached("SELECT member FROM querent_run WHERE run_id = ?1 AND status = 'running' AND member <> ?2")?
+        .query_row(params![run_id.to_string(), own], |row| row.get(0))
+        .optional()?)
+}
+
+fn is_busy_elsewhere(connection: &StoreConnection, own: &str, key: &ConversationKey) -> Result<bool> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND status = 'running'
+             AND member <> ?3)",
+        )?
+        .query_row(params![key.space, key.id, own], |row| row.get(0))?)
 }
 
 fn read(row: &StoreRow<'_>) -> DatabaseResult<RunRecord> {

@@ -74,7 +74,7 @@ pub(crate) use visible::VisibleObjects;
 
 use crate::connection::{Access, PostgresServer, StoreConnection};
 use crate::error::{CatalogError, Result};
-use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, SnapshotId, TableContents, TableName};
+use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 use change_log::ChangeLog;
@@ -108,6 +108,8 @@ pub(crate) struct Store {
     member: Option<String>,
     readers: Arc<ReaderPool>,
     writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
+    /// For rows that only this server writes; opened when first needed.
+    own_writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
     on_commit: Arc<OnceLock<CommitListener>>,
     lock: Mutex<Option<lock::FolderLock>>,
     policies: Arc<RwLock<Arc<PolicySet>>>,
@@ -179,6 +181,7 @@ impl Store {
             log,
             member,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
+            own_writer: Arc::default(),
             on_commit: Arc::new(OnceLock::new()),
             lock: Mutex::new(Some(lock)),
             policies: Arc::new(RwLock::new(Arc::new(policies))),
@@ -343,75 +346,6 @@ impl Store {
         }
     }
 
-    /// The version of a shared catalog; the one that held last where its server cannot be reached for the moment.
-    async fn shared_version(&self) -> Result<CatalogVersion> {
-        if let Some(version) = self.warm.without_asking() {
-            return Ok(version);
-        }
-        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| closed())?;
-        let readers = Arc::clone(&self.readers);
-        let asked = on_blocking_thread(move || {
-            let _permit = permit;
-            readers.ask(warm_reads::version)
-        });
-        let found = match asked.await {
-            Ok(Some(version)) => Ok(version),
-            Ok(None) => self.view(|view| Ok(view.version())).await,
-            Err(error) => Err(error),
-        };
-        match found {
-            Ok(version) => {
-                self.warm.confirm(version);
-                Ok(version)
-            }
-            Err(error @ CatalogError::Unavailable { .. }) => self.warm.lose(&error).ok_or(error),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What `who` finds under names, and at which version, where all of it is known of a shared catalog.
-    pub(crate) async fn known_tables(
-        &self,
-        who: &Principal,
-        names: &[TableName],
-    ) -> Option<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
-        if !self.is_shared() {
-            return None;
-        }
-        let version = self.shared_version().await.ok()?;
-        self.warm.tables(version, who, names).map(|found| (version, found))
-    }
-
-    /// Keeps what was found in a shared catalog.
-    pub(crate) fn keep_tables(
-        &self,
-        version: CatalogVersion,
-        who: &Principal,
-        names: &[TableName],
-        found: &[Option<ResolvedTable>],
-    ) {
-        if self.is_shared() {
-            self.warm.keep_tables(version, who, names, found);
-        }
-    }
-
-    /// What a table of a shared catalog holds, if that is known.
-    pub(crate) fn known_contents(&self, table: &ManagedTable, columns: &[i64]) -> Option<TableContents> {
-        if self.is_shared() { self.warm.contents(table, columns) } else { None }
-    }
-
-    /// Keeps what a table of a shared catalog holds.
-    pub(crate) fn keep_contents(&self, table: &ManagedTable, columns: &[i64], contents: &TableContents) {
-        if self.is_shared() {
-            self.warm.keep_contents(table, columns, contents);
-        }
-    }
-
-    /// Forgets what is known of a shared catalog: something was written that makes no version.
-    pub(crate) fn forget_known(&self) {
-        self.warm.forget();
-    }
-
     /// Runs `f` at the newest snapshot, what DuckDB committed included.
     pub(crate) async fn view<T, F>(&self, f: F) -> Result<T>
     where
@@ -481,6 +415,33 @@ impl Store {
         .await
     }
 
+    /// Runs `f`, which writes rows that no other server writes, without waiting for those who write to the catalog.
+    pub(crate) async fn write_own<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
+    {
+        let mut own = Arc::clone(&self.own_writer).lock_owned().await;
+        if self.readers.permits.is_closed() {
+            return Err(closed());
+        }
+        let place = self.place.clone();
+        on_blocking_thread(move || {
+            let connection = match &mut *own {
+                Some(connection) => connection,
+                unopened => unopened.insert(place.writer()?),
+            };
+            let run = || {
+                let transaction = begun(&place, connection, Access::Own)?;
+                let result = f(&transaction)?;
+                transaction.commit()?;
+                Ok(result)
+            };
+            run().map_err(|error| place.named(error))
+        })
+        .await
+    }
+
     /// Calls the listener on the blocking thread, so that a commit reaches it even when the caller goes away.
     async fn transact<T, F>(&self, f: F) -> Result<T>
     where
@@ -518,7 +479,9 @@ impl Store {
         self.readers.permits.close();
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let (readers, watch) = (Arc::clone(&self.readers), Arc::clone(&self.watch));
+        let mut own = Arc::clone(&self.own_writer).lock_owned().await;
         on_blocking_thread(move || {
+            drop(own.take());
             readers.close_idle();
             watch.close();
             if let Some(connection) = writer.take() {

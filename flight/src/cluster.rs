@@ -1,5 +1,5 @@
-//! Several servers that work on one query: how a request to a worker is signed, how one is checked, and how workers are
-//! reached.
+//! Several servers that work on one query, or share a catalog: how a request to a worker is signed, how one is checked, how
+//! workers are reached, and how a request goes to the server that has what it is about (`forwarding.rs`).
 //!
 //! `signature.rs` is the same on both sides; `discovery.rs` knows where workers are; `channels.rs` signs what this server asks
 //! of them, over `worker_tls.rs` where they speak TLS; `watched_stream.rs` finds out why a connection ended; `gate.rs` stands
@@ -7,6 +7,7 @@
 
 mod channels;
 mod discovery;
+mod forwarding;
 mod gate;
 mod signature;
 mod watched_stream;
@@ -20,6 +21,7 @@ use crate::config::ClusterSettings;
 use crate::tls::TlsError;
 pub(crate) use channels::ClusterChannels;
 use discovery::WorkerDiscovery;
+pub(crate) use forwarding::{Forwarding, InUse};
 pub(crate) use gate::{WorkerGate, gate};
 pub(crate) use signature::ClusterKey;
 pub(crate) use worker_tls::ClusterTls;

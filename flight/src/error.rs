@@ -7,7 +7,7 @@ mod code;
 mod conversions;
 
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use querent_agent::AgentError;
 use querent_catalog::CatalogError;
@@ -25,6 +25,8 @@ pub struct ApiError {
     message: String,
     hint: Option<String>,
     budget: Option<Budget>,
+    /// The other server that has the run.
+    server: Option<String>,
 }
 
 /// The limit that a query exceeded, for the header `X-Querent-Budget-Limit`.
@@ -60,13 +62,16 @@ impl ErrorShape {
     }
 }
 
+/// The header that names the server, of those that share a catalog, on which the run of an answer is in progress.
+pub(crate) const RUN_SERVER: HeaderName = HeaderName::from_static("x-querent-run-server");
+
 /// How a caller says who it is.
 pub(crate) const BEARER: HeaderValue = HeaderValue::from_static(r#"Bearer realm="querent""#);
 
 impl ApiError {
     /// Makes an error.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, budget: None }
+        Self { code, message: message.into(), hint: None, budget: None, server: None }
     }
 
     /// Adds what to do about it.
@@ -78,6 +83,12 @@ impl ApiError {
     /// Names the limit that was exceeded.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Names the other server that has the run.
+    fn on_server(mut self, server: String) -> Self {
+        self.server = Some(server);
         self
     }
 
@@ -140,6 +151,9 @@ impl ApiError {
             headers.insert("x-kyma-budget-limit", value.clone());
             headers.insert("x-querent-budget-limit", value);
         }
+        if let Some(server) = self.server.as_deref().and_then(|server| HeaderValue::from_str(server).ok()) {
+            headers.insert(RUN_SERVER, server);
+        }
         headers
     }
 }
@@ -160,7 +174,7 @@ impl From<EngineError> for ApiError {
             _ => None,
         };
         let hint = error.hint();
-        Self { code, message: client_message(code, &error), hint, budget }
+        Self { code, message: client_message(code, &error), hint, budget, server: None }
     }
 }
 
@@ -178,7 +192,11 @@ impl From<AgentError> for ApiError {
             AgentError::Catalog(error) => error.into(),
             error => {
                 let code = ErrorCode::from(&error);
-                Self::new(code, client_message(code, &error))
+                let rendered = Self::new(code, client_message(code, &error));
+                match error {
+                    AgentError::RunElsewhere { server, .. } => rendered.on_server(server),
+                    _ => rendered,
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ use axum::response::Response;
 use http::request::Parts;
 use querent_catalog::Principal;
 
+use crate::auth::CLIENT_CERTIFICATE;
 use crate::error::ApiError;
 use crate::state::AppState;
 
@@ -40,13 +41,22 @@ impl fmt::Display for ClientAddress {
     }
 }
 
-/// Returns who sends a request. Where there are no tokens it must not come from a page of another site.
+/// Returns who sends a request. Where there are no tokens it must not come from a page of another site. Who showed a
+/// certificate to another server of the catalog, which forwarded the request, is known by that.
 /// Errors: `forbidden`, `unauthenticated`, `identity_provider_unavailable`.
 pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
     if state.auth.is_open() {
         check(parts, &state.settings)?;
     }
-    state.auth.authenticate(&parts.headers).await
+    let forwarded = state.forwarding.forwarded(&parts.method, &parts.uri, &parts.headers)?;
+    match forwarded.and_then(|forwarded| forwarded.certificate) {
+        Some(certificate) => {
+            let mut headers = parts.headers.clone();
+            headers.insert(CLIENT_CERTIFICATE, certificate);
+            state.auth.authenticate(&headers).await
+        }
+        None => state.auth.authenticate(&parts.headers).await,
+    }
 }
 
 /// The layer around all routes: lets a gRPC call pass only if its headers are in order, with a bounded body; other requests

@@ -1,6 +1,7 @@
 //! HTTP: one file a surface, every route in one table ([`routes`]).
 //!
-//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`], [`continued`] and [`idempotency`] know no route;
+//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`], [`continued`], [`elsewhere`] and [`idempotency`] know
+//! no route;
 //! [`route`] says what a route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
@@ -13,6 +14,7 @@ mod complete;
 mod console;
 mod continued;
 mod cube;
+mod elsewhere;
 mod encoding;
 mod feedback;
 mod health;

@@ -25,6 +25,7 @@ use tokio::net::TcpListener;
 
 use crate::admission::Admission;
 use crate::auth::{Authenticator, OidcVerifier};
+use crate::cluster::Forwarding;
 use crate::config::Config;
 use crate::error::ErrorCode;
 use crate::idempotent_answers::IdempotentAnswers;
@@ -38,6 +39,8 @@ use connections::{CONCURRENT_STREAMS, ConnectionParts, Connections, Listeners};
 use unix::UnixSocketFile;
 pub use worker::RunningWorker;
 
+/// How often runs of servers that are lost are looked for.
+const LOST_SERVERS_EVERY: Duration = Duration::from_secs(5);
 /// How often the metrics recorder folds old histogram samples.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
@@ -172,6 +175,7 @@ impl Server {
         let engine = Engine::open_with(options).await?;
         // Once the data folder is ours: a development certificate is made in it.
         let tls = ServerTls::open(&settings.tls, &settings.data).await?.map(Arc::new);
+        let forwarding = Forwarding::open(&settings.cluster, engine.catalog().members().own()).await?;
         http::sweep_spool(&settings.data).await;
         let ticket_key = sql::signing_key(&settings.data).await.map_err(|source| ServerError::Key { source })?;
         let agent = Agent::with_models(engine.clone(), models, settings.agent_config(), Arc::new(RunMetrics));
@@ -205,6 +209,7 @@ impl Server {
             effective_settings,
             table_profiles: KeptTableProfiles::default(),
             metrics,
+            forwarding,
             ticket_key: ticket_key.into(),
         };
         let upkeep = state.clone();
@@ -217,6 +222,9 @@ impl Server {
         state.shutdown.spawn(upkeep::forget_old_records(state.clone()));
         state.shutdown.spawn(upkeep::forget_old_runs(state.clone()));
         state.shutdown.spawn(upkeep::remove_orphans(state.clone()));
+        if state.forwarding.is_shared() {
+            state.shutdown.spawn(end_runs_of_lost_servers(state.clone()));
+        }
         if let Some(tls) = &tls {
             state.shutdown.spawn(Arc::clone(tls).follow(state.shutdown.clone()));
         }
@@ -229,6 +237,7 @@ impl Server {
         let connections = Connections::new(routes(&state), tls.clone(), parts);
         state.shutdown.spawn(connections.accept(Listeners { tcp: listener, unix }));
         let server = RunningServer { addr, tls, state };
+        tell_other_servers(&server.state, addr).await;
         let found_at = FolderServer {
             url: reachable_url(&server.url(), addr),
             certificate: server.development_certificate().map(Path::to_owned),
@@ -253,6 +262,35 @@ fn reachable_url(url: &str, addr: SocketAddr) -> String {
     match addr.ip().is_unspecified() {
         true => url.replacen(&addr.to_string(), &format!("localhost:{}", addr.port()), 1),
         false => url.to_owned(),
+    }
+}
+
+/// Tells the servers that share the catalog where they reach this one, which listens at `addr`.
+async fn tell_other_servers(state: &AppState, addr: SocketAddr) {
+    if !state.forwarding.is_shared() {
+        return;
+    }
+    let address = state.settings.address_for_others(addr);
+    match &address {
+        Some(address) => tracing::info!(address, "the other servers of the catalog reach this one here"),
+        None => tracing::warn!(
+            "the other servers of the catalog do not reach this one, so what they are asked about its runs waits for their \
+             end: set cluster.address"
+        ),
+    }
+    if let Err(error) = state.engine.catalog().members().announce(address).await {
+        tracing::warn!(code = error.code(), %error, "the other servers of the catalog will reach this one a little later");
+    }
+}
+
+/// Ends the runs of servers that share the catalog and are lost.
+async fn end_runs_of_lost_servers(state: AppState) {
+    while tokio::time::timeout(LOST_SERVERS_EVERY, state.shutdown.draining()).await.is_err() {
+        match state.agent.end_runs_of_lost_servers().await {
+            Ok(0) => {}
+            Ok(runs) => tracing::warn!(runs, "runs of a server that gives no sign of life are stored as failed"),
+            Err(error) => tracing::warn!(code = error.code(), %error, "runs of lost servers could not be ended"),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use querent_engine::{Engine, Limits, Session};
 
 use crate::admission::Admission;
 use crate::auth::Authenticator;
+use crate::cluster::Forwarding;
 use crate::config::{EffectiveSetting, Settings};
 use crate::idempotent_answers::IdempotentAnswers;
 use crate::shutdown::Shutdown;
@@ -42,6 +43,8 @@ pub struct AppState {
     /// Profiles of tables that were asked for lately.
     pub(crate) table_profiles: KeptTableProfiles,
     pub(crate) metrics: PrometheusHandle,
+    /// The way to the other servers of a shared catalog.
+    pub(crate) forwarding: Forwarding,
     /// What signs the tickets of Flight SQL.
     pub(crate) ticket_key: Arc<[u8]>,
 }

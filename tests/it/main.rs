@@ -73,6 +73,7 @@ mod result_tickets;
 mod server_config;
 mod sessions;
 mod shared_catalog;
+mod shared_runs;
 mod slow_readers;
 mod sql;
 mod sql_oracles;

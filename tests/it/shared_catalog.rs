@@ -141,6 +141,37 @@ async fn tokens_and_runs_are_those_of_all_servers() {
 }
 
 #[tokio::test]
+async fn servers_know_where_the_others_are_and_one_ends_a_run() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let first = one.members().own().unwrap().to_owned();
+    assert_eq!(two.members().address_of(&first).await.unwrap(), None);
+    one.members().announce(Some("http://10.0.0.1:8080".to_owned())).await.unwrap();
+    assert_eq!(two.members().address_of(&first).await.unwrap().as_deref(), Some("http://10.0.0.1:8080"));
+    assert_eq!(two.members().address_of("nobody").await.unwrap(), None);
+    assert_eq!(two.members().lost(), Vec::<String>::new());
+
+    let run = RunRecord::new(Uuid::now_v7(), "ada", "how many?", "model", chrono::Utc::now());
+    one.runs().insert(&run).await.unwrap();
+    assert_eq!(two.runs().server_of(run.run_id).await.unwrap().as_deref(), Some(first.as_str()));
+    assert_eq!(one.runs().server_of(run.run_id).await.unwrap(), None);
+    assert_eq!(two.runs().running_on(&first, 10).await.unwrap().len(), 1);
+    let ended = RunRecord { status: RunStatus::Error, finished_at: Some(run.started_at), ..run.clone() };
+    assert!(!two.runs().end_on("nobody", &ended).await.unwrap());
+    assert!(two.runs().end_on(&first, &ended).await.unwrap());
+    assert!(!two.runs().end_on(&first, &ended).await.unwrap(), "once");
+    assert_eq!(two.runs().server_of(run.run_id).await.unwrap(), None);
+    // Its server comes back too late, with another end and with what it has so far.
+    for status in [RunStatus::Success, RunStatus::Running] {
+        let late = RunRecord { status, ..run.clone() };
+        assert_eq!(one.runs().update(&late).await.unwrap_err().code(), "run_not_found");
+    }
+    assert_eq!(one.runs().get(&Principal::local_admin(), run.run_id).await.unwrap().status, RunStatus::Error);
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_said_with_a_code() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("postgres://nobody@{}/lake", folder.path().display().to_string().replace('/', "%2F"));

@@ -1,5 +1,5 @@
-//! Runs that a process left in progress: what is stored of a run when it begins, and how the next process ends it, so that
-//! it reads back whole in every protocol.
+//! Runs that a process left in progress: what is stored of a run when it begins, and how the next process, or another server
+//! that shares the catalog, ends it, so that it reads back whole in every protocol.
 
 use chrono::{SubsecRound, Utc};
 use querent_catalog::{Catalog, CatalogError, RunRecord, RunStatus};
@@ -39,7 +39,7 @@ pub(crate) async fn end_interrupted_runs(catalog: &Catalog) -> Result<u64, Catal
             return Ok(ended);
         }
         for run in runs {
-            match catalog.runs().update(&ended_record(run)).await {
+            match catalog.runs().update(&ended_record(run, "the server was restarted")).await {
                 Ok(()) => ended += 1,
                 // Deleted in between.
                 Err(CatalogError::RunNotFound { .. }) => {}
@@ -49,8 +49,25 @@ pub(crate) async fn end_interrupted_runs(catalog: &Catalog) -> Result<u64, Catal
     }
 }
 
+/// Ends the runs of servers that share the catalog and are lost. Returns how many this server ended.
+pub(crate) async fn end_runs_of_lost_servers(catalog: &Catalog) -> Result<u64, CatalogError> {
+    let mut ended = 0;
+    for member in catalog.members().lost() {
+        loop {
+            let runs = catalog.runs().running_on(&member, RUNS_AT_ONCE).await?;
+            if runs.is_empty() {
+                break;
+            }
+            for run in runs {
+                ended += u64::from(catalog.runs().end_on(&member, &ended_record(run, "its server was lost")).await?);
+            }
+        }
+    }
+    Ok(ended)
+}
+
 /// Returns the run as failed, its log ended as that of any run that failed.
-fn ended_record(run: RunRecord) -> RunRecord {
+fn ended_record(run: RunRecord, what: &str) -> RunRecord {
     let mut events: Vec<RunEvent> = serde_json::from_str(&run.events_json).unwrap_or_default();
     let usage: Usage = serde_json::from_str(&run.usage_json).unwrap_or_default();
     let finished_at = Utc::now();
@@ -66,7 +83,7 @@ fn ended_record(run: RunRecord) -> RunRecord {
             last_usage = *usage;
         }
     }
-    let message = format!("the server was restarted while the run was in progress ({RESTARTED_CODE}); ask again");
+    let message = format!("{what} while the run was in progress ({RESTARTED_CODE}); ask again");
     let kinds = [
         EventKind::RunError { code: RunErrorCode::Internal, message, detail_code: RESTARTED_CODE.to_owned() },
         EventKind::RunFinished {

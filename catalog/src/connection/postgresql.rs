@@ -135,6 +135,7 @@ impl PostgresConnection {
             Access::Write => self.execute_batch(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE ducklake_snapshot IN SHARE ROW EXCLUSIVE MODE",
             ),
+            Access::Own => self.execute_batch("BEGIN"),
             Access::Create => {
                 self.execute_batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({CREATION_LOCK})"))?;
                 match self.has_table("ducklake_snapshot")? {

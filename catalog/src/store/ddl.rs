@@ -303,6 +303,12 @@ CREATE TABLE querent_lease (name VARCHAR PRIMARY KEY, holder VARCHAR, fence BIGI
 ALTER TABLE querent_member ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
 ";
 
+/// Where the servers that share a catalog are reached, and their signs of life. A table of its own: each server writes its row
+/// beside whatever writes to the catalog.
+pub(super) const MEMBER_ADDRESSES_DDL: &str = "
+CREATE TABLE querent_member_address (member VARCHAR PRIMARY KEY, address VARCHAR, alive_at BIGINT NOT NULL);
+";
+
 /// How many distinct values columns had, of how many rows, when a table was last analysed.
 pub(super) const DISTINCT_VALUES_DDL: &str = "
 CREATE TABLE querent_distinct_values (table_id BIGINT NOT NULL, column_id BIGINT NOT NULL, distinct_values BIGINT NOT NULL, row_count BIGINT NOT NULL, counted_at BIGINT NOT NULL, PRIMARY KEY (table_id, column_id)) WITHOUT ROWID;

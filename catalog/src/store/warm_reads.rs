@@ -8,10 +8,12 @@
 //! statements over names that were used go on, all others and all writes fail.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::{Store, closed, on_blocking_thread};
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, TableContents, TableName};
@@ -62,6 +64,77 @@ pub(super) fn version(connection: &StoreConnection) -> Result<Option<CatalogVers
         statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let absorbed = absorbed.and_then(|text| text.parse().ok());
     Ok(newest.filter(|newest| Some(*newest) == absorbed).map(|snapshot| CatalogVersion { snapshot, policies }))
+}
+
+impl Store {
+    /// The version of a shared catalog; the one that held last where its server cannot be reached for the moment.
+    pub(super) async fn shared_version(&self) -> Result<CatalogVersion> {
+        if let Some(version) = self.warm.without_asking() {
+            return Ok(version);
+        }
+        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| closed())?;
+        let readers = Arc::clone(&self.readers);
+        let asked = on_blocking_thread(move || {
+            let _permit = permit;
+            readers.ask(version)
+        });
+        let found = match asked.await {
+            Ok(Some(version)) => Ok(version),
+            Ok(None) => self.view(|view| Ok(view.version())).await,
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(version) => {
+                self.warm.confirm(version);
+                Ok(version)
+            }
+            Err(error @ CatalogError::Unavailable { .. }) => self.warm.lose(&error).ok_or(error),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What `who` finds under names, and at which version, where all of it is known of a shared catalog.
+    pub(crate) async fn known_tables(
+        &self,
+        who: &Principal,
+        names: &[TableName],
+    ) -> Option<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
+        if !self.is_shared() {
+            return None;
+        }
+        let version = self.shared_version().await.ok()?;
+        self.warm.tables(version, who, names).map(|found| (version, found))
+    }
+
+    /// Keeps what was found in a shared catalog.
+    pub(crate) fn keep_tables(
+        &self,
+        version: CatalogVersion,
+        who: &Principal,
+        names: &[TableName],
+        found: &[Option<ResolvedTable>],
+    ) {
+        if self.is_shared() {
+            self.warm.keep_tables(version, who, names, found);
+        }
+    }
+
+    /// What a table of a shared catalog holds, if that is known.
+    pub(crate) fn known_contents(&self, table: &ManagedTable, columns: &[i64]) -> Option<TableContents> {
+        if self.is_shared() { self.warm.contents(table, columns) } else { None }
+    }
+
+    /// Keeps what a table of a shared catalog holds.
+    pub(crate) fn keep_contents(&self, table: &ManagedTable, columns: &[i64], contents: &TableContents) {
+        if self.is_shared() {
+            self.warm.keep_contents(table, columns, contents);
+        }
+    }
+
+    /// Forgets what is known of a shared catalog: something was written that makes no version.
+    pub(crate) fn forget_known(&self) {
+        self.warm.forget();
+    }
 }
 
 impl WarmReads {

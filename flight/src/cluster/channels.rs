@@ -84,28 +84,36 @@ impl ClusterChannels {
             return Ok(known.clone());
         }
         open.retain(|_, known| known.last_used.elapsed() < KEPT_UNUSED);
-        let mut origin = url.clone();
-        origin.set_fragment(None);
-        let endpoint = Endpoint::from_shared(origin.to_string())
-            .map_err(|error| lost(url, error.to_string()))?
-            .connect_timeout(CONNECT_TIME)
-            .http2_keep_alive_interval(ASKED_EVERY)
-            .keep_alive_timeout(ANSWER_TIME)
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(2 * WINDOW);
         let _entered = self.runtime.enter();
-        // It connects when it is first used, and again when it has been lost.
         let fault = ConnectionFault::default();
-        let inner = match url.scheme() {
-            "https" => endpoint.connect_with_connector_lazy(encrypted(url, &self.tls, &fault)),
-            _ => endpoint.connect_with_connector_lazy(plain(&fault)),
-        };
+        let inner = lazy_channel(url, &self.tls, &fault).map_err(|error| lost(url, error.to_string()))?;
         let channel = BoxCloneSyncChannel::new(SignedChannel { inner, key: self.key.clone() });
         let opened = OpenChannel { channel, fault, last_used: Instant::now() };
         open.insert(url.clone(), opened.clone());
         Ok(opened)
     }
+}
+
+/// Returns a channel to a server, which connects when it is first used and again when it has been lost, and notes in `fault`
+/// why it cannot.
+pub(super) fn lazy_channel(
+    url: &Url,
+    tls: &ClusterTls,
+    fault: &ConnectionFault,
+) -> Result<Channel, tonic::transport::Error> {
+    let mut origin = url.clone();
+    origin.set_fragment(None);
+    let endpoint = Endpoint::from_shared(origin.to_string())?
+        .connect_timeout(CONNECT_TIME)
+        .http2_keep_alive_interval(ASKED_EVERY)
+        .keep_alive_timeout(ANSWER_TIME)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(2 * WINDOW);
+    Ok(match url.scheme() {
+        "https" => endpoint.connect_with_connector_lazy(encrypted(url, tls, fault)),
+        _ => endpoint.connect_with_connector_lazy(plain(fault)),
+    })
 }
 
 /// Returns what connects to a worker that speaks TLS, and notes why it cannot.
@@ -163,7 +171,7 @@ fn plain(
 }
 
 /// Returns what an error says, and what each of its causes says.
-fn with_causes(error: &(impl std::error::Error + 'static)) -> String {
+pub(super) fn with_causes(error: &(impl std::error::Error + 'static)) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

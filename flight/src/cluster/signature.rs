@@ -63,6 +63,16 @@ impl ClusterKey {
         }
     }
 
+    /// Returns the signature of a text.
+    pub(super) fn signature_of(&self, text: &[u8]) -> String {
+        hex(hmac::sign(&self.0, text).as_ref())
+    }
+
+    /// Whether this is the signature of that text.
+    pub(super) fn has_signed(&self, text: &[u8], signature: &str) -> bool {
+        unhex(signature).is_some_and(|signature| hmac::verify(&self.0, text, &signature).is_ok())
+    }
+
     /// Checks a request before its body is read.
     pub(crate) fn check_headers(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());

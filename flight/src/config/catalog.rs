@@ -1,6 +1,9 @@
 //! `[catalog]`: where the catalog's rows are.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 /// Where the catalog is.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -8,6 +11,18 @@ use serde::{Deserialize, Serialize};
 pub struct CatalogSettings {
     /// The PostgreSQL database that holds it, `postgres://user:password@host/database`; unset: a file of the data folder.
     pub url: Option<String>,
+}
+
+impl CatalogSettings {
+    /// Whether the database is reached on this machine: through a socket, or at an address that no other has.
+    pub(super) fn is_on_this_machine(&self) -> bool {
+        let Some(url) = self.url.as_deref().and_then(|url| Url::parse(url).ok()) else { return false };
+        let named = url.query_pairs().find(|(name, _)| name == "host").map(|(_, host)| host.into_owned());
+        let host = named.or_else(|| url.host_str().map(str::to_owned)).unwrap_or_default();
+        let is_socket = host.is_empty() || host.starts_with('/') || host.to_ascii_uppercase().starts_with("%2F");
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        is_socket || host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
 }
 
 impl std::fmt::Debug for CatalogSettings {

@@ -1,5 +1,6 @@
-//! `[cluster]`: several servers that work on one query.
+//! `[cluster]`: several servers that work on one query, or share a catalog.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use querent_engine::ClusterOptions;
@@ -20,6 +21,9 @@ pub struct ClusterSettings {
     /// The workers that queries are shared out to, as `http://host:port` or `https://host:port`, or as
     /// `dns://name:port` or `dns+https://name:port`, all addresses of a name; none: the server does all by itself.
     pub workers: Vec<String>,
+    /// The URL by which the servers of a shared catalog reach this one, `http://host:port` or `https://host:port`; unset:
+    /// where it listens, if others can reach that.
+    pub address: Option<String>,
     /// The secret that the servers of a cluster share.
     pub key: Option<String>,
     /// A PEM file: the authorities that sign the certificates of `https` workers; unset: those of the system.
@@ -47,6 +51,7 @@ impl Default for ClusterSettings {
         Self {
             role: ClusterRole::Coordinator,
             workers: Vec::new(),
+            address: None,
             key: None,
             ca: None,
             client_certificate: None,
@@ -61,6 +66,7 @@ impl std::fmt::Debug for ClusterSettings {
         f.debug_struct("ClusterSettings")
             .field("role", &self.role)
             .field("workers", &self.workers)
+            .field("address", &self.address)
             .field("key", &self.key.as_ref().map(|_| "***"))
             .field("ca", &self.ca)
             .field("client_certificate", &self.client_certificate)
@@ -99,11 +105,7 @@ fn worker_address(text: &str) -> Result<WorkerAddress, String> {
         Err(format!("`{text}` is not of the form {forms}"))
     };
     let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
-    let has_path = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
-    let has_caller = !url.username().is_empty() || url.password().is_some();
-    let Some(host) = url.host_str().filter(|host| !host.is_empty() && !has_path && !has_caller) else {
-        return unknown();
-    };
+    let Some(host) = host_alone(&url) else { return unknown() };
     let scheme = match url.scheme() {
         "http" | "https" => return Ok(WorkerAddress::Url(url)),
         "dns" => "http",
@@ -116,12 +118,53 @@ fn worker_address(text: &str) -> Result<WorkerAddress, String> {
     }
 }
 
+/// Returns the host of a URL that has nothing beside it but a scheme and a port.
+fn host_alone(url: &Url) -> Option<&str> {
+    let has_path = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
+    let has_caller = !url.username().is_empty() || url.password().is_some();
+    url.host_str().filter(|host| !host.is_empty() && !has_path && !has_caller)
+}
+
+fn server_address(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    match host_alone(&url) {
+        Some(_) if matches!(url.scheme(), "http" | "https") => Ok(text.trim_end_matches('/').to_owned()),
+        _ => Err(format!("`{text}` is not of the form http://host:port or https://host:port")),
+    }
+}
+
 impl Settings {
+    /// Returns the URL by which the other servers of a shared catalog reach this one, which listens at `addr`; `None` where
+    /// the catalog is not shared, or they cannot be expected to reach it. An address of this machine alone is one for servers
+    /// that are all on it, as those of a catalog are that is reached on it.
+    pub(crate) fn address_for_others(&self, addr: SocketAddr) -> Option<String> {
+        self.catalog.url.as_ref()?;
+        if let Some(address) = &self.cluster.address {
+            return server_address(address).ok();
+        }
+        let is_reached = match addr.ip() {
+            ip if ip.is_unspecified() => false,
+            ip if ip.is_loopback() => self.catalog.is_on_this_machine(),
+            _ => true,
+        };
+        let scheme = if self.tls.is_on() { "https" } else { "http" };
+        is_reached.then(|| format!("{scheme}://{addr}"))
+    }
+
     /// Returns what is wrong with the settings of the cluster, and the setting.
     pub(super) fn cluster_fault(&self) -> Option<(&'static str, String)> {
         let cluster = &self.cluster;
         if let Err(fault) = cluster.worker_addresses() {
             return Some(("cluster.workers", fault));
+        }
+        if let Some(address) = &cluster.address {
+            if let Err(fault) = server_address(address) {
+                return Some(("cluster.address", fault));
+            }
+            if self.catalog.url.is_none() {
+                let fault = "is for servers that share a catalog: it needs catalog.url";
+                return Some(("cluster.address", fault.to_owned()));
+            }
         }
         match (&cluster.client_certificate, &cluster.client_key) {
             (Some(_), None) => {
@@ -140,7 +183,8 @@ impl Settings {
         if is_worker && !cluster.workers.is_empty() {
             return Some(("cluster.workers", "a worker has no workers of its own".to_owned()));
         }
-        let is_clustered = is_worker || !cluster.workers.is_empty();
+        let is_sharing = self.catalog.url.is_some() && cluster.key.is_some();
+        let is_clustered = is_worker || !cluster.workers.is_empty() || is_sharing;
         let key = cluster.key.as_deref().unwrap_or_default();
         if is_clustered && key.len() < LEAST_KEY_BYTES {
             let fault = format!("must be a secret of at least {LEAST_KEY_BYTES} characters that all servers have");
@@ -156,6 +200,36 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn others_reach_a_server_where_it_says_or_listens() {
+        let shared = |url: &str, address: Option<&str>| {
+            let mut settings = Settings::default();
+            settings.catalog.url = Some(url.to_owned());
+            settings.cluster.address = address.map(str::to_owned);
+            settings
+        };
+        let listening: SocketAddr = "10.0.0.2:8080".parse().unwrap();
+        let (local, all): (SocketAddr, SocketAddr) = ("127.0.0.1:80".parse().unwrap(), "0.0.0.0:80".parse().unwrap());
+        assert_eq!(Settings::default().address_for_others(listening), None);
+        let far = shared("postgres://querent@db.example/lake", None);
+        assert_eq!(far.address_for_others(listening).as_deref(), Some("http://10.0.0.2:8080"));
+        assert_eq!(far.address_for_others(local), None);
+        assert_eq!(far.address_for_others(all), None);
+        for near in ["postgres://u@localhost/lake", "postgres://u@127.0.0.1:5433/lake", "postgres://u@%2Ftmp%2Fx/lake"]
+        {
+            let near = shared(near, None);
+            assert_eq!(near.address_for_others(local).as_deref(), Some("http://127.0.0.1:80"));
+            assert_eq!(near.address_for_others(all), None);
+        }
+        let named = shared("postgres://querent@db.example/lake", Some("https://one.example:443/"));
+        assert_eq!(named.address_for_others(all).as_deref(), Some("https://one.example:443"));
+        assert_eq!(named.cluster_fault(), None);
+        for fault in ["one.example:443", "https://one.example/path", "dns://one.example:443"] {
+            let faulty = shared("postgres://querent@db.example/lake", Some(fault));
+            assert_eq!(faulty.cluster_fault().map(|(key, _)| key), Some("cluster.address"), "{fault}");
+        }
+    }
 
     #[test]
     fn addresses_are_urls_or_names() {

@@ -134,6 +134,7 @@ impl From<&AgentError> for ErrorCode {
             AgentError::InvalidRequest { .. } => ErrorCode::InvalidRequest,
             AgentError::ShuttingDown => ErrorCode::ShuttingDown,
             AgentError::ConversationLocked { .. } => ErrorCode::ConversationLocked,
+            AgentError::RunElsewhere { .. } => ErrorCode::RunElsewhere,
             AgentError::AlreadyResumed { .. } => ErrorCode::AlreadyResumed,
             AgentError::UnknownModel { .. }
             | AgentError::ModelNotFound { .. }

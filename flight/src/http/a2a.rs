@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use http::{HeaderMap, StatusCode, Uri, header};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::a2a::{
     A2aCall, A2aFault, A2aRenderer, A2aVersion, INTERNAL_ERROR, INVALID_PARAMS, SentMessage, TASK_NOT_CANCELABLE,
@@ -16,6 +16,8 @@ use uuid::Uuid;
 
 use super::openai::error::{OpenAiError, OpenAiErrorParts};
 use super::openai::run::{begin, wait_for_start};
+use crate::error::RUN_SERVER;
+use crate::http::elsewhere::as_stored;
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
@@ -128,7 +130,9 @@ impl A2aCaller {
 
     async fn task(self, task: Uuid) -> Result<Response, A2aError> {
         let runs = self.runs_of(task).await?;
-        self.task_response(&runs)
+        let state = self.api.state.clone();
+        let running = runs.iter().find(|run| run.status == RunStatus::Running);
+        Ok(as_stored(&state, running, self.task_response(&runs)?).await?)
     }
 
     async fn cancel(self, task: Uuid) -> Result<Response, A2aError> {
@@ -258,11 +262,13 @@ fn failure_response(id: Value, error: OpenAiError) -> Response {
     };
     let error = json!({ "code": rpc_code, "message": message, "data": [{ "code": code }] });
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-    let retry: Option<HeaderValue> = response.headers().get(header::RETRY_AFTER).cloned();
-    let status = if retry.is_some() { status } else { StatusCode::OK };
+    let is_for_later = response.headers().contains_key(header::RETRY_AFTER);
+    let status = if is_for_later { status } else { StatusCode::OK };
     let mut rendered = json_response(status, &body);
-    if let Some(retry) = retry {
-        rendered.headers_mut().insert(header::RETRY_AFTER, retry);
+    for name in [header::RETRY_AFTER, RUN_SERVER] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            rendered.headers_mut().insert(name, value);
+        }
     }
     rendered
 }

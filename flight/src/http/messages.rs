@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::openai::error::{OpenAiError, OpenAiErrorParts};
 use super::openai::run::{begin, tokens_of, wait_for_start};
-use crate::error::{ApiError, ErrorCode};
+use crate::error::{ApiError, ErrorCode, RUN_SERVER};
 use crate::http::request::{ApiCall, QueryBytes, RequestId};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
@@ -122,7 +122,7 @@ fn in_own_shape(mut response: Response, request_id: &str) -> Response {
     }
     let body = json!({ "type": "error", "error": error, "request_id": request_id });
     let mut rendered = json_response(status, &body);
-    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE, SHOULD_RETRY] {
+    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE, SHOULD_RETRY, RUN_SERVER] {
         if let Some(value) = response.headers_mut().remove(&name) {
             rendered.headers_mut().insert(name, value);
         }

@@ -130,6 +130,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         "x-querent-error-code",
         "x-kyma-budget-limit",
         "x-querent-budget-limit",
+        "x-querent-run-server",
         "retry-after",
         "mcp-session-id",
     ];

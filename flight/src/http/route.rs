@@ -13,7 +13,7 @@ use querent_catalog::Role;
 
 use crate::auth::require_role;
 use crate::guard::caller;
-use crate::http::idempotency;
+use crate::http::{elsewhere, idempotency};
 use crate::state::AppState;
 use crate::telemetry::record_caller;
 
@@ -163,8 +163,10 @@ impl Surface {
             }
             let group = routes.fold(Router::new(), |group, route| group.route(route.path, (route.handler)(route.verb)));
             // Inside of what asks who calls.
-            let once =
-                |group: Router<AppState>| group.route_layer(from_fn_with_state(state.clone(), idempotency::once));
+            let once = |group: Router<AppState>| {
+                let forwarded = group.route_layer(from_fn_with_state(state.clone(), elsewhere::forward));
+                forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once))
+            };
             router = router.merge(match (role, self.callers) {
                 (None, _) => group,
                 (Some(role), Callers::Tokens) => {

@@ -8,6 +8,7 @@ use querent_agent::protocols::ask::{run_json, run_list_json};
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorCode};
+use crate::http::elsewhere::as_stored;
 use crate::http::request::{ApiCall, PageParams, Params, PathText};
 use crate::http::response::json_response;
 
@@ -28,7 +29,7 @@ pub(super) async fn get(
     PathText(run_id): PathText,
 ) -> Result<Response, ApiError> {
     let run = state.agent.get_run(&principal, parse_run_id(&run_id)?).await?;
-    Ok(json_response(StatusCode::OK, &run_json(&run)))
+    Ok(as_stored(&state, Some(&run), json_response(StatusCode::OK, &run_json(&run))).await?)
 }
 
 /// `POST /v1/agent/runs/{run_id}/cancel`: cancels it if it is in progress, and returns it as it is afterwards.

@@ -47,6 +47,11 @@ impl FlightCaller {
         Ok((Self { principal, headers, connection, session }, message))
     }
 
+    /// Returns the headers of the call.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Returns the call's session, if it has one.
     pub(super) fn session(&self) -> Option<&Arc<FlightSession>> {
         self.session.as_ref()

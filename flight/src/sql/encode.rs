@@ -15,12 +15,14 @@ use std::pin::pin;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
+use arrow_flight::FlightData;
 use arrow_schema::SchemaRef;
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
 use tonic::Status;
 
 pub(super) use body::{FlightFrames, FlightStream};
 use dictionaries::BatchEncoder;
+use message::EncodedMessage;
 use sizes::{batch_body_bytes, header_bytes, rows_that_fit};
 
 use crate::error::ApiError;
@@ -75,6 +77,11 @@ where
             }
         }
     })
+}
+
+/// Returns the messages of one result as another server made them.
+pub(super) fn passed_on(messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static) -> FlightStream {
+    FlightStream::new(messages.map_ok(EncodedMessage::from))
 }
 
 /// Whoever makes the batches gives them the types that were announced; a client could not read others.

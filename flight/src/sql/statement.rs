@@ -68,7 +68,7 @@ pub(super) struct Statements {
 
 impl Statements {
     pub(super) fn new(state: AppState) -> Self {
-        let tickets = TicketOffice::new(&state.ticket_key);
+        let tickets = TicketOffice::new(&state.ticket_key, state.engine.catalog().members().own());
         Self { state, tickets, running: RunningTickets::default(), shared: SharedQueries::default() }
     }
 

@@ -131,6 +131,9 @@ pub(super) struct StatementTicket {
     part: u32,
     #[prost(uint32, tag = "10")]
     pub(super) parts: u32,
+    /// The server that made it, where several share the catalog.
+    #[prost(string, tag = "11")]
+    pub(super) server: String,
 }
 
 /// A prepared statement. It can be executed again until it is closed.
@@ -189,6 +192,7 @@ impl StatementTicket {
 /// Makes tickets and handles, and checks them.
 pub(super) struct TicketOffice {
     key: hmac::Key,
+    server: String,
     process: Bytes,
     spent: Mutex<SpentIds>,
     kept: Mutex<KeptStatements>,
@@ -265,10 +269,11 @@ pub(crate) async fn signing_key(data: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 impl TicketOffice {
-    /// Makes an office that signs with `key`.
-    pub(super) fn new(key: &[u8]) -> Self {
+    /// Makes an office that signs with `key`, of a server that others may know by this id.
+    pub(super) fn new(key: &[u8], server: Option<&str>) -> Self {
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
+            server: server.unwrap_or_default().to_owned(),
             process: new_id(),
             spent: Mutex::default(),
             kept: Mutex::default(),
@@ -294,6 +299,7 @@ impl TicketOffice {
             process: self.process.clone(),
             part: 0,
             parts: 1,
+            server: self.server.clone(),
         }
     }
 
@@ -492,7 +498,7 @@ mod tests {
     use super::*;
 
     fn office() -> TicketOffice {
-        TicketOffice::new(b"a key of thirty-two bytes or not")
+        TicketOffice::new(b"a key of thirty-two bytes or not", None)
     }
 
     fn statement(text: &str) -> Arc<StatementText> {
@@ -523,7 +529,7 @@ mod tests {
         if let Some(last) = sealed.last_mut() {
             *last ^= 1;
         }
-        let elsewhere = TicketOffice::new(b"another key");
+        let elsewhere = TicketOffice::new(b"another key", Some("two"));
         for bad in [Bytes::from(sealed), Bytes::new(), elsewhere.seal(&ticket_of(&elsewhere, &anna))] {
             assert_eq!(office.open(&bad, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
             assert_eq!(office.open_handle(&bad, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);

@@ -43,6 +43,7 @@ const FLOORS: &[Floors] = &[
                 "tables",
                 "values",
                 "knowledge",
+                "members",
                 "runs",
                 "conversations",
                 "vector_indexes",

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::scope::{AdkScope, merge_state, new_session_id};
 use crate::error::ErrorCode;
+use crate::http::elsewhere::as_stored;
 use crate::http::ksadk::scope::newest_sessions;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::fields::any_fields;
@@ -124,7 +125,7 @@ async fn session_response(
     scope: &AdkScope,
     record: &ConversationRecord,
 ) -> Result<Response, OpenAiError> {
-    let mut events = Vec::new();
+    let (mut events, mut running) = (Vec::new(), None);
     for run in state.agent.catalog().runs().of_conversation(principal, &record.key, MAX_RUNS).await? {
         let run =
             if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
@@ -133,8 +134,12 @@ async fn session_response(
             let frames = renderer.frame(&event);
             events.extend(frames.iter().filter_map(|frame| serde_json::from_str::<Value>(&frame.data).ok()));
         }
+        if run.status == RunStatus::Running {
+            running = Some(run);
+        }
     }
-    Ok(json_response(StatusCode::OK, &session_json(scope, record, events)))
+    let answer = json_response(StatusCode::OK, &session_json(scope, record, events));
+    Ok(as_stored(state, running.as_ref(), answer).await?)
 }
 
 fn session_json(scope: &AdkScope, record: &ConversationRecord, events: Vec<Value>) -> Value {

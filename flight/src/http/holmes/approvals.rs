@@ -16,6 +16,8 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
+use crate::config::Settings;
+
 /// The file of the key, in the data folder.
 const KEY_FILE: &str = "holmes-approvals.key";
 const KEY_BYTES: usize = 32;
@@ -36,8 +38,18 @@ struct Claims {
 }
 
 impl ApprovalKey {
+    /// Returns the key of a server: of servers that share a catalog one for all of them, where they have `cluster.key`; else
+    /// that of its data folder.
+    pub(super) async fn of_server(settings: &Settings) -> Self {
+        let shared = settings.cluster.key.as_ref().filter(|_| settings.catalog.url.is_some());
+        match shared {
+            Some(key) => Self::new(&Sha256::digest(format!("approvals of holmes\n{key}"))),
+            None => Self::of_folder(&settings.data).await,
+        }
+    }
+
     /// Reads the key of a data folder, or makes it. If it cannot be stored, tokens do not outlive the process.
-    pub(super) async fn of_folder(data: &Path) -> Self {
+    async fn of_folder(data: &Path) -> Self {
         let path = data.join(KEY_FILE);
         if let Ok(secret) = tokio::fs::read(&path).await
             && secret.len() == KEY_BYTES

@@ -46,7 +46,7 @@ pub(in crate::http) async fn chat(
         check_model(model, state.agent.models())?;
     }
     let last_event = EventId::of_request(&headers)?;
-    let key = surface.approvals.get_or_init(|| ApprovalKey::of_folder(&state.settings.data)).await;
+    let key = surface.approvals.get_or_init(|| ApprovalKey::of_server(&state.settings)).await;
     let renderer = HolmesRenderer::new(key.signer(principal.subject()));
     let digest = digest_of(&principal, &body);
     let reader = surface.attachments.reader(digest);

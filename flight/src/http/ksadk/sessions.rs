@@ -4,12 +4,13 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use querent_agent::protocols::ksadk::{Action, SessionEventRenderer};
-use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
+use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunRecord, RunStatus};
 use serde_json::{Value, json};
 
 use super::call::{ActionCall, envelope};
 use super::scope::{MAX_SESSIONS, new_session_id, newest_sessions, open_session, scoped_session, status_name};
 use crate::error::ErrorCode;
+use crate::http::elsewhere::as_stored;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{ApiCall, RequestId};
@@ -160,7 +161,7 @@ pub(in crate::http) async fn events(
     without_checkpoints(&action)?;
     let offset = usize::try_from(action.number("Offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
     let limit = usize::try_from(action.number("Limit")?.unwrap_or(200)).unwrap_or(usize::MAX).clamp(1, 2_000);
-    let mut events = session_events(&state, &principal, &record, after.unwrap_or(0)).await?;
+    let (mut events, running) = session_events(&state, &principal, &record, after.unwrap_or(0)).await?;
     let is_before = |event: &Value| before.is_none_or(|before| event["SeqId"].as_u64().is_some_and(|id| id < before));
     events.retain(|event| is_before(event) && is_of_kind(event, &kinds));
     events.reverse();
@@ -176,7 +177,7 @@ pub(in crate::http) async fn events(
         "CheckpointIds": [],
         "EventTypes": kinds,
     });
-    Ok(envelope(&request_id, "ListSessionEvents", &data))
+    Ok(as_stored(&state, running.as_ref(), envelope(&request_id, "ListSessionEvents", &data)).await?)
 }
 
 /// Whether an event is of one of these kinds; no kinds are all.
@@ -203,7 +204,7 @@ pub(in crate::http) async fn messages(
     let kinds = action.words("EventTypes")?;
     without_checkpoints(&action)?;
     let limit = usize::try_from(action.number("Limit")?.unwrap_or(50)).unwrap_or(usize::MAX).clamp(1, 200);
-    let events = session_events(&state, &principal, &record, after).await?;
+    let (events, running) = session_events(&state, &principal, &record, after).await?;
     let said = events.iter().filter(|event| is_of_kind(event, &kinds)).filter_map(|event| {
         let role = match event["EventType"].as_str()? {
             "user_message" => "user",
@@ -235,7 +236,7 @@ pub(in crate::http) async fn messages(
         "HasMore": has_more,
         "NextCursor": next,
     });
-    Ok(envelope(&request_id, "ListSessionMessages", &data))
+    Ok(as_stored(&state, running.as_ref(), envelope(&request_id, "ListSessionMessages", &data)).await?)
 }
 
 /// `ListAgentModels`.
@@ -270,21 +271,24 @@ pub(in crate::http) async fn upload(
     Ok(envelope(&request_id, "UploadFile", &data))
 }
 
-/// Returns the events of a session's runs after the `after`th, in order.
+/// Returns the events of a session's runs after the `after`th, in order, and the run that is in progress.
 async fn session_events(
     state: &AppState,
     principal: &Principal,
     record: &ConversationRecord,
     after: u64,
-) -> Result<Vec<Value>, OpenAiError> {
-    let mut shown = Vec::new();
+) -> Result<(Vec<Value>, Option<RunRecord>), OpenAiError> {
+    let (mut shown, mut running) = (Vec::new(), None);
     for run in state.agent.catalog().runs().of_conversation(principal, &record.key, MAX_RUNS).await? {
         let run =
             if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
         let mut renderer = SessionEventRenderer::new(record.key.id.as_str(), record.created_at, after);
         shown.extend(querent_agent::events_of(&run)?.iter().flat_map(|event| renderer.render(event)));
+        if run.status == RunStatus::Running {
+            running = Some(run);
+        }
     }
-    Ok(shown)
+    Ok((shown, running))
 }
 
 fn summary_json(record: &ConversationRecord) -> Value {

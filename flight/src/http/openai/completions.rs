@@ -14,6 +14,7 @@ use super::error::OpenAiError;
 use super::fields::{MAX_LISTED, OpenAiParams, checked_limit, new_metadata};
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
+use crate::http::elsewhere::as_stored;
 use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
@@ -84,8 +85,8 @@ pub(in crate::http) async fn retrieve(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    let (_, stored) = find(&state, &principal, &id).await?;
-    Ok(json_response(StatusCode::OK, &stored.completion))
+    let (run, stored) = find(&state, &principal, &id).await?;
+    Ok(as_stored(&state, Some(&run), json_response(StatusCode::OK, &stored.completion)).await?)
 }
 
 /// `GET /v1/chat/completions/{id}/messages`: what it was asked.

@@ -17,6 +17,7 @@ use super::error::OpenAiError;
 use super::fields::{MAX_LISTED, OpenAiParams, checked_limit};
 use super::run::{begin, tokens_of, wait_for_start};
 use crate::error::ErrorCode;
+use crate::http::elsewhere::as_stored;
 use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
@@ -174,6 +175,9 @@ pub(in crate::http) async fn retrieve(
         return Err(OpenAiError::bad_request(ErrorCode::BadParameter, "starting_after", message));
     }
     let run = stored_run(&state, &principal, &id).await?;
+    if !params.stream && state.agent.server_of_run(&run).await?.is_some() {
+        return Ok(as_stored(&state, Some(&run), json_response(StatusCode::OK, &object_of(&run)?)).await?);
+    }
     let events = state.agent.events(&principal, run.run_id, 0).await?;
     if params.stream {
         let renderer =
@@ -294,7 +298,8 @@ pub(in crate::http) async fn list_input(
     OpenAiParams(params): OpenAiParams<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
-    let items = if run.status == RunStatus::Running {
+    // What another server was asked is stored since its run began.
+    let items = if run.status == RunStatus::Running && state.agent.server_of_run(&run).await?.is_none() {
         let mut events = state.agent.events(&principal, run.run_id, 0).await?;
         input_items(events.peek().await.map(std::slice::from_ref).unwrap_or_default())
     } else {

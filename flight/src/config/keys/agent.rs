@@ -1,0 +1,162 @@
+//! `[agent]` and `[embed]`: models, runs, and the vectors of the schema search.
+
+use super::{SettingKey, SettingKind, key};
+
+/// The settings of the agent and of embeddings.
+pub(super) const KEYS: &[SettingKey] = &[
+    key(
+        "agent.ollama_host",
+        &["QUERENT_AGENT_OLLAMA_HOST", "KYMA_AGENT_OLLAMA_HOST"],
+        SettingKind::Text,
+        "the model server",
+    ),
+    key("agent.model", &["QUERENT_AGENT_MODEL", "KYMA_AGENT_MODEL"], SettingKind::Text, "the language model"),
+    key("agent.models", &[], SettingKind::Tables, "[[agent.models]]: models to choose from, the first by default"),
+    key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], SettingKind::Text, "wall clock of one run"),
+    key(
+        "agent.slow_run_timeout",
+        &["QUERENT_AGENT_SLOW_RUN_TIMEOUT"],
+        SettingKind::Text,
+        "what it grows to where a model of one's own is slow",
+    ),
+    key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], SettingKind::Number, "tool calls of one run"),
+    key(
+        "agent.default_tool_rows",
+        &["QUERENT_AGENT_DEFAULT_TOOL_ROWS"],
+        SettingKind::Number,
+        "rows of a tool result when the model does not say",
+    ),
+    key(
+        "agent.prompt_tokens",
+        &["QUERENT_AGENT_PROMPT_TOKENS"],
+        SettingKind::Number,
+        "tokens of the first turn's prompt; fewer for a small model",
+    ),
+    key(
+        "agent.tool_result_tokens",
+        &["QUERENT_AGENT_TOOL_RESULT_TOKENS"],
+        SettingKind::Number,
+        "tokens of the text of a tool result; fewer for a small model",
+    ),
+    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], SettingKind::Number, "runs at once"),
+    key(
+        "agent.max_concurrent_runs_per_caller",
+        &["QUERENT_AGENT_MAX_CONCURRENT_RUNS_PER_CALLER"],
+        SettingKind::Number,
+        "runs of one caller at once; none: seven eighths of them, 0: all",
+    ),
+    key(
+        "agent.max_queued_runs",
+        &["QUERENT_AGENT_MAX_QUEUED_RUNS"],
+        SettingKind::Number,
+        "runs that wait for their turn, then 429",
+    ),
+    key(
+        "agent.run_queue_timeout",
+        &["QUERENT_AGENT_RUN_QUEUE_TIMEOUT"],
+        SettingKind::Text,
+        "how long a run waits for its turn, then 429",
+    ),
+    key(
+        "agent.result_bytes",
+        &["QUERENT_AGENT_RESULT_BYTES"],
+        SettingKind::Text,
+        "memory of queries' rows that are kept for tickets; 0: none",
+    ),
+    key(
+        "agent.result_lifetime",
+        &["QUERENT_AGENT_RESULT_LIFETIME"],
+        SettingKind::Text,
+        "how long the rows of a ticket are kept",
+    ),
+    key(
+        "agent.retention",
+        &["QUERENT_AGENT_RETENTION"],
+        SettingKind::Text,
+        "how long runs and conversations are kept; 0: for ever",
+    ),
+    key(
+        "agent.write_tools",
+        &["QUERENT_AGENT_WRITE_TOOLS"],
+        SettingKind::Bool,
+        "tools that write, each call approved by a person",
+    ),
+    key(
+        "agent.strict_models",
+        &["QUERENT_AGENT_STRICT_MODELS"],
+        SettingKind::Bool,
+        "refuse model names that are not configured",
+    ),
+    key(
+        "agent.reuse_verified",
+        &["QUERENT_AGENT_REUSE_VERIFIED"],
+        SettingKind::Bool,
+        "answer from a verified query where only values differ",
+    ),
+    key(
+        "agent.voting",
+        &["QUERENT_AGENT_VOTING"],
+        SettingKind::Text,
+        "compare queries with others by their rows: off, auto, or a number of candidates",
+    ),
+    key(
+        "agent.answer_threshold",
+        &["QUERENT_AGENT_ANSWER_THRESHOLD"],
+        SettingKind::Text,
+        "hold answers back below this: off, unsure, likely, verified, or a probability",
+    ),
+    key("agent.confidence", &[], SettingKind::Tables, "[agent.confidence]: coefficients fitted to measured answers"),
+    key(
+        "agent.adk_strict_sessions",
+        &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
+        SettingKind::Bool,
+        "refuse ADK runs in sessions that are not there",
+    ),
+    key(
+        "agent.tool_style",
+        &["QUERENT_AGENT_TOOL_STYLE"],
+        SettingKind::Text,
+        "auto, native or actions (for models without tool calls)",
+    ),
+    key("agent.record", &["QUERENT_AGENT_RECORD"], SettingKind::Text, "file to write the model's streams to"),
+    key("agent.replay", &["QUERENT_AGENT_REPLAY"], SettingKind::Text, "file to replay the model's streams from"),
+    key("agent.script", &["QUERENT_AGENT_SCRIPT"], SettingKind::Text, "file with a scripted model's turns"),
+    key(
+        "embed.provider",
+        &["QUERENT_EMBED_PROVIDER", "KYMA_EMBED_PROVIDER"],
+        SettingKind::Text,
+        "fastembed, model2vec (static, for very large catalogs), ollama, openai, gemini or none",
+    ),
+    key("embed.model", &["QUERENT_EMBED_MODEL", "KYMA_EMBED_MODEL_ID"], SettingKind::Text, "the embedding model"),
+    key(
+        "embed.base_url",
+        &["QUERENT_EMBED_BASE_URL", "KYMA_EMBED_BASE_URL"],
+        SettingKind::Text,
+        "the server that embeds",
+    ),
+    key(
+        "embed.api_key_env",
+        &["QUERENT_EMBED_API_KEY_ENV", "KYMA_EMBED_API_KEY_ENV"],
+        SettingKind::Text,
+        "the environment variable that holds its key",
+    ),
+    key(
+        "embed.model_path",
+        &["QUERENT_EMBED_MODEL_PATH", "KYMA_EMBED_MODEL_PATH"],
+        SettingKind::Text,
+        "folder with model.onnx and tokenizer files; none: downloaded",
+    ),
+    key(
+        "embed.rerank_model",
+        &["QUERENT_EMBED_RERANK_MODEL"],
+        SettingKind::Text,
+        "a better model, to rank the best hundred tables of a search anew",
+    ),
+    key(
+        "embed.rerank_model_path",
+        &["QUERENT_EMBED_RERANK_MODEL_PATH"],
+        SettingKind::Text,
+        "folder with its model.onnx and tokenizer files; none: downloaded",
+    ),
+    key("embed.runtime", &["ORT_DYLIB_PATH"], SettingKind::Text, "the ONNX Runtime library"),
+];
