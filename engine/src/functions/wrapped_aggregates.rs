@@ -1,8 +1,9 @@
 //! Aggregates around another one: [`WrappedAggregate`] is the one inside of it in all that it says of itself, and an
 //! [`AggregateOverride`] says what it does otherwise.
 //!
-//! Each method of DataFusion's trait is forwarded, also those that have a default: a method that is not would answer for the
-//! wrapper instead of for the aggregate, and nobody would be told. The lint at the implementation finds those that are new.
+//! Each method of DataFusion's trait is forwarded, also those that have a default: a method that is not would answer
+//! for the wrapper instead of for the aggregate, and nobody would be told. The lint at the implementation finds those
+//! that are new.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -19,7 +20,8 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
-/// What an aggregate does otherwise than the one inside of it. Each method is that of the one inside, unless it is overridden.
+/// What an aggregate does otherwise than the one inside of it. Each method is that of the one inside, unless it is
+/// overridden.
 pub(crate) trait AggregateOverride: Debug + Clone + Eq + Hash + Send + Sync + 'static {
     /// Makes the accumulator of all rows, or of a window that only grows.
     fn accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
