@@ -9,6 +9,7 @@ mod dates;
 mod definition;
 mod elapsed;
 mod embed;
+mod exact_percentiles;
 mod format;
 mod hex;
 mod intervals;
@@ -68,6 +69,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     SessionStateDefaults::default_aggregate_functions()
         .into_iter()
         .map(ordered_lists::never_backwards)
+        .map(exact_percentiles::with_whole_weights)
         .chain(own)
         .chain(graph::graph_aggregates())
         .collect()

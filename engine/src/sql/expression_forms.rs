@@ -2,12 +2,13 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, TypedString, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
 use super::interval_texts::with_units;
 use super::marks;
-use super::shorthand::{call, taken, text};
+use super::shorthand::{call, number, taken, text};
 use crate::error::{EngineError, Result};
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
@@ -52,11 +53,39 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             };
             *expr = call(function, vec![taken(operand)]);
         }
+        Expr::TypedString(TypedString { data_type, value, .. }) => {
+            let function = match data_type {
+                DataType::Blob(_) => "blob",
+                DataType::Bytea => "bytea",
+                _ => return Ok(()),
+            };
+            *expr = call(function, vec![Expr::Value(value.clone())]);
+        }
         Expr::Interval(interval) => {
             let Some(field) = interval.leading_field.clone() else {
+                if matches!(interval.value.as_ref(), Expr::Value(value) if matches!(value.value, Value::Number(..))) {
+                    let message = format!("INTERVAL {} has no unit; write INTERVAL 1 DAY", interval.value);
+                    return Err(EngineError::Plan { message });
+                }
                 write_out_units(&mut interval.value);
                 return Ok(());
             };
+            // The planner does not know all units.
+            let unknown = match field {
+                DateTimeField::Quarter => Some("to_quarters"),
+                DateTimeField::Decade => Some("to_decades"),
+                DateTimeField::Century => Some("to_centuries"),
+                DateTimeField::Millennium | DateTimeField::Millenium => Some("to_millennia"),
+                _ => None,
+            };
+            if let Some(function) = unknown {
+                let value = match taken(&mut interval.value) {
+                    Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. }) => number(&digits),
+                    other => other,
+                };
+                *expr = call(function, vec![value]);
+                return Ok(());
+            }
             if let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = interval.value.as_ref() {
                 *interval.value = text(digits);
                 return Ok(());
@@ -72,7 +101,6 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             }
             let function = match field {
                 DateTimeField::Year | DateTimeField::Years => "to_years",
-                DateTimeField::Quarter => "to_quarters",
                 DateTimeField::Month | DateTimeField::Months => "to_months",
                 DateTimeField::Week(_) | DateTimeField::Weeks => "to_weeks",
                 DateTimeField::Day | DateTimeField::Days => "to_days",
