@@ -13,7 +13,9 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::Expander;
 use crate::sql::column_names::add_names;
+use crate::sql::function_forms::is_aggregate;
 use crate::sql::shorthand::{number, plain, query_of, select_star, taken};
+use crate::sql::syntax::any_expr;
 
 /// The subquery whose rows are sorted, and the columns that they are sorted by.
 const SORTED: &str = "__sorted";
@@ -35,7 +37,12 @@ pub(super) fn sort_by_hidden<S: ContextProvider>(expander: &Expander<'_, S>, que
     // Where the tables cannot be planned by themselves (LATERAL ones), names are what the planner takes them for.
     let Ok(sources) = expander.sources(&select.from) else { return };
     let columns: HashSet<String> = sources.into_iter().map(|source| source.name.to_lowercase()).collect();
-    let hidden: HashSet<String> = aliases.intersection(&columns).cloned().collect();
+    let mut hidden: HashSet<String> = aliases.intersection(&columns).cloned().collect();
+    if let Some(grouped) = grouped_columns(select) {
+        let mut known = grouped;
+        sorts.iter().for_each(|sort| add_aggregated_names(&sort.expr, &mut known));
+        hidden.retain(|name| known.contains(name));
+    }
     for sort in sorts.iter_mut().filter(|sort| names_one(sort, &hidden)) {
         if let Some(place) = place_of(&sort.expr, &select.projection) {
             sort.expr = number(&place.to_string());
@@ -64,6 +71,40 @@ fn hiding_aliases(select: &Select) -> HashSet<String> {
         _ => None,
     });
     hiding.collect()
+}
+
+/// Returns the columns that rows are grouped by, by their names, where they are grouped: of the others there are no
+/// values but in aggregates, so that an alias is meant.
+fn grouped_columns(select: &Select) -> Option<HashSet<String>> {
+    let mut names = HashSet::new();
+    match &select.group_by {
+        GroupByExpr::All(_) => Some(names),
+        GroupByExpr::Expressions(exprs, _) if !exprs.is_empty() => {
+            exprs.iter().for_each(|expr| add_names(expr, &mut names));
+            Some(names)
+        }
+        GroupByExpr::Expressions(..) => {
+            let has_aggregate = |item: &SelectItem| match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => any_expr(expr, is_aggregated),
+                _ => false,
+            };
+            select.projection.iter().any(has_aggregate).then_some(names)
+        }
+    }
+}
+
+fn add_aggregated_names(expr: &Expr, names: &mut HashSet<String>) {
+    any_expr(expr, |part| {
+        if is_aggregated(part) {
+            add_names(part, names);
+        }
+        false
+    });
+}
+
+fn is_aggregated(expr: &Expr) -> bool {
+    let Expr::Function(function) = expr else { return false };
+    function.over.is_none() && is_aggregate(&function.name.to_string().to_lowercase())
 }
 
 /// Returns whether an expression of ORDER BY has one of these names in it. By itself a name is that of an alias.

@@ -20,12 +20,13 @@ const UNITS: [(&str, &str); 5] = [
 
 /// Returns the tokens with such literals as the parser reads them.
 pub(super) fn typed_texts(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    for at in 0..tokens.len() {
-        if let Some((_, unit)) = UNITS.iter().find(|(several, _)| is_word(&tokens[at].token, several))
-            && ends_interval(&tokens[..at])
-        {
-            tokens[at].token = Token::make_word(unit, None);
-        }
+    let unit_of = |at: usize| {
+        let (_, unit) = UNITS.iter().find(|(several, _)| is_word(&tokens[at].token, several))?;
+        ends_interval(&tokens[..at]).then_some((at, *unit))
+    };
+    let units: Vec<(usize, &str)> = (0..tokens.len()).filter_map(unit_of).collect();
+    for (at, unit) in units {
+        tokens[at].token = Token::make_word(unit, None);
     }
     let is_typed = |at: usize| {
         let [word, text, ..] = &tokens[at..] else { return false };
