@@ -32,7 +32,7 @@ use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
 use columns::{Chosen, columns_call, is_columns};
 use hidden_columns::{rename_subquery_columns, sort_by_hidden};
-use merged_columns::{MergedFrom, columns_of_star, merge_columns};
+use merged_columns::{MergedFrom, columns_of_star, merge_columns, name_sides_in_where};
 use multisets::numbered;
 use partial_aliases::name_all_columns;
 use stars::{has_star, names_struct, write_out_stars};
@@ -232,9 +232,11 @@ impl<S: ContextProvider> Expander<'_, S> {
             write_out_conditions(select, &sources)?;
             write_out_merged(select, &merged)?;
             self.aliases(select)?;
+            name_sides_in_where(self, select)?;
             return Ok(merged);
         }
         self.aliases(select)?;
+        name_sides_in_where(self, select)?;
         Ok(Vec::new())
     }
 
