@@ -9,6 +9,7 @@ mod dates;
 mod definition;
 mod elapsed;
 mod embed;
+mod exact_percentiles;
 mod format;
 mod hex;
 mod intervals;
@@ -33,6 +34,7 @@ mod time_text;
 mod value_conversions;
 mod value_text;
 mod vectors;
+mod wrapped_aggregates;
 
 use std::sync::{Arc, LazyLock};
 
@@ -59,6 +61,7 @@ pub(crate) use value_conversions::{
     CONVERT_VALUE, converted, converts_otherwise, normal_form, prepared as prepared_for_cast, value_conversion,
 };
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
+pub(crate) use wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
@@ -66,6 +69,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     SessionStateDefaults::default_aggregate_functions()
         .into_iter()
         .map(ordered_lists::never_backwards)
+        .map(exact_percentiles::with_whole_weights)
         .chain(own)
         .chain(graph::graph_aggregates())
         .collect()

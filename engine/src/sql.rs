@@ -4,7 +4,7 @@
 //! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match` and `graph_joins`, `hybrid_search`,
 //! `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
-//! like; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
+//! like; `column_names`, what columns without an alias are called; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `date_arithmetic`, `integer_overflow`, `value_casts`, `time_comparisons`, `nested_order`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`; `session_settings`,
 //! `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
@@ -21,6 +21,7 @@ pub(crate) mod catalog_table;
 mod collations;
 pub(crate) mod column_defaults;
 mod column_folding;
+mod column_names;
 mod column_scopes;
 mod date_arithmetic;
 mod dialect;

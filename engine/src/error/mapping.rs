@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
-use super::other_dialects::instead_of;
+use super::other_dialects::{call_of_keyword, instead_of};
 use super::{EngineError, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
@@ -281,6 +281,9 @@ fn shown(column: &Column) -> String {
 }
 
 fn nearest_column(field: &Column, valid: &[Column]) -> String {
+    if let (None, Some(call)) = (&field.relation, call_of_keyword(&field.name)) {
+        return format!("; write {call}");
+    }
     let in_relation: Vec<&Column> = match &field.relation {
         Some(relation) => valid
             .iter()

@@ -1,9 +1,19 @@
 //! Functions of other systems, with what stands for them here.
 
+/// Returns the call for a function that other systems have without parentheses, where it is taken for a column.
+pub(super) fn call_of_keyword(column: &str) -> Option<&'static str> {
+    match column.to_lowercase().as_str() {
+        "localtime" => Some("localtime()"),
+        "localtimestamp" => Some("localtimestamp()"),
+        "sysdate" | "systimestamp" => Some("now()"),
+        _ => None,
+    }
+}
+
 /// Returns what to write in place of a function that there is not.
 pub(super) fn instead_of(function: &str) -> Option<&'static str> {
     const KNOWN: &[(&[&str], &str)] = &[
-        (&["getdate", "sysdate", "sysdatetime", "sysutcdatetime", "localtime"], "now()"),
+        (&["getdate", "sysdate", "sysdatetime", "sysutcdatetime"], "now()"),
         (&["curdate"], "current_date"),
         (&["curtime"], "current_time"),
         (

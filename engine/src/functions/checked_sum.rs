@@ -7,107 +7,53 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, FieldRef, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use datafusion::common::{HashMap, ScalarValue};
 use datafusion::error::Result;
-use datafusion::functions_aggregate::sum::Sum;
-use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Operator,
-    ReversedUDAF, SetMonotonicity, Signature,
-};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::NullState;
 
 use super::checked_integers::out_of_range;
 use super::definition::unfit;
+use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 
 /// Returns the sum that does not wrap around.
 pub(crate) fn checked_sum() -> Arc<AggregateUDF> {
-    static CHECKED: LazyLock<Arc<AggregateUDF>> =
-        LazyLock::new(|| Arc::new(AggregateUDF::new_from_impl(CheckedSum { inner: Sum::new() })));
+    static CHECKED: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| WrappedAggregate::new_udf(sum_udaf(), CheckedSum));
     Arc::clone(&CHECKED)
 }
 
 /// Returns whether a function is the sum that does not wrap around.
 pub(crate) fn is_checked_sum(function: &AggregateUDF) -> bool {
-    function.inner().is::<CheckedSum>()
+    WrappedAggregate::<CheckedSum>::unwrapped(function).is_some()
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct CheckedSum {
-    inner: Sum,
-}
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct CheckedSum;
 
-impl AggregateUDFImpl for CheckedSum {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+impl AggregateOverride for CheckedSum {
+    fn accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match exact_accumulator(&args) {
             Some(exact) => Ok(exact),
-            None => self.inner.accumulator(args),
+            None => inner.accumulator(args),
         }
     }
 
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.inner.state_fields(args)
-    }
-
-    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.inner.groups_accumulator_supported(args)
-    }
-
-    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+    fn groups_accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         match args.return_field.data_type() {
             DataType::Int64 => Ok(Box::new(GroupSums::<Int64Type, _>::new(i64::overflowing_add))),
             DataType::UInt64 => Ok(Box::new(GroupSums::<UInt64Type, _>::new(u64::overflowing_add))),
-            _ => self.inner.create_groups_accumulator(args),
+            _ => inner.create_groups_accumulator(args),
         }
     }
 
-    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+    fn sliding_accumulator(&self, inner: &Arc<AggregateUDF>, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match exact_accumulator(&args) {
             Some(exact) => Ok(exact),
-            None => self.inner.create_sliding_accumulator(args),
+            None => inner.create_sliding_accumulator(args),
         }
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        self.inner.reverse_expr()
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.inner.order_sensitivity()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
-    }
-
-    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
-        self.inner.set_monotonicity(data_type)
-    }
-
-    fn simplify_expr_op_literal(
-        &self,
-        call: &AggregateFunction,
-        arg: &Expr,
-        op: Operator,
-        literal: &Expr,
-        arg_is_left: bool,
-    ) -> Result<Option<Expr>> {
-        self.inner.simplify_expr_op_literal(call, arg, op, literal, arg_is_left)
     }
 }
 

@@ -42,6 +42,18 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         returns: |_| Ok(DataType::Float64),
         compute,
     };
+    let magnitude = |name, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases: &[],
+        arguments: 1..=1,
+        // No date and no timestamp is infinite here.
+        takes: |types| match types {
+            [DataType::Date32 | DataType::Timestamp(_, _)] => Ok(types.to_vec()),
+            _ => Ok(vec![DataType::Float64]),
+        },
+        returns: |_| Ok(DataType::Boolean),
+        compute,
+    };
     let definitions = [
         size("bin", &["to_binary"], |arrays, _| shown(arrays, |number| format!("{number:b}"))),
         size("format_bytes", &["formatreadablesize"], |arrays, _| {
@@ -92,6 +104,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                 Ok(Arc::new(numbers.map(|number| number.map(f64::is_sign_negative)).collect::<BooleanArray>()))
             },
         },
+        magnitude("isfinite", |arrays, rows| Ok(of_magnitude(arrays, rows, f64::is_finite, true))),
+        magnitude("isinf", |arrays, rows| Ok(of_magnitude(arrays, rows, f64::is_infinite, false))),
         Definition {
             name: QUOTIENT,
             aliases: &[],
@@ -142,6 +156,17 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         }),
     ];
     definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+/// Returns whether numbers have a magnitude of a kind; `times` is the answer for dates and timestamps.
+fn of_magnitude(arrays: &[ArrayRef], rows: usize, is_so: fn(f64) -> bool, times: bool) -> ArrayRef {
+    match arrays[0].as_primitive_opt::<Float64Type>() {
+        Some(numbers) => Arc::new(numbers.iter().map(|number| number.map(is_so)).collect::<BooleanArray>()),
+        None => {
+            let answers = (0..rows).map(|row| arrays[0].is_valid(row).then_some(times));
+            Arc::new(answers.collect::<BooleanArray>())
+        }
+    }
 }
 
 fn shown(arrays: &[ArrayRef], text: impl Fn(i64) -> String) -> Result<ArrayRef> {

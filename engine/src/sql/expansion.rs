@@ -5,6 +5,7 @@
 
 mod chosen_by_lambda;
 mod columns;
+mod hidden_columns;
 mod merged_columns;
 mod multisets;
 mod partial_aliases;
@@ -25,12 +26,13 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::column_folding::plan_folded;
 use super::shorthand::{number, query_of, select_star, taken};
-use super::syntax::{any_expr, count_nodes, visit_own_exprs};
+use super::syntax::{any_expr, count_nodes, visit_outermost_queries, visit_own_exprs};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
 use columns::{Chosen, columns_call, is_columns};
-use merged_columns::{MergedFrom, columns_of_star, merge_columns};
+use hidden_columns::{rename_subquery_columns, sort_by_hidden};
+use merged_columns::{MergedFrom, columns_of_star, merge_columns, name_sides_in_where};
 use multisets::numbered;
 use partial_aliases::name_all_columns;
 use stars::{has_star, names_struct, write_out_stars};
@@ -87,10 +89,11 @@ fn struct_fields(data_type: &DataType) -> Vec<String> {
 impl<S: ContextProvider> Expander<'_, S> {
     /// Expands the outermost queries of a part of a statement.
     fn queries_in(&mut self, part: &mut impl VisitMut) -> Result<()> {
-        match part.visit(&mut Outermost { expander: self, depth: 0 }) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(error) => Err(error),
-        }
+        let visited = visit_outermost_queries(part, |query| match self.query(query) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        });
+        visited.break_value().map_or(Ok(()), Err)
     }
 
     fn query(&mut self, query: &mut Query) -> Result<()> {
@@ -141,6 +144,7 @@ impl<S: ContextProvider> Expander<'_, S> {
             *sorts = all;
         }
         self.order_by_all(query)?;
+        sort_by_hidden(self, query);
         if has_with {
             self.withs.pop();
         }
@@ -200,6 +204,10 @@ impl<S: ContextProvider> Expander<'_, S> {
         }
         let from = std::mem::take(&mut select.from);
         let inside = self.queries_in(select);
+        let _: ControlFlow<()> = visit_outermost_queries(select, |query| {
+            rename_subquery_columns(query);
+            ControlFlow::Continue(())
+        });
         select.from = from;
         inside?;
         write_out_rows(self, select)?;
@@ -224,9 +232,11 @@ impl<S: ContextProvider> Expander<'_, S> {
             write_out_conditions(select, &sources)?;
             write_out_merged(select, &merged)?;
             self.aliases(select)?;
+            name_sides_in_where(self, select)?;
             return Ok(merged);
         }
         self.aliases(select)?;
+        name_sides_in_where(self, select)?;
         Ok(Vec::new())
     }
 
@@ -345,30 +355,6 @@ impl<S: ContextProvider> Expander<'_, S> {
 
 fn source_names(sources: &[Source]) -> Vec<String> {
     sources.iter().map(|source| source.name.clone()).collect()
-}
-
-struct Outermost<'r, 'a, S> {
-    expander: &'r mut Expander<'a, S>,
-    depth: usize,
-}
-
-impl<S: ContextProvider> VisitorMut for Outermost<'_, '_, S> {
-    type Break = DataFusionError;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        self.depth += 1;
-        if self.depth == 1
-            && let Err(error) = self.expander.query(query)
-        {
-            return ControlFlow::Break(error);
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<DataFusionError> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
 }
 
 fn needs_columns(select: &Select) -> bool {

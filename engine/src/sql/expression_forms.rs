@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, TypedString, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
 use super::interval_texts::with_units;
@@ -52,25 +53,46 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             };
             *expr = call(function, vec![taken(operand)]);
         }
+        Expr::TypedString(TypedString { data_type, value, .. }) => {
+            let function = match data_type {
+                DataType::Blob(_) => "blob",
+                DataType::Bytea => "bytea",
+                _ => return Ok(()),
+            };
+            *expr = call(function, vec![Expr::Value(value.clone())]);
+        }
         Expr::Interval(interval) => {
+            let digits = literal_digits(&interval.value);
             let Some(field) = interval.leading_field.clone() else {
+                if matches!(interval.value.as_ref(), Expr::Value(value) if matches!(value.value, Value::Number(..))) {
+                    let message = format!("INTERVAL {} has no unit; write INTERVAL 1 DAY", interval.value);
+                    return Err(EngineError::Plan { message });
+                }
                 write_out_units(&mut interval.value);
                 return Ok(());
             };
-            if let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = interval.value.as_ref() {
-                *interval.value = text(digits);
+            if let Some(digits) = digits {
+                // The planner knows the other units.
+                let unit = match field {
+                    DateTimeField::Quarter => "quarters",
+                    DateTimeField::Millennium | DateTimeField::Millenium => "millennia",
+                    _ => {
+                        *interval.value = text(&digits);
+                        return Ok(());
+                    }
+                };
+                interval.leading_field = None;
+                *interval.value = text(&format!("{digits} {unit}"));
+                write_out_units(&mut interval.value);
                 return Ok(());
             }
             if matches!(interval.value.as_ref(), Expr::Value(_)) {
                 return Ok(());
             }
-            if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = interval.value.as_ref()
-                && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = inner.as_ref()
-            {
-                *interval.value = text(&format!("-{digits}"));
-                return Ok(());
-            }
             let function = match field {
+                DateTimeField::Millennium | DateTimeField::Millenium => "to_millennia",
+                DateTimeField::Century => "to_centuries",
+                DateTimeField::Decade => "to_decades",
                 DateTimeField::Year | DateTimeField::Years => "to_years",
                 DateTimeField::Quarter => "to_quarters",
                 DateTimeField::Month | DateTimeField::Months => "to_months",
@@ -112,6 +134,20 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns the number of an interval that is written out.
+fn literal_digits(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _) | Value::SingleQuotedString(digits), .. }) => {
+            Some(digits.clone())
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => Some(format!("-{digits}")),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn write_out_units(value: &mut Expr) {

@@ -2,8 +2,11 @@
 //! time of day and an interval, an interval and a number.
 
 use arrow::datatypes::DataType;
+use datafusion::common::utils::list_ndims;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
+use datafusion::functions_nested::expr_fn::array_concat;
+use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -49,11 +52,17 @@ impl ExprPlanner for FieldAccess {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = expr;
         let (left_type, right_type) = (left.get_type(schema).ok(), right.get_type(schema).ok());
+        let list_depth = |found: &Option<DataType>| found.as_ref().map_or(0, list_ndims);
         let is_time = |found: &Option<DataType>| matches!(found, Some(DataType::Time32(_) | DataType::Time64(_)));
         let is_interval = |found: &Option<DataType>| matches!(found, Some(DataType::Interval(_)));
         let is_number = |found: &Option<DataType>| found.as_ref().is_some_and(DataType::is_numeric);
         let (times, plus) = ("interval_times", "time_plus");
         let planned = match op {
+            BinaryOperator::StringConcat
+                if list_depth(&left_type) > 0 && list_depth(&left_type) == list_depth(&right_type) =>
+            {
+                joined_lists(left, right)
+            }
             BinaryOperator::Plus if is_time(&left_type) && is_interval(&right_type) => {
                 own_call(plus, vec![left, right])?
             }
@@ -75,6 +84,47 @@ impl ExprPlanner for FieldAccess {
             op => return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right })),
         };
         Ok(PlannerResult::Planned(planned))
+    }
+}
+
+/// `list || list` is null where one of them is, as in DuckDB; `array_concat` leaves nulls out. What is joined to another list is
+/// joined with it at once, so that a chain stays as long as it is written.
+fn joined_lists(left: Expr, right: Expr) -> Expr {
+    let mut are_known: Option<Expr> = None;
+    let mut lists = Vec::new();
+    for side in [left, right] {
+        let is_known = match joined_before(&side) {
+            Some((is_known, joined)) => {
+                lists.extend(joined);
+                is_known
+            }
+            None => {
+                let is_known = side.clone().is_not_null();
+                lists.push(side);
+                is_known
+            }
+        };
+        are_known = Some(match are_known {
+            Some(before) => before.and(is_known),
+            None => is_known,
+        });
+    }
+    let joined = array_concat(lists);
+    match are_known {
+        Some(are_known) => Expr::Case(Case::new(None, vec![(Box::new(are_known), Box::new(joined))], None)),
+        None => joined,
+    }
+}
+
+/// Returns when lists are joined, and the lists, of an expression that joins some.
+fn joined_before(expr: &Expr) -> Option<(Expr, Vec<Expr>)> {
+    let Expr::Case(Case { expr: None, when_then_expr, else_expr: None }) = expr else { return None };
+    let [(is_known, joined)] = when_then_expr.as_slice() else { return None };
+    match joined.as_ref() {
+        Expr::ScalarFunction(call) if call.name() == "array_concat" => {
+            Some((is_known.as_ref().clone(), call.args.clone()))
+        }
+        _ => None,
     }
 }
 

@@ -230,6 +230,21 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ) if which.to_string().eq_ignore_ascii_case("'string_agg'") => {
             Some(call("array_to_string", vec![list.clone(), separator.clone()]))
         }
+        // A null by itself has no type that they take.
+        ("sum" | "avg" | "mean" | "median", Some([value])) if is_null(value) => {
+            let mut typed = function.clone();
+            if let FunctionArguments::List(list) = &mut typed.args {
+                list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(parse("CAST(NULL AS DOUBLE)")?))];
+            }
+            Some(Expr::Function(typed))
+        }
+        ("list_concat" | "list_cat" | "array_concat" | "array_cat", Some(lists)) if lists.iter().any(is_null) => {
+            let known: Vec<Expr> = lists.iter().filter(|list| !is_null(list)).cloned().collect();
+            Some(match known.is_empty() {
+                true => Expr::Value(Value::Null.into()),
+                false => call(name, known),
+            })
+        }
         ("count" | "count_star", Some([])) => {
             let mut counted = function.clone();
             counted.name = ObjectName::from(vec![Ident::new("count")]);
@@ -318,6 +333,10 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         }
         _ => None,
     })
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }))
 }
 
 /// `date_part('century', t)`, of a part that is a function and not one of DataFusion's parts.

@@ -7,8 +7,7 @@ pub(super) fn with_units(text: &str) -> Option<String> {
     if is_ago {
         words.pop();
     }
-    let is_quarters = |word: &str| ["quarter", "quarters"].contains(&word.to_lowercase().as_str());
-    if !is_ago && !words.iter().any(|word| word.contains(':') || is_quarters(word)) {
+    if !is_ago && !words.iter().any(|word| word.contains(':') || in_known_units(word).is_some()) {
         return None;
     }
     let mut parts = Vec::new();
@@ -20,14 +19,21 @@ pub(super) fn with_units(text: &str) -> Option<String> {
         }
         let number: f64 = word.parse().ok()?;
         let unit = words.next()?;
-        match is_quarters(unit) {
-            true => parts.push((number * 3.0, "months".to_owned())),
-            false => parts.push((number, unit.to_owned())),
-        }
+        let (times, unit) = in_known_units(unit).unwrap_or((1.0, unit));
+        parts.push((number * times, unit.to_owned()));
     }
     let sign = if is_ago { -1.0 } else { 1.0 };
     let written = parts.into_iter().map(|(number, unit)| format!("{} {unit}", number * sign));
     Some(written.collect::<Vec<_>>().join(" "))
+}
+
+/// Returns how many of a unit that DataFusion reads are one of a unit that it does not.
+fn in_known_units(unit: &str) -> Option<(f64, &'static str)> {
+    match unit.to_lowercase().as_str() {
+        "quarter" | "quarters" => Some((3.0, "months")),
+        "millennium" | "millennia" | "millenniums" => Some((1000.0, "years")),
+        _ => None,
+    }
 }
 
 /// `[-]hours:minutes[:seconds]`.

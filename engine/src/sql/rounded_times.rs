@@ -6,13 +6,14 @@ use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, TimezoneInfo, Ty
 
 use super::function_forms::parsed_form;
 use super::shorthand::taken;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 
 /// The digits that the engine's times have, below which a precision rounds.
 const MICROSECOND_DIGITS: u64 = 6;
 
-/// Writes out a cast, or a literal, of such a type, and days that are named by words. Errors: none but of the engine's own.
+/// Writes out a cast, or a literal, of such a type, and days that are named by words. Errors: `unsupported` for the end of time.
 pub(super) fn round_times(expr: &mut Expr) -> Result<()> {
+    refuse_infinity(expr)?;
     if let Some(meaning) = day_of_word(expr) {
         *expr = parsed_form(&meaning, &[])?;
         return Ok(());
@@ -53,18 +54,7 @@ pub(super) fn round_times(expr: &mut Expr) -> Result<()> {
 
 /// `'today'::DATE` and its kin of PostgreSQL.
 fn day_of_word(expr: &Expr) -> Option<String> {
-    let (data_type, text) = match expr {
-        Expr::TypedString(TypedString { data_type, value, .. }) => (data_type, &value.value),
-        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => match expr.as_ref() {
-            Expr::Value(value) => (data_type, &value.value),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let Value::SingleQuotedString(text) = text else { return None };
-    if !matches!(data_type, DataType::Date | DataType::Timestamp(..)) {
-        return None;
-    }
+    let (data_type, text) = time_literal(expr)?;
     let moment = match text.trim().to_lowercase().as_str() {
         "now" => "now()",
         "today" => "current_date()",
@@ -73,6 +63,40 @@ fn day_of_word(expr: &Expr) -> Option<String> {
         _ => return None,
     };
     Some(format!("CAST({moment} AS {data_type})"))
+}
+
+/// Returns the type and the text of a literal that is a date or a timestamp.
+fn time_literal(expr: &Expr) -> Option<(&DataType, &str)> {
+    let (data_type, text) = match expr {
+        Expr::TypedString(TypedString { data_type, value, .. }) => (data_type, &value.value),
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => match expr.as_ref() {
+            Expr::Value(value) => (data_type, &value.value),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match (data_type, text) {
+        (DataType::Date | DataType::Timestamp(..), Value::SingleQuotedString(text)) => Some((data_type, text.as_str())),
+        _ => None,
+    }
+}
+
+/// PostgreSQL and DuckDB have days before and after all others; Arrow has none.
+fn refuse_infinity(expr: &Expr) -> Result<()> {
+    let Some((data_type, text)) = time_literal(expr) else { return Ok(()) };
+    let (first, last) = match data_type {
+        DataType::Date => ("DATE '0001-01-01'", "DATE '9999-12-31'"),
+        _ => ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59'"),
+    };
+    let instead = match text.trim().to_lowercase().as_str() {
+        "infinity" | "+infinity" | "inf" => last,
+        "-infinity" | "-inf" => first,
+        _ => return Ok(()),
+    };
+    Err(EngineError::Unsupported {
+        what: format!("a {data_type} that is {text}"),
+        hint: format!("write NULL, or a day that none is beyond: {instead}"),
+    })
 }
 
 fn digits_of(data_type: &DataType) -> Option<u64> {

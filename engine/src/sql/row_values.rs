@@ -11,7 +11,6 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::collations::is_comparison;
 use super::shorthand::{call, plain, query_of, select_star};
-use super::unnamed_subqueries::name_casts;
 use crate::error::{EngineError, Result};
 use crate::functions::COMPLETE_ROW;
 
@@ -78,13 +77,12 @@ pub(super) fn query_of_rows(query: &Query, width: usize, function: &str) -> Resu
     let names: Vec<Ident> = (0..width).map(|place| Ident::new(format!("{PART}{place}"))).collect();
     let parts = names.iter().map(|name| Expr::CompoundIdentifier(vec![Ident::new(RELATION), name.clone()])).collect();
     let columns = names.into_iter().map(|name| TableAliasColumnDef { name, data_type: None }).collect();
-    let mut rows = TableFactor::Derived {
+    let rows = TableFactor::Derived {
         lateral: false,
         subquery: Box::new(query.clone()),
         alias: Some(TableAlias { explicit: true, name: Ident::new(RELATION), columns, at: None }),
         sample: None,
     };
-    name_casts(&mut rows);
     let projection = vec![SelectItem::UnnamedExpr(call(function, parts))];
     let select = Select { projection, ..select_star(vec![plain(rows)]) };
     Ok(Some(query_of(SetExpr::Select(Box::new(select)))))

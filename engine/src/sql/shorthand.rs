@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::accepted::has_limit;
 use super::cast_aggregates::tell_casts_apart;
 use super::collations::{write_out_collations, write_out_order};
+use super::column_names::{WrittenColumn, name_columns, names_in_order, written_columns};
 use super::expression_forms::write_out_form;
 use super::function_forms;
 use super::json_operators::write_out_json_operators;
@@ -27,9 +28,9 @@ use super::percent_limits::write_out_percent;
 use super::predicate_subqueries::write_out_predicates;
 use super::rounded_times::round_times;
 use super::row_values::write_out_rows;
-use super::syntax::{any_expr, has_relation, try_visit_statement};
+use super::syntax::try_visit_statement;
 use super::unary_minus::bind_minus;
-use super::unnamed_subqueries::{name_casts, name_subqueries};
+use super::unnamed_subqueries::name_subqueries;
 use super::unnest_joins::write_out_unnest;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
@@ -68,14 +69,17 @@ pub(super) fn write_out_asof(query: &mut Query) {
 
 #[derive(Default)]
 struct ShorthandWriter {
-    /// The texts of the unnamed columns of each SELECT around, which stay their names.
-    names: Vec<Vec<String>>,
+    /// How the columns of each SELECT around are written, which they are named after.
+    columns: Vec<Vec<WrittenColumn>>,
+    /// The names in the ORDER BY of each query around.
+    in_order: Vec<HashSet<String>>,
 }
 
 impl VisitorMut for ShorthandWriter {
     type Break = EngineError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        self.in_order.push(names_in_order(query));
         if let Err(error) = write_out_percent(query) {
             return ControlFlow::Break(error);
         }
@@ -95,6 +99,7 @@ impl VisitorMut for ShorthandWriter {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        self.in_order.pop();
         if let Some(OrderBy { kind: OrderByKind::Expressions(sorts), .. }) = &mut query.order_by {
             sorts.iter_mut().for_each(|sort| write_out_predicates(&mut sort.expr));
         }
@@ -103,7 +108,6 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
         write_out_ordinality(factor);
-        name_casts(factor);
         ControlFlow::Continue(())
     }
 
@@ -122,64 +126,19 @@ impl VisitorMut for ShorthandWriter {
         if let Err(error) = named_windows(select) {
             return ControlFlow::Break(error);
         }
-        let name = |item: &SelectItem| match item {
-            SelectItem::UnnamedExpr(expr) => expr.to_string(),
-            _ => String::new(),
-        };
-        self.names.push(select.projection.iter().map(name).collect());
+        self.columns.push(written_columns(select));
         ControlFlow::Continue(())
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
-        let names = self.names.pop().unwrap_or_default();
+        let columns = self.columns.pop().unwrap_or_default();
         tell_casts_apart(select);
-        let planned: Vec<Option<String>> = select.projection.iter().map(planned_name).collect();
-        let mut seen = HashSet::new();
-        let mut numbered = HashSet::new();
-        let Select { projection, from, .. } = select;
-        for (place, (item, name)) in projection.iter_mut().zip(names).enumerate() {
+        for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
                 write_out_predicates(expr);
             }
-            let SelectItem::UnnamedExpr(expr) = item else { continue };
-            if name.is_empty() || is_many_columns(expr) {
-                continue;
-            }
-            let is_again = !seen.insert(name.clone());
-            // As it is written, where the planner's name would be the rewritten expression, or would show types and tables.
-            let name = match expr {
-                Expr::Identifier(_) => (is_again || expr.to_string() != name).then_some(name),
-                Expr::CompoundIdentifier(parts) => match parts.split_last() {
-                    Some((field, of)) if of.last().is_some_and(|of| !has_relation(from, of)) => {
-                        Some(if seen.insert(field.value.clone()) { field.value.clone() } else { name })
-                    }
-                    _ => is_again.then_some(name),
-                },
-                // The planner calls a cast what its column is called.
-                Expr::Cast { .. } if cast_column(expr).is_some() && !is_again => {
-                    let others = planned.iter().enumerate().filter(|(other, _)| *other != place);
-                    let is_taken = |other: &Option<String>| other.is_none() || Some(other) == planned.get(place);
-                    others.map(|(_, other)| other).any(is_taken).then_some(name)
-                }
-                // The aggregates of a PIVOT stand in a list without tables.
-                _ => (!from.is_empty() || is_again || has_literal(expr) || expr.to_string() != name).then_some(name),
-            };
-            if let Some(name) = name {
-                // The planner would take a point in it for one between a table and a column.
-                let name = match expr {
-                    Expr::CompoundIdentifier(parts) if is_again => parts.last().map_or(name, |part| part.value.clone()),
-                    _ => name,
-                };
-                let mut alias = name.clone();
-                let mut number = seen.len();
-                while is_again && (seen.contains(&alias) || alias == name || !numbered.insert(alias.clone())) {
-                    alias = format!("{name}_{number}");
-                    number += 1;
-                }
-                let expr = taken(expr);
-                *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) };
-            }
         }
+        name_columns(select, &columns, self.in_order.last());
         ControlFlow::Continue(())
     }
 
@@ -200,40 +159,6 @@ fn flow(result: Result<()>) -> ControlFlow<EngineError> {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
-}
-
-fn has_literal(expr: &Expr) -> bool {
-    any_expr(expr, |part| match part {
-        Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
-        other => matches!(other, Expr::TypedString(_) | Expr::Interval(_)),
-    })
-}
-
-/// Returns the name that the planner gives a column of a select list, as far as it can be told; `None` stands for many.
-fn planned_name(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::UnnamedExpr(expr) => {
-            Some(cast_column(expr).map(|name| name.value.to_lowercase()).unwrap_or_default())
-        }
-        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
-        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => None,
-    }
-}
-
-/// Returns the column that an expression is, without the casts around it.
-pub(super) fn cast_column(expr: &Expr) -> Option<&Ident> {
-    match expr {
-        Expr::Identifier(name) => Some(name),
-        Expr::CompoundIdentifier(parts) => parts.last(),
-        Expr::Cast { expr, .. } | Expr::Nested(expr) => cast_column(expr),
-        _ => None,
-    }
-}
-
-/// Returns whether an expression becomes several columns, each with a name of its own.
-fn is_many_columns(expr: &Expr) -> bool {
-    let text = expr.to_string().to_lowercase();
-    text.contains("columns(") || text.contains("unnest(")
 }
 
 /// `TABLE t` is `SELECT * FROM t`.

@@ -27,6 +27,9 @@ const MAX_DECIMAL_DIGITS: u64 = 76;
 /// The digits of a HUGEINT, which is a decimal here.
 const MAX_HUGE_DIGITS: u8 = 38;
 
+/// What stands for a type of bits.
+const BITS: &str = "write a BIGINT with & | << >>, or a text of 0 and 1";
+
 /// Tells DataFusion's planner what SQL's types are.
 #[derive(Debug)]
 pub(crate) struct SqlTypes;
@@ -91,9 +94,12 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         Sql::HugeInt => DataType::Decimal128(MAX_HUGE_DIGITS, 0),
         Sql::UHugeInt => return Err(no_such_type(sql_type, "write HUGEINT or DECIMAL(38, 0)")),
         Sql::Bit(_) | Sql::BitVarying(_) | Sql::VarBit(_) => {
-            return Err(no_such_type(sql_type, "write a BIGINT with & | << >>, or a text of 0 and 1"));
+            return Err(no_such_type(sql_type, BITS));
         }
-        Sql::Custom(name, parameters) if parameters.is_empty() => return Ok(named_type(&name.0)),
+        Sql::Uuid => return Err(no_such_type(sql_type, "write VARCHAR, as what uuid() makes is")),
+        Sql::Time(_, _) => return Err(no_such_type(sql_type, "write TIME, or TIMESTAMP WITH TIME ZONE")),
+        Sql::Enum(_, _) => return Err(no_such_type(sql_type, "write VARCHAR")),
+        Sql::Custom(name, parameters) if parameters.is_empty() => return named_type(sql_type, &name.0),
         _ => return Ok(None),
     }))
 }
@@ -102,18 +108,23 @@ fn no_such_type(sql_type: &ast::DataType, hint: &str) -> datafusion::error::Data
     EngineError::Unsupported { what: format!("the type {sql_type}"), hint: hint.to_owned() }.into()
 }
 
-/// Returns the type of a name that the parser does not know: those of DuckDB.
-fn named_type(name: &[ObjectNamePart]) -> Option<DataType> {
-    let [part] = name else { return None };
-    let unit = match part.as_ident()?.value.to_lowercase().as_str() {
+/// Returns the type of a name that the parser does not know: those of DuckDB. Errors: one that there is not here.
+fn named_type(sql_type: &ast::DataType, name: &[ObjectNamePart]) -> Result<Option<DataType>> {
+    let [ObjectNamePart::Identifier(name)] = name else { return Ok(None) };
+    let unit = match name.value.to_lowercase().as_str() {
         "timestamp_s" => TimeUnit::Second,
         "timestamp_ms" => TimeUnit::Millisecond,
         "timestamp_us" => TimeUnit::Microsecond,
         "timestamp_ns" => TimeUnit::Nanosecond,
-        "uinteger" => return Some(DataType::UInt32),
-        _ => return None,
+        "uinteger" => return Ok(Some(DataType::UInt32)),
+        "time_ns" => return Err(no_such_type(sql_type, "write TIME(9)")),
+        "timetz" => return Err(no_such_type(sql_type, "write TIME, or TIMESTAMP WITH TIME ZONE")),
+        "bignum" | "varint" => return Err(no_such_type(sql_type, "write DECIMAL(76, 0)")),
+        "bitstring" => return Err(no_such_type(sql_type, BITS)),
+        "guid" => return Err(no_such_type(sql_type, "write VARCHAR, as what uuid() makes is")),
+        _ => return Ok(None),
     };
-    Some(DataType::Timestamp(unit, None))
+    Ok(Some(DataType::Timestamp(unit, None)))
 }
 
 fn timestamp(sql_type: &ast::DataType, digits: Option<u64>, with_zone: bool) -> Result<DataType> {

@@ -100,6 +100,30 @@ pub(super) fn visit_own_exprs<B>(
     part.visit(&mut OwnExprs { visit, depth: 0 })
 }
 
+/// Visits the outermost queries of a part of a statement.
+pub(super) fn visit_outermost_queries<B>(
+    part: &mut impl VisitMut,
+    visit: impl FnMut(&mut Query) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    struct OutermostQueries<F> {
+        visit: F,
+        /// How many queries are around.
+        depth: usize,
+    }
+    impl<B, F: FnMut(&mut Query) -> ControlFlow<B>> VisitorMut for OutermostQueries<F> {
+        type Break = B;
+        fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<B> {
+            self.depth += 1;
+            if self.depth == 1 { (self.visit)(query) } else { ControlFlow::Continue(()) }
+        }
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+    }
+    part.visit(&mut OutermostQueries { visit, depth: 0 })
+}
+
 /// Changes the parts of an expression from the inside out, but for those of its subqueries.
 pub(super) fn change_own_exprs(part: &mut impl VisitMut, mut change: impl FnMut(&mut Expr)) {
     let _: ControlFlow<()> = visit_own_exprs(part, |expr| {

@@ -11,6 +11,7 @@ mod merge_columns;
 mod operators;
 mod other_forms;
 mod samples;
+mod typed_texts;
 mod types;
 
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};

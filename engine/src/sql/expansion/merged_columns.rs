@@ -7,13 +7,13 @@
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, TableWithJoins, Value,
+    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectNamePart, Select, TableFactor, TableWithJoins, Value,
 };
 
-use super::{Expander, Qualified, Source};
+use super::{Expander, Qualified, Source, write_out_aliases};
 use crate::identifiers::same_name;
 use crate::sql::shorthand::call;
-use crate::sql::syntax::join_constraint;
+use crate::sql::syntax::{any_expr, join_constraint};
 
 /// The columns of a FROM clause in which `USING` and `NATURAL` are written out.
 pub(super) struct MergedFrom {
@@ -62,6 +62,26 @@ pub(super) fn columns_of_star<S: ContextProvider>(
     let is_again = |at: usize, source: &Source| all[..at].iter().any(|other: &Source| other.expr == source.expr);
     let is_clear = !all.iter().enumerate().any(|(at, source)| is_again(at, source));
     is_clear.then_some(all)
+}
+
+/// Writes the columns that joins by names made of two with their table in WHERE: there DataFusion 54 finds both, and refuses them.
+/// A name that another relation has too stays for it to refuse.
+pub(super) fn name_sides_in_where<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) -> Result<()> {
+    let Some(condition) = &mut select.selection else { return Ok(()) };
+    let mut written = select.from.clone();
+    if !written.iter_mut().any(has_names) || !any_expr(condition, |part| matches!(part, Expr::Identifier(_))) {
+        return Ok(());
+    }
+    let mut all = MergedFrom { sources: Vec::new(), merged: Vec::new() };
+    for tables in &mut written {
+        // What cannot be planned by itself (a LATERAL relation) stays with the planner.
+        let Some(MergedFrom { sources, merged }) = merge_joins(expander, tables).ok().flatten() else { return Ok(()) };
+        all.sources.extend(sources);
+        all.merged.extend(merged);
+    }
+    let sources = all.sources;
+    all.merged.retain(|(name, _)| sources.iter().filter(|source| same_name(&source.name, name)).count() == 1);
+    write_out_aliases(condition, &all.merged)
 }
 
 /// Whether a join is by names, without brackets around it or within them.

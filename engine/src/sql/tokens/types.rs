@@ -89,8 +89,21 @@ pub(super) fn types(items: Vec<Item>) -> Vec<Item> {
 }
 
 fn is_unit(word: &str) -> bool {
-    const UNITS: [&str; 10] =
-        ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"];
+    const UNITS: [&str; 13] = [
+        "millennium",
+        "century",
+        "decade",
+        "year",
+        "quarter",
+        "month",
+        "week",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "microsecond",
+    ];
     let word = word.to_lowercase();
     UNITS.contains(&word.strip_suffix('s').unwrap_or(&word))
 }

@@ -1,0 +1,85 @@
+//! Literals with words that the parser does not know: `TIMESTAMP_NS '...'` is a cast, and of the units of an interval
+//! it knows `DECADE`, `CENTURY` and `MILLENNIUM`, not what several of them are called. It would read a column with a
+//! name.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::is_word;
+
+/// The types of DuckDB that have literals.
+const TYPES: [&str; 8] =
+    ["timestamp_s", "timestamp_ms", "timestamp_us", "timestamp_ns", "time_ns", "timetz", "bignum", "varint"];
+
+const UNITS: [(&str, &str); 5] = [
+    ("quarters", "quarter"),
+    ("decades", "decade"),
+    ("centuries", "century"),
+    ("millennia", "millennium"),
+    ("millenniums", "millennium"),
+];
+
+/// Returns the tokens with such literals as the parser reads them.
+pub(super) fn typed_texts(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let unit_of = |at: usize| {
+        let (_, unit) = UNITS.iter().find(|(several, _)| is_word(&tokens[at].token, several))?;
+        ends_interval(&tokens[..at]).then_some((at, *unit))
+    };
+    let units: Vec<(usize, &str)> = (0..tokens.len()).filter_map(unit_of).collect();
+    for (at, unit) in units {
+        tokens[at].token = Token::make_word(unit, None);
+    }
+    let is_typed = |at: usize| {
+        let [word, text, ..] = &tokens[at..] else { return false };
+        let before = at.checked_sub(1).map(|before| &tokens[before].token);
+        let is_named =
+            before.is_some_and(|before| is_word(before, "as") || matches!(before, Token::Period | Token::DoubleColon));
+        matches!(text.token, Token::SingleQuotedString(_))
+            && !is_named
+            && TYPES.iter().any(|name| is_word(&word.token, name))
+    };
+    let found: Vec<usize> = (0..tokens.len()).filter(|at| is_typed(*at)).collect();
+    if found.is_empty() {
+        return tokens;
+    }
+    let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4 * found.len());
+    for (at, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        let with = |token: Token| TokenWithSpan { token, span };
+        if found.contains(&at) {
+            written.extend([with(Token::make_keyword("CAST")), with(Token::LParen), token]);
+        } else if at > 0
+            && found.contains(&(at - 1))
+            && let Some(name) = written.pop()
+        {
+            written.extend([token, with(Token::make_keyword("AS")), name, with(Token::RParen)]);
+        } else {
+            written.push(token);
+        }
+    }
+    written
+}
+
+/// Returns whether the last tokens are `INTERVAL` and a value.
+fn ends_interval(before: &[TokenWithSpan]) -> bool {
+    let Some((last, rest)) = before.split_last() else { return false };
+    let rest = match last.token {
+        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => rest,
+        Token::RParen => {
+            let mut depth = 1_usize;
+            let open = rest.iter().rposition(|token| {
+                match token.token {
+                    Token::RParen => depth += 1,
+                    Token::LParen => depth -= 1,
+                    _ => {}
+                }
+                depth == 0
+            });
+            match open {
+                Some(open) => &rest[..open],
+                None => return false,
+            }
+        }
+        _ => return false,
+    };
+    rest.last().is_some_and(|token| is_word(&token.token, "interval"))
+}
