@@ -15,6 +15,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 use crate::bind_error::BindErrorCode;
+use crate::literal_rows::is_over_literals;
 use crate::{AskedLimits, KqlError, KqlErrorCode};
 
 /// A table by name.
@@ -192,7 +193,12 @@ impl KqlHost for SessionState {
     }
 
     async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        self.create_physical_plan(&plan).await
+        if !is_over_literals(&plan) {
+            return self.create_physical_plan(&plan).await;
+        }
+        let mut state = self.clone();
+        state.config_mut().options_mut().execution.target_partitions = 1;
+        state.create_physical_plan(&plan).await
     }
 }
 

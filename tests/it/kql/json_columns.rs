@@ -26,21 +26,21 @@ async fn a_json_column_acts_as_dynamic() {
     ];
     assert_eq!(found, expected);
     for (kql, expected) in [
-        ("events | getschema | where ColumnName == 'payload' | project DataType, ColumnType", vec![vec![
-            "System.Object",
-            "dynamic",
-        ]]),
-        ("events | mv-expand item = payload.items | where isnotnull(item) | project tostring(item.k)", vec![
-            vec!["x"],
-            vec!["y"],
-        ]),
+        (
+            "events | getschema | where ColumnName == 'payload' | project DataType, ColumnType",
+            vec![vec!["System.Object", "dynamic"]],
+        ),
+        (
+            "events | mv-expand item = payload.items | where isnotnull(item) | project tostring(item.k)",
+            vec![vec!["x"], vec!["y"]],
+        ),
         ("events | where payload.a.b == 5 | project id", vec![vec!["1"]]),
         ("events | where payload == 'plain' | project id", vec![vec!["3"]]),
         ("events | where payload has 'items' | project id", vec![vec!["1"]]),
-        ("events | where id == 1 | mv-expand key = bag_keys(payload) to typeof(string) | project key", vec![
-            vec!["a"],
-            vec!["items"],
-        ]),
+        (
+            "events | where id == 1 | mv-expand key = bag_keys(payload) to typeof(string) | project key",
+            vec![vec!["a"], vec!["items"]],
+        ),
         ("events | where id == 1 | project parse_json(payload).a.b", vec![vec!["5"]]),
         ("events | where id == 1 | summarize take_any(payload.items[1].k)", vec![vec!["y"]]),
     ] {
