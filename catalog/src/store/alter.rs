@@ -204,9 +204,11 @@ fn set_json(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, is_j
     if known.data_type != DataType::Utf8 {
         return Err(not_wider(known, &DataType::Utf8));
     }
-    match is_json {
-        true => columns::mark_json(change, info.id, known.id)?,
-        false => columns::unmark_json(change, info.id, known.id)?,
+    if is_json {
+        columns::mark_json(change, info.id, known.id)?;
+    } else if !columns::unmark_json(change, info.id, known.id)? {
+        // DuckDB gave it the type.
+        return Err(not_wider(known, &DataType::Utf8));
     }
     Ok(true)
 }

@@ -332,16 +332,16 @@ pub(super) fn mark_json(change: &CatalogChange<'_>, table_id: i64, column_id: i6
     Ok(())
 }
 
-/// Keeps that a column of text is text only.
-pub(super) fn unmark_json(change: &CatalogChange<'_>, table_id: i64, column_id: i64) -> Result<()> {
-    change
+/// Keeps that a column of text is text only. Returns whether it was marked.
+pub(super) fn unmark_json(change: &CatalogChange<'_>, table_id: i64, column_id: i64) -> Result<bool> {
+    let unmarked = change
         .connection()
         .prepare_cached(
             "UPDATE ducklake_column_tag SET end_snapshot = ?
              WHERE table_id = ? AND column_id = ? AND key = ? AND end_snapshot IS NULL",
         )?
         .execute(params![change.snapshot(), table_id, column_id, JSON_KEY])?;
-    Ok(())
+    Ok(unmarked > 0)
 }
 
 struct ColumnTree<'a> {

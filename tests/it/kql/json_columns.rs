@@ -1,5 +1,11 @@
 //! Columns of type JSON: text to SQL, `dynamic` to KQL, as Kusto's columns of that type are.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use querent_catalog::{NoProgress, Principal, TableName};
+use querent_engine::{Engine, ImportRequest};
+
 use super::{answered, cells};
 use crate::sql::{admin, engine, rows};
 
@@ -106,4 +112,47 @@ async fn what_is_json_stays_json() {
         let kql = format!("{table} | getschema | where ColumnName == '{column}' | project ColumnType");
         assert_eq!(cells(&session, &kql).await, [[expected]], "{table}.{column}");
     }
+}
+
+async fn import(engine: &Engine, file: &Path, table: &str, types: Option<&str>) {
+    let options = types.map(|types| ("types".to_owned(), types.to_owned())).into_iter().collect();
+    let request = ImportRequest {
+        source: file.display().to_string(),
+        format: None,
+        options,
+        table: TableName::new("default", table),
+        external: false,
+        if_exists: None,
+    };
+    engine.import(&Principal::local_admin(), request, Arc::new(NoProgress)).await.unwrap();
+}
+
+/// What is a list or an object in one record and another value in the next one is text that holds JSON.
+#[tokio::test(flavor = "multi_thread")]
+async fn imported_json_without_one_type_is_dynamic() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let records = folder.path().join("records.ndjson");
+    let lines = [
+        r#"{"id": 1, "payload": {"a": {"b": 5}}, "note": "x"}"#,
+        r#"{"id": 2, "payload": [7, 8], "note": 3}"#,
+        r#"{"id": 3, "payload": "plain", "note": "y"}"#,
+    ];
+    std::fs::write(&records, lines.join("\n")).unwrap();
+    import(&engine, &records, "records", None).await;
+    let (columns, found) = answered(
+        &session,
+        "records | sort by id asc | project payload, b = tolong(payload.a.b), first = tolong(payload[0]), note",
+    )
+    .await
+    .unwrap();
+    assert_eq!(columns, ["payload:dynamic", "b:long", "first:long", "note:string"]);
+    let expected =
+        [[r#"{"a":{"b":5}}"#, "5", "null", "x"], ["[7,8]", "null", "7", "3"], ["plain", "null", "null", "y"]];
+    assert_eq!(found, expected);
+
+    let separated = folder.path().join("separated.csv");
+    std::fs::write(&separated, "id,payload\n1,\"{\"\"a\"\": 1}\"\n").unwrap();
+    import(&engine, &separated, "separated", Some("payload=JSON")).await;
+    assert_eq!(cells(&session, "separated | project gettype(payload), payload.a").await, [["dictionary", "1"]]);
 }
