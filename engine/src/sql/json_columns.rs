@@ -1,5 +1,5 @@
-//! Which columns hold JSON. To SQL they are text; KQL reads them as dynamic values. A column holds JSON where CREATE TABLE
-//! says so, where a call made it that makes JSON, and where a query takes it as it is from a column that does.
+//! Which columns hold JSON. To SQL they are text; KQL reads them as dynamic values. A column holds JSON where CREATE
+//! TABLE says so, where a call that makes JSON made it, and where a query takes it as it is from a column that does.
 
 use std::sync::Arc;
 
