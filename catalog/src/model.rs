@@ -109,6 +109,8 @@ pub struct ColumnInfo {
     pub name: String,
     /// Its Arrow type.
     pub data_type: DataType,
+    /// Whether it is text that was declared as JSON, or was read from it.
+    pub is_json: bool,
     /// Whether it may hold nulls.
     pub nullable: bool,
     /// Its comment.

@@ -223,7 +223,11 @@ async fn create(
     let source = ImportSource::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
     let columns = ColumnMapping::from_file(&prepared.fields, &source.partitioning);
-    let draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
+    let mut draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
+    let json = prepared.json_columns();
+    for column in &mut draft.columns {
+        column.is_json = json.contains(&column.name);
+    }
     let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let write_schema = Arc::clone(&draft.write_schema);
@@ -370,6 +374,19 @@ impl PreparedImport {
         match &self.reader {
             FormatReader::Json(json) if json.is_empty => Arc::new(Schema::empty()),
             _ => Arc::clone(&self.fields),
+        }
+    }
+
+    /// Returns the names of the columns of text that hold JSON.
+    fn json_columns(&self) -> Vec<String> {
+        match &self.reader {
+            FormatReader::Json(json) => json.json_columns(),
+            FormatReader::Csv(csv) => csv.json_columns(),
+            FormatReader::Parquet
+            | FormatReader::RenamedParquet
+            | FormatReader::Workbook(_)
+            | FormatReader::Arrow
+            | FormatReader::Lance => Vec::new(),
         }
     }
 

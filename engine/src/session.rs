@@ -94,6 +94,8 @@ pub struct Session {
     variables: Option<Arc<SessionVariables>>,
     reads_files: bool,
     result_types: ResultTypes,
+    /// Whether rows that a query writes itself come in the order in which it writes them.
+    keeps_written_order: bool,
     /// What the audit log says its statements came through.
     door: &'static str,
 }
@@ -130,6 +132,7 @@ impl Session {
             variables: None,
             reads_files: true,
             result_types: ResultTypes::default(),
+            keeps_written_order: false,
             door: "embedded",
         }
     }
@@ -508,6 +511,9 @@ impl Session {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if self.engine.catalog().audit().is_kept() {
             audit::note_touched(optimized);
+        }
+        if self.keeps_written_order && querent_kql::is_over_literals(optimized) {
+            state.config_mut().options_mut().execution.target_partitions = 1;
         }
         self.tell_planner(state);
         let role = self.principal.role();

@@ -41,6 +41,7 @@ mod hybrid_search;
 mod in_subqueries;
 mod integer_overflow;
 mod interval_texts;
+pub(crate) mod json_columns;
 mod json_operators;
 mod json_tables;
 pub(crate) mod kept_plans;

@@ -8,6 +8,7 @@ mod find;
 mod graph;
 mod graph_models;
 mod http;
+mod json_columns;
 mod kusto;
 mod materialize;
 mod options;

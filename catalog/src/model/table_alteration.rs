@@ -11,6 +11,8 @@ pub enum TableAlteration {
     AddColumn {
         /// Its name and type.
         field: Field,
+        /// Whether it is text that holds JSON.
+        is_json: bool,
         /// What it is in the rows that are there, and in those that come: a value, not an expression. `None`: null.
         default: Option<String>,
         /// Whether it may be there already.
@@ -48,6 +50,13 @@ pub enum TableAlteration {
         column: String,
         /// The new type.
         data_type: DataType,
+    },
+    /// A column of text holds JSON, or is text only.
+    SetJson {
+        /// Its name.
+        column: String,
+        /// Whether it holds JSON.
+        is_json: bool,
     },
     /// What a column is in rows that come.
     SetDefault {

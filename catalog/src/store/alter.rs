@@ -33,8 +33,8 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
     let relation = relations::load(connection, object.id, change.base())?.ok_or_else(|| unknown_table(name))?;
     let info = relation.info();
     let altered = match alteration {
-        TableAlteration::AddColumn { field, default, if_missing } => {
-            add_column(change, info, field, default.as_deref(), *if_missing)?
+        TableAlteration::AddColumn { field, is_json, default, if_missing } => {
+            add_column(change, info, NewColumn { field, is_json: *is_json }, default.as_deref(), *if_missing)?
         }
         TableAlteration::DropColumn { column, if_exists } => drop_column(change, info, column, *if_exists)?,
         TableAlteration::RenameColumn { column, to } => rename_column(change, info, column, to)?,
@@ -44,6 +44,7 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
             set_nullable(change, info, column, false)?
         }
         TableAlteration::WidenColumn { column, data_type } => widen_column(change, info, column, data_type)?,
+        TableAlteration::SetJson { column, is_json } => set_json(change, info, column, *is_json)?,
         TableAlteration::SetDefault { column, default } => set_default(change, info, column, default.as_ref())?,
         TableAlteration::RenameTable { to } => rename_table(change, &object, info, to)?,
     };
@@ -54,10 +55,15 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
     Ok(())
 }
 
+struct NewColumn<'a> {
+    field: &'a Field,
+    is_json: bool,
+}
+
 fn add_column(
     change: &mut CatalogChange<'_>,
     info: &TableInfo,
-    field: &Field,
+    NewColumn { field, is_json }: NewColumn<'_>,
     default: Option<&str>,
     if_missing: bool,
 ) -> Result<bool> {
@@ -69,7 +75,7 @@ fn add_column(
         .connection()
         .prepare_cached("SELECT COALESCE(MAX(column_id), 0) FROM ducklake_column WHERE table_id = ?")?
         .query_row([info.id], |row| row.get(0))?;
-    let layout = ColumnLayout::of_column(field, last_id)?;
+    let layout = ColumnLayout::of_column(field, last_id)?.with_json(|_| is_json);
     layout.insert(change, info.id)?;
     if let (Some(default), Some(added)) = (default, layout.columns.first()) {
         columns::set_default(change, info.id, added.id, Some(&ColumnDefault::Literal(default.to_owned())))?;
@@ -187,6 +193,23 @@ fn widen_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, 
         &ChangedColumn { column_type: Some(&column_type), ..ChangedColumn::default() },
     )?;
     inlined::add_version(change, info.id)?;
+    Ok(true)
+}
+
+fn set_json(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, is_json: bool) -> Result<bool> {
+    let known = require_column(info, column)?;
+    if known.is_json == is_json {
+        return Ok(false);
+    }
+    if known.data_type != DataType::Utf8 {
+        return Err(not_wider(known, &DataType::Utf8));
+    }
+    if is_json {
+        columns::mark_json(change, info.id, known.id)?;
+    } else if !columns::unmark_json(change, info.id, known.id)? {
+        // DuckDB gave it the type.
+        return Err(not_wider(known, &DataType::Utf8));
+    }
     Ok(true)
 }
 

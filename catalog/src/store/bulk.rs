@@ -86,6 +86,7 @@ fn register_one(change: &mut CatalogChange<'_>, table: &NewTable, if_exists: IfE
             id,
             name: field.name().clone(),
             data_type: field.data_type().clone(),
+            is_json: false,
             nullable: field.is_nullable(),
             comment: comment.cloned(),
             default: None,

@@ -17,6 +17,10 @@ use crate::model::{ColumnDefault, ColumnInfo, SnapshotId};
 const FIELD_ID_KEY: &str = "PARQUET:field_id";
 /// The key of comments in `ducklake_tag` and `ducklake_column_tag`.
 pub(super) const COMMENT_KEY: &str = "comment";
+/// The key in `ducklake_column_tag` of columns of text that hold JSON, which DuckDB passes over.
+const JSON_KEY: &str = "querent_json";
+/// The type of JSON columns that DuckDB made.
+const JSON_TYPE: &str = "json";
 
 /// One row of `ducklake_column`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +89,14 @@ impl ColumnLayout {
         Ok(Self { columns, write_schema, rows: builder.rows, dimensions: builder.dimensions })
     }
 
+    /// Returns the layout whose columns of these names hold JSON.
+    pub(super) fn with_json(mut self, is_json: impl Fn(&str) -> bool) -> Self {
+        for column in &mut self.columns {
+            column.is_json = is_json(&column.name);
+        }
+        self
+    }
+
     /// Writes the rows of new columns.
     pub(super) fn insert(&self, change: &mut CatalogChange<'_>, table_id: i64) -> Result<()> {
         let connection = change.connection();
@@ -108,6 +120,9 @@ impl ColumnLayout {
         for (column_id, dimension) in &self.dimensions {
             insert.execute(params![table_id, column_id, dimension])?;
         }
+        for column in self.columns.iter().filter(|column| column.is_json) {
+            mark_json(change, table_id, column.id)?;
+        }
         change.new_table_version(table_id)
     }
 }
@@ -125,6 +140,7 @@ fn column_info(field: &Field, written: &Field) -> ColumnInfo {
         id: field_id(written),
         name: field.name().clone(),
         data_type: without_metadata(written.data_type()),
+        is_json: false,
         nullable: field.is_nullable(),
         comment: None,
         default: None,
@@ -224,7 +240,7 @@ pub(super) fn load(connection: &StoreConnection, table_id: i64, snapshot: Snapsh
         connection.prepare_cached("SELECT column_id, dimension FROM querent_vector_column WHERE table_id = ?")?;
     let dimensions: HashMap<i64, i32> =
         statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<DatabaseResult<_>>()?;
-    let comments = load_comments(connection, table_id, snapshot)?;
+    let ColumnTags { comments, json } = load_tags(connection, table_id, snapshot)?;
 
     let mut children: HashMap<i64, Vec<&ColumnRow>> = HashMap::new();
     for row in &rows {
@@ -241,6 +257,7 @@ pub(super) fn load(connection: &StoreConnection, table_id: i64, snapshot: Snapsh
             id: row.id,
             name: row.name.clone(),
             data_type: without_metadata(field.data_type()),
+            is_json: row.column_type == JSON_TYPE || json.contains(&row.id),
             nullable: row.nullable,
             comment: comments.get(&row.id).cloned(),
             default: row.default.clone(),
@@ -275,19 +292,56 @@ pub(super) fn load_rows(connection: &StoreConnection, table_id: i64, snapshot: S
     Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
-/// Comments by column id.
-pub(super) fn load_comments(
-    connection: &StoreConnection,
-    object_id: i64,
-    snapshot: SnapshotId,
-) -> Result<HashMap<i64, String>> {
+/// What is said of columns beside their types.
+#[derive(Default)]
+pub(super) struct ColumnTags {
+    /// Comments by column id.
+    pub(super) comments: HashMap<i64, String>,
+    /// The ids of columns of text that hold JSON.
+    json: HashSet<i64>,
+}
+
+/// Reads what is said of an object's columns.
+pub(super) fn load_tags(connection: &StoreConnection, object_id: i64, snapshot: SnapshotId) -> Result<ColumnTags> {
     let mut statement = connection.prepare_cached(
-        "SELECT column_id, value FROM ducklake_column_tag
-         WHERE table_id = ?1 AND key = ?2 AND value IS NOT NULL
-           AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)",
+        "SELECT column_id, key, value FROM ducklake_column_tag
+         WHERE table_id = ?1 AND key IN (?2, ?3) AND value IS NOT NULL
+           AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)",
     )?;
-    let rows = statement.query_map(params![object_id, COMMENT_KEY, snapshot], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<DatabaseResult<_>>()?)
+    let rows = statement.query_map(params![object_id, COMMENT_KEY, JSON_KEY, snapshot], |row| {
+        Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
+    })?;
+    let mut tags = ColumnTags::default();
+    for row in rows {
+        let (column_id, key, value) = row?;
+        if key == COMMENT_KEY {
+            tags.comments.insert(column_id, value);
+        } else {
+            tags.json.insert(column_id);
+        }
+    }
+    Ok(tags)
+}
+
+/// Keeps that a column of text, of which it is not said yet, holds JSON.
+pub(super) fn mark_json(change: &CatalogChange<'_>, table_id: i64, column_id: i64) -> Result<()> {
+    change
+        .connection()
+        .prepare_cached("INSERT INTO ducklake_column_tag VALUES (?, ?, ?, NULL, ?, 'true')")?
+        .execute(params![table_id, column_id, change.snapshot(), JSON_KEY])?;
+    Ok(())
+}
+
+/// Keeps that a column of text is text only. Returns whether it was marked.
+pub(super) fn unmark_json(change: &CatalogChange<'_>, table_id: i64, column_id: i64) -> Result<bool> {
+    let unmarked = change
+        .connection()
+        .prepare_cached(
+            "UPDATE ducklake_column_tag SET end_snapshot = ?
+             WHERE table_id = ? AND column_id = ? AND key = ? AND end_snapshot IS NULL",
+        )?
+        .execute(params![change.snapshot(), table_id, column_id, JSON_KEY])?;
+    Ok(unmarked > 0)
 }
 
 struct ColumnTree<'a> {

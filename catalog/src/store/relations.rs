@@ -285,11 +285,12 @@ fn load_described_columns(
     snapshot: SnapshotId,
 ) -> Result<Vec<ColumnInfo>> {
     let Some(schema) = load_schema(connection, object_id)? else { return Ok(Vec::new()) };
-    let mut comments = columns::load_comments(connection, object_id, snapshot)?;
+    let mut comments = columns::load_tags(connection, object_id, snapshot)?.comments;
     let described = schema.fields().iter().zip(1..).map(|(field, position)| ColumnInfo {
         id: 0,
         name: field.name().clone(),
         data_type: field.data_type().clone(),
+        is_json: false,
         nullable: field.is_nullable(),
         comment: comments.remove(&position),
         default: None,

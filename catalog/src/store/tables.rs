@@ -115,7 +115,8 @@ pub(crate) fn create(
         .ok_or_else(|| unknown_database(&draft.name.database))?;
     let columns =
         draft.columns.iter().map(|column| Field::new(&column.name, column.data_type.clone(), column.nullable));
-    let layout = ColumnLayout::from_schema(&draft.name.table, &Schema::new(columns.collect::<Vec<_>>()))?;
+    let layout = ColumnLayout::from_schema(&draft.name.table, &Schema::new(columns.collect::<Vec<_>>()))?
+        .with_json(|name| draft.columns.iter().any(|column| column.is_json && column.name == name));
     let path = LakePath::relative_to(&draft.location, &folder);
     let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
     keys::declare(change, table_id, draft)?;

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 use crate::bind_error::BindErrorCode;
+use crate::literal_rows::is_over_literals;
 use crate::{AskedLimits, KqlError, KqlErrorCode};
 
 /// A table by name.
@@ -46,10 +47,18 @@ pub enum GraphVersion {
     Transient,
 }
 
+/// Arrow's canonical extension type of texts that hold JSON.
+const JSON_EXTENSION: &str = "arrow.json";
+
 /// What a table's name stands for.
 pub enum TableLookup {
     /// A table that the caller may read.
-    Found(Arc<dyn TableSource>),
+    Found {
+        /// The table.
+        source: Arc<dyn TableSource>,
+        /// Its columns of text that hold JSON: they are `dynamic`, and what holds none is a string.
+        json_columns: Vec<String>,
+    },
     /// Nothing that the caller may see: the message that says so.
     Missing(String),
 }
@@ -164,7 +173,12 @@ impl KqlHost for SessionState {
         let database = name.database.as_deref().unwrap_or(self.database());
         let schema = self.schema_for_ref(TableReference::partial(database, name.table.as_str()))?;
         Ok(match schema.table(&name.table).await? {
-            Some(table) => TableLookup::Found(provider_as_source(table)),
+            Some(table) => {
+                let schema = table.schema();
+                let json = schema.fields().iter().filter(|field| field.extension_type_name() == Some(JSON_EXTENSION));
+                let json_columns = json.map(|field| field.name().clone()).collect();
+                TableLookup::Found { source: provider_as_source(table), json_columns }
+            }
             None => TableLookup::Missing(format!("unknown table `{}` in database `{database}`", name.table)),
         })
     }
@@ -179,14 +193,20 @@ impl KqlHost for SessionState {
     }
 
     async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        self.create_physical_plan(&plan).await
+        if !is_over_literals(&plan) {
+            return self.create_physical_plan(&plan).await;
+        }
+        let mut state = self.clone();
+        state.config_mut().options_mut().execution.target_partitions = 1;
+        state.create_physical_plan(&plan).await
     }
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test has a runtime of its own")]
 mod tests {
-    use arrow::array::{Int64Array, RecordBatch};
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use arrow::datatypes::{DataType, Field, Schema};
     use datafusion::prelude::SessionContext;
     use futures::TryStreamExt;
 
@@ -228,6 +248,25 @@ mod tests {
         ] {
             assert_eq!(cells(query).await.unwrap(), expected, "{query}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_column_of_arrows_json_is_dynamic() {
+        let texts = [Some(r#"{"a": {"b": 5}, "items": [1, 2]}"#), Some("plain"), None];
+        let field = Field::new("payload", DataType::Utf8, true)
+            .with_metadata([("ARROW:extension:name".to_owned(), JSON_EXTENSION.to_owned())].into());
+        let columns: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![columns]).unwrap();
+        let context = SessionContext::new();
+        context.register_batch("t", batch).unwrap();
+        let query = "t | project gettype(payload), payload.a.b, array_length(payload.items), isnull(payload)";
+        let planned = crate::plan(&context.state(), query, &KqlParameters::new()).await.unwrap();
+        let batches: Vec<RecordBatch> = context.state().rows(planned.plan).await.unwrap().try_collect().await.unwrap();
+        let cell = |row| {
+            let cells = planned.columns.iter().zip(batches[0].columns());
+            cells.map(|(column, array)| column.text(array.as_ref(), row)).collect::<Vec<_>>().join(",")
+        };
+        assert_eq!([cell(0), cell(1), cell(2)], ["dictionary,5,2,False", "string,,,False", "null,,,True"]);
     }
 
     #[tokio::test]

@@ -36,6 +36,7 @@
 //! | `planner`, `host`, `materialized` | the questions that planning asks, and who answers them |
 //! | `bind_error`, `query_error` | errors in the meaning of a query, and of a whole query |
 //! | `asked_limits` | the limits that a query asks for |
+//! | `literal_rows` | whether all rows of a plan are written in the query |
 //! | `origin`, `nearest` | which functions of a plan are KQL's, names that were meant |
 //! | `written` | functions of a plan as text, and back |
 //!
@@ -66,6 +67,8 @@ mod host;
 mod interrupt;
 mod keywords;
 mod lexer;
+#[cfg(feature = "plan")]
+mod literal_rows;
 #[cfg(feature = "plan")]
 mod materialized;
 mod nearest;
@@ -102,6 +105,7 @@ pub use {
     bind_error::{BindError, BindErrorCode},
     host::{ExternalLayout, ExternalLocation, GraphKey, GraphVersion, KqlHost, TableKey, TableLookup},
     interrupt::check_interrupts_with,
+    literal_rows::is_over_literals,
     materialized::Materialized,
     origin::{is_kql_aggregate, is_kql_function, is_kql_window_function, is_stored_conversion},
     plan::{Rendering, StoredComparisons},

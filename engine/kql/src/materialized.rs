@@ -25,29 +25,38 @@ use parking_lot::Mutex;
 
 /// A table of the rows of a part of a query.
 #[derive(Debug)]
-pub struct Materialized(Arc<MaterializedRows>);
+pub struct Materialized {
+    rows: Arc<MaterializedRows>,
+    is_over_literals: bool,
+}
 
 impl Materialized {
-    /// The rows of a part that the host planned and did not run yet.
-    pub(crate) fn new(physical: Arc<dyn ExecutionPlan>) -> Self {
-        Self(Arc::new(MaterializedRows {
+    /// The rows of a part that the host planned and did not run yet, and whether they are those of the query's text.
+    pub(crate) fn new(physical: Arc<dyn ExecutionPlan>, is_over_literals: bool) -> Self {
+        let rows = MaterializedRows {
             physical,
             uses: AtomicUsize::new(0),
             is_all_known: AtomicBool::new(false),
             running: Mutex::new(None),
-        }))
+        };
+        Self { rows: Arc::new(rows), is_over_literals }
+    }
+
+    /// Whether the rows are those of the query's text.
+    pub(crate) fn is_over_literals(&self) -> bool {
+        self.is_over_literals
     }
 
     /// Declares that no uses follow but those of the current plan.
     pub(crate) fn all_uses_are_known(&self) {
-        self.0.is_all_known.store(true, Ordering::Release);
+        self.rows.is_all_known.store(true, Ordering::Release);
     }
 }
 
 #[async_trait]
 impl TableProvider for Materialized {
     fn schema(&self) -> SchemaRef {
-        self.0.physical.schema()
+        self.rows.physical.schema()
     }
 
     fn table_type(&self) -> TableType {
@@ -61,9 +70,9 @@ impl TableProvider for Materialized {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.uses.fetch_add(1, Ordering::AcqRel);
+        self.rows.uses.fetch_add(1, Ordering::AcqRel);
         let rows: Arc<dyn PartitionStream> =
-            Arc::new(MaterializedScan { schema: self.schema(), rows: Arc::clone(&self.0) });
+            Arc::new(MaterializedScan { schema: self.schema(), rows: Arc::clone(&self.rows) });
         Ok(Arc::new(StreamingTableExec::try_new(self.schema(), vec![rows], projection, [], false, limit)?))
     }
 }

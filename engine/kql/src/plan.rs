@@ -27,6 +27,7 @@ mod sources;
 mod summarize;
 mod template;
 mod union;
+mod unique_side;
 mod written;
 
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};

@@ -16,6 +16,7 @@ use crate::asked_limits::{AskedLimits, limits_of};
 use crate::bind::{self, Answers, BindStop, BoundResult, GivenParameter, Need};
 use crate::bind_error::BindErrorCode;
 use crate::host::KqlHost;
+use crate::literal_rows::is_over_literals;
 use crate::materialized::Materialized;
 use crate::plan::{Rendering, field_column};
 use crate::query_error::{KqlError, KqlErrorCode};
@@ -168,7 +169,8 @@ async fn answer<H: KqlHost>(host: &H, need: Need, answers: &mut Answers) -> Resu
             answers.parsed.insert(text, query);
         }
         Need::Materialized(plan) => {
-            let part = Materialized::new(host.physical_plan(*plan).await?);
+            let is_written = is_over_literals(&plan);
+            let part = Materialized::new(host.physical_plan(*plan).await?, is_written);
             answers.materialized.push(Arc::new(part));
         }
         Need::Rows { plan, limit } => answers.rows.push(rows(host, *plan, limit).await?),

@@ -67,6 +67,14 @@ impl KqlType {
         }
     }
 
+    /// Returns the KQL type of a stored column of this type, which may be text that holds JSON.
+    pub fn of_column(stored: &DataType, is_json: bool) -> Self {
+        match Self::from_stored(stored) {
+            KqlType::String if is_json => KqlType::Dynamic,
+            other => other,
+        }
+    }
+
     /// Returns Kusto's name of the type.
     pub fn name(self) -> &'static str {
         match self {

@@ -78,6 +78,7 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 | TableAlteration::DropNotNull { .. }
                 | TableAlteration::SetNotNull { .. }
                 | TableAlteration::WidenColumn { .. }
+                | TableAlteration::SetJson { .. }
                 | TableAlteration::SetDefault { .. }
                 | TableAlteration::RenameColumn { .. } => Ok(()),
             }

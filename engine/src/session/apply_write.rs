@@ -42,8 +42,18 @@ pub(super) async fn apply_write(
             catalog.databases().drop(&name, if_missing_ok, cascade).await?;
             catalog.vector_indexes().forget_dropped().await?;
         }
-        WriteStatement::CreateTable { name, if_exists, with_rows, not_null, keys, foreign_keys, defaults, input } => {
-            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults };
+        WriteStatement::CreateTable {
+            name,
+            if_exists,
+            with_rows,
+            not_null,
+            keys,
+            foreign_keys,
+            defaults,
+            json,
+            input,
+        } => {
+            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults, json };
             return create_table(session, table, with_rows.then_some(&input), &input, interrupt).await;
         }
         WriteStatement::CreateExternalTable(request) => create_external_table(session, request).await?,
@@ -78,6 +88,7 @@ pub(super) async fn apply_write(
                 | TableAlteration::DropNotNull { .. }
                 | TableAlteration::SetNotNull { .. }
                 | TableAlteration::WidenColumn { .. }
+                | TableAlteration::SetJson { .. }
                 | TableAlteration::SetDefault { .. }
                 | TableAlteration::RenameColumn { .. } => name.clone(),
             };
@@ -175,6 +186,8 @@ struct TableDefinition {
     keys: Vec<UniqueKey>,
     foreign_keys: Vec<ForeignKey>,
     defaults: Vec<(String, ColumnDefault)>,
+    /// Columns whose type is JSON.
+    json: Vec<String>,
 }
 
 impl TableDefinition {
@@ -202,7 +215,7 @@ async fn create_table(
     interrupt: &Interrupt,
 ) -> Result<u64> {
     let schema = table.schema(&ResultTypes::default().result_schema(input.schema().as_arrow()), rows.is_some());
-    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults } = table;
+    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults, json } = table;
     // Checked before the query runs, so that it does not run in vain; the transaction checks again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
@@ -216,6 +229,9 @@ async fn create_table(
     draft.keys = keys;
     draft.foreign_keys = foreign_keys;
     draft.defaults = defaults;
+    for column in &mut draft.columns {
+        column.is_json = json.contains(&column.name);
+    }
     let files = match rows {
         Some(query) => {
             let stream = not_null(session.execute_query(query, interrupt).await?, &draft.write_schema);

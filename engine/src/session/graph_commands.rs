@@ -149,6 +149,7 @@ impl Session {
                 keys: Vec::new(),
                 foreign_keys: Vec::new(),
                 defaults: Vec::new(),
+                json: Vec::new(),
                 input,
             };
             self.begin_plan(self.authorize(create.into_plan())?, interrupt).await?;

@@ -115,9 +115,10 @@ impl Session {
         session
     }
 
-    /// Returns the session within the time that a KQL query asks for, if that is shorter.
+    /// Returns the session of a KQL query, within the time that it asks for, if that is shorter.
     pub(super) fn within_time(&self, asked: &AskedLimits) -> Session {
         let mut session = self.clone();
+        session.keeps_written_order = true;
         session.limits.wall_clock = asked.time.map_or(self.limits.wall_clock, |time| self.limits.wall_clock.min(time));
         session
     }

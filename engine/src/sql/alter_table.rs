@@ -14,6 +14,7 @@ use querent_catalog::{
 };
 
 use super::column_defaults::{check_value, stored_default};
+use super::json_columns::is_json_type;
 use super::row_statements::require_whole_managed;
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
@@ -73,8 +74,9 @@ impl StatementPlanner<'_> {
                 if column_position.is_some() {
                     return Err(unsupported("FIRST and AFTER of a new column", "a new column is the last one"));
                 }
+                let is_json = is_json_type(&column_def.data_type);
                 let (field, default) = self.new_column(&column_def).await?;
-                TableAlteration::AddColumn { field, default, if_missing: if_not_exists }
+                TableAlteration::AddColumn { field, is_json, default, if_missing: if_not_exists }
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior: _ } => {
                 let Ok([column]) = <[Ident; 1]>::try_from(column_names) else {
@@ -123,7 +125,11 @@ impl StatementPlanner<'_> {
                 TableAlteration::SetDefault { column, default }
             }
             AlterColumnOperation::SetDataType { data_type, using: None, had_set: _ } => {
+                let is_json = is_json_type(&data_type);
                 let (field, _) = self.new_column(&column_of(data_type)).await?;
+                if is_json != known.is_json && is_text(field.data_type()) && is_text(&known.data_type) {
+                    return Ok(TableAlteration::SetJson { column, is_json });
+                }
                 if field.data_type() != &known.data_type && !is_wider_type(&known.data_type, field.data_type()) {
                     let (from, to) = (sql_name(&known.data_type), sql_name(field.data_type()));
                     let name = quote_identifier(&column);
@@ -167,6 +173,12 @@ impl StatementPlanner<'_> {
         };
         Ok((Field::clone(input.schema().field(0)).with_nullable(true), default))
     }
+}
+
+fn is_text(data_type: &arrow::datatypes::DataType) -> bool {
+    use arrow::datatypes::DataType;
+
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// A column of a type, of which only the type counts.

@@ -143,7 +143,8 @@ pub(crate) fn default_value(column: &ColumnInfo) -> Result<Expr> {
 pub(super) fn column_clause(column: &ColumnInfo) -> String {
     let required = if column.nullable { "" } else { " NOT NULL" };
     let default = column.default.as_ref().map(|default| format!(" DEFAULT {}", default.to_sql())).unwrap_or_default();
-    format!("{} {}{required}{default}", quote_identifier(&column.name), sql_name(&column.data_type))
+    let sql_type = if column.is_json { "JSON".to_owned() } else { sql_name(&column.data_type) };
+    format!("{} {sql_type}{required}{default}", quote_identifier(&column.name))
 }
 
 /// Refuses rows without a column that has a default, where they come from elsewhere than an INSERT. Errors: `unsupported`.
@@ -259,6 +260,7 @@ impl StatementPlanner<'_> {
             id: 0,
             name: field.name().clone(),
             data_type: field.data_type().clone(),
+            is_json: false,
             nullable: field.is_nullable(),
             comment: None,
             default: None,

@@ -21,6 +21,7 @@ use super::shorthand::{call, number, text};
 use super::syntax::{any_expr, count_nodes};
 use crate::error::{EngineError, Result};
 
+pub(super) use json_values::makes_json;
 pub(super) use more_forms::has_wildcard;
 pub(super) use table::{is_aggregate, is_aggregate_form};
 

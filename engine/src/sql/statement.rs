@@ -24,6 +24,7 @@ use super::catalog_table::CatalogTable;
 use super::column_defaults::{check_defaults, take_defaults};
 use super::column_folding::plan_folded;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
+use super::json_columns::{declared_json, json_columns};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::plan_notes::PlanNotes;
 use super::relation_folding::fold_relations;
@@ -216,6 +217,7 @@ impl StatementPlanner<'_> {
                         foreign_keys,
                         defaults,
                         not_null: not_null_columns(table),
+                        json: declared_json(table),
                     })
                 }
                 _ => None,
@@ -376,7 +378,7 @@ impl StatementPlanner<'_> {
     }
 
     async fn create_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null } = constraints;
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null, json } = constraints;
         let name = self.full_name(&table.name)?;
         let schema = table.input.schema().as_arrow();
         let keys = resolve_unique_keys(keys, &name.table, schema)?;
@@ -391,13 +393,14 @@ impl StatementPlanner<'_> {
             keys,
             foreign_keys,
             defaults,
+            json: json.unwrap_or_else(|| json_columns(&table.input)),
             input: table.input,
         }
         .into_plan())
     }
 
     fn create_temporary_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null } = constraints;
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null, json: _ } = constraints;
         if !keys.is_empty() || !foreign_keys.is_empty() || !defaults.is_empty() {
             return Err(EngineError::Unsupported {
                 what: "a key or a default of a temporary table".into(),
@@ -464,6 +467,8 @@ struct TableConstraints {
     defaults: Vec<(String, ColumnDefault)>,
     /// The columns that are declared NOT NULL.
     not_null: Vec<String>,
+    /// The columns whose type is JSON; `None` where the query says what the columns are.
+    json: Option<Vec<String>>,
 }
 
 fn not_null_columns(table: &ast::CreateTable) -> Vec<String> {

@@ -39,6 +39,8 @@ pub(crate) enum WriteStatement {
         foreign_keys: Vec<ForeignKey>,
         /// Of columns, by their names.
         defaults: Vec<(String, ColumnDefault)>,
+        /// Columns whose type is JSON.
+        json: Vec<String>,
         input: Arc<LogicalPlan>,
     },
     /// `CREATE EXTERNAL TABLE`.

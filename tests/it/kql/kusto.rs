@@ -283,6 +283,26 @@ async fn commands_list_the_catalog() {
 }
 
 #[tokio::test]
+async fn json_columns_are_dynamic() {
+    let server = TestServer::start(TestSettings::default().tokens("reader-tok:read,admin-tok:admin")).await;
+    for sql in ["CREATE TABLE events (id INT, payload JSON)", "INSERT INTO events VALUES (1, '{\"a\": [1, 2]}')"] {
+        let request = server.http.post(server.url("/v1/query")).header("content-type", "application/sql").body(sql);
+        let reply = server.send(request, Some("admin-tok")).await;
+        assert_eq!(reply.status, 200, "{sql}: {}", reply.text);
+    }
+    let answer = frames(&server, "events | project payload, second = payload.a[1]", json!({})).await;
+    let result = answer.iter().find(|frame| frame["TableKind"] == "PrimaryResult").unwrap();
+    let types = json!([
+        { "ColumnName": "payload", "ColumnType": "dynamic" },
+        { "ColumnName": "second", "ColumnType": "dynamic" },
+    ]);
+    assert_eq!((&result["Columns"], &result["Rows"]), (&types, &json!([[{ "a": [1, 2] }, 2]])));
+    let shown =
+        post(&server, "/v1/rest/mgmt", &json!({ "db": "default", "csl": ".show table events cslschema" })).await;
+    assert_eq!(shown.json()["Tables"][0]["Rows"][0][1], "id:int,payload:dynamic", "{}", shown.text);
+}
+
+#[tokio::test]
 async fn options_of_the_request_and_of_the_query_are_kept() {
     let server = reading_server().await;
     let now = json!({ "query_now": "2020-05-06" });

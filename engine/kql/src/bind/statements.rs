@@ -297,8 +297,9 @@ impl<'a> Binder<'a> {
         self.check_access(database.as_deref(), name, span, environment)?;
         let key = TableKey { database, table: name.to_owned() };
         match self.answers.tables.get(&key) {
-            Some(TableLookup::Found(source)) => {
-                let table = self.scan(name, std::sync::Arc::clone(source))?;
+            Some(TableLookup::Found { source, json_columns }) => {
+                let (source, json) = (std::sync::Arc::clone(source), json_columns.clone());
+                let table = self.scan(name, source, &json)?;
                 self.within_scope(table, span)
             }
             Some(TableLookup::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),

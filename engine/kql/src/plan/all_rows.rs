@@ -60,7 +60,7 @@ impl Binder<'_> {
     pub(super) fn made_rows(&mut self, batch: RecordBatch, columns: Vec<Column>) -> Result<Relation> {
         let schema = batch.schema();
         let fields: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let rows = Materialized::new(MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None)?);
+        let rows = Materialized::new(MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None)?, false);
         rows.all_uses_are_known();
         let exprs = fields
             .into_iter()

@@ -194,8 +194,11 @@ impl<'a> Binder<'a> {
         let scope =
             ExpressionScope { windows: Some(&windows), ..ExpressionScope::over_columns(environment, &input.columns) };
         let predicate = self.predicate(predicate, &scope)?;
-        let input = self.with_windows(input, windows)?;
-        self.filtered(input, predicate)
+        let (input, predicate) = self.with_windows(input, windows)?.narrowed(predicate)?;
+        match predicate {
+            Some(predicate) => self.filtered(input, predicate),
+            None => Ok(input),
+        }
     }
 
     pub(super) fn filtered(&mut self, input: Relation, predicate: PlanExpr) -> Result<Relation> {

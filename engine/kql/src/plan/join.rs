@@ -7,6 +7,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
 use datafusion::prelude::coalesce;
 
+use super::unique_side::UniqueSide;
 use super::{Column, Relation, field_column, field_of};
 use crate::ast::{BinaryOperator, Expr, ExprKind, JoinCondition, Name, Operator, ParameterValue};
 use crate::bind::{
@@ -250,7 +251,15 @@ impl<'a> Binder<'a> {
             let name = unique_name(&column.name, |name| outputs.iter().any(|(known, _)| known == name));
             outputs.push((name, padded(column, kind.pads_right())));
         }
-        self.projected(Relation::new(plan, Vec::new()), outputs)
+        let joined = self.projected(Relation::new(plan, Vec::new()), outputs)?;
+        let unique_side = match kind {
+            JoinKind::InnerUnique => {
+                let fields = left.columns.iter().map(|column| column.field.clone());
+                UniqueSide::of_join(&joined, fields.collect())
+            }
+            _ => None,
+        };
+        Ok(Relation { unique_side, ..joined })
     }
 
     /// Returns one of the rows with the same keys.

@@ -7,6 +7,7 @@ use datafusion::common::Column as PlanColumn;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
 use super::graph::QueryGraph;
+use super::unique_side::UniqueSide;
 use crate::bind::{Binder, Result, Typed};
 use crate::types::KqlType;
 
@@ -71,6 +72,8 @@ pub(crate) struct Relation {
     pub(crate) is_variable: bool,
     /// What it is instead of a table.
     pub(crate) graph: Option<Rc<QueryGraph>>,
+    /// The side of the join that the plan is, if one of its sides has one row a key.
+    pub(crate) unique_side: Option<UniqueSide>,
 }
 
 impl Relation {
@@ -85,6 +88,7 @@ impl Relation {
             name: None,
             is_variable: false,
             graph: None,
+            unique_side: None,
         }
     }
 

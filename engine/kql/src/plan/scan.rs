@@ -31,17 +31,22 @@ pub(super) fn is_scan_function(function: &ScalarUDF) -> bool {
 }
 
 impl Binder<'_> {
-    /// Reads a table.
-    pub(crate) fn scan(&mut self, name: &str, source: Arc<dyn TableSource>) -> Result<Relation> {
+    /// Reads a table; the columns of text that `json` names hold JSON.
+    pub(crate) fn scan(&mut self, name: &str, source: Arc<dyn TableSource>, json: &[String]) -> Result<Relation> {
         let scanned = LogicalPlanBuilder::scan(name, source, None)?;
         let schema = Arc::clone(scanned.schema());
         let mut exprs = Vec::with_capacity(schema.fields().len());
         let mut columns = Vec::with_capacity(schema.fields().len());
         for (qualifier, stored) in schema.iter() {
             let column = PlanExpr::Column(PlanColumn::new(qualifier.cloned(), stored.name()));
-            let kql_type = KqlType::from_stored(stored.data_type());
+            let is_json = stored.data_type().is_string() && json.contains(stored.name());
+            let kql_type = KqlType::of_column(stored.data_type(), is_json);
             let field = self.field(stored.name());
-            exprs.push(converted(column, stored.data_type()).alias(field.clone()));
+            let value = match is_json {
+                true => StoredConversion::JsonText.call(column),
+                false => converted(column, stored.data_type()),
+            };
+            exprs.push(value.alias(field.clone()));
             columns.push(Column { name: stored.name().clone(), field, kql_type });
         }
         let plan = scanned.project(exprs)?.build()?;

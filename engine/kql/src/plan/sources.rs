@@ -210,9 +210,13 @@ impl<'a> Binder<'a> {
         let args = GenSeriesArgs::Int64Args { start: 0, end: count, step: 1, include_end: false, name: "range" };
         let table = Arc::new(GenerateSeriesTable::new(schema, args));
         let field = self.field("index");
-        let scanned = LogicalPlanBuilder::scan("range", provider_as_source(table), None)?;
+        let mut scanned = LogicalPlanBuilder::scan("range", provider_as_source(table), None)?.build()?;
+        // Whoever plans it sees how many rows there are.
+        if let LogicalPlan::TableScan(scan) = &mut scanned {
+            scan.fetch = usize::try_from(count).ok();
+        }
         let value = PlanExpr::Column(datafusion::common::Column::new(Some("range"), "value"));
-        let plan = scanned.project(vec![value.alias(field.clone())])?.build()?;
+        let plan = LogicalPlanBuilder::from(scanned).project(vec![value.alias(field.clone())])?.build()?;
         Ok((plan, field_column(&field)))
     }
 }

@@ -47,6 +47,11 @@ const RETURNING: [&str; 12] = [
 const AGGREGATES: [&str; 2] =
     ["concat('[', coalesce(string_agg(coalesce(to_json(", "concat('{', coalesce(string_agg(concat(to_json("];
 
+/// Whether the result of the function of this name is JSON.
+pub(crate) fn makes_json(name: &str) -> bool {
+    MAKING.contains(&name) || RETURNING.contains(&name)
+}
+
 /// Marks the arguments of such a function that are JSON, so that they do not become texts in it.
 pub(super) fn mark(name: &str, args: &mut FunctionArguments) {
     if !MAKING.contains(&name) {
@@ -74,8 +79,7 @@ fn is_json(expr: &Expr) -> bool {
         Expr::TypedString(typed) => matches!(typed.data_type, DataType::JSON | DataType::JSONB),
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
-            MAKING.contains(&name.as_str())
-                || RETURNING.contains(&name.as_str())
+            makes_json(&name)
                 || (name == "concat" && AGGREGATES.iter().any(|begin| expr.to_string().starts_with(begin)))
         }
         Expr::Subquery(query) => match query.body.as_ref() {

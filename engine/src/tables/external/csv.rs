@@ -310,6 +310,12 @@ impl TypedCsv {
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 
+    /// Returns the names of the columns whose given type is JSON.
+    pub(crate) fn json_columns(&self) -> Vec<String> {
+        let names = self.columns.iter().map(|column| &column.name);
+        names.filter(|name| self.dialect.types.is_json(name)).cloned().collect()
+    }
+
     /// Returns the reader with other types, which are matched by position.
     pub(crate) fn with_types(mut self, schema: &Schema) -> Self {
         for (column, field) in self.columns.iter_mut().zip(schema.fields()) {

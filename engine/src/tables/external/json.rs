@@ -123,7 +123,7 @@ impl JsonFiles {
     pub(crate) fn typed(&self, inference: &JsonInference) -> Result<TypedJson> {
         let mut columns: Vec<JsonColumn> = Vec::new();
         let mut taken: HashSet<String> = HashSet::new();
-        let mut add = |key: &str, wanted: &str, found: DataType| {
+        let mut add = |key: &str, wanted: &str, found: &JsonType| {
             let (mut name, mut copy) = (wanted.to_owned(), 1);
             while name.is_empty() || taken.contains(&name.to_lowercase()) {
                 name = match wanted.is_empty() {
@@ -133,23 +133,31 @@ impl JsonFiles {
                 copy += 1;
             }
             taken.insert(name.to_lowercase());
-            columns.push(JsonColumn { key: key.to_owned(), name, data_type: found });
+            columns.push(JsonColumn {
+                key: key.to_owned(),
+                name,
+                data_type: found.data_type(),
+                is_json: found.is_json_text(),
+            });
         };
         if inference.values > 0 {
-            add(VALUE_COLUMN, VALUE_COLUMN, inference.others.data_type());
+            add(VALUE_COLUMN, VALUE_COLUMN, &inference.others);
         }
         // For all features alike: a property keeps its name, and what else has it is the feature's.
-        let add_own = |add: &mut dyn FnMut(&str, &str, DataType), is_geometry: bool| {
+        let add_own = |add: &mut dyn FnMut(&str, &str, &JsonType), is_geometry: bool| {
+            // A geometry is an object, as JSON.
+            let geometry = JsonType::Mixed;
             for (key, found) in inference.of_features.iter().filter(|(key, _)| (*key == GEOMETRY) == is_geometry) {
+                let found = if is_geometry { &geometry } else { found };
                 match inference.members.iter().any(|(property, _)| property == key) {
-                    true => add(&key_apart(key), &name_apart(key), found.data_type()),
-                    false => add(key, key, found.data_type()),
+                    true => add(&key_apart(key), &name_apart(key), found),
+                    false => add(key, key, found),
                 }
             }
         };
         add_own(&mut add, false);
         for (key, found) in inference.members.iter() {
-            add(key, key, found.data_type());
+            add(key, key, found);
         }
         add_own(&mut add, true);
         if columns.is_empty() {
@@ -158,12 +166,14 @@ impl JsonFiles {
                 key: VALUE_COLUMN.to_owned(),
                 name: VALUE_COLUMN.to_owned(),
                 data_type: DataType::Utf8,
+                is_json: false,
             });
         }
         self.types.check(columns.iter().map(|column| column.name.as_str()))?;
         for column in &mut columns {
             if let Some(given) = self.types.of_column(&column.name) {
                 column.data_type = given.clone();
+                column.is_json = self.types.is_json(&column.name);
             }
         }
         Ok(TypedJson { files: self.clone(), columns, is_empty: inference.records == 0 })
@@ -222,6 +232,8 @@ struct JsonColumn {
     key: String,
     name: String,
     data_type: DataType,
+    /// Whether it is text that holds JSON.
+    is_json: bool,
 }
 
 /// JSON files whose columns are known.
@@ -246,6 +258,7 @@ impl TypedJson {
             key: keys.get(field.name()).unwrap_or(field.name()).clone(),
             name: field.name().clone(),
             data_type: field.data_type().clone(),
+            is_json: false,
         };
         let columns = schema.fields().iter().map(column).collect();
         Ok(Self { files: JsonFiles::from_options(files, options)?, columns, is_empty: false })
@@ -277,6 +290,11 @@ impl TypedJson {
             column.data_type = field.data_type().clone();
         }
         self
+    }
+
+    /// Returns the names of the columns of text that hold JSON.
+    pub(crate) fn json_columns(&self) -> Vec<String> {
+        self.columns.iter().filter(|column| column.is_json).map(|column| column.name.clone()).collect()
     }
 
     /// Returns what was decided about how the files are read.

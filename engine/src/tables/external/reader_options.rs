@@ -137,7 +137,8 @@ pub(crate) fn boolean_option(name: &str, value: &str) -> Result<bool> {
 /// The types of columns that somebody named; that of `*` is for all others.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct GivenTypes {
-    columns: Vec<(String, DataType)>,
+    /// Name, type, and whether that is JSON, which is text.
+    columns: Vec<(String, DataType, bool)>,
 }
 
 impl GivenTypes {
@@ -161,19 +162,32 @@ impl GivenTypes {
                 })
                 .collect::<Result<_>>()?
         };
-        let columns = pairs.into_iter().map(|(name, sql_type)| Ok((name, type_of_text(sql_type.trim())?)));
+        let columns = pairs.into_iter().map(|(name, sql_type)| {
+            let sql_type = sql_type.trim();
+            let is_json = ["json", "jsonb"].iter().any(|json| sql_type.eq_ignore_ascii_case(json));
+            Ok((name, type_of_text(sql_type)?, is_json))
+        });
         Ok(Self { columns: columns.collect::<Result<_>>()? })
     }
 
     /// Returns the type of a column, if one is given.
     pub(crate) fn of_column(&self, name: &str) -> Option<&DataType> {
-        let named = |wanted: &str| self.columns.iter().find(|(own, _)| own.eq_ignore_ascii_case(wanted));
-        named(name).or_else(|| named("*")).map(|(_, data_type)| data_type)
+        self.given(name).map(|(_, data_type, _)| data_type)
+    }
+
+    /// Whether a column's given type is JSON.
+    pub(crate) fn is_json(&self, name: &str) -> bool {
+        self.given(name).is_some_and(|(_, _, is_json)| *is_json)
+    }
+
+    fn given(&self, name: &str) -> Option<&(String, DataType, bool)> {
+        let named = |wanted: &str| self.columns.iter().find(|(own, _, _)| own.eq_ignore_ascii_case(wanted));
+        named(name).or_else(|| named("*"))
     }
 
     /// Refuses types of columns that are not there.
     pub(crate) fn check<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Result<()> {
-        for (name, _) in &self.columns {
+        for (name, _, _) in &self.columns {
             if name != "*" && !names.clone().any(|own| own.eq_ignore_ascii_case(name)) {
                 let near = match nearest_name(name, names.clone()) {
                     Some(near) => format!("; did you mean `{near}`?"),
@@ -220,6 +234,7 @@ pub(crate) fn type_of_text(text: &str) -> Result<DataType> {
             "DOUBLE",
             "DECIMAL(p, s)",
             "VARCHAR",
+            "JSON",
             "DATE",
             "TIME",
             "TIMESTAMP",
@@ -231,7 +246,7 @@ pub(crate) fn type_of_text(text: &str) -> Result<DataType> {
     match upper.as_str() {
         "TIMESTAMPTZ" => return Ok(DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
         "TIMESTAMP_NS" => return Ok(DataType::Timestamp(TimeUnit::Nanosecond, None)),
-        "STRING" | "TEXT" | "VARCHAR" => return Ok(DataType::Utf8),
+        "STRING" | "TEXT" | "VARCHAR" | "JSON" | "JSONB" => return Ok(DataType::Utf8),
         _ => {}
     }
     let dialect = GenericDialect {};

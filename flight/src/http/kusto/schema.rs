@@ -94,7 +94,7 @@ pub(super) async fn table(
         true => table_json(&table).to_string(),
         false => {
             let columns = table.columns.iter().map(|column| {
-                format!("{}:{}", bracketed(&column.name), KqlType::from_stored(&column.data_type).name())
+                format!("{}:{}", bracketed(&column.name), KqlType::of_column(&column.data_type, column.is_json).name())
             });
             columns.collect::<Vec<_>>().join(",")
         }
@@ -171,7 +171,7 @@ impl DatabaseColumns {
                 let name = json!(table.name.table);
                 rows.push(row(database, name.clone(), json!(""), json!(""), &table.comment));
                 rows.extend(table.columns.iter().map(|column| {
-                    let kql_type = json!(KqlType::from_stored(&column.data_type).dotnet_name());
+                    let kql_type = json!(KqlType::of_column(&column.data_type, column.is_json).dotnet_name());
                     row(database, name.clone(), json!(column.name), kql_type, &column.comment)
                 }));
             }
@@ -217,7 +217,7 @@ impl DatabaseColumns {
 
 fn table_json(table: &TableInfo) -> Value {
     let columns = table.columns.iter().map(|column| {
-        let kql_type = KqlType::from_stored(&column.data_type);
+        let kql_type = KqlType::of_column(&column.data_type, column.is_json);
         json!({
             "Name": column.name,
             "Type": kql_type.dotnet_name(),

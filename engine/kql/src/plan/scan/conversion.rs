@@ -22,11 +22,14 @@ pub(crate) enum StoredConversion {
     Ticks,
     /// A list, a struct or a map to JSON text.
     Json,
+    /// A text that holds JSON to JSON text; one that does not to a string.
+    JsonText,
 }
 
 static STRING: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| StoredConversion::String.new_udf());
 static TICKS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| StoredConversion::Ticks.new_udf());
 static JSON: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| StoredConversion::Json.new_udf());
+static JSON_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| StoredConversion::JsonText.new_udf());
 
 impl StoredConversion {
     /// Returns the conversion of a column.
@@ -35,6 +38,7 @@ impl StoredConversion {
             StoredConversion::String => &STRING,
             StoredConversion::Ticks => &TICKS,
             StoredConversion::Json => &JSON,
+            StoredConversion::JsonText => &JSON_TEXT,
         };
         function.call(vec![column])
     }
@@ -64,6 +68,7 @@ impl ScalarUDFImpl for ConversionFunction {
             StoredConversion::String => "kql_text",
             StoredConversion::Ticks => "kql_ticks",
             StoredConversion::Json => "kql_json_text",
+            StoredConversion::JsonText => "kql_dynamic",
         }
     }
 
@@ -75,7 +80,7 @@ impl ScalarUDFImpl for ConversionFunction {
         Ok(match self.conversion {
             StoredConversion::String => DataType::Utf8View,
             StoredConversion::Ticks => DataType::Int64,
-            StoredConversion::Json => DataType::Utf8,
+            StoredConversion::Json | StoredConversion::JsonText => DataType::Utf8,
         })
     }
 
@@ -93,6 +98,7 @@ impl ScalarUDFImpl for ConversionFunction {
             StoredConversion::String => strings::without_nulls(&stored)?,
             StoredConversion::Ticks => Arc::new(ticks::ticks_of(&stored)?),
             StoredConversion::Json => Arc::new(json_text::json_texts(stored)?),
+            StoredConversion::JsonText => Arc::new(json_text::normalized(&stored)?),
         };
         Ok(match is_constant {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?),

@@ -117,6 +117,11 @@ impl JsonType {
         }
     }
 
+    /// Whether a column of this type is text that holds lists or objects, as JSON.
+    pub(super) fn is_json_text(&self) -> bool {
+        matches!(self, JsonType::Mixed | JsonType::Object(_)) && self.data_type() == DataType::Utf8
+    }
+
     /// Returns the type as a column has it.
     pub(super) fn data_type(&self) -> DataType {
         match self {
