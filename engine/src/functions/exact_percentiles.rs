@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, ListArray, PrimitiveArray, PrimitiveBuilder,
-    RecordBatch,
+    ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, ListArray, PrimitiveArray, PrimitiveBuilder, RecordBatch,
 };
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, Float32Type, Float64Type};
 use datafusion::common::ScalarValue;

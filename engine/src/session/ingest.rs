@@ -150,6 +150,7 @@ impl Session {
             keys: Vec::new(),
             foreign_keys: Vec::new(),
             defaults: Vec::new(),
+            json: Vec::new(),
             input: Arc::new(input),
         }
         .into_plan())
