@@ -56,7 +56,7 @@ impl FormatField {
             's' | '\0' if self.group.is_some() => value.to_owned(),
             's' | '\0' => match self.precision {
                 Some(_) if self.kind == '\0' && value.parse::<f64>().is_ok() => {
-                    format!("{:.*}", self.precision.unwrap_or(6), number()?)
+                    general(number()?, self.precision.unwrap_or(6), false, false)
                 }
                 Some(precision) => value.chars().take(precision).collect(),
                 None => value.to_owned(),
@@ -69,7 +69,7 @@ impl FormatField {
             'c' => u32::try_from(whole()?).ok().and_then(char::from_u32).ok_or_else(wrong)?.to_string(),
             'f' | 'F' => format!("{:.*}", self.precision.unwrap_or(6), number()?),
             'e' | 'E' => exponent(number()?, self.precision.unwrap_or(6), self.kind == 'E'),
-            'g' | 'G' => number()?.to_string(),
+            'g' | 'G' => general(number()?, self.precision.unwrap_or(6), self.kind == 'G', true),
             '%' => format!("{:.*}%", self.precision.unwrap_or(6), number()? * 100.0),
             other => return Err(invalid(format!("`{other}` is no kind of field in a format"))),
         };
@@ -109,6 +109,34 @@ fn exponent(number: f64, precision: usize, upper: bool) -> String {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
     format!("{mantissa}{}{sign}{digits:0>2}", if upper { 'E' } else { 'e' })
+}
+
+/// Returns a number with so many significant digits, with an exponent where it is small or has more of them: C's `%g`, whose
+/// zeros at the end are left out. DuckDB's `{:.3}` keeps those of numbers from 1, and has a digit behind the point.
+fn general(number: f64, precision: usize, upper: bool, is_short: bool) -> String {
+    if !number.is_finite() {
+        return number.to_string();
+    }
+    let last = precision.max(1) - 1;
+    let rounded = format!("{number:.last$e}");
+    let power = rounded.split_once('e').and_then(|(_, power)| power.parse::<i64>().ok()).unwrap_or(0);
+    let without_zeros = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    let decimals = last as i64 - power;
+    let Some(decimals) = usize::try_from(decimals).ok().filter(|_| power >= -4) else {
+        let text = exponent(number, last, upper);
+        let at = text.find(['e', 'E']).unwrap_or(text.len());
+        let (mantissa, power) = text.split_at(at);
+        return match is_short && mantissa.contains('.') {
+            true => without_zeros(mantissa) + power,
+            false => text,
+        };
+    };
+    let text = format!("{number:.decimals$}");
+    match text.contains('.') {
+        true if is_short || (power < 0 && number != 0.0) => without_zeros(&text),
+        false if !is_short => text + ".0",
+        _ => text,
+    }
 }
 
 fn grouped(number: &str, separator: char) -> String {
@@ -319,6 +347,20 @@ mod tests {
             assert_eq!(shown(pattern, Style::Format), text);
         }
         assert_eq!(shown("%5s|%-8.3f|%010d", Style::Printf), "   ab|3.142   |0001234567");
+        for (number, spec, text) in [
+            (123.456, "{:.2}", "1.2e+02"),
+            (100.0, "{:.3}", "100.0"),
+            (1_000_000.0, "{:.3}", "1.00e+06"),
+            (0.5, "{:.3}", "0.5"),
+            (1.5, "{:.10}", "1.500000000"),
+            (-1.5, "{:.1}", "-2.0"),
+            (1_234_567.0, "{:g}", "1.23457e+06"),
+            (0.00001, "{:g}", "1e-05"),
+            (100.0, "{:g}", "100"),
+        ] {
+            let made = formatted(spec, &[Some(number.to_string())], Style::Format, &mut 0).unwrap().unwrap();
+            assert_eq!(made, text, "{spec} of {number}");
+        }
         assert!(formatted("{} {} {} {}", &values, Style::Format, &mut 0).is_err());
         assert!(formatted("%99999999s", &values, Style::Printf, &mut 0).is_err());
     }

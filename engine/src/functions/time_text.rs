@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
-use chrono::format::{Item, Parsed, StrftimeItems, parse};
+use chrono::format::{Fixed, Item, Parsed, StrftimeItems, parse};
 use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -136,9 +136,15 @@ fn either_pattern(pattern: &str) -> Result<Formatter> {
     if pattern.contains('%') { c_pattern(pattern) } else { postgres_pattern(pattern) }
 }
 
-/// Reads a pattern of C. Some directives are DuckDB's: `%f` has microseconds, `%g` milliseconds and `%n` nanoseconds.
+/// Reads a pattern of C. Some directives are DuckDB's: `%f` has microseconds, `%g` milliseconds and `%n` nanoseconds, `%x` and
+/// `%c` are a date and a time as in ISO 8601, and `%z` is an offset of hours.
 fn c_pattern(pattern: &str) -> Result<Formatter> {
-    let items = items(pattern)?;
+    let mut items = items(pattern)?;
+    for item in &mut items {
+        if *item == Item::Fixed(Fixed::TimezoneOffset) {
+            *item = Item::Fixed(Fixed::TimezoneOffsetTripleColon);
+        }
+    }
     Ok(Box::new(move |time| {
         let mut text = String::new();
         let written = write!(text, "{}", time.and_utc().format_with_items(items.iter()));
@@ -158,6 +164,8 @@ fn items(pattern: &str) -> Result<Vec<Item<'static>>> {
             Some('f') => translated.push_str("6f"),
             Some('g') => translated.push_str("3f"),
             Some('n') => translated.push_str("9f"),
+            Some('x') => translated.push_str("Y-%m-%d"),
+            Some('c') => translated.push_str("Y-%m-%d %H:%M:%S"),
             Some(other) => translated.push(other),
             None => return Err(invalid(format!("the pattern `{pattern}` ends in `%`"))),
         }

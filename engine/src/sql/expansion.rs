@@ -31,7 +31,7 @@ use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
 use columns::{Chosen, columns_call, is_columns};
-use hidden_columns::{rename_subquery_columns, sort_by_hidden};
+use hidden_columns::{rename_subquery_columns, sort_by_hidden, write_out_distinct};
 use merged_columns::{MergedFrom, columns_of_star, merge_columns, name_sides_in_where};
 use multisets::numbered;
 use partial_aliases::name_all_columns;
@@ -144,6 +144,7 @@ impl<S: ContextProvider> Expander<'_, S> {
             *sorts = all;
         }
         self.order_by_all(query)?;
+        write_out_distinct(query);
         sort_by_hidden(self, query);
         if has_with {
             self.withs.pop();

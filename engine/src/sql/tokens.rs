@@ -49,6 +49,9 @@ const HIGHER_ORDER: [&str; 18] = [
     "array_all_match",
 ];
 
+/// What a query may stand behind.
+const BEFORE_QUERY: [&str; 3] = ["as", "explain", "analyze"];
+
 /// Rewrites the tokens of a statement. Errors: `sql_plan_error`, `unsupported`.
 pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = numbers(text, tokens)?;
@@ -63,6 +66,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
         && !has_types(&tokens)
         && !tokens.iter().any(is_trigger)
         && !tokens.windows(2).any(begins_with_from)
+        && !is_from_first(&tokens)
     {
         return Ok(tokens);
     }
@@ -71,6 +75,17 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
         // Brackets that do not match are the parser's to report.
         None => Ok(tokens),
     }
+}
+
+/// Whether a statement's query is `FROM t WHERE ...`, by itself or behind one of these words or `WITH c AS (...)`.
+fn is_from_first(tokens: &[TokenWithSpan]) -> bool {
+    let has_with = tokens.first().is_some_and(|first| is_word(&first.token, "with"));
+    let is_begin = |before: &TokenWithSpan| {
+        (has_with && before.token == Token::RParen) || BEFORE_QUERY.iter().any(|word| is_word(&before.token, word))
+    };
+    tokens.iter().enumerate().any(|(at, token)| {
+        is_word(&token.token, "from") && at.checked_sub(1).and_then(|before| tokens.get(before)).is_none_or(is_begin)
+    })
 }
 
 fn is_word(token: &Token, text: &str) -> bool {
@@ -237,8 +252,9 @@ fn powers(items: Vec<Item>) -> Vec<Item> {
     kept
 }
 
-/// A subquery that begins with FROM: `(FROM t SELECT a WHERE b)` is `(SELECT a FROM t WHERE b)`.
-fn from_first(items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
+/// A query that begins with FROM: `(FROM t SELECT a WHERE b)` is `(SELECT a FROM t WHERE b)`, `FROM t WHERE b` is
+/// `SELECT * FROM t WHERE b`.
+fn from_first(mut items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
     const AFTER: [&str; 12] = [
         "where",
         "group",
@@ -255,12 +271,34 @@ fn from_first(items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
     ];
     const CALLS: [&str; 5] = ["trim", "substring", "extract", "overlay", "position"];
     let is_call = function.is_some_and(|function| CALLS.contains(&function));
-    let (Some(first), false) = (items.first().filter(|first| first.is("from")), is_call) else { return items };
+    if is_call {
+        return items;
+    }
+    // A statement may have something before its query.
+    let begins = |at: usize| match at.checked_sub(1).and_then(|before| items.get(before)) {
+        None => true,
+        Some(before) => function.is_none() && (before.is_any(&BEFORE_QUERY) || is_behind_with(&items[..at])),
+    };
+    let Some(start) = items.iter().position(|item| item.is("from")).filter(|at| begins(*at)) else { return items };
+    let before: Vec<Item> = items.drain(..start).collect();
+    joined([before, with_select_first(items, &AFTER)])
+}
+
+/// Whether these are `WITH` and its queries.
+fn is_behind_with(before: &[Item]) -> bool {
+    before.first().is_some_and(|first| first.is("with"))
+        && before.last().is_some_and(|last| last.parentheses().is_some())
+        && !before.iter().any(|item| item.is_any(&["select", "insert", "delete", "update", "merge", "create", "copy"]))
+}
+
+/// Puts the select list of a query that begins with FROM first. `after` begin what is behind it.
+fn with_select_first(items: Vec<Item>, after: &[&str]) -> Vec<Item> {
+    let Some(first) = items.first() else { return items };
     let span = first.span();
     let Some(at) = items.iter().position(|item| item.is("select")) else {
         return joined([vec![word("SELECT", span), token(Token::Mul, span)], items]);
     };
-    let end = items.iter().skip(at).position(|item| item.is_any(&AFTER)).map_or(items.len(), |index| at + index);
+    let end = items.iter().skip(at).position(|item| item.is_any(after)).map_or(items.len(), |index| at + index);
     joined([items[at..end].to_vec(), items[..at].to_vec(), items[end..].to_vec()])
 }
 

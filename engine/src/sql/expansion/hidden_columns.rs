@@ -7,11 +7,12 @@ use std::collections::HashSet;
 
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableFactor, WildcardAdditionalOptions,
+    Distinct, ExcludeSelectItem, Expr, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
 use super::Expander;
+use crate::identifiers::same_name;
 use crate::sql::column_names::add_names;
 use crate::sql::function_forms::is_aggregate;
 use crate::sql::shorthand::{number, plain, query_of, select_star, taken};
@@ -52,6 +53,40 @@ pub(super) fn sort_by_hidden<S: ContextProvider>(expander: &Expander<'_, S>, que
         let keys = add_sort_keys(select, sorts);
         let body = std::mem::replace(query.body.as_mut(), SetExpr::Select(Box::new(select_star(Vec::new()))));
         *query.body = without(body, keys);
+    }
+}
+
+/// The rows of DISTINCT ON are ordered before anything is chosen: aliases and places there are written out as what they stand for.
+pub(super) fn write_out_distinct(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let Select { projection, distinct: Some(Distinct::On(firsts)), .. } = select.as_mut() else { return };
+    let meaning = |expr: &Expr| match expr {
+        Expr::Identifier(name) => projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if same_name(&alias.value, &name.value) => Some(expr.clone()),
+            _ => None,
+        }),
+        Expr::Value(ValueWithSpan { value: Value::Number(place, _), .. }) => {
+            let place: usize = place.parse().ok()?;
+            let items = projection.get(..place)?;
+            let is_star =
+                |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+            match items.last()? {
+                _ if items.iter().any(is_star) => None,
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let is_window = |expr: &Expr| any_expr(expr, |part| matches!(part, Expr::Function(call) if call.over.is_some()));
+    let sorts = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+        Some(OrderByKind::Expressions(sorts)) => sorts.as_mut_slice(),
+        _ => &mut [],
+    };
+    for expr in firsts.iter_mut().chain(sorts.iter_mut().map(|sort| &mut sort.expr)) {
+        if let Some(written) = meaning(expr).filter(|written| !is_window(written)) {
+            *expr = written;
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::is_word;
-use super::typed_texts::typed_texts;
+use super::typed_texts::{nulls_behind_calls, typed_texts};
 use crate::error::{EngineError, Result};
 use crate::sql::marks;
 
@@ -130,7 +130,7 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
             return Err(unsupported("substring(... SIMILAR ...)", "write substring(text FROM 'regular expression')"));
         }
     }
-    without_default_exclusion(typed_texts(joined_texts(percent_limits(tokens))?))
+    without_default_exclusion(nulls_behind_calls(typed_texts(joined_texts(percent_limits(tokens))?)))
 }
 
 /// `LIMIT 10%` and `LIMIT 10 PERCENT` are a call that no function is.

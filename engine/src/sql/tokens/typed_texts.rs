@@ -59,27 +59,52 @@ pub(super) fn typed_texts(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
     written
 }
 
+/// Returns the tokens with `IGNORE NULLS` behind the call of a window function, where the parser would give it to a call that is
+/// the last argument: `lag(f(x) IGNORE NULLS) OVER ...`.
+pub(super) fn nulls_behind_calls(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    const FUNCTIONS: [&str; 6] = ["lag", "lead", "first_value", "last_value", "nth_value", "any_value"];
+    let is_such = |at: &usize| {
+        let [close, treatment, nulls, end, ..] = &tokens[*at..] else { return false };
+        close.token == Token::RParen
+            && end.token == Token::RParen
+            && is_word(&nulls.token, "nulls")
+            && (is_word(&treatment.token, "ignore") || is_word(&treatment.token, "respect"))
+            && !tokens.get(at + 4).is_some_and(|next| is_word(&next.token, "filter"))
+            && matching_open(&tokens[..at + 3])
+                .and_then(|open| tokens[..open].last())
+                .is_some_and(|name| FUNCTIONS.iter().any(|function| is_word(&name.token, function)))
+    };
+    let found: Vec<usize> = (0..tokens.len()).filter(is_such).collect();
+    for at in found {
+        // The bracket moves before the two words.
+        tokens[at + 1..at + 4].rotate_right(1);
+    }
+    tokens
+}
+
 /// Returns whether the last tokens are `INTERVAL` and a value.
 fn ends_interval(before: &[TokenWithSpan]) -> bool {
     let Some((last, rest)) = before.split_last() else { return false };
     let rest = match last.token {
         Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => rest,
-        Token::RParen => {
-            let mut depth = 1_usize;
-            let open = rest.iter().rposition(|token| {
-                match token.token {
-                    Token::RParen => depth += 1,
-                    Token::LParen => depth -= 1,
-                    _ => {}
-                }
-                depth == 0
-            });
-            match open {
-                Some(open) => &rest[..open],
-                None => return false,
-            }
-        }
+        Token::RParen => match matching_open(rest) {
+            Some(open) => &rest[..open],
+            None => return false,
+        },
         _ => return false,
     };
     rest.last().is_some_and(|token| is_word(&token.token, "interval"))
+}
+
+/// Returns where the bracket opens that is open at the end of tokens.
+fn matching_open(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut depth = 1_usize;
+    tokens.iter().rposition(|token| {
+        match token.token {
+            Token::RParen => depth += 1,
+            Token::LParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
 }
