@@ -85,6 +85,7 @@ impl PostgresProcess {
 }
 
 impl Drop for PostgresProcess {
+    #[expect(clippy::disallowed_methods, reason = "a destructor cannot wait")]
     fn drop(&mut self) {
         // Its first line is the server's process, also where another program started it.
         let pid = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap_or_default();

@@ -80,6 +80,13 @@ impl ServerProcess {
     }
 }
 
+/// A server with what its queries took: milliseconds a query, a list a round.
+struct MeasuredServer {
+    name: &'static str,
+    client: FlightSqlServiceClient<Channel>,
+    rounds: Vec<Vec<f64>>,
+}
+
 /// Is a server until its process is ended.
 pub(crate) async fn serve(folder: &Path) -> Result<serde_json::Value, Failure> {
     let settings: ServerSettings = serde_json::from_slice(&tokio::fs::read(folder.join(SETTINGS_FILE)).await?)?;
@@ -130,17 +137,17 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     ];
     let mut clients = Vec::new();
     for (name, server) in &servers {
-        clients.push((*name, server.client().await?, Vec::new()));
+        clients.push(MeasuredServer { name, client: server.client().await?, rounds: Vec::new() });
     }
     let queries = suites::queries_of(&suites::TPCH).await?;
     let bar = indicatif::ProgressBar::new(((ROUNDS + 1) * queries.len()) as u64).with_message("cluster");
     for round in 0..=ROUNDS {
-        for (_, _, rounds) in &mut clients {
-            rounds.push(Vec::new());
+        for server in &mut clients {
+            server.rounds.push(Vec::new());
         }
         for (query, sql) in &queries {
             let mut expected = None;
-            for (name, client, rounds) in &mut clients {
+            for MeasuredServer { name, client, rounds } in &mut clients {
                 let started = Instant::now();
                 let batches = rows(client, sql).await.map_err(|error| format!("{query} on {name}: {error}"))?;
                 rounds[round].push(started.elapsed().as_secs_f64() * 1e3);
@@ -157,13 +164,10 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     figures(&queries, clients).await
 }
 
-async fn figures(
-    queries: &[(String, String)],
-    clients: Vec<(&'static str, FlightSqlServiceClient<Channel>, Vec<Vec<f64>>)>,
-) -> Result<Vec<Figure>, Failure> {
+async fn figures(queries: &[(String, String)], clients: Vec<MeasuredServer>) -> Result<Vec<Figure>, Failure> {
     let mut figures = Vec::new();
     let mut alone = Vec::new();
-    for (name, mut client, rounds) in clients {
+    for MeasuredServer { name, mut client, rounds } in clients {
         // The first round reads files that nobody has read.
         let medians = suites::medians(&rounds[1..]);
         if alone.is_empty() {
