@@ -115,7 +115,14 @@ async fn outcome(catalog: &Catalog, table: usize, call: Call) -> Outcome {
         Call::Create => done(create(catalog, &name.table).await),
         Call::Add(column) => {
             let field = Field::new(column, DataType::Int64, true);
-            done(tables.alter(&name, TableAlteration::AddColumn { field, default: None, if_missing: false }).await)
+            done(
+                tables
+                    .alter(
+                        &name,
+                        TableAlteration::AddColumn { field, is_json: false, default: None, if_missing: false },
+                    )
+                    .await,
+            )
         }
         Call::Drop => done(tables.drop(&name, &[TableKind::Managed], false).await.map(drop)),
         Call::Read => Outcome::Seen(columns(catalog, table).await),
