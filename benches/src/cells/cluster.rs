@@ -41,12 +41,12 @@ struct ServerSettings {
 }
 
 /// A server's process. It ends when dropped.
-struct ServerProcess {
+struct BenchServer {
     _process: Child,
     address: String,
 }
 
-impl ServerProcess {
+impl BenchServer {
     async fn start(folder: &Path, name: &str, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let folder = folder.join(name);
         tokio::fs::create_dir_all(&folder).await?;
@@ -123,17 +123,17 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let threads = ("query.threads", "2");
     let of_worker = [threads, ("cluster.role", "worker"), ("cluster.key", KEY)];
     let workers = [
-        ServerProcess::start(folder, "worker-1", &of_worker).await?,
-        ServerProcess::start(folder, "worker-2", &of_worker).await?,
+        BenchServer::start(folder, "worker-1", &of_worker).await?,
+        BenchServer::start(folder, "worker-2", &of_worker).await?,
     ];
     let urls = workers.each_ref().map(|worker| format!("http://{}", worker.address));
     let of_coordinator =
         |workers| [threads, ("cluster.workers", workers), ("cluster.key", KEY), ("cluster.min_scan_bytes", "1")];
     let (one_url, both_urls) = (urls[0].clone(), urls.join(","));
     let servers = [
-        ("one node", ServerProcess::start(folder, "alone", &[threads]).await?),
-        ("a coordinator and a worker", ServerProcess::start(folder, "one", &of_coordinator(&one_url)).await?),
-        ("a coordinator and two workers", ServerProcess::start(folder, "two", &of_coordinator(&both_urls)).await?),
+        ("one node", BenchServer::start(folder, "alone", &[threads]).await?),
+        ("a coordinator and a worker", BenchServer::start(folder, "one", &of_coordinator(&one_url)).await?),
+        ("a coordinator and two workers", BenchServer::start(folder, "two", &of_coordinator(&both_urls)).await?),
     ];
     let mut clients = Vec::new();
     for (name, server) in &servers {

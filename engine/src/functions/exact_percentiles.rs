@@ -182,7 +182,7 @@ fn partitioned<T: ArrowPrimitiveType>(
 
 /// Returns the percentile of each list.
 fn percentiles(lists: &ListArray, fraction: f64) -> ArrayRef {
-    fn of<T: ArrowPrimitiveType>(
+    fn percentiles_of_type<T: ArrowPrimitiveType>(
         lists: &ListArray,
         fraction: f64,
         between: fn(T::Native, T::Native, f64) -> T::Native,
@@ -194,8 +194,8 @@ fn percentiles(lists: &ListArray, fraction: f64) -> ArrayRef {
         Arc::new(found.collect::<PrimitiveArray<T>>())
     }
     match lists.value_type() {
-        DataType::Float32 => of::<Float32Type>(lists, fraction, weighted_singles),
-        _ => of::<Float64Type>(lists, fraction, weighted),
+        DataType::Float32 => percentiles_of_type::<Float32Type>(lists, fraction, weighted_singles),
+        _ => percentiles_of_type::<Float64Type>(lists, fraction, weighted),
     }
 }
 
@@ -227,18 +227,18 @@ fn weighted_singles(lower: f32, upper: f32, weight: f64) -> f32 {
 mod tests {
     use super::*;
 
-    fn of(values: &[f64], fraction: f64) -> Option<f64> {
+    fn percentile_of(values: &[f64], fraction: f64) -> Option<f64> {
         percentile(&mut values.to_vec(), fraction, weighted)
     }
 
     #[test]
     fn the_weight_has_all_its_digits() {
-        assert_eq!(of(&[0.0, 1e9], 0.999_999_9), Some(999_999_900.0));
-        assert_eq!(of(&[], 0.5), None);
-        assert_eq!(of(&[7.0], 0.25), Some(7.0));
-        assert_eq!(of(&[3.0, 1.0, 2.0], 0.5), Some(2.0));
-        assert_eq!(of(&[3.0, 1.0, 2.0, 4.0], 0.5), Some(2.5));
+        assert_eq!(percentile_of(&[0.0, 1e9], 0.999_999_9), Some(999_999_900.0));
+        assert_eq!(percentile_of(&[], 0.5), None);
+        assert_eq!(percentile_of(&[7.0], 0.25), Some(7.0));
+        assert_eq!(percentile_of(&[3.0, 1.0, 2.0], 0.5), Some(2.0));
+        assert_eq!(percentile_of(&[3.0, 1.0, 2.0, 4.0], 0.5), Some(2.5));
         assert_eq!((of(&[1.0, 2.0], 0.0), of(&[1.0, 2.0], 1.0)), (Some(1.0), Some(2.0)));
-        assert_eq!(of(&[f64::INFINITY, f64::INFINITY], 0.5), Some(f64::INFINITY));
+        assert_eq!(percentile_of(&[f64::INFINITY, f64::INFINITY], 0.5), Some(f64::INFINITY));
     }
 }

@@ -23,7 +23,7 @@ const COLUMNS: [&str; 2] = ["x", "y"];
 
 /// What was asked of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
+enum TableCall {
     Create,
     Add(&'static str),
     Drop,
@@ -32,7 +32,7 @@ enum Call {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
+enum CallOutcome {
     Done,
     /// The columns that were there, of those that calls add; `None`: no table.
     Seen(Option<BTreeSet<String>>),
@@ -40,10 +40,10 @@ enum Outcome {
 }
 
 #[derive(Debug, Clone)]
-struct Event {
+struct TableEvent {
     table: usize,
-    call: Call,
-    outcome: Outcome,
+    call: TableCall,
+    outcome: CallOutcome,
     begun: Instant,
     ended: Instant,
 }
@@ -56,29 +56,29 @@ fn table_name(table: usize) -> TableName {
 }
 
 /// The state after a call, if its answer is right in `state`.
-fn after(state: &TableState, call: Call, outcome: &Outcome) -> Option<TableState> {
+fn after(state: &TableState, call: TableCall, outcome: &CallOutcome) -> Option<TableState> {
     match (call, outcome, state) {
         // Nothing came of it, whatever was there.
-        (_, Outcome::Failed("conflict" | "catalog_busy"), _) => Some(state.clone()),
-        (Call::Create, Outcome::Done, None) => Some(Some(BTreeSet::new())),
-        (Call::Create, Outcome::Failed("already_exists"), Some(_)) => Some(state.clone()),
-        (Call::Add(column), Outcome::Done, Some(columns)) if !columns.contains(column) => {
+        (_, CallOutcome::Failed("conflict" | "catalog_busy"), _) => Some(state.clone()),
+        (TableCall::Create, CallOutcome::Done, None) => Some(Some(BTreeSet::new())),
+        (TableCall::Create, CallOutcome::Failed("already_exists"), Some(_)) => Some(state.clone()),
+        (TableCall::Add(column), CallOutcome::Done, Some(columns)) if !columns.contains(column) => {
             let mut columns = columns.clone();
             columns.insert(column.to_owned());
             Some(Some(columns))
         }
-        (Call::Add(column), Outcome::Failed("already_exists"), Some(columns)) if columns.contains(column) => {
+        (TableCall::Add(column), CallOutcome::Failed("already_exists"), Some(columns)) if columns.contains(column) => {
             Some(state.clone())
         }
-        (Call::Drop, Outcome::Done, Some(_)) => Some(None),
-        (Call::Add(_) | Call::Drop, Outcome::Failed("table_not_found"), None) => Some(None),
-        (Call::Read, Outcome::Seen(seen), state) if seen == state => Some(state.clone()),
+        (TableCall::Drop, CallOutcome::Done, Some(_)) => Some(None),
+        (TableCall::Add(_) | TableCall::Drop, CallOutcome::Failed("table_not_found"), None) => Some(None),
+        (TableCall::Read, CallOutcome::Seen(seen), state) if seen == state => Some(state.clone()),
         _ => None,
     }
 }
 
 /// Whether the calls could have been made one after the other, with these answers and `last` as what is left.
-fn is_linearizable(events: &[Event], last: &TableState) -> bool {
+fn is_linearizable(events: &[TableEvent], last: &TableState) -> bool {
     assert!(events.len() < 64, "too many calls of one table");
     let all = (1_u64 << events.len()) - 1;
     let (mut waiting, mut seen) = (vec![(0_u64, None)], HashSet::new());
@@ -104,16 +104,16 @@ fn is_linearizable(events: &[Event], last: &TableState) -> bool {
     false
 }
 
-async fn outcome(catalog: &Catalog, table: usize, call: Call) -> Outcome {
+async fn outcome(catalog: &Catalog, table: usize, call: TableCall) -> CallOutcome {
     let name = table_name(table);
     let tables = catalog.tables();
     let done = |result: Result<(), CatalogError>| match result {
-        Ok(()) => Outcome::Done,
-        Err(error) => Outcome::Failed(error.code()),
+        Ok(()) => CallOutcome::Done,
+        Err(error) => CallOutcome::Failed(error.code()),
     };
     match call {
-        Call::Create => done(create(catalog, &name.table).await),
-        Call::Add(column) => {
+        TableCall::Create => done(create(catalog, &name.table).await),
+        TableCall::Add(column) => {
             let field = Field::new(column, DataType::Int64, true);
             done(
                 tables
@@ -124,8 +124,8 @@ async fn outcome(catalog: &Catalog, table: usize, call: Call) -> Outcome {
                     .await,
             )
         }
-        Call::Drop => done(tables.drop(&name, &[TableKind::Managed], false).await.map(drop)),
-        Call::Read => Outcome::Seen(columns(catalog, table).await),
+        TableCall::Drop => done(tables.drop(&name, &[TableKind::Managed], false).await.map(drop)),
+        TableCall::Read => CallOutcome::Seen(columns(catalog, table).await),
     }
 }
 
@@ -144,7 +144,15 @@ async fn what_two_servers_did_could_have_been_done_one_after_the_other() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
     let before = snapshot(&one).await;
-    let calls = [Call::Create, Call::Read, Call::Add("x"), Call::Add("y"), Call::Read, Call::Drop, Call::Create];
+    let calls = [
+        TableCall::Create,
+        TableCall::Read,
+        TableCall::Add("x"),
+        TableCall::Add("y"),
+        TableCall::Read,
+        TableCall::Drop,
+        TableCall::Create,
+    ];
     let mut tasks = JoinSet::new();
     for (server, catalog) in [&one, &two].into_iter().enumerate() {
         for task in 0..TASKS {
@@ -157,19 +165,19 @@ async fn what_two_servers_did_could_have_been_done_one_after_the_other() {
                         let call = calls[(table * 3 + server * 2 + task + step * 4) % calls.len()];
                         let begun = Instant::now();
                         let outcome = outcome(&catalog, table, call).await;
-                        events.push(Event { table, call, outcome, begun, ended: Instant::now() });
+                        events.push(TableEvent { table, call, outcome, begun, ended: Instant::now() });
                     }
                 }
                 events
             });
         }
     }
-    let events: Vec<Event> = tasks.join_all().await.into_iter().flatten().collect();
-    let changes = events.iter().filter(|event| event.outcome == Outcome::Done).count();
+    let events: Vec<TableEvent> = tasks.join_all().await.into_iter().flatten().collect();
+    let changes = events.iter().filter(|event| event.outcome == CallOutcome::Done).count();
     assert!(changes > tables, "{changes} changes of {tables} tables");
     let mut there = BTreeSet::new();
     for table in 0..tables {
-        let history: Vec<Event> = events.iter().filter(|event| event.table == table).cloned().collect();
+        let history: Vec<TableEvent> = events.iter().filter(|event| event.table == table).cloned().collect();
         let last = columns(&one, table).await;
         assert_eq!(columns(&two, table).await, last);
         assert!(is_linearizable(&history, &last), "t{table:05} is {last:?} after {history:#?}");
@@ -188,24 +196,27 @@ fn a_history_that_cannot_be_is_found() {
     let begin = Instant::now();
     let at = |call, outcome, from, to| {
         let moment = |milliseconds| begin + std::time::Duration::from_millis(milliseconds);
-        Event { table: 0, call, outcome, begun: moment(from), ended: moment(to) }
+        TableEvent { table: 0, call, outcome, begun: moment(from), ended: moment(to) }
     };
     let some = |columns: &[&str]| Some(columns.iter().map(|column| (*column).to_owned()).collect::<BTreeSet<_>>());
     // Two at once: one of them came first.
-    let both = [at(Call::Create, Outcome::Done, 0, 10), at(Call::Create, Outcome::Failed("already_exists"), 0, 10)];
+    let both = [
+        at(TableCall::Create, CallOutcome::Done, 0, 10),
+        at(TableCall::Create, CallOutcome::Failed("already_exists"), 0, 10),
+    ];
     assert!(is_linearizable(&both, &some(&[])));
     // Two that both made it.
-    let twice = [at(Call::Create, Outcome::Done, 0, 10), at(Call::Create, Outcome::Done, 5, 15)];
+    let twice = [at(TableCall::Create, CallOutcome::Done, 0, 10), at(TableCall::Create, CallOutcome::Done, 5, 15)];
     assert!(!is_linearizable(&twice, &some(&[])));
     // A change that was acknowledged and then not seen.
     let lost = [
-        at(Call::Create, Outcome::Done, 0, 1),
-        at(Call::Add("x"), Outcome::Done, 2, 3),
-        at(Call::Read, Outcome::Seen(some(&[])), 4, 5),
+        at(TableCall::Create, CallOutcome::Done, 0, 1),
+        at(TableCall::Add("x"), CallOutcome::Done, 2, 3),
+        at(TableCall::Read, CallOutcome::Seen(some(&[])), 4, 5),
     ];
     assert!(!is_linearizable(&lost, &some(&["x"])));
     // Seen while it was made, or not yet.
-    let meanwhile = [lost[0].clone(), lost[1].clone(), at(Call::Read, Outcome::Seen(some(&[])), 2, 5)];
+    let meanwhile = [lost[0].clone(), lost[1].clone(), at(TableCall::Read, CallOutcome::Seen(some(&[])), 2, 5)];
     assert!(is_linearizable(&meanwhile, &some(&["x"])));
     assert!(!is_linearizable(&meanwhile, &some(&[])), "what is left has it");
 }

@@ -59,7 +59,7 @@ const FLOORS: &[Floors] = &[
         folder: "engine/kql/src",
         floors: &[
             &["interrupt", "keywords", "materialized", "nearest", "span"],
-            &["ast", "error"],
+            &["ast", "error", "literal_rows"],
             &["bind_error", "lexer", "types"],
             &["parse", "query_error", "sketches", "values"],
             &["asked_limits"],

@@ -39,7 +39,7 @@ impl Default for LogRules {
 
 /// The catalog: its tables with the number of their last change, and the log.
 #[derive(Clone, Default)]
-struct SharedRows {
+struct SimulatedSharedRows {
     now: i64,
     tables: BTreeMap<i64, i64>,
     rows: BTreeMap<i64, PendingObject>,
@@ -49,7 +49,7 @@ struct SharedRows {
 
 /// The catalog inside a transaction.
 struct SimulatedCatalog {
-    rows: RefCell<SharedRows>,
+    rows: RefCell<SimulatedSharedRows>,
     waits_for_all: bool,
 }
 
@@ -86,7 +86,7 @@ impl SharedLog for SimulatedCatalog {
     }
 }
 
-impl SharedRows {
+impl SimulatedSharedRows {
     /// Writes a row for a table that changed, in place of an older one, as `pending::record` does.
     fn record(&mut self, object_id: i64) {
         self.newest += 1;
@@ -195,7 +195,7 @@ struct SimulatedIndexes<'s> {
     chance: SimulatedChance,
     rules: LogRules,
     story: &'s mut SimulatedStory,
-    shared: SharedRows,
+    shared: SimulatedSharedRows,
     changes: i64,
     servers: Vec<SimulatedIndexer>,
 }
@@ -210,7 +210,7 @@ pub(super) fn simulate(mut chance: SimulatedChance, rules: LogRules, story: &mut
         made_folders: 0,
     };
     let servers = (0..2 + chance.index(2)).map(server).collect();
-    let shared = SharedRows { now: 1_000_000 * MINUTE, ..SharedRows::default() };
+    let shared = SimulatedSharedRows { now: 1_000_000 * MINUTE, ..SimulatedSharedRows::default() };
     let mut world = SimulatedIndexes { chance, rules, story, shared, changes: 0, servers };
     for _ in 0..STORMY {
         world.take_step().map_err(|error| format!("a step failed: {error}"))?;
