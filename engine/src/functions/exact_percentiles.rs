@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(percentile_of(&[7.0], 0.25), Some(7.0));
         assert_eq!(percentile_of(&[3.0, 1.0, 2.0], 0.5), Some(2.0));
         assert_eq!(percentile_of(&[3.0, 1.0, 2.0, 4.0], 0.5), Some(2.5));
-        assert_eq!((of(&[1.0, 2.0], 0.0), of(&[1.0, 2.0], 1.0)), (Some(1.0), Some(2.0)));
+        assert_eq!((percentile_of(&[1.0, 2.0], 0.0), percentile_of(&[1.0, 2.0], 1.0)), (Some(1.0), Some(2.0)));
         assert_eq!(percentile_of(&[f64::INFINITY, f64::INFINITY], 0.5), Some(f64::INFINITY));
     }
 }
