@@ -99,7 +99,12 @@ impl ObjectStoreRegistry for Stores {
         if url.scheme() == "file" {
             return Ok(Arc::clone(&self.files));
         }
-        if let (remote_lake::LAKE_SCHEME, Some(lake)) = (url.scheme(), self.lake.remote()) {
+        if url.scheme() == remote_lake::LAKE_SCHEME {
+            let lake = self.lake.remote().ok_or_else(|| EngineError::LocationNotAllowed {
+                location: url.to_string(),
+                reason: "these are files of managed tables in the coordinator's data_path: set the same data_path here"
+                    .into(),
+            })?;
             return Ok(lake.scanned()?);
         }
         let Some(url) = StoreUrl::parse(url.as_str())? else {

@@ -142,11 +142,11 @@ async fn imported_json_without_one_type_is_dynamic() {
     import(&engine, &records, "records", None).await;
     let (columns, found) = answered(
         &session,
-        "records | sort by id asc | project payload, b = tolong(payload.a.b), first = tolong(payload[0]), note",
+        "records | sort by id asc | project payload, b = tolong(payload.a.b), zeroth = tolong(payload[0]), note",
     )
     .await
     .unwrap();
-    assert_eq!(columns, ["payload:dynamic", "b:long", "first:long", "note:string"]);
+    assert_eq!(columns, ["payload:dynamic", "b:long", "zeroth:long", "note:string"]);
     let expected =
         [[r#"{"a":{"b":5}}"#, "5", "null", "x"], ["[7,8]", "null", "7", "3"], ["plain", "null", "null", "y"]];
     assert_eq!(found, expected);
