@@ -92,6 +92,21 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             compute: length,
         },
         Definition {
+            name: "octet_length",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| match types {
+                [bytes @ (DataType::Binary | DataType::LargeBinary | DataType::BinaryView)] => Ok(vec![bytes.clone()]),
+                [DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null] => {
+                    Ok(vec![DataType::Utf8])
+                }
+                [other] => Err(unfit(format!("octet_length takes a text or a blob, not {}", sql_name(other)))),
+                _ => Ok(Vec::new()),
+            },
+            returns: |_| Ok(DataType::Int32),
+            compute: |arrays, _| Ok(cast(&arrow::compute::kernels::length::length(&arrays[0])?, &DataType::Int32)?),
+        },
+        Definition {
             name: "typeof",
             aliases: &[],
             arguments: 1..=1,

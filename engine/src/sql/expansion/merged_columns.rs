@@ -1,5 +1,6 @@
-//! What `USING` and `NATURAL` make one column of, in joins that keep rows of their right side. The planner takes the left
-//! side's column, which is null in the rows that only the right side has; the standard's is `coalesce(left, right)`.
+//! What `USING` and `NATURAL` make one column of, in joins that keep rows of their right side and in those of more than two
+//! relations. The planner takes the left side's column, which is null in the rows that only the right side has; the standard's is
+//! `coalesce(left, right)`. Where two joins name the same column, the planner finds it in three tables.
 //!
 //! Such a FROM clause gets conditions with ON, and what names the one column gets its expression. Of other joins by names only `*` is
 //! written out: the planner keeps that one of two columns whose table's name sorts first, where the standard has the left one.
@@ -109,8 +110,15 @@ fn needs_merging(tables: &TableWithJoins) -> bool {
         TableFactor::NestedJoin { table_with_joins, alias: None } => needs_merging(table_with_joins),
         _ => false,
     };
-    nested(&tables.relation)
+    // A column of three relations DataFusion 54 finds in three tables.
+    let by_name = tables.joins.iter().filter(|join| by_names(&join.join_operator)).count();
+    by_name > 1
+        || nested(&tables.relation)
         || tables.joins.iter().any(|join| keeps_right(&join.join_operator) || nested(&join.relation))
+}
+
+fn by_names(operator: &JoinOperator) -> bool {
+    join_constraint(&mut operator.clone()).is_some_and(|constraint| is_by_name(constraint))
 }
 
 fn is_by_name(constraint: &JoinConstraint) -> bool {
