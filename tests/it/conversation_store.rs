@@ -306,7 +306,8 @@ async fn a_store_of_the_version_before_keeps_its_runs_and_can_be_reopened() {
         .execute_batch(&format!(
             "DROP TABLE querent_run; DROP TABLE querent_conversation; DROP TABLE querent_item;
              DROP TABLE querent_pending_call; DROP TABLE querent_file; DROP TABLE querent_file_content;
-             DELETE FROM querent_migrations WHERE version = 4;
+             DROP TABLE querent_member; DROP TABLE querent_lease;
+             DELETE FROM querent_migrations WHERE version IN (4, 16, 17);
              CREATE TABLE querent_run (run_id VARCHAR PRIMARY KEY, subject VARCHAR NOT NULL, question VARCHAR NOT NULL, model_id VARCHAR NOT NULL, status VARCHAR NOT NULL, started_at BIGINT NOT NULL, finished_at BIGINT, usage_json VARCHAR NOT NULL, trace_json VARCHAR NOT NULL);
              CREATE INDEX querent_ix_run_time ON querent_run (started_at, run_id);
              CREATE INDEX querent_ix_run_subject ON querent_run (subject, started_at, run_id);

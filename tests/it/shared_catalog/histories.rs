@@ -23,7 +23,7 @@ const COLUMNS: [&str; 2] = ["x", "y"];
 
 /// What was asked of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TableCall {
+enum HistoryStep {
     Create,
     Add(&'static str),
     Drop,
@@ -32,7 +32,7 @@ enum TableCall {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum CallOutcome {
+enum HistoryOutcome {
     Done,
     /// The columns that were there, of those that calls add; `None`: no table.
     Seen(Option<BTreeSet<String>>),
@@ -40,10 +40,10 @@ enum CallOutcome {
 }
 
 #[derive(Debug, Clone)]
-struct TableEvent {
+struct HistoryEvent {
     table: usize,
-    call: TableCall,
-    outcome: CallOutcome,
+    call: HistoryStep,
+    outcome: HistoryOutcome,
     begun: Instant,
     ended: Instant,
 }
@@ -56,29 +56,31 @@ fn table_name(table: usize) -> TableName {
 }
 
 /// The state after a call, if its answer is right in `state`.
-fn after(state: &TableState, call: TableCall, outcome: &CallOutcome) -> Option<TableState> {
+fn after(state: &TableState, call: HistoryStep, outcome: &HistoryOutcome) -> Option<TableState> {
     match (call, outcome, state) {
         // Nothing came of it, whatever was there.
-        (_, CallOutcome::Failed("conflict" | "catalog_busy"), _) => Some(state.clone()),
-        (TableCall::Create, CallOutcome::Done, None) => Some(Some(BTreeSet::new())),
-        (TableCall::Create, CallOutcome::Failed("already_exists"), Some(_)) => Some(state.clone()),
-        (TableCall::Add(column), CallOutcome::Done, Some(columns)) if !columns.contains(column) => {
+        (_, HistoryOutcome::Failed("conflict" | "catalog_busy"), _) => Some(state.clone()),
+        (HistoryStep::Create, HistoryOutcome::Done, None) => Some(Some(BTreeSet::new())),
+        (HistoryStep::Create, HistoryOutcome::Failed("already_exists"), Some(_)) => Some(state.clone()),
+        (HistoryStep::Add(column), HistoryOutcome::Done, Some(columns)) if !columns.contains(column) => {
             let mut columns = columns.clone();
             columns.insert(column.to_owned());
             Some(Some(columns))
         }
-        (TableCall::Add(column), CallOutcome::Failed("already_exists"), Some(columns)) if columns.contains(column) => {
+        (HistoryStep::Add(column), HistoryOutcome::Failed("already_exists"), Some(columns))
+            if columns.contains(column) =>
+        {
             Some(state.clone())
         }
-        (TableCall::Drop, CallOutcome::Done, Some(_)) => Some(None),
-        (TableCall::Add(_) | TableCall::Drop, CallOutcome::Failed("table_not_found"), None) => Some(None),
-        (TableCall::Read, CallOutcome::Seen(seen), state) if seen == state => Some(state.clone()),
+        (HistoryStep::Drop, HistoryOutcome::Done, Some(_)) => Some(None),
+        (HistoryStep::Add(_) | HistoryStep::Drop, HistoryOutcome::Failed("table_not_found"), None) => Some(None),
+        (HistoryStep::Read, HistoryOutcome::Seen(seen), state) if seen == state => Some(state.clone()),
         _ => None,
     }
 }
 
 /// Whether the calls could have been made one after the other, with these answers and `last` as what is left.
-fn is_linearizable(events: &[TableEvent], last: &TableState) -> bool {
+fn is_linearizable(events: &[HistoryEvent], last: &TableState) -> bool {
     assert!(events.len() < 64, "too many calls of one table");
     let all = (1_u64 << events.len()) - 1;
     let (mut waiting, mut seen) = (vec![(0_u64, None)], HashSet::new());
@@ -104,16 +106,16 @@ fn is_linearizable(events: &[TableEvent], last: &TableState) -> bool {
     false
 }
 
-async fn outcome(catalog: &Catalog, table: usize, call: TableCall) -> CallOutcome {
+async fn outcome(catalog: &Catalog, table: usize, call: HistoryStep) -> HistoryOutcome {
     let name = table_name(table);
     let tables = catalog.tables();
     let done = |result: Result<(), CatalogError>| match result {
-        Ok(()) => CallOutcome::Done,
-        Err(error) => CallOutcome::Failed(error.code()),
+        Ok(()) => HistoryOutcome::Done,
+        Err(error) => HistoryOutcome::Failed(error.code()),
     };
     match call {
-        TableCall::Create => done(create(catalog, &name.table).await),
-        TableCall::Add(column) => {
+        HistoryStep::Create => done(create(catalog, &name.table).await),
+        HistoryStep::Add(column) => {
             let field = Field::new(column, DataType::Int64, true);
             done(
                 tables
@@ -124,8 +126,8 @@ async fn outcome(catalog: &Catalog, table: usize, call: TableCall) -> CallOutcom
                     .await,
             )
         }
-        TableCall::Drop => done(tables.drop(&name, &[TableKind::Managed], false).await.map(drop)),
-        TableCall::Read => CallOutcome::Seen(columns(catalog, table).await),
+        HistoryStep::Drop => done(tables.drop(&name, &[TableKind::Managed], false).await.map(drop)),
+        HistoryStep::Read => HistoryOutcome::Seen(columns(catalog, table).await),
     }
 }
 
@@ -145,13 +147,13 @@ async fn what_two_servers_did_could_have_been_done_one_after_the_other() {
     let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
     let before = snapshot(&one).await;
     let calls = [
-        TableCall::Create,
-        TableCall::Read,
-        TableCall::Add("x"),
-        TableCall::Add("y"),
-        TableCall::Read,
-        TableCall::Drop,
-        TableCall::Create,
+        HistoryStep::Create,
+        HistoryStep::Read,
+        HistoryStep::Add("x"),
+        HistoryStep::Add("y"),
+        HistoryStep::Read,
+        HistoryStep::Drop,
+        HistoryStep::Create,
     ];
     let mut tasks = JoinSet::new();
     for (server, catalog) in [&one, &two].into_iter().enumerate() {
@@ -165,19 +167,19 @@ async fn what_two_servers_did_could_have_been_done_one_after_the_other() {
                         let call = calls[(table * 3 + server * 2 + task + step * 4) % calls.len()];
                         let begun = Instant::now();
                         let outcome = outcome(&catalog, table, call).await;
-                        events.push(TableEvent { table, call, outcome, begun, ended: Instant::now() });
+                        events.push(HistoryEvent { table, call, outcome, begun, ended: Instant::now() });
                     }
                 }
                 events
             });
         }
     }
-    let events: Vec<TableEvent> = tasks.join_all().await.into_iter().flatten().collect();
-    let changes = events.iter().filter(|event| event.outcome == CallOutcome::Done).count();
+    let events: Vec<HistoryEvent> = tasks.join_all().await.into_iter().flatten().collect();
+    let changes = events.iter().filter(|event| event.outcome == HistoryOutcome::Done).count();
     assert!(changes > tables, "{changes} changes of {tables} tables");
     let mut there = BTreeSet::new();
     for table in 0..tables {
-        let history: Vec<TableEvent> = events.iter().filter(|event| event.table == table).cloned().collect();
+        let history: Vec<HistoryEvent> = events.iter().filter(|event| event.table == table).cloned().collect();
         let last = columns(&one, table).await;
         assert_eq!(columns(&two, table).await, last);
         assert!(is_linearizable(&history, &last), "t{table:05} is {last:?} after {history:#?}");
@@ -196,27 +198,28 @@ fn a_history_that_cannot_be_is_found() {
     let begin = Instant::now();
     let at = |call, outcome, from, to| {
         let moment = |milliseconds| begin + std::time::Duration::from_millis(milliseconds);
-        TableEvent { table: 0, call, outcome, begun: moment(from), ended: moment(to) }
+        HistoryEvent { table: 0, call, outcome, begun: moment(from), ended: moment(to) }
     };
     let some = |columns: &[&str]| Some(columns.iter().map(|column| (*column).to_owned()).collect::<BTreeSet<_>>());
     // Two at once: one of them came first.
     let both = [
-        at(TableCall::Create, CallOutcome::Done, 0, 10),
-        at(TableCall::Create, CallOutcome::Failed("already_exists"), 0, 10),
+        at(HistoryStep::Create, HistoryOutcome::Done, 0, 10),
+        at(HistoryStep::Create, HistoryOutcome::Failed("already_exists"), 0, 10),
     ];
     assert!(is_linearizable(&both, &some(&[])));
     // Two that both made it.
-    let twice = [at(TableCall::Create, CallOutcome::Done, 0, 10), at(TableCall::Create, CallOutcome::Done, 5, 15)];
+    let twice =
+        [at(HistoryStep::Create, HistoryOutcome::Done, 0, 10), at(HistoryStep::Create, HistoryOutcome::Done, 5, 15)];
     assert!(!is_linearizable(&twice, &some(&[])));
     // A change that was acknowledged and then not seen.
     let lost = [
-        at(TableCall::Create, CallOutcome::Done, 0, 1),
-        at(TableCall::Add("x"), CallOutcome::Done, 2, 3),
-        at(TableCall::Read, CallOutcome::Seen(some(&[])), 4, 5),
+        at(HistoryStep::Create, HistoryOutcome::Done, 0, 1),
+        at(HistoryStep::Add("x"), HistoryOutcome::Done, 2, 3),
+        at(HistoryStep::Read, HistoryOutcome::Seen(some(&[])), 4, 5),
     ];
     assert!(!is_linearizable(&lost, &some(&["x"])));
     // Seen while it was made, or not yet.
-    let meanwhile = [lost[0].clone(), lost[1].clone(), at(TableCall::Read, CallOutcome::Seen(some(&[])), 2, 5)];
+    let meanwhile = [lost[0].clone(), lost[1].clone(), at(HistoryStep::Read, HistoryOutcome::Seen(some(&[])), 2, 5)];
     assert!(is_linearizable(&meanwhile, &some(&["x"])));
     assert!(!is_linearizable(&meanwhile, &some(&[])), "what is left has it");
 }
