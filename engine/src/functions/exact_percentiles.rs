@@ -76,7 +76,8 @@ struct Percentile {
 
 impl Accumulator for Percentile {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.update_batch(values)
+        // The fraction is known; DataFusion 54's accumulator of distinct values takes the values alone.
+        self.inner.update_batch(values.get(..1).unwrap_or_default())
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -84,7 +85,7 @@ impl Accumulator for Percentile {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.retract_batch(values)
+        self.inner.retract_batch(values.get(..1).unwrap_or_default())
     }
 
     fn supports_retract_batch(&self) -> bool {
