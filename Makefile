@@ -37,7 +37,7 @@ record: ## record the small model's streams again, after a change of the prompt
 	@$(setup) system embed clients llm
 	QUERENT_TEST_LLM=record cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
-bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one
+bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one
 	@$(setup) system embed static bench questions
 	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
 

@@ -11,8 +11,10 @@ mod graph;
 mod import;
 mod index;
 mod kql;
+mod memory;
 mod recall;
 mod sse;
+mod startup;
 mod suites;
 mod vectors;
 
@@ -30,6 +32,8 @@ pub(crate) const NAMES: &[&str] = &[
     "tpch",
     "clickbench",
     "joins",
+    "memory",
+    "startup",
     "agent",
     "catalog",
     "index",
@@ -50,6 +54,8 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "tpch" => suites::run(&suites::TPCH).await,
         "clickbench" => suites::run(&suites::CLICKBENCH).await,
         "joins" => suites::run(&suites::JOINS).await,
+        "memory" => memory::run().await,
+        "startup" => startup::run().await,
         "agent" => agent::run().await,
         "answers" => answers::run().await,
         "catalog" => catalog::run().await,
@@ -77,6 +83,8 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
     match name {
         "tpch-querent" => engine::measure_querent(folder).await,
         "tpch-datafusion" => engine::measure_datafusion(folder).await,
+        "memory" => memory::measure(folder).await,
+        "startup" => startup::measure(folder).await,
         "ask" => agent::measure(folder).await,
         "catalog" => catalog::measure(folder).await,
         "index" => index::measure(folder).await,

@@ -26,7 +26,7 @@ struct BenchArguments {
 enum BenchCommand {
     /// Measure every cell.
     All,
-    /// Measure one cell: engine, tpch, clickbench, joins, agent, catalog, index, recall, vectors, kql, graph, sse, flight, import or cluster.
+    /// Measure one cell; one that is not there lists them.
     Run {
         /// The cell's name.
         cell: String,

@@ -81,13 +81,13 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
 
 const RESOLVE: &str = "resolve a table";
 
-async fn open(lake: &Path) -> Result<Engine, Failure> {
+pub(super) async fn open(lake: &Path) -> Result<Engine, Failure> {
     let options = EngineOptions { embedder: None, progress: Arc::new(NoProgress), ..EngineOptions::new(lake) };
     Ok(Engine::open_with(options).await?)
 }
 
 /// Makes a catalog of the generator's first tables and waits for its index. Returns the seconds of the first part.
-async fn seed(lake: &Path, size: u64) -> Result<f64, Failure> {
+pub(super) async fn seed(lake: &Path, size: u64) -> Result<f64, Failure> {
     let engine = open(lake).await?;
     let generator = Arc::new(Generator::new(SEED));
     let bar = indicatif::ProgressBar::new(size).with_message("registering tables");
@@ -232,14 +232,20 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn milliseconds(since: Instant) -> f64 {
+pub(super) fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
 /// Returns the resident memory of the process, from `/proc`.
 pub(super) async fn resident_mib() -> Result<f64, Failure> {
+    memory_mib("VmRSS").await
+}
+
+/// Returns a figure of the process's memory that `/proc/self/status` has, by its name there.
+pub(super) async fn memory_mib(name: &str) -> Result<f64, Failure> {
     let status = tokio::fs::read_to_string("/proc/self/status").await?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let value = value.ok_or_else(|| format!("no {name} in /proc/self/status"))?;
+    let kib: f64 = value.trim().trim_end_matches(" kB").parse()?;
     Ok(kib / 1024.0)
 }

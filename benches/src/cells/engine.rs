@@ -7,7 +7,7 @@ use std::time::Instant;
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
 
-use super::suites::{TPCH, bare_datafusion, import, medians, queries_of, tpch_scale};
+use super::suites::{TPCH, bare_datafusion, import, medians, queries_of, scale_of};
 use crate::Failure;
 use crate::harness::{Figure, Peer, measure_in_process};
 
@@ -38,7 +38,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let (ours, theirs) = (medians(&ours), medians(&theirs));
     let total = |times: &[f64]| times.iter().sum::<f64>();
     let peer = |value| Peer { name: "datafusion".to_string(), value };
-    let name = format!("TPC-H scale {}, sum of medians", tpch_scale()?);
+    let name = format!("TPC-H scale {}, sum of medians", scale_of(&TPCH)?);
     let mut figures = vec![Figure::against(name, total(&ours), "ms", peer(total(&theirs)), Some(BAR))];
     for (query, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
         figures.push(Figure::against(format!("TPC-H q{}", query + 1), ours, "ms", peer(theirs), None));

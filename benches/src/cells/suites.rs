@@ -29,6 +29,8 @@ const TOLERANCE: f64 = 1e-6;
 /// A suite: where its queries and files are, and what it has to reach.
 pub(crate) struct Suite {
     name: &'static str,
+    /// The scale of TPC-H's files, where `QUERENT_BENCH_SCALE` takes no other.
+    scale: u64,
     /// Milliseconds of the total against DuckDB on the same files.
     external_bar: f64,
     /// The same of managed tables against DuckDB's own format.
@@ -41,19 +43,22 @@ pub(crate) struct Suite {
 
 /// TPC-H; `QUERENT_BENCH_SCALE` takes another scale than 1.
 pub(crate) const TPCH: Suite =
-    Suite { name: "tpch", external_bar: 1.0, managed_bar: Some(1.8), worst_bar: 2.0, bare_bar: 0.7 };
+    Suite { name: "tpch", scale: 1, external_bar: 1.0, managed_bar: Some(1.8), worst_bar: 2.0, bare_bar: 0.7 };
+
+/// The same at scale 10.
+pub(crate) const TPCH_TEN: Suite = Suite { scale: 10, ..TPCH };
 
 /// ClickBench's 43 queries over [rows of ours](hits); `QUERENT_BENCH_ROWS` takes another number than ten million.
 pub(crate) const CLICKBENCH: Suite =
-    Suite { name: "clickbench", external_bar: 1.0, managed_bar: None, worst_bar: 2.0, bare_bar: 0.7 };
+    Suite { name: "clickbench", scale: 1, external_bar: 1.0, managed_bar: None, worst_bar: 2.0, bare_bar: 0.7 };
 
 /// Queries in the shape of the Join Order Benchmark's over [films of ours](films).
 pub(crate) const JOINS: Suite =
-    Suite { name: "joins", external_bar: 1.2, managed_bar: None, worst_bar: 3.0, bare_bar: 0.7 };
+    Suite { name: "joins", scale: 1, external_bar: 1.2, managed_bar: None, worst_bar: 3.0, bare_bar: 0.7 };
 
 /// One peer of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SuitePeer {
+pub(super) enum SuitePeer {
     External,
     Managed,
     Bare,
@@ -76,17 +81,17 @@ impl SuitePeer {
 }
 
 /// Milliseconds a query, a list a round; the first round is the cold one.
-type Rounds = Vec<Vec<f64>>;
+pub(super) type Rounds = Vec<Vec<f64>>;
 
 /// Measures a suite with all its peers.
 pub(crate) async fn run(suite: &Suite) -> Result<Vec<Figure>, Failure> {
-    let data = data_of(suite).await?;
+    data_of(suite).await?;
     let folder = tempfile::tempdir_in(cache_folder()?)?;
     let bar = indicatif::ProgressBar::new(SuitePeer::ALL.len() as u64).with_message(suite.name);
     let mut measured = Vec::new();
     for peer in SuitePeer::ALL {
         let rounds: Rounds = match peer {
-            SuitePeer::DuckDbParquet | SuitePeer::DuckDbNative => duckdb(suite, peer, &data, folder.path()).await?,
+            SuitePeer::DuckDbParquet | SuitePeer::DuckDbNative => duckdb(suite, peer, ROUNDS, folder.path()).await?,
             _ => measure_in_process(&format!("{}-{}", suite.name, peer.name()), folder.path()).await?,
         };
         measured.push((peer, rounds));
@@ -225,14 +230,15 @@ async fn through_datafusion(suite: &Suite) -> Result<Rounds, Failure> {
     Ok(rounds)
 }
 
-async fn duckdb(suite: &Suite, peer: SuitePeer, data: &Path, folder: &Path) -> Result<Rounds, Failure> {
+/// Runs a suite in DuckDB, once and then `rounds` times, and leaves its rows for [`rows_in`].
+pub(super) async fn duckdb(suite: &Suite, peer: SuitePeer, rounds: usize, folder: &Path) -> Result<Rounds, Failure> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite_duckdb.py");
     let output = Command::new(cache_folder()?.join("bench-venv/bin/python"))
         .arg(script)
         .arg(peer.name())
         .arg(queries_folder(suite))
-        .arg(data)
-        .arg(ROUNDS.to_string())
+        .arg(data_of(suite).await?)
+        .arg(rounds.to_string())
         .arg(rows_file(folder, peer))
         .output()
         .await?;
@@ -243,8 +249,8 @@ async fn duckdb(suite: &Suite, peer: SuitePeer, data: &Path, folder: &Path) -> R
 }
 
 /// Returns the scale of TPC-H's files.
-pub(super) fn tpch_scale() -> Result<u64, Failure> {
-    number("QUERENT_BENCH_SCALE", 1)
+pub(super) fn scale_of(suite: &Suite) -> Result<u64, Failure> {
+    number("QUERENT_BENCH_SCALE", suite.scale)
 }
 
 fn number(variable: &str, usual: u64) -> Result<u64, Failure> {
@@ -253,7 +259,7 @@ fn number(variable: &str, usual: u64) -> Result<u64, Failure> {
 
 /// Returns the folder of a suite's files, which are generated where they are not there yet.
 async fn data_of(suite: &Suite) -> Result<PathBuf, Failure> {
-    let (scale, rows) = (tpch_scale()?, number("QUERENT_BENCH_ROWS", 10_000_000)?);
+    let (scale, rows) = (scale_of(suite)?, number("QUERENT_BENCH_ROWS", 10_000_000)?);
     let name = match suite.name {
         "tpch" => format!("tpch-sf{scale}"),
         "clickbench" => format!("hits-{rows}"),
@@ -320,7 +326,7 @@ fn rows_file(folder: &Path, peer: SuitePeer) -> PathBuf {
 
 pub(super) type SuiteRows = Vec<Vec<Value>>;
 
-async fn rows_in(folder: &Path, peer: SuitePeer) -> Result<Vec<SuiteRows>, Failure> {
+pub(super) async fn rows_in(folder: &Path, peer: SuitePeer) -> Result<Vec<SuiteRows>, Failure> {
     Ok(serde_json::from_slice(&tokio::fs::read(rows_file(folder, peer)).await?)?)
 }
 
