@@ -81,6 +81,12 @@ pub(super) struct Outcome {
     repaired: bool,
     tokens: u64,
     seconds: f64,
+    /// The calls that were made for it and what came of each, for whoever looks why an answer is wrong.
+    #[serde(default)]
+    calls: Vec<RecordedCall>,
+    /// What was answered.
+    #[serde(default)]
+    text: String,
     /// What the confidence rests on.
     #[serde(default)]
     pub(super) features: BTreeMap<String, f64>,
@@ -90,6 +96,20 @@ pub(super) struct Outcome {
     /// Its figure, where it was fitted.
     #[serde(default)]
     probability: Option<f64>,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct RecordedCall {
+    tool: String,
+    /// As the model wrote them.
+    arguments: String,
+    /// What the model read, at most [`RecordedCall::MOST_CHARACTERS`] of it.
+    result: String,
+}
+
+impl RecordedCall {
+    const MOST_CHARACTERS: usize = 600;
 }
 
 impl Outcome {
@@ -321,6 +341,7 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
         match &event.kind {
             EventKind::AnswerFinal { text, sql_used, kql_used, assessment, .. } => {
                 answer.text.clone_from(text);
+                answer.outcome.text.clone_from(text);
                 answer.held_back = assessment.held_back;
                 answer.outcome.features = assessment.features.clone();
                 if let Some(confidence) = &assessment.confidence {
@@ -331,7 +352,15 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
                 answer.query = kql.or_else(|| sql_used.clone().map(AnswerQuery::Sql));
                 answer.outcome.sql = sql_used.clone().or_else(|| kql_used.clone());
             }
+            EventKind::ToolCallStarted(call) => answer.outcome.calls.push(RecordedCall {
+                tool: call.tool.clone(),
+                arguments: call.args_raw.clone(),
+                result: String::new(),
+            }),
             EventKind::ToolResult(result) => {
+                if let Some(call) = answer.outcome.calls.last_mut() {
+                    call.result = result.text.chars().take(RecordedCall::MOST_CHARACTERS).collect();
+                }
                 answer.failed = result.result["error"]["code"].as_str().map(str::to_owned);
                 answer.outcome.repaired = result.result.get("repaired").is_some();
             }
