@@ -8,6 +8,9 @@ mod cells;
 mod chart;
 mod generator;
 mod harness;
+#[expect(clippy::unwrap_used, clippy::expect_used, dead_code, reason = "the tests', which fail by panicking")]
+#[path = "../../tests/src/postgres.rs"]
+mod postgres;
 
 use clap::{Parser, Subcommand};
 

@@ -1,5 +1,5 @@
 //! A PostgreSQL server of the test's own, on a socket in a folder that goes with it. `initdb` and `postgres` are Debian's
-//! (`apt install postgresql`); a test that needs them fails without.
+//! (`apt install postgresql`); a test that needs them fails without. The benchmarks have this file, too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +19,11 @@ pub struct PostgresProcess {
 impl PostgresProcess {
     /// Starts one without databases of anybody.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with settings, `name=value`, which come after the tests' own.
+    pub fn start_with(settings: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let programs = programs();
         // The server does not run as root.
@@ -46,6 +51,7 @@ impl PostgresProcess {
         let mut server = command("postgres");
         server.arg("-D").arg(&data).args(["-c", "listen_addresses=", "-c", "fsync=off", "-c"]);
         server.arg(format!("unix_socket_directories={}", folder.path().display()));
+        server.args(settings.iter().flat_map(|setting| ["-c", *setting]));
         let process = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let started = Self { folder, process };
         let deadline = Instant::now() + START;

@@ -1,10 +1,11 @@
 //! What a catalog costs by its size: the same work on 1,000, 100,000 and 1,000,000 generated tables of 20 columns.
 //!
 //! Every size is measured in a process of its own on a catalog that was closed, without an embedder: what is measured
-//! is the catalog, not search. `QUERENT_BENCH_TABLES=1000,20000` measures other sizes.
+//! is the catalog, not search. `QUERENT_BENCH_TABLES=1000,20000` measures other sizes. `QUERENT_BENCH_CATALOG=postgres` does
+//! the same work on PostgreSQL, too, each size right after SQLite's, on a server of its own.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::generator::{Generator, Random};
 use crate::harness::{Figure, Peer, measure_in_process, median, percentile};
+use crate::postgres::PostgresProcess;
 
 const SIZES: [u64; 3] = [1_000, 100_000, 1_000_000];
 const SEED: u64 = 42;
@@ -27,6 +29,11 @@ const TIMES: usize = 300;
 const FLAT: f64 = 1.5;
 const RESOLVE_P99_MS: f64 = 2.0;
 const MEMORY_MIB: f64 = 150.0;
+/// PostgreSQL against SQLite, of the operations that every query does.
+const POSTGRES: f64 = 2.0;
+const OF_EVERY_QUERY: [&str; 2] = [RESOLVE, PLAN];
+/// Commits are durable; the rest is as a server of a catalog of this size has it.
+const POSTGRES_SETTINGS: [&str; 3] = ["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB"];
 /// Tables of the catalog that memory is compared with, where the same work is done.
 const NEARLY_EMPTY: u64 = 10;
 
@@ -43,12 +50,18 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
         Ok(text) => text.split(',').map(|size| size.trim().parse()).collect::<Result<Vec<u64>, _>>()?,
         Err(_) => SIZES.to_vec(),
     };
+    let postgres = match std::env::var("QUERENT_BENCH_CATALOG") {
+        Ok(kind) if kind == "postgres" => Some(PostgresProcess::start_with(&POSTGRES_SETTINGS)),
+        Ok(other) => return Err(format!("QUERENT_BENCH_CATALOG is `{other}`, and may be `postgres`").into()),
+        Err(_) => None,
+    };
     let folder = tempfile::tempdir()?;
     let mut figures = Vec::new();
     let nearly_empty = folder.path().join(NEARLY_EMPTY.to_string());
     seed(&nearly_empty, NEARLY_EMPTY).await?;
     let nothing: CatalogMeasurement = measure_in_process("catalog", &nearly_empty).await?;
     let mut smallest: Option<(u64, CatalogMeasurement)> = None;
+    let mut smallest_on_postgres: Option<(u64, CatalogMeasurement)> = None;
     for size in sizes {
         let lake = folder.path().join(size.to_string());
         let rate = size as f64 / seed(&lake, size).await?;
@@ -73,16 +86,88 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
             "MiB",
             Some(MEMORY_MIB),
         ));
-        smallest.get_or_insert((size, measured));
         tokio::fs::remove_dir_all(&lake).await?;
+        if let Some(server) = &postgres {
+            let on_postgres = run_on_postgres(server, folder.path(), size, &mut figures).await?;
+            compare_with_sqlite(size, &measured, &on_postgres, &mut figures);
+            if let Some(base) = &smallest_on_postgres {
+                compare_sizes_on_postgres(size, base, &on_postgres, &mut figures);
+            }
+            smallest_on_postgres.get_or_insert((size, on_postgres));
+        }
+        smallest.get_or_insert((size, measured));
     }
     Ok(figures)
 }
 
+/// Measures one size on PostgreSQL, in a database of its own.
+async fn run_on_postgres(
+    server: &PostgresProcess,
+    folder: &Path,
+    size: u64,
+    figures: &mut Vec<Figure>,
+) -> Result<CatalogMeasurement, Failure> {
+    let database = format!("lake_{size}");
+    let lake = folder.join("postgres").join(size.to_string());
+    tokio::fs::create_dir_all(&lake).await?;
+    tokio::fs::write(url_file(&lake), server.new_database(&database)).await?;
+    let rate = size as f64 / seed(&lake, size).await?;
+    figures.push(Figure::alone(format!("registering {size} tables on PostgreSQL"), rate, "tables/s", None));
+    // What its own housekeeping does within minutes.
+    server.psql(&database, "VACUUM ANALYZE")?;
+    let measured: CatalogMeasurement = measure_in_process("catalog", &lake).await?;
+    let resolve = percentile(&measured.times[RESOLVE], 99.0);
+    figures.push(Figure::alone(format!("{RESOLVE} on PostgreSQL, {size} tables, p99"), resolve, "ms", None));
+    tokio::fs::remove_dir_all(&lake).await?;
+    server.psql("postgres", &format!("DROP DATABASE {database}"))?;
+    Ok(measured)
+}
+
+fn compare_with_sqlite(
+    size: u64,
+    sqlite: &CatalogMeasurement,
+    on_postgres: &CatalogMeasurement,
+    figures: &mut Vec<Figure>,
+) {
+    for (operation, times) in &on_postgres.times {
+        let Some(base) = sqlite.times.get(operation) else { continue };
+        let name = format!("{operation} on PostgreSQL, {size} tables, p50");
+        let peer = Peer { name: "SQLite".to_owned(), value: median(base) };
+        let bar = OF_EVERY_QUERY.contains(&operation.as_str()).then_some(POSTGRES);
+        figures.push(Figure::against(name, median(times), "ms", peer, bar));
+    }
+}
+
+fn compare_sizes_on_postgres(
+    size: u64,
+    (of, smallest): &(u64, CatalogMeasurement),
+    measured: &CatalogMeasurement,
+    figures: &mut Vec<Figure>,
+) {
+    for (operation, times) in &measured.times {
+        let Some(base) = smallest.times.get(operation) else { continue };
+        let name = format!("{operation} on PostgreSQL, {size} tables, p50, by size");
+        let peer = Peer { name: format!("{of} tables"), value: median(base) };
+        figures.push(Figure::against(name, median(times), "ms", peer, Some(FLAT)));
+    }
+}
+
 const RESOLVE: &str = "resolve a table";
+const PLAN: &str = "plan a query of three tables";
+
+/// Beside a data folder whose catalog is on a server: the server's URL.
+fn url_file(lake: &Path) -> PathBuf {
+    lake.with_extension("url")
+}
 
 async fn open(lake: &Path) -> Result<Engine, Failure> {
-    let options = EngineOptions { embedder: None, progress: Arc::new(NoProgress), ..EngineOptions::new(lake) };
+    let catalog_url = match tokio::fs::read_to_string(url_file(lake)).await {
+        Ok(url) => Some(url),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    let progress = Arc::new(NoProgress);
+    let options = EngineOptions { embedder: None, progress, catalog_url, ..EngineOptions::new(lake) };
     Ok(Engine::open_with(options).await?)
 }
 
@@ -162,7 +247,7 @@ async fn work(engine: &Engine, mut known: Known, times: &mut BTreeMap<String, Ve
 
         let [a, b, c] = [known.draw(), known.draw(), known.draw()].map(|name| sql_name(&name));
         let sql = format!("EXPLAIN SELECT count(*) FROM {a} a CROSS JOIN {b} b CROSS JOIN {c} c");
-        timed(&session, &sql, "plan a query of three tables", &mut note).await?;
+        timed(&session, &sql, PLAN, &mut note).await?;
         timed(&session, &format!("DESCRIBE {}", sql_name(&known.draw())), "describe a table", &mut note).await?;
 
         let name = known.draw();
