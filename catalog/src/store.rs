@@ -30,6 +30,7 @@ pub(crate) mod listing;
 mod lock;
 mod migrations;
 pub(crate) mod names;
+mod object_rows;
 pub(crate) mod objects;
 pub(crate) mod ownership;
 pub(crate) mod pending;

@@ -1,6 +1,7 @@
 //! The catalog on PostgreSQL: several servers over one, with a data folder each.
 
 mod histories;
+mod many_tables;
 
 use std::path::Path;
 use std::sync::Arc;
