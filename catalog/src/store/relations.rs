@@ -15,7 +15,7 @@ use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
 use super::object_rows::ObjectRows;
 use super::view_rights::known_to;
-use super::{SnapshotView, column_names, deletes, objects};
+use super::{SnapshotView, column_names, deletes, inlined, objects};
 use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -352,7 +352,7 @@ impl<'a> RowCounts<'a> {
         if self.has_inlined_deletes && deletes::inlined_table(self.connection, table_id)?.is_some() {
             return Ok(None);
         }
-        for kept in super::files::inlined_data_tables(self.connection, table_id)? {
+        for (kept, _) in inlined::data_tables(self.connection, table_id)? {
             let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", quoted(&kept));
             if self.connection.query_row(&sql, [], |row| row.get::<bool>(0))? {
                 return Ok(None);

@@ -12,7 +12,7 @@ use super::object_rows::ObjectRows;
 use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, StoredRelation};
 use super::stats::{self, TableStats};
-use super::{SnapshotView, deletes, dependents, keys};
+use super::{SnapshotView, deletes, dependents, inlined, keys};
 use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -75,12 +75,9 @@ pub(super) fn refuse_changed_rows(
                  OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
         )?
         .query_row([table_id, since], |row| row.get(0))?;
-    for inlined in super::files::inlined_data_tables(connection, table_id)? {
+    for (kept, _) in inlined::data_tables(connection, table_id)? {
         changed |= connection.query_row(
-            &format!(
-                "SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)",
-                quoted(&inlined)
-            ),
+            &format!("SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)", quoted(&kept)),
             [since],
             |row| row.get::<bool>(0),
         )?;
@@ -449,8 +446,8 @@ pub(super) fn end_rows(change: &CatalogChange<'_>, lake_table: &str, id_column: 
 fn end_inlined_rows(change: &mut CatalogChange<'_>, table: &ManagedTable) -> Result<()> {
     let connection = change.connection();
     let mut ended = 0;
-    for inlined in super::files::inlined_data_tables(connection, table.id)? {
-        let name = quoted(&inlined);
+    for (kept, _) in inlined::data_tables(connection, table.id)? {
+        let name = quoted(&kept);
         let is_changed: bool = connection.query_row(
             &format!("SELECT EXISTS (SELECT 1 FROM {name} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)"),
             [table.snapshot],
