@@ -43,6 +43,8 @@ use crate::{telemetry, tools};
 
 /// Memory of a tool's query; beyond it the query spills.
 const TOOL_MEMORY_BYTES: usize = 256 << 20;
+/// How often a run asks for its turn where other servers have runs of its caller.
+const TURN_ASKED_EVERY: Duration = Duration::from_millis(100);
 
 /// The agent. Cheap to clone.
 #[derive(Clone)]
@@ -287,11 +289,11 @@ impl Agent {
             state.running.lock().remove(&run_id);
             drop(permit);
         };
-        let who = principal.clone();
+        let (who, config) = (principal.clone(), Arc::clone(&self.state.config));
         let (begun, has_begun) = oneshot::channel();
         // A task of its own from here on, so that a caller that goes away cannot leave a half-stored run behind.
         let whole = async move {
-            if let Err(error) = begin(&catalog, &who, &record, &decided).await {
+            if let Err(error) = begin(&catalog, &who, &record, &decided, &config).await {
                 leave();
                 let _ = begun.send(Err(error));
                 return;
@@ -506,7 +508,13 @@ impl Drop for RunPermit {
 }
 
 /// Stores the run and the decisions it acts on. A decision is stored once: a second run on it is refused.
-async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: &[ResumedCall]) -> Result<()> {
+async fn begin(
+    catalog: &Catalog,
+    who: &Principal,
+    record: &RunRecord,
+    decided: &[ResumedCall],
+    config: &AgentConfig,
+) -> Result<()> {
     for ResumedCall { call, decision, .. } in decided.iter().filter(|resumed| resumed.stored) {
         let (state, reason) = match decision {
             CallDecision::Approved { reason } => (PendingState::Approved, reason.as_deref()),
@@ -524,7 +532,25 @@ async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: 
             return Err(AgentError::AlreadyResumed { call_id: call.call_id.clone() });
         }
     }
-    Ok(catalog.runs().insert(record).await?)
+    // What was decided is not asked again, so a run that acts on it begins.
+    let most = config.max_concurrent_runs_per_caller.filter(|most| *most > 0 && decided.is_empty());
+    match most.filter(|_| catalog.members().own().is_some()) {
+        None => Ok(catalog.runs().insert(record).await?),
+        Some(most) => insert_in_turn(catalog, record, most, config.run_queue_timeout).await,
+    }
+}
+
+/// Stores the run as soon as its caller has fewer than `most` in progress on all servers. Those of this one have waited for each
+/// other before.
+async fn insert_in_turn(catalog: &Catalog, record: &RunRecord, most: usize, patience: Duration) -> Result<()> {
+    let deadline = Instant::now() + patience;
+    while !catalog.runs().insert_within(record, most).await? {
+        if Instant::now() >= deadline {
+            return Err(AgentError::TooManyRunsOfCaller { limit: most });
+        }
+        tokio::time::sleep(TURN_ASKED_EVERY).await;
+    }
+    Ok(())
 }
 
 /// Gives each item of a request an id that names its run.

@@ -149,6 +149,21 @@ impl CatalogRuns<'_> {
         self.store.write_rows(move |connection| insert(connection, &run, member.as_deref())).await
     }
 
+    /// As [`CatalogRuns::insert`] where the run's subject has fewer than `most` runs in progress, on all servers that share the
+    /// catalog together. Returns whether it was stored.
+    pub async fn insert_within(self, run: &RunRecord, most: usize) -> Result<bool> {
+        let (run, member) = (run.clone(), self.store.member().map(str::to_owned));
+        self.store
+            .write_rows(move |connection| {
+                let is_within = running_of(connection, &run.subject)? < most as u64;
+                if is_within {
+                    insert(connection, &run, member.as_deref())?;
+                }
+                Ok(is_within)
+            })
+            .await
+    }
+
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
     /// when the run was deleted meanwhile, and where it has ended otherwise: another server took this one for lost.
     pub async fn update(self, run: &RunRecord) -> Result<()> {
@@ -475,6 +490,14 @@ fn running(connection: &StoreConnection, member: Option<&str>, limit: usize) -> 
     ))?;
     let rows = statement.query_map(params![member, as_limit(limit.min(MAX_PAGE))], read)?;
     Ok(rows.collect::<DatabaseResult<_>>()?)
+}
+
+/// Runs in progress of a subject, those of servers that are lost and not yet ended included.
+fn running_of(connection: &StoreConnection, subject: &str) -> Result<u64> {
+    let count: i64 = connection
+        .prepare_cached("SELECT count(*) FROM querent_run WHERE status = 'running' AND subject = ?")?
+        .query_row([subject], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 fn is_running_on(connection: &StoreConnection, member: &str, run_id: Uuid) -> Result<bool> {

@@ -173,6 +173,28 @@ async fn servers_know_where_the_others_are_and_one_ends_a_run() {
 }
 
 #[tokio::test]
+async fn runs_of_a_subject_are_bounded_over_two_servers() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let run = |subject: &str| RunRecord::new(Uuid::now_v7(), subject, "how many?", "model", chrono::Utc::now());
+    let mut tasks = JoinSet::new();
+    for number in 0..20 {
+        let (catalog, run) = (Arc::clone(if number % 2 == 0 { &one } else { &two }), run("ada"));
+        tasks.spawn(async move { catalog.runs().insert_within(&run, 3).await.unwrap().then_some(run) });
+    }
+    let begun: Vec<RunRecord> = tasks.join_all().await.into_iter().flatten().collect();
+    assert_eq!(begun.len(), 3);
+    assert!(two.runs().insert_within(&run("bob"), 3).await.unwrap(), "another's runs are not counted");
+    // A run that has ended makes room, whichever server had it.
+    let ended = RunRecord { status: RunStatus::Success, finished_at: Some(chrono::Utc::now()), ..begun[0].clone() };
+    one.runs().update(&ended).await.unwrap();
+    assert!(two.runs().insert_within(&run("ada"), 3).await.unwrap());
+    assert!(!one.runs().insert_within(&run("ada"), 3).await.unwrap());
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_said_with_a_code() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("postgres://nobody@{}/lake", folder.path().display().to_string().replace('/', "%2F"));
