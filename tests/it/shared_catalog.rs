@@ -2,6 +2,7 @@
 
 mod histories;
 mod many_tables;
+mod tls;
 
 use std::path::Path;
 use std::sync::Arc;

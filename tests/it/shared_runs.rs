@@ -1,6 +1,8 @@
 //! Runs of servers that share a catalog: any of them follows, cancels, decides and continues what another one has in progress,
 //! fetches its tickets, and ends what it left when it was killed.
 
+mod tls;
+
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
