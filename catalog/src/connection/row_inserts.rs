@@ -7,8 +7,8 @@ use super::values::{FromStoreValue, OwnedValue, StoreParameter};
 use super::{DatabaseError, DatabaseResult, StoreConnection};
 
 /// Rows sent at once. With some ten parameters each, that is far from the 65,535 which a statement may have.
-const ROWS: usize = 500;
-/// Rows up to which a statement stays prepared, as it does for [`ROWS`].
+pub(crate) const ROWS_AT_ONCE: usize = 500;
+/// Rows up to which a statement stays prepared, as it does for [`ROWS_AT_ONCE`].
 const FEW_ROWS: usize = 32;
 
 /// Rows that are to be inserted into a table.
@@ -46,7 +46,7 @@ impl RowInserts {
             self.waiting.push(owned.map_err(|reason| DatabaseError::Unreadable { column, reason })?);
         }
         self.rows += 1;
-        if self.rows == ROWS { self.flush(connection) } else { Ok(()) }
+        if self.rows == ROWS_AT_ONCE { self.flush(connection) } else { Ok(()) }
     }
 
     /// Inserts the rows that wait.
@@ -56,7 +56,7 @@ impl RowInserts {
         }
         let sql = format!("{} {}{}", self.insert, vec![self.row; self.rows].join(", "), self.end);
         let mut statement = match self.rows {
-            ROWS | 1..=FEW_ROWS => connection.prepare_cached(&sql)?,
+            ROWS_AT_ONCE | 1..=FEW_ROWS => connection.prepare_cached(&sql)?,
             _ => connection.prepare(&sql)?,
         };
         let parameters: Vec<&dyn StoreParameter> =

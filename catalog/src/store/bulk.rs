@@ -16,7 +16,7 @@ use super::pending::{ColumnText, TEXT_HASH_BYTES};
 use super::relations::LakePath;
 use super::search_text::{column_text, table_text};
 use super::{databases, objects, tables, views};
-use crate::connection::StoreConnection;
+use crate::connection::{ROWS_AT_ONCE, StoreConnection};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnInfo, IfExists, NewTable, Registered, TableInfo, TableKind, TableName};
 use crate::progress::Progress;
@@ -24,8 +24,8 @@ use crate::progress::Progress;
 const TASK: &str = "registering tables";
 /// Tables registered between two progress reports.
 const REPORT_EVERY: u64 = 1024;
-/// Tables whose names are looked up at once.
-const BATCH: usize = 512;
+/// Tables whose names are looked up at once: as many as rows are sent, so that few of these wait when they have to go.
+const BATCH: usize = ROWS_AT_ONCE;
 /// Column texts whose hashes are kept, to record each only once: 32 MiB.
 const MAX_KNOWN_COLUMNS: usize = 1 << 20;
 
