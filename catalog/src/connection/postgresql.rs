@@ -18,7 +18,7 @@ use postgres::{Client, Config, NoTls, Row, Statement};
 use super::Access;
 use super::dialect;
 use super::error::{DatabaseError, DatabaseResult};
-use super::tls::{self, EncryptedConnections, TlsFiles};
+use super::tls::{self, EncryptedConnections, PostgresTlsFiles};
 use super::values::{StoreParameter, StoreValue};
 
 /// How long a server may take to answer when a connection is opened.
@@ -73,8 +73,8 @@ impl PostgresServer {
 }
 
 /// Takes the files of TLS out of a URL, and the modes that only check what is checked anyway.
-fn without_tls_files(url: &str) -> (String, TlsFiles) {
-    let mut files = TlsFiles::default();
+fn without_tls_files(url: &str) -> (String, PostgresTlsFiles) {
+    let mut files = PostgresTlsFiles::default();
     let Some((server, options)) = url.split_once('?') else { return (url.to_owned(), files) };
     let mut kept = Vec::new();
     for option in options.split('&') {
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(files.authorities.as_deref(), Some(std::path::Path::new("/a b.pem")));
         assert_eq!(files.certificate.zip(files.key), Some(("c.pem".into(), "k.pem".into())));
         let (url, files) = without_tls_files("postgres://h/d?sslrootcert=system");
-        assert_eq!((url.as_str(), files), ("postgres://h/d?sslmode=require", TlsFiles::default()));
+        assert_eq!((url.as_str(), files), ("postgres://h/d?sslmode=require", PostgresTlsFiles::default()));
         let half = PostgresServer::parse("postgres://h/d?sslmode=require&sslcert=c.pem");
         assert!(half.err().unwrap().contains("go together"));
     }

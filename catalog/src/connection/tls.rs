@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 /// The PEM files that a server's URL names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct TlsFiles {
+pub(super) struct PostgresTlsFiles {
     /// The authorities of the server's certificate; `None`: those of the system.
     pub(super) authorities: Option<PathBuf>,
     /// The certificate that is shown to the server.
@@ -37,7 +37,7 @@ pub(super) struct EncryptedConnections {
 
 impl EncryptedConnections {
     /// Reads the files. Errors: what cannot be read.
-    pub(super) fn new(files: &TlsFiles) -> Result<Self, String> {
+    pub(super) fn new(files: &PostgresTlsFiles) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         match &files.authorities {
             Some(file) => {

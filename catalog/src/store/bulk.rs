@@ -39,7 +39,7 @@ pub(crate) fn register(
     let mut tables = tables.into_iter();
     let total = tables.size_hint().1.map_or(0, |total| total as u64);
     let mut registered = Registered::default();
-    let mut registration = Registration::default();
+    let mut registration = BulkRegistration::default();
     let mut done = 0;
     loop {
         let batch: Vec<NewTable> = tables.by_ref().take(BATCH).collect();
@@ -70,7 +70,7 @@ pub(crate) fn register(
 
 /// What is known while tables are registered.
 #[derive(Default)]
-struct Registration {
+struct BulkRegistration {
     rows: ObjectRows,
     /// Databases by key: id, and name as it is spelled.
     databases: HashMap<String, (i64, String)>,
@@ -85,7 +85,7 @@ fn key_of(name: &TableName) -> (String, String) {
     (name_key(&name.database), name_key(&name.table))
 }
 
-impl Registration {
+impl BulkRegistration {
     /// Looks up the names of a batch.
     fn look_up(&mut self, connection: &StoreConnection, batch: &[NewTable]) -> Result<()> {
         self.rows.flush(connection)?;
