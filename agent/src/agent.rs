@@ -15,7 +15,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use querent_catalog::{
     Catalog, CatalogError, ConversationKey, Decision as StoredDecision, Page, PageRequest, PendingState, Principal,
-    Role, RunRecord, RunStatus,
+    Role, RunRecord, RunStatus, RunTurn,
 };
 use querent_engine::{Engine, Limits, QuerySlot, QuerySlots, Session, SlotLimits};
 use serde_json::{Value, json};
@@ -533,24 +533,30 @@ async fn begin(
         }
     }
     // What was decided is not asked again, so a run that acts on it begins.
-    let most = config.max_concurrent_runs_per_caller.filter(|most| *most > 0 && decided.is_empty());
-    match most.filter(|_| catalog.members().own().is_some()) {
-        None => Ok(catalog.runs().insert(record).await?),
-        Some(most) => insert_in_turn(catalog, record, most, config.run_queue_timeout).await,
+    match decided.is_empty() && catalog.members().own().is_some() {
+        true => insert_in_turn(catalog, record, config).await,
+        false => Ok(catalog.runs().insert(record).await?),
     }
 }
 
-/// Stores the run as soon as its caller has fewer than `most` in progress on all servers. Those of this one have waited for each
-/// other before.
-async fn insert_in_turn(catalog: &Catalog, record: &RunRecord, most: usize, patience: Duration) -> Result<()> {
-    let deadline = Instant::now() + patience;
-    while !catalog.runs().insert_within(record, most).await? {
-        if Instant::now() >= deadline {
-            return Err(AgentError::TooManyRunsOfCaller { limit: most });
+/// Stores the run where the other servers have none of its conversation, and as soon as its caller has no more on all of them than
+/// it may. Those of this server have waited for each other before.
+async fn insert_in_turn(catalog: &Catalog, record: &RunRecord, config: &AgentConfig) -> Result<()> {
+    let most = config.max_concurrent_runs_per_caller.filter(|most| *most > 0);
+    let deadline = Instant::now() + config.run_queue_timeout;
+    loop {
+        match catalog.runs().insert_in_turn(record, most).await? {
+            RunTurn::Stored => return Ok(()),
+            RunTurn::ConversationBusy => {
+                let conversation = record.conversation.as_ref().map(|key| key.id.clone()).unwrap_or_default();
+                return Err(AgentError::ConversationLocked { conversation });
+            }
+            RunTurn::TooMany if Instant::now() >= deadline => {
+                return Err(AgentError::TooManyRunsOfCaller { limit: most.unwrap_or_default() });
+            }
+            RunTurn::TooMany => tokio::time::sleep(TURN_ASKED_EVERY).await,
         }
-        tokio::time::sleep(TURN_ASKED_EVERY).await;
     }
-    Ok(())
 }
 
 /// Gives each item of a request an id that names its run.

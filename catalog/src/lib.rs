@@ -120,7 +120,7 @@ pub use principal::{DatabaseScope, Identity, Principal, Role, UserAttributes};
 pub use progress::{NoProgress, Progress};
 pub use relationships::{CatalogRelationships, looks_like_key};
 pub use retention::Purged;
-pub use runs::{CatalogRuns, RunRecord, RunStatus};
+pub use runs::{CatalogRuns, RunRecord, RunStatus, RunTurn};
 pub use search::cutoff::clear_drop;
 pub use search::{CatalogSearch, ColumnHit, ColumnSearch};
 pub use store::{

@@ -135,6 +135,17 @@ impl RunRecord {
     }
 }
 
+/// What came of storing a run that others may be in the way of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunTurn {
+    /// It is stored.
+    Stored,
+    /// Another server has a run in progress in its conversation.
+    ConversationBusy,
+    /// Its subject has as many runs in progress as it may.
+    TooMany,
+}
+
 /// Agent runs. Made by [`Catalog::runs`](crate::Catalog::runs).
 #[derive(Clone, Copy)]
 pub struct CatalogRuns<'a> {
@@ -149,17 +160,23 @@ impl CatalogRuns<'_> {
         self.store.write_rows(move |connection| insert(connection, &run, member.as_deref())).await
     }
 
-    /// As [`CatalogRuns::insert`] where the run's subject has fewer than `most` runs in progress, on all servers that share the
-    /// catalog together. Returns whether it was stored.
-    pub async fn insert_within(self, run: &RunRecord, most: usize) -> Result<bool> {
+    /// As [`CatalogRuns::insert`], unless another run is in the way on the servers that share the catalog: of the conversation on
+    /// another one, or `most` of the subject on all of them.
+    pub async fn insert_in_turn(self, run: &RunRecord, most: Option<usize>) -> Result<RunTurn> {
         let (run, member) = (run.clone(), self.store.member().map(str::to_owned));
         self.store
             .write_rows(move |connection| {
-                let is_within = running_of(connection, &run.subject)? < most as u64;
-                if is_within {
-                    insert(connection, &run, member.as_deref())?;
+                if let (Some(key), Some(own)) = (&run.conversation, &member)
+                    && is_busy_elsewhere(connection, own, key)?
+                {
+                    return Ok(RunTurn::ConversationBusy);
                 }
-                Ok(is_within)
+                if let Some(most) = most
+                    && running_of(connection, &run.subject)? >= most as u64
+                {
+                    return Ok(RunTurn::TooMany);
+                }
+                insert(connection, &run, member.as_deref()).map(|()| RunTurn::Stored)
             })
             .await
     }
