@@ -83,7 +83,7 @@ mod tests {
         let connection = StoreConnection::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
         connection.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR)").unwrap();
         let mut rows = RowInserts::with_end("INSERT INTO t VALUES", "(?, ?)", " ON CONFLICT DO NOTHING");
-        for (a, b) in [(1, Some("x")), (2, None), (1, Some("y"))] {
+        for (a, b) in [(1_i64, Some("x")), (2, None), (1, Some("y"))] {
             rows.add(&connection, params![a, b]).unwrap();
         }
         rows.flush(&connection).unwrap();
