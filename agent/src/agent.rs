@@ -15,7 +15,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use querent_catalog::{
     Catalog, CatalogError, ConversationKey, Decision as StoredDecision, Page, PageRequest, PendingState, Principal,
-    Role, RunRecord, RunStatus,
+    Role, RunRecord, RunStatus, RunTurn,
 };
 use querent_engine::{Engine, Limits, QuerySlot, QuerySlots, Session, SlotLimits};
 use serde_json::{Value, json};
@@ -43,6 +43,8 @@ use crate::{telemetry, tools};
 
 /// Memory of a tool's query; beyond it the query spills.
 const TOOL_MEMORY_BYTES: usize = 256 << 20;
+/// How often a run asks for its turn where other servers have runs of its caller.
+const TURN_ASKED_EVERY: Duration = Duration::from_millis(100);
 
 /// The agent. Cheap to clone.
 #[derive(Clone)]
@@ -287,11 +289,11 @@ impl Agent {
             state.running.lock().remove(&run_id);
             drop(permit);
         };
-        let who = principal.clone();
+        let (who, config) = (principal.clone(), Arc::clone(&self.state.config));
         let (begun, has_begun) = oneshot::channel();
         // A task of its own from here on, so that a caller that goes away cannot leave a half-stored run behind.
         let whole = async move {
-            if let Err(error) = begin(&catalog, &who, &record, &decided).await {
+            if let Err(error) = begin(&catalog, &who, &record, &decided, &config).await {
                 leave();
                 let _ = begun.send(Err(error));
                 return;
@@ -506,7 +508,13 @@ impl Drop for RunPermit {
 }
 
 /// Stores the run and the decisions it acts on. A decision is stored once: a second run on it is refused.
-async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: &[ResumedCall]) -> Result<()> {
+async fn begin(
+    catalog: &Catalog,
+    who: &Principal,
+    record: &RunRecord,
+    decided: &[ResumedCall],
+    config: &AgentConfig,
+) -> Result<()> {
     for ResumedCall { call, decision, .. } in decided.iter().filter(|resumed| resumed.stored) {
         let (state, reason) = match decision {
             CallDecision::Approved { reason } => (PendingState::Approved, reason.as_deref()),
@@ -524,7 +532,31 @@ async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: 
             return Err(AgentError::AlreadyResumed { call_id: call.call_id.clone() });
         }
     }
-    Ok(catalog.runs().insert(record).await?)
+    // What was decided is not asked again, so a run that acts on it begins.
+    match decided.is_empty() && catalog.members().own().is_some() {
+        true => insert_in_turn(catalog, record, config).await,
+        false => Ok(catalog.runs().insert(record).await?),
+    }
+}
+
+/// Stores the run where the other servers have none of its conversation, and as soon as its caller has no more on all of them than
+/// it may. Those of this server have waited for each other before.
+async fn insert_in_turn(catalog: &Catalog, record: &RunRecord, config: &AgentConfig) -> Result<()> {
+    let most = config.max_concurrent_runs_per_caller.filter(|most| *most > 0);
+    let deadline = Instant::now() + config.run_queue_timeout;
+    loop {
+        match catalog.runs().insert_in_turn(record, most).await? {
+            RunTurn::Stored => return Ok(()),
+            RunTurn::ConversationBusy => {
+                let conversation = record.conversation.as_ref().map(|key| key.id.clone()).unwrap_or_default();
+                return Err(AgentError::ConversationLocked { conversation });
+            }
+            RunTurn::TooMany if Instant::now() >= deadline => {
+                return Err(AgentError::TooManyRunsOfCaller { limit: most.unwrap_or_default() });
+            }
+            RunTurn::TooMany => tokio::time::sleep(TURN_ASKED_EVERY).await,
+        }
+    }
 }
 
 /// Gives each item of a request an id that names its run.

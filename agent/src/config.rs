@@ -31,7 +31,8 @@ pub struct AgentConfig {
     pub tool_result_tokens: usize,
     /// Runs in progress at once.
     pub max_concurrent_runs: usize,
-    /// Runs of one caller, by its subject, at once; none: seven eighths of them all, 0: all.
+    /// Runs of one caller, by its subject, at once, on all servers that share the catalog; none: seven eighths of this server's, 0:
+    /// all of them.
     pub max_concurrent_runs_per_caller: Option<usize>,
     /// Runs that may wait for their turn.
     pub max_queued_runs: usize,

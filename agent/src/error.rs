@@ -78,6 +78,12 @@ pub enum AgentError {
         /// The limit.
         limit: usize,
     },
+    /// The caller has as many runs in progress as it may, on all servers that share the catalog.
+    #[error("{limit} runs of this caller are in progress on all servers together, as many as may; try again later")]
+    TooManyRunsOfCaller {
+        /// The limit.
+        limit: usize,
+    },
     /// The model's server does not answer.
     #[error(
         "cannot reach the model server at {host}: {detail}; start it with `ollama serve` or set QUERENT_AGENT_OLLAMA_HOST"
@@ -160,7 +166,7 @@ impl AgentError {
             AgentError::AlreadyResumed { .. } => "already_resumed",
             AgentError::UnknownModel { .. } => "model_not_found",
             AgentError::ImagesNotSupported { .. } => "images_not_supported",
-            AgentError::TooManyRuns { .. } => "too_many_runs",
+            AgentError::TooManyRuns { .. } | AgentError::TooManyRunsOfCaller { .. } => "too_many_runs",
             AgentError::ModelUnreachable { .. } | AgentError::ProviderUnreachable { .. } => "model_unreachable",
             AgentError::ModelNotFound { .. } | AgentError::ProviderModelNotFound { .. } => "model_not_found",
             AgentError::ModelAuth { .. } => "model_auth",

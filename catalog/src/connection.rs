@@ -11,6 +11,7 @@
 mod dialect;
 mod error;
 mod postgresql;
+mod row_inserts;
 mod sqlite;
 mod tls;
 mod values;
@@ -23,6 +24,7 @@ use postgres::Row as PostgresRow;
 pub(crate) use error::DatabaseResult;
 pub use error::{DatabaseError, DatabaseFault};
 pub(crate) use postgresql::PostgresServer;
+pub(crate) use row_inserts::{ROWS_AT_ONCE, RowInserts};
 pub(crate) use sqlite::CACHED_STATEMENTS;
 pub(crate) use values::{FromStoreValue, OptionalRow, OwnedValue, StoreParameter, StoreParameters, StoreValue, params};
 

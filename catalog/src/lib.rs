@@ -50,7 +50,8 @@
 //! - Tables of `catalog.sqlite`: `store/ddl.rs`, applied by `store/migrations.rs`.
 //! - Decoding of rows, page tokens, limits: `store/rows.rs`.
 //! - Who may see a run or a conversation: `store/ownership.rs`.
-//! - A write transaction and the snapshot it makes: `store/change.rs`.
+//! - A write transaction and the snapshot it makes: `store/change.rs`; the rows of new tables, many to a statement where that is a
+//!   journey: `store/object_rows.rs`.
 //! - What DuckDB committed meanwhile: `absorb` in `store/objects.rs`.
 //! - The text of a table or column in the index: `store/search_text.rs`.
 //! - Objects that the index does not hold yet: recorded by `store/pending.rs`, searched in `index/tail.rs`, flushed to
@@ -119,7 +120,7 @@ pub use principal::{DatabaseScope, Identity, Principal, Role, UserAttributes};
 pub use progress::{NoProgress, Progress};
 pub use relationships::{CatalogRelationships, looks_like_key};
 pub use retention::Purged;
-pub use runs::{CatalogRuns, RunRecord, RunStatus};
+pub use runs::{CatalogRuns, RunRecord, RunStatus, RunTurn};
 pub use search::cutoff::clear_drop;
 pub use search::{CatalogSearch, ColumnHit, ColumnSearch};
 pub use store::{

@@ -135,6 +135,17 @@ impl RunRecord {
     }
 }
 
+/// What came of storing a run that others may be in the way of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunTurn {
+    /// It is stored.
+    Stored,
+    /// Another server has a run in progress in its conversation.
+    ConversationBusy,
+    /// Its subject has as many runs in progress as it may.
+    TooMany,
+}
+
 /// Agent runs. Made by [`Catalog::runs`](crate::Catalog::runs).
 #[derive(Clone, Copy)]
 pub struct CatalogRuns<'a> {
@@ -147,6 +158,27 @@ impl CatalogRuns<'_> {
     pub async fn insert(self, run: &RunRecord) -> Result<()> {
         let (run, member) = (run.clone(), self.store.member().map(str::to_owned));
         self.store.write_rows(move |connection| insert(connection, &run, member.as_deref())).await
+    }
+
+    /// As [`CatalogRuns::insert`], unless another run is in the way on the servers that share the catalog: of the conversation on
+    /// another one, or `most` of the subject on all of them.
+    pub async fn insert_in_turn(self, run: &RunRecord, most: Option<usize>) -> Result<RunTurn> {
+        let (run, member) = (run.clone(), self.store.member().map(str::to_owned));
+        self.store
+            .write_rows(move |connection| {
+                if let (Some(key), Some(own)) = (&run.conversation, &member)
+                    && is_busy_elsewhere(connection, own, key)?
+                {
+                    return Ok(RunTurn::ConversationBusy);
+                }
+                if let Some(most) = most
+                    && running_of(connection, &run.subject)? >= most as u64
+                {
+                    return Ok(RunTurn::TooMany);
+                }
+                insert(connection, &run, member.as_deref()).map(|()| RunTurn::Stored)
+            })
+            .await
     }
 
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
@@ -475,6 +507,14 @@ fn running(connection: &StoreConnection, member: Option<&str>, limit: usize) -> 
     ))?;
     let rows = statement.query_map(params![member, as_limit(limit.min(MAX_PAGE))], read)?;
     Ok(rows.collect::<DatabaseResult<_>>()?)
+}
+
+/// Runs in progress of a subject, those of servers that are lost and not yet ended included.
+fn running_of(connection: &StoreConnection, subject: &str) -> Result<u64> {
+    let count: i64 = connection
+        .prepare_cached("SELECT count(*) FROM querent_run WHERE status = 'running' AND subject = ?")?
+        .query_row([subject], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 fn is_running_on(connection: &StoreConnection, member: &str, run_id: Uuid) -> Result<bool> {

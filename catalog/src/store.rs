@@ -30,6 +30,7 @@ pub(crate) mod listing;
 mod lock;
 mod migrations;
 pub(crate) mod names;
+mod object_rows;
 pub(crate) mod objects;
 pub(crate) mod ownership;
 pub(crate) mod pending;
@@ -114,7 +115,8 @@ pub(crate) struct Store {
     lock: Mutex<Option<lock::FolderLock>>,
     policies: Arc<RwLock<Arc<PolicySet>>>,
     watch: Arc<VersionWatch>,
-    warm: Arc<WarmReads>,
+    /// Where other servers share the catalog.
+    warm: Option<WarmReads>,
 }
 
 /// The newest state of the catalog inside one read transaction.
@@ -174,6 +176,7 @@ impl Store {
         })
         .await?;
         let (writer, policies, member, log) = writer;
+        let warm = place.is_shared().then(WarmReads::default);
         Ok(Self {
             readers: Arc::new(ReaderPool::new(place.clone())),
             data_dir,
@@ -186,7 +189,7 @@ impl Store {
             lock: Mutex::new(Some(lock)),
             policies: Arc::new(RwLock::new(Arc::new(policies))),
             watch: Arc::default(),
-            warm: Arc::default(),
+            warm,
         })
     }
 
@@ -326,8 +329,8 @@ impl Store {
 
     /// Returns the version of the newest snapshot, what DuckDB committed included.
     pub(crate) async fn version(&self) -> Result<CatalogVersion> {
-        if self.is_shared() {
-            return self.shared_version().await;
+        if let Some(warm) = &self.warm {
+            return self.shared_version(warm).await;
         }
         if let Some(version) = self.watch.unchanged() {
             return Ok(version);

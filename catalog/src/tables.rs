@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::principal::Principal;
 use crate::progress::Progress;
-use crate::store::{self, SnapshotView, Store};
+use crate::store::{self, Store};
 
 /// Tables, external tables and views. Made by [`Catalog::tables`](crate::Catalog::tables).
 ///
@@ -40,15 +40,7 @@ impl CatalogTables<'_> {
         who: &Principal,
         names: &[TableName],
     ) -> Result<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
-        if let Some(known) = self.store.known_tables(who, names).await {
-            return Ok(known);
-        }
-        let (caller, wanted) = (who.clone(), names.to_vec());
-        let read =
-            move |view: &SnapshotView<'_>| Ok((view.version(), store::resolve::resolve(view, &caller, &wanted)?));
-        let (version, found) = self.store.view(read).await?;
-        self.store.keep_tables(version, who, names, &found);
-        Ok((version, found))
+        self.store.resolve(who, names).await
     }
 
     /// The version of the catalog as of now, what DuckDB committed included.
@@ -85,13 +77,7 @@ impl CatalogTables<'_> {
     /// than a column with a default value, inlined values of nested types, columns of types Arrow cannot take from
     /// Parquet.
     pub async fn contents(self, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
-        if let Some(known) = self.store.known_contents(table, stats_columns) {
-            return Ok(known);
-        }
-        let (wanted, columns) = (table.clone(), stats_columns.to_vec());
-        let contents = self.store.read(move |connection| store::files::contents(connection, &wanted, &columns)).await?;
-        self.store.keep_contents(table, stats_columns, &contents);
-        Ok(contents)
+        self.store.contents(table, stats_columns).await
     }
 
     /// The files of a table without deleted and inlined rows: `unsupported_lake` also where rows are deleted or

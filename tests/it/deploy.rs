@@ -128,6 +128,22 @@ fn the_chart_names_what_is_there() {
     assert!(unused.is_empty(), "no template has {unused:?}");
 }
 
+/// Each coordinator says where the others reach it: Kubernetes fills in the name of the pod, which a headless service resolves.
+#[test]
+fn each_coordinator_of_the_chart_has_an_address() {
+    let text = read(&format!("{CHART}/templates/coordinator.yaml"));
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("coordinator.yaml has no {part}"));
+    // A variable is filled in from those before it.
+    assert!(at("- name: POD_NAME") < at("- name: QUERENT_CLUSTER_ADDRESS"));
+    assert!(at("- name: POD_NAME") < at("fieldPath: metadata.name"));
+    at("\"http://$(POD_NAME).{{ $name }}-servers.{{ .Release.Namespace }}.svc:{{ .Values.coordinator.port }}\"");
+    at("serviceName: {{ $name }}-servers");
+    let services = text.split("\n---\n").filter(|part| part.contains("kind: Service\n"));
+    let headless: Vec<&str> = services.filter(|part| part.contains("clusterIP: None")).collect();
+    assert_eq!(headless.len(), 1);
+    assert!(headless[0].contains("name: {{ $name }}-servers\n"), "{}", headless[0]);
+}
+
 /// The variables that servers are started with are those that they read.
 #[test]
 fn variables_of_deployments_are_settings() {

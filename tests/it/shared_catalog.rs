@@ -1,6 +1,8 @@
 //! The catalog on PostgreSQL: several servers over one, with a data folder each.
 
 mod histories;
+mod many_tables;
+mod tls;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +10,9 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, IfExists, LeaseTurn, LeasedWork, NewToken, PageRequest, Principal, Purged,
-    Role, RunRecord, RunStatus, SearchRequest, SnapshotId, TableFilter, TableName, TableSource,
+    Catalog, CatalogError, CatalogOptions, ConversationKey, ConversationRecord, IfExists, LeaseTurn, LeasedWork,
+    NewToken, PageRequest, Principal, Purged, Role, RunRecord, RunStatus, RunTurn, SearchRequest, SnapshotId,
+    TableFilter, TableName, TableSource,
 };
 use querent_engine::{Engine, EngineOptions, Limits};
 use querent_tests::PostgresProcess;
@@ -169,6 +172,55 @@ async fn servers_know_where_the_others_are_and_one_ends_a_run() {
         assert_eq!(one.runs().update(&late).await.unwrap_err().code(), "run_not_found");
     }
     assert_eq!(one.runs().get(&Principal::local_admin(), run.run_id).await.unwrap().status, RunStatus::Error);
+}
+
+/// Begins a run where no other is in its way.
+async fn begin(catalog: &Catalog, run: &RunRecord, most: Option<usize>) -> RunTurn {
+    catalog.runs().insert_in_turn(run, most).await.unwrap()
+}
+
+#[tokio::test]
+async fn runs_of_a_subject_are_bounded_over_two_servers() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let run = |subject: &str| RunRecord::new(Uuid::now_v7(), subject, "how many?", "model", chrono::Utc::now());
+    let mut tasks = JoinSet::new();
+    for number in 0..20 {
+        let (catalog, run) = (Arc::clone(if number % 2 == 0 { &one } else { &two }), run("ada"));
+        tasks.spawn(async move { (begin(&catalog, &run, Some(3)).await == RunTurn::Stored).then_some(run) });
+    }
+    let begun: Vec<RunRecord> = tasks.join_all().await.into_iter().flatten().collect();
+    assert_eq!(begun.len(), 3);
+    assert_eq!(begin(&two, &run("bob"), Some(3)).await, RunTurn::Stored, "another's runs are not counted");
+    // A run that has ended makes room, whichever server had it.
+    let ended = RunRecord { status: RunStatus::Success, finished_at: Some(chrono::Utc::now()), ..begun[0].clone() };
+    one.runs().update(&ended).await.unwrap();
+    assert_eq!(begin(&two, &run("ada"), Some(3)).await, RunTurn::Stored);
+    assert_eq!(begin(&one, &run("ada"), Some(3)).await, RunTurn::TooMany);
+}
+
+#[tokio::test]
+async fn a_conversation_has_one_run_over_two_servers() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let ada = Principal::new("ada", Role::Read);
+    for number in 0..20 {
+        let key = ConversationKey::shared(format!("c{number}"));
+        one.conversations().open(&ada, &ConversationRecord::new(key.clone(), "ada", chrono::Utc::now())).await.unwrap();
+        let run = || RunRecord {
+            conversation: Some(key.clone()),
+            ..RunRecord::new(Uuid::now_v7(), "ada", "how many?", "model", chrono::Utc::now())
+        };
+        let runs = [run(), run()];
+        let (first, second) = tokio::join!(begin(&one, &runs[0], None), begin(&two, &runs[1], None));
+        let mut turns = [first, second];
+        turns.sort_by_key(|turn| *turn != RunTurn::Stored);
+        assert_eq!(turns, [RunTurn::Stored, RunTurn::ConversationBusy]);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Runs of servers that share a catalog: any of them follows, cancels, decides and continues what another one has in progress,
 //! fetches its tickets, and ends what it left when it was killed.
 
+mod tls;
+
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -394,6 +396,44 @@ async fn a_client_that_says_it_is_a_server_is_refused() {
         let reply = servers.two.send(request, ANN).await;
         let expected = if name == "x-querent-forwarded-by" { (403, "forbidden") } else { (200, "") };
         assert_eq!((reply.status, reply.header("x-querent-error-code")), expected, "{name}: {}", reply.text);
+    }
+}
+
+/// A bound that is set holds for all servers together, by what the catalog has in progress.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_has_so_many_runs_on_all_servers_together() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let bound = |settings: &mut Settings| settings.agent.max_concurrent_runs_per_caller = Some(2);
+    let one = TwoServers::server(TOKENS, url.clone(), bound).await;
+    let two = TwoServers::server(TOKENS, url, bound).await;
+    let bearer = [("authorization", "Bearer ann-tok")];
+    let body = json!({ "question": "slow" });
+    let mut on_one = begin(&one, "/v1/agent/ask", &body, &bearer).await;
+    let first = run_id_in(&read_until(&mut on_one, "Half an").await);
+    let mut on_two = begin(&two, "/v1/agent/ask", &body, &bearer).await;
+    read_until(&mut on_two, "Half an").await;
+
+    for server in [&one, &two] {
+        let refused = server.post("/v1/agent/ask", &json!({ "question": "hello" }), ANN).await;
+        assert_eq!(
+            (refused.status, refused.header("x-querent-error-code")),
+            (429, "too_many_runs"),
+            "{}",
+            refused.text
+        );
+        assert!(refused.text.contains("2 runs"), "{}", refused.text);
+        assert_eq!(server.get("/v1/agent/runs", ANN).await.json()["runs"].as_array().unwrap().len(), 2);
+    }
+    let others = two.post("/v1/agent/ask", &json!({ "question": "hello" }), Some("bob-tok")).await;
+    assert!(others.text.contains("Here."), "{}", others.text);
+
+    // One after the other all of them have a turn, wherever the one before was.
+    let cancelled = two.post(&format!("/v1/agent/runs/{first}/cancel"), &json!({}), ANN).await;
+    assert_eq!(cancelled.json()["status"], "cancelled", "{}", cancelled.text);
+    for server in [&one, &two, &one] {
+        let answered = server.post("/v1/agent/ask", &json!({ "question": "hello" }), ANN).await;
+        assert!(answered.text.contains("Here."), "{}", answered.text);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's set-up fails by panicking")]
 
+mod certificates;
 pub mod damaged;
 mod fuzzed_server;
 mod object_store;
@@ -14,6 +15,7 @@ pub mod script;
 mod server;
 mod waiting;
 
+pub use certificates::Certificates;
 pub use fuzzed_server::FuzzedServer;
 pub use object_store::{ACCESS_KEY, ObjectServer, SECRET_KEY, StoreRequest};
 pub use postgres::PostgresProcess;

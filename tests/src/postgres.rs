@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the test's own, on a socket in a folder that goes with it. `initdb` and `postgres` are Debian's
+//! A PostgreSQL server of the test's own, on a socket in a folder that goes with it, and on a port where it is to speak TLS. `initdb` and `postgres` are Debian's
 //! (`apt install postgresql`); a test that needs them fails without. The benchmarks have this file, too.
 
 use std::path::{Path, PathBuf};
@@ -10,9 +10,13 @@ use tempfile::TempDir;
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(60);
 
+/// The port in the name of a socket that nobody else has.
+const SOCKET_PORT: u16 = 5_432;
+
 /// A running server. It stops when dropped.
 pub struct PostgresProcess {
     folder: TempDir,
+    port: u16,
     process: Child,
 }
 
@@ -24,13 +28,33 @@ impl PostgresProcess {
 
     /// The same with settings, `name=value`, which come after the tests' own.
     pub fn start_with(settings: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), SOCKET_PORT, settings)
+    }
+
+    /// Starts one that listens on a port of this machine, too, and speaks TLS there with a certificate and its key. Clients may show
+    /// certificates of an authority.
+    pub fn start_encrypted(certificate: &Path, key: &Path, authority: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let mut settings = vec!["listen_addresses=localhost".to_owned(), "ssl=on".to_owned()];
+        for (setting, file) in [("ssl_cert_file", certificate), ("ssl_key_file", key), ("ssl_ca_file", authority)] {
+            // A key that others may read is refused.
+            let own = folder.path().join(setting);
+            std::fs::copy(file, &own).unwrap();
+            std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            settings.push(format!("{setting}={}", own.display()));
+        }
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        Self::start_in(folder, port, &settings)
+    }
+
+    fn start_in(folder: TempDir, port: u16, settings: &[&str]) -> Self {
         let programs = programs();
         // The server does not run as root.
         let is_root =
             PathBuf::from("/proc/self").metadata().is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
         if is_root {
-            assert!(Command::new("chown").arg("postgres").arg(folder.path()).status().unwrap().success());
+            assert!(Command::new("chown").args(["-R", "postgres"]).arg(folder.path()).status().unwrap().success());
         }
         let command = |program: &str| {
             let program = programs.join(program);
@@ -51,9 +75,9 @@ impl PostgresProcess {
         let mut server = command("postgres");
         server.arg("-D").arg(&data).args(["-c", "listen_addresses=", "-c", "fsync=off", "-c"]);
         server.arg(format!("unix_socket_directories={}", folder.path().display()));
-        server.args(settings.iter().flat_map(|setting| ["-c", *setting]));
+        server.arg("-c").arg(format!("port={port}")).args(settings.iter().flat_map(|setting| ["-c", *setting]));
         let process = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let started = Self { folder, process };
+        let started = Self { folder, port, process };
         let deadline = Instant::now() + START;
         while !started.psql("postgres", "SELECT 1").is_ok_and(|answer| answer.trim() == "1") {
             assert!(Instant::now() < deadline, "PostgreSQL did not start");
@@ -67,7 +91,12 @@ impl PostgresProcess {
     pub fn new_database(&self, name: &str) -> String {
         self.psql("postgres", &format!("CREATE DATABASE {name}")).unwrap();
         let socket = self.folder.path().display().to_string().replace('/', "%2F");
-        format!("postgres://postgres@{socket}/{name}")
+        format!("postgres://postgres@{socket}:{}/{name}", self.port)
+    }
+
+    /// The port of one that was started to speak TLS.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The folder of its socket, for other clients.
@@ -80,7 +109,7 @@ impl PostgresProcess {
         let answer = Command::new(programs().join("psql"))
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
             .arg(self.folder.path())
-            .args(["-d", database, "-c", sql])
+            .args(["-p", &self.port.to_string(), "-d", database, "-c", sql])
             .output()
             .unwrap();
         match answer.status.success() {

@@ -18,7 +18,7 @@ use postgres::{Client, Config, NoTls, Row, Statement};
 use super::Access;
 use super::dialect;
 use super::error::{DatabaseError, DatabaseResult};
-use super::tls::EncryptedConnections;
+use super::tls::{self, EncryptedConnections, PostgresTlsFiles};
 use super::values::{StoreParameter, StoreValue};
 
 /// How long a server may take to answer when a connection is opened.
@@ -46,7 +46,7 @@ impl PostgresServer {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("it begins with postgres://".to_owned());
         }
-        let (url, authorities) = without_authorities(url);
+        let (url, files) = without_tls_files(url);
         let mut config: Config = url.parse().map_err(|error: postgres::Error| message(&error))?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
@@ -54,12 +54,13 @@ impl PostgresServer {
         if config.get_application_name().is_none() {
             config.application_name("querent");
         }
-        // Through a socket of this machine nothing is encrypted.
-        let is_local = config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        // Through a socket of this machine nothing is encrypted, whatever is said.
+        if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+            config.ssl_mode(SslMode::Disable);
+        }
         let encryption = match config.get_ssl_mode() {
             SslMode::Disable => None,
-            _ if is_local => None,
-            _ => Some(EncryptedConnections::new(authorities.as_deref())?),
+            _ => Some(EncryptedConnections::new(&files)?),
         };
         let shown = shown(&config);
         Ok(Self { config, encryption, shown })
@@ -71,19 +72,23 @@ impl PostgresServer {
     }
 }
 
-/// Takes the file of authorities out of a URL, and the modes that only check what is checked anyway.
-fn without_authorities(url: &str) -> (String, Option<PathBuf>) {
-    let Some((server, options)) = url.split_once('?') else { return (url.to_owned(), None) };
-    let mut authorities = None;
+/// Takes the files of TLS out of a URL, and the modes that only check what is checked anyway.
+fn without_tls_files(url: &str) -> (String, PostgresTlsFiles) {
+    let mut files = PostgresTlsFiles::default();
+    let Some((server, options)) = url.split_once('?') else { return (url.to_owned(), files) };
     let mut kept = Vec::new();
     for option in options.split('&') {
         match option.split_once('=') {
-            Some(("sslrootcert", file)) => authorities = Some(PathBuf::from(decoded(file))),
+            // As libpq has it: the system's, and nothing less than a checked connection.
+            Some(("sslrootcert", "system")) => kept.push("sslmode=require"),
+            Some(("sslrootcert", file)) => files.authorities = Some(PathBuf::from(decoded(file))),
+            Some(("sslcert", file)) => files.certificate = Some(PathBuf::from(decoded(file))),
+            Some(("sslkey", file)) => files.key = Some(PathBuf::from(decoded(file))),
             Some(("sslmode", "verify-full" | "verify-ca")) => kept.push("sslmode=require"),
             _ => kept.push(option),
         }
     }
-    (format!("{server}?{}", kept.join("&")), authorities)
+    (format!("{server}?{}", kept.join("&")), files)
 }
 
 fn decoded(text: &str) -> String {
@@ -112,7 +117,7 @@ impl PostgresConnection {
     pub(super) fn open(server: &PostgresServer) -> DatabaseResult<Self> {
         let unreachable = |error: postgres::Error| DatabaseError::Unreachable {
             server: server.shown.clone(),
-            reason: message(&error),
+            reason: format!("{}{}", message(&error), tls::advice(&error)),
         };
         let connected = match &server.encryption {
             Some(encryption) => server.config.connect(encryption.clone()),
@@ -323,7 +328,11 @@ pub(super) fn message(error: &postgres::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text = format!("{text}: {cause}");
+        // Some errors say their cause themselves.
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
         source = cause.source();
     }
     text
@@ -346,10 +355,23 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_authorities_is_taken_out() {
-        let (url, authorities) =
-            without_authorities("postgres://h/d?sslmode=verify-full&sslrootcert=%2Fa%20b.pem&options=x");
+    fn the_files_of_tls_are_taken_out() {
+        let (url, files) = without_tls_files(
+            "postgres://h/d?sslmode=verify-full&sslrootcert=%2Fa%20b.pem&options=x&sslcert=c.pem&sslkey=k.pem",
+        );
         assert_eq!(url, "postgres://h/d?sslmode=require&options=x");
-        assert_eq!(authorities.as_deref(), Some(std::path::Path::new("/a b.pem")));
+        assert_eq!(files.authorities.as_deref(), Some(std::path::Path::new("/a b.pem")));
+        assert_eq!(files.certificate.zip(files.key), Some(("c.pem".into(), "k.pem".into())));
+        let (url, files) = without_tls_files("postgres://h/d?sslrootcert=system");
+        assert_eq!((url.as_str(), files), ("postgres://h/d?sslmode=require", PostgresTlsFiles::default()));
+        let half = PostgresServer::parse("postgres://h/d?sslmode=require&sslcert=c.pem");
+        assert!(half.err().unwrap().contains("go together"));
+    }
+
+    #[test]
+    fn nothing_is_encrypted_through_a_socket() {
+        let local = PostgresServer::parse("postgres://me@%2Frun%2Fpg/lake?sslmode=require").unwrap();
+        assert!(local.encryption.is_none());
+        assert_eq!(local.config.get_ssl_mode(), SslMode::Disable);
     }
 }

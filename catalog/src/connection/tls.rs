@@ -1,8 +1,9 @@
 //! Encrypted connections to a server of PostgreSQL. Its certificate is always checked, against the authorities of the system
-//! or those of one file: what libpq calls `verify-full`.
+//! or those of one file: what libpq calls `verify-full`. A certificate of ours is shown to a server that asks for one.
 
+use std::error::Error;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,10 +13,21 @@ use futures::future::BoxFuture;
 use postgres::Socket;
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
+
+/// The PEM files that a server's URL names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PostgresTlsFiles {
+    /// The authorities of the server's certificate; `None`: those of the system.
+    pub(super) authorities: Option<PathBuf>,
+    /// The certificate that is shown to the server.
+    pub(super) certificate: Option<PathBuf>,
+    /// Its key.
+    pub(super) key: Option<PathBuf>,
+}
 
 /// What connections are encrypted with.
 #[derive(Clone)]
@@ -24,14 +36,13 @@ pub(super) struct EncryptedConnections {
 }
 
 impl EncryptedConnections {
-    /// Trusts the authorities of a PEM file, or those of the system. Errors: what cannot be read.
-    pub(super) fn new(authorities: Option<&Path>) -> Result<Self, String> {
+    /// Reads the files. Errors: what cannot be read.
+    pub(super) fn new(files: &PostgresTlsFiles) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
-        match authorities {
+        match &files.authorities {
             Some(file) => {
-                let read = |error: rustls::pki_types::pem::Error| format!("{} cannot be read: {error}", file.display());
-                for certificate in CertificateDer::pem_file_iter(file).map_err(read)? {
-                    let added = roots.add(certificate.map_err(read)?);
+                for certificate in certificates(file)? {
+                    let added = roots.add(certificate);
                     added.map_err(|error| format!("{} has a certificate that is none: {error}", file.display()))?;
                 }
             }
@@ -40,8 +51,42 @@ impl EncryptedConnections {
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = builder.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
+        let builder = builder.map_err(|error| error.to_string())?.with_root_certificates(roots);
+        let config = match (&files.certificate, &files.key) {
+            (None, None) => builder.with_no_client_auth(),
+            (Some(certificate), Some(key)) => {
+                let shown = PrivateKeyDer::from_pem_file(key);
+                let shown = shown.map_err(|error| format!("{} cannot be read: {error}", key.display()))?;
+                builder.with_client_auth_cert(certificates(certificate)?, shown).map_err(|error| {
+                    format!("{} is not the key of {}: {error}", key.display(), certificate.display())
+                })?
+            }
+            _ => return Err("`sslcert` and `sslkey` go together".to_owned()),
+        };
         Ok(Self { config: Arc::new(config) })
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let unreadable = |error: rustls::pki_types::pem::Error| format!("{} cannot be read: {error}", file.display());
+    let read = CertificateDer::pem_file_iter(file).map_err(unreadable)?;
+    let found = read.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    if found.is_empty() { Err(format!("{} has no certificate", file.display())) } else { Ok(found) }
+}
+
+/// What to do about a connection that could not be made, where encrypting it was the reason.
+pub(super) fn advice(error: &postgres::Error) -> &'static str {
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let fault = source.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match fault {
+        Some(rustls::Error::InvalidCertificate(_)) => {
+            "; `sslrootcert` in `catalog.url` names a file with the authority of its certificate, which has to be for the \
+             host that the URL names"
+        }
+        Some(rustls::Error::AlertReceived(_)) => {
+            "; `sslcert` and `sslkey` in `catalog.url` name the certificate that it asks for"
+        }
+        _ => "",
     }
 }
 

@@ -178,6 +178,18 @@ impl<const N: usize> StoreParameter for [u8; N] {
     }
 }
 
+impl StoreParameter for OwnedValue {
+    fn value(&self) -> StoreValue<'_> {
+        match self {
+            OwnedValue::Null => StoreValue::Null,
+            OwnedValue::Integer(number) => StoreValue::Integer(*number),
+            OwnedValue::Real(number) => StoreValue::Real(*number),
+            OwnedValue::Text(text) => StoreValue::Text(text.as_bytes()),
+            OwnedValue::Blob(bytes) => StoreValue::Blob(bytes),
+        }
+    }
+}
+
 impl<T: StoreParameter> StoreParameter for Option<T> {
     fn value(&self) -> StoreValue<'_> {
         self.as_ref().map_or(StoreValue::Null, StoreParameter::value)

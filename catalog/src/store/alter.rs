@@ -10,6 +10,7 @@ use super::columns::{self, ColumnLayout, ColumnRow};
 use super::dependents;
 use super::inlined;
 use super::names::{check_name, name_key};
+use super::object_rows::ObjectRows;
 use super::objects::{self, ObjectRow};
 use super::policies;
 use super::relations;
@@ -76,7 +77,9 @@ fn add_column(
         .prepare_cached("SELECT COALESCE(MAX(column_id), 0) FROM ducklake_column WHERE table_id = ?")?
         .query_row([info.id], |row| row.get(0))?;
     let layout = ColumnLayout::of_column(field, last_id)?.with_json(|_| is_json);
-    layout.insert(change, info.id)?;
+    let mut rows = ObjectRows::default();
+    layout.insert(change, &mut rows, info.id)?;
+    rows.flush(change.connection())?;
     if let (Some(default), Some(added)) = (default, layout.columns.first()) {
         columns::set_default(change, info.id, added.id, Some(&ColumnDefault::Literal(default.to_owned())))?;
         change

@@ -1,19 +1,17 @@
 //! A change of the catalog: one SQLite transaction that becomes one DuckLake snapshot when something in it is
 //! recorded, in the words DuckDB's conflict check reads (`created_table:"db"."t"`, `inserted_into_table:7`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::pending::{self, ColumnText, Committed, PendingObject, TEXT_HASH_BYTES};
+use super::object_rows::ObjectRows;
+use super::pending::{self, ColumnText, Committed, PendingObject};
 use super::{SnapshotView, objects};
 use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::SnapshotId;
-
-/// Column texts whose hashes a change keeps in memory, to record each only once: 32 MiB.
-const MAX_KNOWN_COLUMNS: usize = 1 << 20;
 
 /// The newest row of `ducklake_snapshot`.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +32,6 @@ pub(crate) struct CatalogChange<'a> {
     changes_schema: bool,
     pending: BTreeMap<i64, PendingObject>,
     committed: Committed,
-    /// Hashes of the column texts that this change has recorded.
-    known_columns: HashSet<[u8; TEXT_HASH_BYTES]>,
 }
 
 impl<'a> CatalogChange<'a> {
@@ -51,7 +47,6 @@ impl<'a> CatalogChange<'a> {
             changes_schema: false,
             pending: BTreeMap::new(),
             committed: Committed::default(),
-            known_columns: HashSet::new(),
         })
     }
 
@@ -111,12 +106,9 @@ impl<'a> CatalogChange<'a> {
 
     /// Records that a table's columns are new as of this snapshot, as DuckDB does.
     pub(super) fn new_table_version(&mut self, table_id: i64) -> Result<()> {
-        self.connection.prepare_cached("INSERT INTO ducklake_schema_versions VALUES (?, ?, ?)")?.execute([
-            self.snapshot(),
-            self.schema_version(),
-            table_id,
-        ])?;
-        Ok(())
+        let mut rows = ObjectRows::default();
+        rows.add_table_version(self, table_id)?;
+        rows.flush(self.connection)
     }
 
     /// Records an object for the schema index, in this transaction.
@@ -126,30 +118,16 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    /// As [`CatalogChange::index`], for one of many objects: the index composes the text from the catalog later.
-    pub(super) fn index_later(&mut self, object: PendingObject) -> Result<()> {
-        pending::record(self.connection, object)?;
-        self.committed.has_due = true;
-        Ok(())
+    /// Notes that there are rows of many objects for the schema index, of which it composes the texts later.
+    pub(super) fn index_later(&mut self, has_tables: bool, has_columns: bool) {
+        self.committed.has_due |= has_tables;
+        self.committed.has_due_columns |= has_columns;
     }
 
     /// Records a column's text for the schema index, unless another column already has the same text.
     pub(super) fn index_column(&mut self, name: &str, text: String) -> Result<()> {
         let column = ColumnText::new(name, text);
         self.committed.columns.extend(pending::record_column(self.connection, column)?);
-        Ok(())
-    }
-
-    /// As [`CatalogChange::index_column`], for one of many columns.
-    pub(super) fn index_column_later(&mut self, name: &str, text: String) -> Result<()> {
-        let column = ColumnText::new(name, text);
-        if self.known_columns.contains(&column.hash()) {
-            return Ok(());
-        }
-        if self.known_columns.len() < MAX_KNOWN_COLUMNS {
-            self.known_columns.insert(column.hash());
-        }
-        self.committed.has_due_columns |= pending::record_column(self.connection, column)?.is_some();
         Ok(())
     }
 

@@ -1,10 +1,13 @@
 //! Looks columns up by name across all tables. Columns of managed tables are rows of `ducklake_column`, under an index
 //! of ours; those of views and external tables have a row each in `querent_described_column`.
 
+use std::collections::BTreeMap;
+
 use super::SnapshotView;
 use super::change::newest_snapshot;
 use super::names::name_key;
-use super::pending::{self, ColumnText};
+use super::object_rows::ObjectRows;
+use super::pending::ColumnText;
 use super::relations::{self, RelationLoader};
 use super::search_text::column_text;
 use super::visible::{VisibleObjects, object_condition};
@@ -16,17 +19,17 @@ use crate::model::TableKind;
 /// cause all of them to be read.
 const MAX_LOOKED_AT: usize = 50_000;
 
-/// Records the columns of a view or external table.
+/// Adds the columns of a new view or external table.
 pub(super) fn insert_described<'a>(
     connection: &StoreConnection,
+    rows: &mut ObjectRows,
     object_id: i64,
     names: impl IntoIterator<Item = &'a String>,
 ) -> Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO querent_described_column VALUES (?1, ?2, ?3) ON CONFLICT (key, object_id) DO UPDATE SET name = ?3",
-    )?;
-    for name in names {
-        insert.execute(params![name_key(name), object_id, name])?;
+    // Of names that differ by case only, the last one.
+    let by_key: BTreeMap<String, &String> = names.into_iter().map(|name| (name_key(name), name)).collect();
+    for (key, name) in by_key {
+        rows.described_columns.add(connection, params![key, object_id, name])?;
     }
     Ok(())
 }
@@ -48,17 +51,18 @@ pub(super) fn fill(connection: &StoreConnection) -> Result<()> {
     let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<DatabaseResult<_>>()?;
     let snapshot = newest_snapshot(connection)?.id;
     let loader = RelationLoader::new(connection, snapshot);
+    let mut rows = ObjectRows::default();
     for object_id in ids {
         let Some(relation) = loader.load(object_id)? else { continue };
         let info = relation.info();
         if info.kind != TableKind::Managed {
-            insert_described(connection, object_id, info.columns.iter().map(|column| &column.name))?;
+            insert_described(connection, &mut rows, object_id, info.columns.iter().map(|column| &column.name))?;
         }
         for column in &info.columns {
-            pending::record_column(connection, ColumnText::new(&column.name, column_text(column)))?;
+            rows.add_column_text(connection, &ColumnText::new(&column.name, column_text(column)))?;
         }
     }
-    Ok(())
+    rows.flush(connection)
 }
 
 /// A column found by its name.

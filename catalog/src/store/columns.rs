@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::change::CatalogChange;
 use super::names::name_key;
+use super::object_rows::ObjectRows;
 use super::types::{LakeType, Shape, list_of, map_of, storable, written_field};
 use crate::connection::{DatabaseResult, StoreConnection, params};
 use crate::error::{CatalogError, Result};
@@ -97,33 +98,31 @@ impl ColumnLayout {
         self
     }
 
-    /// Writes the rows of new columns.
-    pub(super) fn insert(&self, change: &mut CatalogChange<'_>, table_id: i64) -> Result<()> {
+    /// Adds the rows of new columns.
+    pub(super) fn insert(&self, change: &CatalogChange<'_>, rows: &mut ObjectRows, table_id: i64) -> Result<()> {
         let connection = change.connection();
-        let mut insert = connection.prepare_cached(
-            "INSERT INTO ducklake_column VALUES (?1, ?2, NULL, ?3, ?1, ?4, ?5, NULL, 'NULL', ?6, ?7, ?8, 'duckdb')",
-        )?;
         for row in &self.rows {
             let is_nested = matches!(row.column_type.as_str(), "list" | "struct" | "map");
-            insert.execute(params![
+            let column = params![
                 row.id,
                 change.snapshot(),
                 table_id,
+                row.id,
                 row.name,
                 row.column_type,
                 row.nullable,
                 row.parent,
                 if is_nested { "" } else { "literal" },
-            ])?;
+            ];
+            rows.columns.add(connection, column)?;
         }
-        let mut insert = connection.prepare_cached("INSERT INTO querent_vector_column VALUES (?, ?, ?)")?;
         for (column_id, dimension) in &self.dimensions {
-            insert.execute(params![table_id, column_id, dimension])?;
+            rows.vectors.add(connection, params![table_id, column_id, dimension])?;
         }
         for column in self.columns.iter().filter(|column| column.is_json) {
             mark_json(change, table_id, column.id)?;
         }
-        change.new_table_version(table_id)
+        rows.add_table_version(change, table_id)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::change::CatalogChange;
 use super::columns::COMMENT_KEY;
 use super::names::name_key;
+use super::object_rows::ObjectRows;
 use super::objects;
 use super::relations::{self, StoredRelation};
 use super::resolve::column_not_found;
@@ -58,22 +59,13 @@ fn set_column(
         )?
         .execute(params![change.snapshot(), object_id, column_id, COMMENT_KEY])?;
     match comment {
-        Some(comment) => insert_for_column(change, object_id, column_id, comment),
+        Some(comment) => {
+            let mut rows = ObjectRows::default();
+            rows.add_column_comment(change, object_id, column_id, comment)?;
+            rows.flush(connection)
+        }
         None => Ok(()),
     }
-}
-
-/// Writes the comment of a column that has none.
-pub(super) fn insert_for_column(
-    change: &CatalogChange<'_>,
-    object_id: i64,
-    column_id: i64,
-    comment: &str,
-) -> Result<()> {
-    let mut insert =
-        change.connection().prepare_cached("INSERT INTO ducklake_column_tag VALUES (?, ?, ?, NULL, ?, ?)")?;
-    insert.execute(params![object_id, column_id, change.snapshot(), COMMENT_KEY, comment])?;
-    Ok(())
 }
 
 /// The id under which a column's comment is stored: its own, or its position in an external table or view.

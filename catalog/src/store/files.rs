@@ -79,16 +79,6 @@ fn refuse_unreadable(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Resu
     }
 }
 
-/// The tables in which DuckDB keeps a table's inlined rows; one for each version of its columns.
-pub(super) fn inlined_data_tables(connection: &StoreConnection, table_id: i64) -> Result<Vec<String>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT table_name FROM ducklake_inlined_data_tables WHERE table_id = ?
-           AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table')",
-    )?;
-    let names = statement.query_map([table_id], |row| row.get(0))?;
-    Ok(names.collect::<DatabaseResult<_>>()?)
-}
-
 /// A table that is being checked; makes its `unsupported_lake` errors.
 pub(super) struct RefusedTable<'a> {
     pub(super) connection: &'a StoreConnection,

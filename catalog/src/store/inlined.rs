@@ -21,8 +21,9 @@ use crate::model::{ManagedTable, SnapshotId};
 /// The rows that live at a snapshot.
 const LIVE: &str = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
 
-/// The tables of a table's rows, each with its version, in the order in which they are read.
-fn data_tables(connection: &StoreConnection, table_id: i64) -> Result<Vec<(String, i64)>> {
+/// The tables in which DuckDB keeps a table's rows, each with the version of the columns that it has, in the order in which they
+/// are read.
+pub(super) fn data_tables(connection: &StoreConnection, table_id: i64) -> Result<Vec<(String, i64)>> {
     let mut statement = connection.prepare_cached(
         "SELECT table_name, schema_version FROM ducklake_inlined_data_tables WHERE table_id = ?
            AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table') ORDER BY schema_version",

@@ -4,16 +4,19 @@
 //! [`absorb`] applies what DuckDB committed meanwhile before names are next read or changed, so that its tables
 //! resolve, list and are searched like ours.
 
+use std::collections::{BTreeMap, HashSet};
+
 use super::change::{CatalogChange, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
+use super::object_rows::ObjectRows;
 use super::pending::{self, ObjectKind, PendingObject};
 use super::relations::{self, RelationLoader, StoredRelation};
 use super::rows::unreadable;
 use super::search_text::{column_text, table_text};
 use super::{SnapshotView, dependents, key_renames, keys, policies};
 use crate::connection::{DatabaseResult, FromStoreValue, OptionalRow, StoreConnection, StoreRow, params};
-use crate::error::Result;
+use crate::error::{CatalogError, Result};
 use crate::model::{SnapshotId, TableInfo, TableKind, TableName};
 
 const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
@@ -206,25 +209,10 @@ impl<'a> ObjectName<'a> {
 }
 
 /// Writes an object's row, replacing an older one.
-pub(super) fn insert_row(connection: &StoreConnection, schema_id: i64, object: &ObjectName<'_>) -> Result<()> {
-    let key = name_key(&object.name.table);
-    connection
-        .prepare_cached(
-            "INSERT INTO querent_object (object_id, schema_id, database_key, key, key_reversed, name, kind, comment)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (object_id) DO UPDATE SET
-                 schema_id = ?2, database_key = ?3, key = ?4, key_reversed = ?5, name = ?6, kind = ?7, comment = ?8",
-        )?
-        .execute(params![
-            object.id,
-            schema_id,
-            name_key(&object.name.database),
-            key,
-            key.chars().rev().collect::<String>(),
-            object.name.table,
-            object.kind.as_str(),
-            object.comment,
-        ])?;
-    Ok(())
+fn insert_row(connection: &StoreConnection, schema_id: i64, object: &ObjectName<'_>) -> Result<()> {
+    let mut rows = ObjectRows::default();
+    rows.add_object(connection, schema_id, object)?;
+    rows.flush(connection)
 }
 
 /// The id of a database by name.
@@ -254,6 +242,25 @@ pub(crate) fn object(connection: &StoreConnection, database: &str, table: &str) 
         )?
         .query_row([&name_key(database), &name_key(table), table], read_object)
         .optional()?)
+}
+
+/// Which of these names, as keys of database and name, are those of objects.
+pub(super) fn taken(connection: &StoreConnection, names: &[(String, String)]) -> Result<HashSet<(String, String)>> {
+    let mut by_database: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (database, name) in names {
+        by_database.entry(database).or_default().push(name);
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT key FROM querent_object WHERE database_key = ?1 AND key IN (SELECT value FROM json_each(?2))",
+    )?;
+    let mut taken = HashSet::new();
+    for (database, keys) in by_database {
+        let wanted = serde_json::to_string(&keys).map_err(|error| CatalogError::Internal(error.to_string()))?;
+        for key in statement.query_map(params![database, wanted], |row| row.get(0))? {
+            taken.insert((database.to_owned(), key?));
+        }
+    }
+    Ok(taken)
 }
 
 /// The name and kind of an object by id; `None` where it is gone.

@@ -12,7 +12,7 @@
 use sha2::{Digest, Sha256};
 
 use super::search_text::split_words;
-use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
+use crate::connection::{DatabaseResult, OptionalRow, RowInserts, StoreConnection, params};
 use crate::error::Result;
 use crate::model::EmbeddingModel;
 
@@ -81,11 +81,6 @@ impl PendingObject {
         Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: Some(text), is_due: false }
     }
 
-    /// A table that was registered with many others.
-    pub(crate) fn due_table(object_id: i64, database_id: i64) -> Self {
-        Self { is_due: true, ..Self::dropped_table(object_id, database_id) }
-    }
-
     /// A column text.
     fn column(text_id: i64, text: String) -> Self {
         let kind = ObjectKind::Column;
@@ -140,6 +135,32 @@ impl<'a> ColumnText<'a> {
     pub(crate) fn hash(&self) -> [u8; TEXT_HASH_BYTES] {
         self.hash
     }
+}
+
+/// Rows of tables that were registered with many others: the object's id and its database's, the text or that it is due.
+pub(super) fn table_texts() -> RowInserts {
+    RowInserts::new(
+        "INSERT INTO querent_pending_objects (object_id, kind, database_id, text, is_due) VALUES",
+        "(?, 'table', ?, ?, ?)",
+    )
+}
+
+/// Rows of column texts, of which those that are known already are left alone.
+pub(super) fn column_texts() -> RowInserts {
+    RowInserts::with_end(
+        "INSERT INTO querent_column_text (hash, name, words, text, is_due) VALUES",
+        "(?, ?, ?, ?, 1)",
+        " ON CONFLICT DO NOTHING",
+    )
+}
+
+/// Adds a text to [`column_texts`].
+pub(super) fn add_column_text(
+    rows: &mut RowInserts,
+    connection: &StoreConnection,
+    column: &ColumnText<'_>,
+) -> Result<()> {
+    Ok(rows.add(connection, params![column.hash, column.name, words_key(column.name), column.text])?)
 }
 
 /// Records a column text if it is new, and returns it in that case. Its id is its sequence number: it never changes.

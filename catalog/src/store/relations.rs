@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
+use super::object_rows::ObjectRows;
 use super::view_rights::known_to;
-use super::{SnapshotView, column_names, deletes, objects};
+use super::{SnapshotView, column_names, deletes, inlined, objects};
 use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -267,15 +268,18 @@ pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, databa
     })
 }
 
-/// Records the schema of an external table or view.
-pub(super) fn insert_described_columns(connection: &StoreConnection, object_id: i64, schema: &Schema) -> Result<()> {
+/// Adds the schema of a new external table or view.
+pub(super) fn insert_described_columns(
+    connection: &StoreConnection,
+    rows: &mut ObjectRows,
+    object_id: i64,
+    schema: &Schema,
+) -> Result<()> {
     let mut dictionaries = DictionaryTracker::new(true);
     let mut encoder = IpcSchemaEncoder::new().with_dictionary_tracker(&mut dictionaries);
     let encoded = encoder.schema_to_fb(schema);
-    connection
-        .prepare_cached("INSERT INTO querent_object_schema VALUES (?, ?)")?
-        .execute(params![object_id, encoded.finished_data()])?;
-    column_names::insert_described(connection, object_id, schema.fields().iter().map(|field| field.name()))
+    rows.schemas.add(connection, params![object_id, encoded.finished_data()])?;
+    column_names::insert_described(connection, rows, object_id, schema.fields().iter().map(|field| field.name()))
 }
 
 /// The columns of an external table or view: comments go by position, from 1.
@@ -348,7 +352,7 @@ impl<'a> RowCounts<'a> {
         if self.has_inlined_deletes && deletes::inlined_table(self.connection, table_id)?.is_some() {
             return Ok(None);
         }
-        for kept in super::files::inlined_data_tables(self.connection, table_id)? {
+        for (kept, _) in inlined::data_tables(self.connection, table_id)? {
             let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", quoted(&kept));
             if self.connection.query_row(&sql, [], |row| row.get::<bool>(0))? {
                 return Ok(None);

@@ -6,12 +6,13 @@ use arrow_schema::{Field, Schema};
 use uuid::Uuid;
 
 use super::change::{CatalogChange, quoted};
-use super::columns::{self, COMMENT_KEY, ColumnLayout, ColumnRow};
+use super::columns::{self, ColumnLayout, ColumnRow};
 use super::names::{check_name, folder_name};
+use super::object_rows::ObjectRows;
 use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, StoredRelation};
 use super::stats::{self, TableStats};
-use super::{SnapshotView, deletes, dependents, keys};
+use super::{SnapshotView, deletes, dependents, inlined, keys};
 use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -74,12 +75,9 @@ pub(super) fn refuse_changed_rows(
                  OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
         )?
         .query_row([table_id, since], |row| row.get(0))?;
-    for inlined in super::files::inlined_data_tables(connection, table_id)? {
+    for (kept, _) in inlined::data_tables(connection, table_id)? {
         changed |= connection.query_row(
-            &format!(
-                "SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)",
-                quoted(&inlined)
-            ),
+            &format!("SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)", quoted(&kept)),
             [since],
             |row| row.get::<bool>(0),
         )?;
@@ -118,7 +116,10 @@ pub(crate) fn create(
     let layout = ColumnLayout::from_schema(&draft.name.table, &Schema::new(columns.collect::<Vec<_>>()))?
         .with_json(|name| draft.columns.iter().any(|column| column.is_json && column.name == name));
     let path = LakePath::relative_to(&draft.location, &folder);
-    let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
+    let mut rows = ObjectRows::default();
+    let table_id = insert_table(change, &mut rows, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
+    rows.flush(connection)?;
+    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, &draft.name.table)?));
     keys::declare(change, table_id, draft)?;
     for (name, default) in &draft.defaults {
         if let Some(column) = draft.columns.iter().find(|column| column.name == *name) {
@@ -135,9 +136,10 @@ pub(crate) fn create(
     created(change, table_id)
 }
 
-/// Writes the rows of a new managed table and returns its id.
+/// Adds the rows of a new managed table and returns its id. The caller records it ([`object_entry`]).
 pub(super) fn insert_table(
     change: &mut CatalogChange<'_>,
+    rows: &mut ObjectRows,
     schema_id: i64,
     name: &str,
     uuid: Uuid,
@@ -145,18 +147,10 @@ pub(super) fn insert_table(
     layout: &ColumnLayout,
 ) -> Result<i64> {
     let table_id = change.new_object_id();
-    let connection = change.connection();
-    connection.prepare_cached("INSERT INTO ducklake_table VALUES (?, ?, ?, NULL, ?, ?, ?, ?)")?.execute(params![
-        table_id,
-        uuid.to_string(),
-        change.snapshot(),
-        schema_id,
-        name,
-        with_slash(&path.path),
-        path.is_relative,
-    ])?;
-    layout.insert(change, table_id)?;
-    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, name)?));
+    let folder = with_slash(&path.path);
+    let row = params![table_id, uuid.to_string(), change.snapshot(), schema_id, name, folder, path.is_relative];
+    rows.tables.add(change.connection(), row)?;
+    layout.insert(change, rows, table_id)?;
     Ok(table_id)
 }
 
@@ -300,17 +294,18 @@ pub(super) fn object_entry(change: &CatalogChange<'_>, schema_id: i64, name: &st
         .connection()
         .prepare_cached("SELECT name FROM querent_database WHERE schema_id = ?")?
         .query_row([schema_id], |row| row.get(0))?;
-    Ok(format!("{}.{}", quoted(&database), quoted(name)))
+    Ok(entry_name(&database, name))
+}
+
+/// `"database"."name"`.
+pub(super) fn entry_name(database: &str, name: &str) -> String {
+    format!("{}.{}", quoted(database), quoted(name))
 }
 
 pub(super) fn insert_comment(change: &CatalogChange<'_>, object_id: i64, comment: &str) -> Result<()> {
-    change.connection().prepare_cached("INSERT INTO ducklake_tag VALUES (?, ?, NULL, ?, ?)")?.execute(params![
-        object_id,
-        change.snapshot(),
-        COMMENT_KEY,
-        comment
-    ])?;
-    Ok(())
+    let mut rows = ObjectRows::default();
+    rows.add_comment(change, object_id, comment)?;
+    rows.flush(change.connection())
 }
 
 pub(super) fn unknown_table(name: &TableName) -> CatalogError {
@@ -451,8 +446,8 @@ pub(super) fn end_rows(change: &CatalogChange<'_>, lake_table: &str, id_column: 
 fn end_inlined_rows(change: &mut CatalogChange<'_>, table: &ManagedTable) -> Result<()> {
     let connection = change.connection();
     let mut ended = 0;
-    for inlined in super::files::inlined_data_tables(connection, table.id)? {
-        let name = quoted(&inlined);
+    for (kept, _) in inlined::data_tables(connection, table.id)? {
+        let name = quoted(&kept);
         let is_changed: bool = connection.query_row(
             &format!("SELECT EXISTS (SELECT 1 FROM {name} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)"),
             [table.snapshot],

@@ -4,6 +4,7 @@ use arrow_schema::Schema;
 use uuid::Uuid;
 
 use super::change::CatalogChange;
+use super::object_rows::ObjectRows;
 use super::relations;
 use super::tables::{created, make_room, object_entry};
 use crate::connection::params;
@@ -35,7 +36,9 @@ pub(crate) fn create_view(
         sql,
     ])?;
     connection.prepare_cached("INSERT INTO querent_view VALUES (?, ?)")?.execute(params![view_id, default_database])?;
-    relations::insert_described_columns(connection, view_id, schema)?;
+    let mut rows = ObjectRows::default();
+    relations::insert_described_columns(connection, &mut rows, view_id, schema)?;
+    rows.flush(connection)?;
     change.record_schema(format!("created_view:{}", object_entry(change, schema_id, &name.table)?));
     created(change, view_id)
 }
@@ -51,13 +54,17 @@ pub(crate) fn create_external(
     let Some(schema_id) = make_room(change, name, TableKind::External, if_exists)? else {
         return Ok(Created::Existing);
     };
-    let object_id = insert_external(change, schema_id, &name.table, table, schema)?;
+    let mut rows = ObjectRows::default();
+    let object_id = insert_external(change, &mut rows, schema_id, &name.table, table, schema)?;
+    rows.flush(change.connection())?;
+    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, &name.table)?));
     created(change, object_id)
 }
 
-/// Writes the rows of a new external table and returns its id.
+/// Adds the rows of a new external table and returns its id. The caller records it ([`object_entry`]).
 pub(super) fn insert_external(
     change: &mut CatalogChange<'_>,
+    rows: &mut ObjectRows,
     schema_id: i64,
     name: &str,
     table: &ExternalTable,
@@ -66,10 +73,9 @@ pub(super) fn insert_external(
     let connection = change.connection();
     let definition = serde_json::to_string(table).map_err(|error| CatalogError::Internal(error.to_string()))?;
     let object_id = change.new_object_id();
-    connection
-        .prepare_cached("INSERT INTO querent_external_table VALUES (?, ?, ?, NULL, ?, ?, ?)")?
-        .execute(params![object_id, Uuid::now_v7().to_string(), change.snapshot(), schema_id, name, definition])?;
-    relations::insert_described_columns(connection, object_id, schema)?;
-    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, name)?));
+    let uuid = Uuid::now_v7().to_string();
+    let row = params![object_id, uuid, change.snapshot(), schema_id, name, definition];
+    rows.external_tables.add(connection, row)?;
+    relations::insert_described_columns(connection, rows, object_id, schema)?;
     Ok(object_id)
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::{Store, closed, on_blocking_thread};
+use super::{SnapshotView, Store, closed, files, on_blocking_thread, resolve};
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, TableContents, TableName};
@@ -35,7 +35,7 @@ const MAX_FILES: usize = 100_000;
 /// What each caller found under a name: `None` where nothing is there for it.
 type Findings = Vec<(Principal, Option<ResolvedTable>)>;
 
-/// What is known. Empty where the catalog is not shared.
+/// What is known. Only stores that others share have it.
 #[derive(Default)]
 pub(super) struct WarmReads(Mutex<Warm>);
 
@@ -68,8 +68,8 @@ pub(super) fn version(connection: &StoreConnection) -> Result<Option<CatalogVers
 
 impl Store {
     /// The version of a shared catalog; the one that held last where its server cannot be reached for the moment.
-    pub(super) async fn shared_version(&self) -> Result<CatalogVersion> {
-        if let Some(version) = self.warm.without_asking() {
+    pub(super) async fn shared_version(&self, warm: &WarmReads) -> Result<CatalogVersion> {
+        if let Some(version) = warm.without_asking() {
             return Ok(version);
         }
         let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| closed())?;
@@ -85,55 +85,56 @@ impl Store {
         };
         match found {
             Ok(version) => {
-                self.warm.confirm(version);
+                warm.confirm(version);
                 Ok(version)
             }
-            Err(error @ CatalogError::Unavailable { .. }) => self.warm.lose(&error).ok_or(error),
+            Err(error @ CatalogError::Unavailable { .. }) => warm.lose(&error).ok_or(error),
             Err(error) => Err(error),
         }
     }
 
-    /// What `who` finds under names, and at which version, where all of it is known of a shared catalog.
-    pub(crate) async fn known_tables(
+    /// What `who` finds under names at the newest version, and which that is.
+    pub(crate) async fn resolve(
         &self,
         who: &Principal,
         names: &[TableName],
-    ) -> Option<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
-        if !self.is_shared() {
-            return None;
+    ) -> Result<(CatalogVersion, Vec<Option<ResolvedTable>>)> {
+        // Names that are not known are read in a transaction, which says the version as well.
+        if let Some(warm) = &self.warm
+            && warm.knows(who, names)
+            && let Ok(version) = self.shared_version(warm).await
+            && let Some(found) = warm.tables(version, who, names)
+        {
+            return Ok((version, found));
         }
-        let version = self.shared_version().await.ok()?;
-        self.warm.tables(version, who, names).map(|found| (version, found))
+        let (caller, wanted) = (who.clone(), names.to_vec());
+        let read = move |view: &SnapshotView<'_>| Ok((view.version(), resolve::resolve(view, &caller, &wanted)?));
+        let (version, found) = self.view(read).await?;
+        if let Some(warm) = &self.warm {
+            warm.confirm(version);
+            warm.keep_tables(version, who, names, &found);
+        }
+        Ok((version, found))
     }
 
-    /// Keeps what was found in a shared catalog.
-    pub(crate) fn keep_tables(
-        &self,
-        version: CatalogVersion,
-        who: &Principal,
-        names: &[TableName],
-        found: &[Option<ResolvedTable>],
-    ) {
-        if self.is_shared() {
-            self.warm.keep_tables(version, who, names, found);
+    /// What a managed table holds, with the statistics of these columns.
+    pub(crate) async fn contents(&self, table: &ManagedTable, columns: &[i64]) -> Result<TableContents> {
+        if let Some(known) = self.warm.as_ref().and_then(|warm| warm.contents(table, columns)) {
+            return Ok(known);
         }
-    }
-
-    /// What a table of a shared catalog holds, if that is known.
-    pub(crate) fn known_contents(&self, table: &ManagedTable, columns: &[i64]) -> Option<TableContents> {
-        if self.is_shared() { self.warm.contents(table, columns) } else { None }
-    }
-
-    /// Keeps what a table of a shared catalog holds.
-    pub(crate) fn keep_contents(&self, table: &ManagedTable, columns: &[i64], contents: &TableContents) {
-        if self.is_shared() {
-            self.warm.keep_contents(table, columns, contents);
+        let (wanted, described) = (table.clone(), columns.to_vec());
+        let contents = self.read(move |connection| files::contents(connection, &wanted, &described)).await?;
+        if let Some(warm) = &self.warm {
+            warm.keep_contents(table, columns, &contents);
         }
+        Ok(contents)
     }
 
     /// Forgets what is known of a shared catalog: something was written that makes no version.
     pub(crate) fn forget_known(&self) {
-        self.warm.forget();
+        if let Some(warm) = &self.warm {
+            warm.forget();
+        }
     }
 }
 
@@ -166,6 +167,13 @@ impl WarmReads {
         let warm = self.0.lock();
         let lost_now = warm.lost_at.is_some_and(|at| at.elapsed() < TRIED_AGAIN_AFTER);
         if lost_now { warm.believed() } else { None }
+    }
+
+    /// Whether it was read what `who` finds under all of these names, at whatever version.
+    pub(super) fn knows(&self, who: &Principal, names: &[TableName]) -> bool {
+        let warm = self.0.lock();
+        let is_known = |findings: &Findings| findings.iter().any(|(caller, _)| caller == who);
+        names.iter().all(|name| warm.names.get(name).is_some_and(is_known))
     }
 
     /// What `who` finds under all of these names at a version, if that is known.
@@ -285,6 +293,7 @@ mod tests {
         warm.keep_tables(first, &ada, &names, &[None]);
         assert_eq!(warm.tables(first, &ada, &names), Some(vec![None]));
         assert_eq!(warm.tables(first, &bob, &names), None);
+        assert!(warm.knows(&ada, &names) && !warm.knows(&bob, &names));
         assert_eq!(warm.tables(second, &ada, &names), None);
         let contents = TableContents { files: Vec::new(), inlined: None, distinct_values: Default::default() };
         warm.keep_contents(&table(1), &[], &contents);

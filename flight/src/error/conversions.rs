@@ -140,7 +140,7 @@ impl From<&AgentError> for ErrorCode {
             | AgentError::ModelNotFound { .. }
             | AgentError::ProviderModelNotFound { .. } => ErrorCode::ModelNotFound,
             AgentError::ImagesNotSupported { .. } => ErrorCode::ImagesNotSupported,
-            AgentError::TooManyRuns { .. } => ErrorCode::TooManyRuns,
+            AgentError::TooManyRuns { .. } | AgentError::TooManyRunsOfCaller { .. } => ErrorCode::TooManyRuns,
             AgentError::ModelUnreachable { .. } | AgentError::ProviderUnreachable { .. } => ErrorCode::ModelUnreachable,
             AgentError::ModelAuth { .. } => ErrorCode::ModelAuth,
             AgentError::ModelRateLimited { .. } => ErrorCode::ModelRateLimited,

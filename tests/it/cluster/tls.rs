@@ -3,54 +3,19 @@
 use std::path::PathBuf;
 
 use querent_flight::config::{ClusterSettings, Config, Settings};
-use querent_tests::ServerProcess;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use querent_tests::{Certificates, ServerProcess};
 use reqwest::Client;
 use serde_json::json;
-use tempfile::TempDir;
 
 use super::{ClusterProcesses, KEY, QUERIES, ask, coordinator, tables, worker};
 
 const COUNTED: &str = "SELECT count(*) AS n FROM orders WHERE o_orderkey > 7";
 
-/// An authority with certificates in files.
-struct Certificates {
-    folder: TempDir,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Certificates {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "a cluster's authority");
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap().pem();
-        let certificates = Self { folder: TempDir::new().unwrap(), issuer: Issuer::new(params, key) };
-        std::fs::write(certificates.file("ca.pem"), certificate).unwrap();
-        certificates.issue("worker", &["localhost", "127.0.0.1"]);
-        certificates.issue("coordinator", &["coordinator.example"]);
-        certificates
-    }
-
-    /// Writes a certificate for these names, and its key.
-    fn issue(&self, file: &str, names: &[&str]) {
-        let names = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(DnType::CommonName, file);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
-        std::fs::write(self.file(&format!("{file}.pem")), certificate).unwrap();
-        std::fs::write(self.file(&format!("{file}.key")), key.serialize_pem()).unwrap();
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.file(name).display().to_string()
-    }
+fn certificates() -> Certificates {
+    let certificates = Certificates::new();
+    certificates.issue("worker", &["localhost", "127.0.0.1"]);
+    certificates.issue("coordinator", &["coordinator.example"]);
+    certificates
 }
 
 /// Seeds a coordinator, and returns where it runs a query, whose rows are right.
@@ -67,7 +32,7 @@ async fn placement(coordinator: &ServerProcess) -> String {
 
 #[tokio::test]
 async fn rows_travel_over_tls_that_both_sides_check() {
-    let certificates = Certificates::new();
+    let certificates = certificates();
     let [ca, certificate, key] = ["ca.pem", "worker.pem", "worker.key"].map(|name| certificates.text(name));
     let [shown, shown_key] = ["coordinator.pem", "coordinator.key"].map(|name| certificates.text(name));
     let cluster = [
@@ -94,7 +59,7 @@ async fn rows_travel_over_tls_that_both_sides_check() {
 
 #[tokio::test]
 async fn certificates_are_for_the_name_that_workers_are_found_by() {
-    let certificates = Certificates::new();
+    let certificates = certificates();
     certificates.issue("named", &["localhost"]);
     let [ca, certificate, key] = ["ca.pem", "named.pem", "named.key"].map(|name| certificates.text(name));
     let tls = [("QUERENT_TLS_CERTIFICATE", certificate.as_str()), ("QUERENT_TLS_KEY", key.as_str())];
@@ -111,7 +76,7 @@ async fn certificates_are_for_the_name_that_workers_are_found_by() {
 
 #[tokio::test]
 async fn what_is_wrong_with_tls_is_said() {
-    let certificates = Certificates::new();
+    let certificates = certificates();
     let [ca, certificate, key] = ["ca.pem", "worker.pem", "worker.key"].map(|name| certificates.text(name));
     let tls = [("QUERENT_TLS_CERTIFICATE", certificate.as_str()), ("QUERENT_TLS_KEY", key.as_str())];
     let trust = [("QUERENT_CLUSTER_CA", ca.as_str())];

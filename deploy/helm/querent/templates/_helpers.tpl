@@ -17,7 +17,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.cluster.secret | default (printf "%s-cluster" (include "querent.name" .)) }}
 {{- end }}
 
-{{/* What the coordinator and the workers both need. */}}
+{{/* What coordinators and workers both need. */}}
 {{- define "querent.clusterEnv" -}}
 - name: QUERENT_CLUSTER_KEY
   valueFrom:
@@ -25,7 +25,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
       name: {{ include "querent.clusterSecret" . }}
       key: key
 - name: QUERENT_DATA_PATH
-  value: {{ required "workers read the files of tables: dataPath has to be a URL" .Values.dataPath | quote }}
+  value: {{ required "several servers read the files of tables: dataPath has to be a URL" .Values.dataPath | quote }}
 {{- if .Values.tls.secret }}
 - name: QUERENT_CLUSTER_CA
   value: /tls/ca.crt
