@@ -77,6 +77,7 @@ mod shared_runs;
 mod slow_readers;
 mod sql;
 mod sql_oracles;
+mod table_layout;
 mod tables;
 mod tidy;
 mod tokens;
