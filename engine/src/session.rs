@@ -22,6 +22,7 @@ mod planning;
 mod policies;
 mod rejects_table;
 mod returning;
+mod sorted_rows;
 mod vector_indexes;
 mod worker_queries;
 
@@ -65,6 +66,7 @@ pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation
 pub use ingest::IngestMode;
 pub use kql_answers::{KqlAnswers, KqlResult};
 pub(crate) use rejects_table::RejectsTable;
+pub(crate) use sorted_rows::sorted_stream;
 use worker_queries::ExecutablePlan;
 
 /// The largest row limit that is put into the plan.
