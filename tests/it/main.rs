@@ -69,6 +69,7 @@ mod policy;
 mod remote_embedders;
 mod remote_models;
 mod restarts;
+mod result_cache;
 mod result_tickets;
 mod server_config;
 mod sessions;
