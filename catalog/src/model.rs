@@ -5,6 +5,7 @@ mod key;
 mod lake_location;
 mod relationship;
 mod row_changes;
+mod sorted_by;
 mod table_alteration;
 
 use std::borrow::Cow;
@@ -23,6 +24,7 @@ pub use lake_location::LakeLocation;
 pub(crate) use lake_location::is_url;
 pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin};
 pub use row_changes::{DeletedRows, NewDeleteFile, RowChanges};
+pub use sorted_by::SortedByKey;
 pub use table_alteration::{TableAlteration, is_wider_type};
 
 /// A DuckLake snapshot number; every committed change makes the next one.
@@ -377,6 +379,8 @@ pub struct TableDraft {
     pub foreign_keys: Vec<ForeignKey>,
     /// The defaults of its columns, by the columns' names.
     pub defaults: Vec<(String, ColumnDefault)>,
+    /// The order in which its rows are written.
+    pub sort_order: Vec<SortedByKey>,
     /// The newest snapshot at the time of the draft.
     pub(crate) base: SnapshotId,
 }

@@ -44,6 +44,7 @@ pub(crate) mod rows;
 pub(crate) mod search_text;
 #[cfg(test)]
 mod simulation;
+pub(crate) mod sort_orders;
 mod stats;
 pub(crate) mod tables;
 pub(crate) mod types;

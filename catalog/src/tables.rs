@@ -9,8 +9,8 @@ use crate::error::{CatalogError, Result};
 use crate::index::SchemaIndex;
 use crate::model::{
     CatalogVersion, Created, DataFile, ExternalTable, IfExists, ManagedTable, NewDataFile, NewTable, Page, PageRequest,
-    Registered, ResolvedTable, RowChanges, SnapshotId, TableAlteration, TableContents, TableDraft, TableFilter,
-    TableInfo, TableKind, TableName, TableSummary,
+    Registered, ResolvedTable, RowChanges, SnapshotId, SortedByKey, TableAlteration, TableContents, TableDraft,
+    TableFilter, TableInfo, TableKind, TableName, TableSummary,
 };
 use crate::principal::Principal;
 use crate::progress::Progress;
@@ -92,6 +92,22 @@ impl CatalogTables<'_> {
     pub async fn write_schema(self, table: &ManagedTable) -> Result<SchemaRef> {
         let table = table.clone();
         self.store.read(move |connection| store::files::write_schema(connection, &table)).await
+    }
+}
+
+/// The order in which rows are written.
+impl CatalogTables<'_> {
+    /// Returns the order that a table has, the most significant key first; none where rows stay as they come.
+    pub async fn sort_order(self, table: &ManagedTable) -> Result<Vec<SortedByKey>> {
+        let (id, snapshot) = (table.id, table.snapshot);
+        self.store.read(move |connection| store::sort_orders::load(connection, id, snapshot)).await
+    }
+
+    /// Returns the order in which rows that come are written: as [`CatalogTables::sort_order`], unless DuckDB's option
+    /// `sort_on_insert` is off.
+    pub async fn insert_order(self, table: &ManagedTable) -> Result<Vec<SortedByKey>> {
+        let table = table.clone();
+        self.store.read(move |connection| store::sort_orders::of_inserts(connection, &table)).await
     }
 }
 

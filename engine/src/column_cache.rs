@@ -199,6 +199,11 @@ impl ColumnCache {
         found
     }
 
+    /// Returns whether a column is kept, which is no use of it.
+    pub(crate) fn holds(&self, key: &DecodedColumnKey) -> bool {
+        self.kept.lock().columns.contains_key(key)
+    }
+
     /// Makes room for a column of about `bytes`, at the cost of columns that were used less often; `None`: it is not to be kept.
     pub(crate) fn admit(self: &Arc<Self>, column: ColumnUse, bytes: usize) -> Option<ColumnRoom> {
         if column.before == 0 || bytes > self.limit / LARGEST_SHARE {

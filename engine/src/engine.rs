@@ -22,7 +22,7 @@ use crate::column_cache::ColumnCacheState;
 use crate::error::Result;
 use crate::limits::ScanLimits;
 use crate::options::EngineOptions;
-use crate::plan_cache::{PlanCache, PlanCacheState, PlanStore};
+use crate::plan_cache::{PlanCache, PlanCacheState, PlanStore, ResultCache, ResultCacheState};
 use crate::profile_queue::ProfileQueue;
 use crate::runtime::{PlanningState, Runtime};
 use crate::stores::{FileCacheState, TableFiles, UrlRoot};
@@ -141,6 +141,16 @@ impl Engine {
     /// Returns what is kept of statements that were planned, those over tables of sessions included, and how it was used.
     pub fn plan_cache(&self) -> PlanCacheState {
         self.state.plans.state()
+    }
+
+    /// Returns what is kept of queries that were answered, and how it was used.
+    pub fn result_cache(&self) -> ResultCacheState {
+        self.state.runtime.results.state()
+    }
+
+    /// Returns the rows of queries that were answered before.
+    pub(crate) fn results(&self) -> &Arc<ResultCache> {
+        &self.state.runtime.results
     }
 
     /// Returns the plans of statements that were planned before.

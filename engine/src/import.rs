@@ -35,7 +35,7 @@ use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 use crate::limits::{Interrupt, QueryClock, QueryLabel, QueryUsage};
 use crate::policy::{allowed_location, require_privilege};
-use crate::session::RejectsTable;
+use crate::session::{RejectsTable, sorted_stream};
 use crate::sql::column_defaults::refuse_left_out;
 use crate::stores::is_inside;
 use crate::tables::external::{
@@ -272,6 +272,8 @@ async fn append(
     let write_schema = catalog.tables().write_schema(&table).await?;
     let reading = prepared.reading();
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
+    let order = catalog.tables().insert_order(&table).await?;
+    let stream = sorted_stream(engine, state, stream, &order, &found.info.columns).await?;
     let files = managed::write_files(engine.table_files(), &table.location, write_schema, stream).await?;
     let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, true).await?;
     let mut rows = Some(0);

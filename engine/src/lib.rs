@@ -34,7 +34,7 @@
 //! | 2 | `limits`, `slots`, `threads` | what one query may use, how many run beside each other, and their threads |
 //! | 1 | `error` | the errors with their codes |
 //! | 1 | `column_cache` | columns of Parquet files that scans decoded, for the next scan |
-//! | 1 | `plan_cache` | plans of statements that were planned before |
+//! | 1 | `plan_cache` | plans of statements that were planned before, and rows of queries that were answered |
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
 //! | 1 | `computed_sort_keys` | keys of sorting that are computed with, as columns below |
@@ -99,7 +99,7 @@ pub use error::{EngineError, KqlErrorCode, Result, StoreError};
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::{Limits, ScanLimit, ScanLimits};
 pub use options::{ClusterOptions, EngineOptions, WorkerAddresses};
-pub use plan_cache::PlanCacheState;
+pub use plan_cache::{PlanCacheState, ResultCacheState};
 pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;
 pub use session::{

@@ -55,6 +55,9 @@ pub struct EngineOptions {
     pub column_cache_bytes: Option<usize>,
     /// The memory for plans of statements that were planned before, in bytes. 0 keeps none.
     pub plan_cache_bytes: usize,
+    /// The most that rows of answered queries take of `memory_bytes`, which queries take back as they need it. 0 keeps none, as does
+    /// `plan_cache_bytes` of 0.
+    pub result_cache_bytes: usize,
     /// The most that the process may take from the machine, in bytes: beyond, the query that holds most is ended. `None`:
     /// [`EngineOptions::DEFAULT_RESIDENT_PERCENT`] of the machine's.
     pub resident_bytes: Option<usize>,
@@ -106,6 +109,7 @@ impl EngineOptions {
             memory_bytes: None,
             column_cache_bytes: None,
             plan_cache_bytes: Self::DEFAULT_PLAN_CACHE_BYTES,
+            result_cache_bytes: 0,
             resident_bytes: None,
             spill_bytes: Self::DEFAULT_SPILL_BYTES,
             target_partitions: None,

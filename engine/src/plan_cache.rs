@@ -4,6 +4,8 @@
 //! session set ([`PlanKey`]), and what planning read is compared before it is used ([`KnownPlan::catalog`],
 //! [`KnownPlan::temporary`]). What is kept stays within the cache's limit; the least recently used goes first.
 
+mod results;
+
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,6 +16,9 @@ use datafusion::logical_expr::LogicalPlan;
 use hashlink::LruCache;
 use parking_lot::Mutex;
 use querent_catalog::{CatalogVersion, Principal};
+
+pub use results::ResultCacheState;
+pub(crate) use results::{ResultCache, ResultKey};
 
 /// No plan takes more than this part of a cache.
 const LARGEST_SHARE: usize = 8;
@@ -62,6 +67,8 @@ pub(crate) struct KnownPlan {
     pub has_parameters: bool,
     /// Whether it says the same whenever it is optimised: no function of it knows the time or makes up values.
     pub is_fixed: bool,
+    /// Whether its rows are the same while the version of the catalog is, as far as it reads any.
+    pub reads_commits_only: bool,
     /// The version of the catalog at which its names resolved; `None` where none was looked up there.
     pub catalog: Option<CatalogVersion>,
     /// The version of the session's own tables, where there are any.
@@ -70,6 +77,13 @@ pub(crate) struct KnownPlan {
     pub ready: OnceLock<Option<ReadyPlan>>,
     /// Its operators, expressions and columns.
     pub parts: usize,
+}
+
+impl KnownPlan {
+    /// Returns the version of the catalog that decides its rows; `None` where anything else does, too.
+    pub(crate) fn rows_decided_by(&self) -> Option<CatalogVersion> {
+        self.catalog.filter(|_| self.is_fixed && self.reads_commits_only && self.temporary.is_none())
+    }
 }
 
 /// A plan of which nothing is left to be done but to put in the values.
@@ -232,6 +246,7 @@ mod tests {
             open: LogicalPlanBuilder::empty(true).build().unwrap(),
             has_parameters: false,
             is_fixed: true,
+            reads_commits_only: true,
             catalog: None,
             temporary: None,
             ready: OnceLock::new(),

@@ -11,6 +11,7 @@ use datafusion::logical_expr::LogicalPlan;
 use querent_catalog::{Principal, Role};
 
 use crate::error::{EngineError, Result};
+use crate::plan_cache::ResultKey;
 use crate::sql::write_statement::WriteStatement;
 
 pub use authorize::authorize;
@@ -35,6 +36,8 @@ pub struct AuthorizedPlan {
     optimized: Option<OptimizedPlan>,
     /// The statement that was planned, where it was a text.
     text: Option<Arc<str>>,
+    /// By what its rows are kept, where they are.
+    result: Option<Arc<ResultKey>>,
 }
 
 /// What the optimizer makes of an authorised plan under a row limit.
@@ -90,6 +93,16 @@ impl AuthorizedPlan {
     /// Returns the plan with what the optimizer makes of it where `pushed_rows` is the row limit that is put into it.
     pub(crate) fn with_optimized(self, optimized: LogicalPlan, pushed_rows: Option<u64>) -> Self {
         Self { optimized: Some(OptimizedPlan { plan: Arc::new(optimized), pushed_rows }), ..self }
+    }
+
+    /// Returns the plan with what its rows are kept by.
+    pub(crate) fn with_result(self, result: Option<Arc<ResultKey>>) -> Self {
+        Self { result, ..self }
+    }
+
+    /// Returns what its rows are kept by; `None` where they are not.
+    pub(crate) fn result(&self) -> Option<Arc<ResultKey>> {
+        self.result.clone()
     }
 
     pub(crate) fn into_plan(self) -> LogicalPlan {

@@ -26,9 +26,10 @@ use crate::distributed::Cluster;
 use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_optimizer_rules, governed_physical_rules};
-use crate::limits::{EnginePool, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
+use crate::limits::{EnginePool, KeptMemory, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
 use crate::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
+use crate::plan_cache::ResultCache;
 use crate::stores::{LakeUrl, RangeCache, RemoteLake, Stores, TableFiles};
 use crate::tables::system::RunTraceDecoder;
 use crate::threads::QueryThreads;
@@ -66,6 +67,8 @@ pub(crate) struct Runtime {
     pub(crate) files: Arc<TableFiles>,
     /// Columns that scans decoded before; an extension of every session's configuration.
     pub(crate) columns: Arc<ColumnCache>,
+    /// Rows of queries that were answered before.
+    pub(crate) results: Arc<ResultCache>,
     /// What the whole process may take from the machine.
     pub(crate) resident: Arc<ResidentLimit>,
     /// How `system.agent_runs` shows traces; an extension of every session's configuration.
@@ -101,8 +104,10 @@ impl Runtime {
         let cache_bytes =
             options.column_cache_bytes.unwrap_or(memory_bytes / 100 * EngineOptions::DEFAULT_CACHE_PERCENT);
         let columns = ColumnCache::new(cache_bytes, &memory);
+        let results = ResultCache::new(options.result_cache_bytes, &memory);
+        let kept = KeptMemory::new(Arc::clone(&columns), Arc::clone(&results));
         let env = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(EnginePool::new(memory, Arc::clone(&columns))))
+            .with_memory_pool(Arc::new(EnginePool::new(memory, Arc::clone(&kept))))
             .with_disk_manager_builder(
                 DiskManagerBuilder::default()
                     .with_mode(DiskManagerMode::Directories(vec![spill_dir]))
@@ -138,10 +143,10 @@ impl Runtime {
             ]))
             .build();
         let states = Arc::new(IdleStates::new(template));
-        let resident = ResidentLimit::new(resident_bytes, &options.data_dir, Arc::clone(&columns));
+        let resident = ResidentLimit::new(resident_bytes, &options.data_dir, kept);
         let cluster = options.cluster.clone().map(Cluster::new);
         let threads = QueryThreads::start()?;
-        Ok(Self { states, config, env, files, columns, resident, run_traces, cluster, threads })
+        Ok(Self { states, config, env, files, columns, results, resident, run_traces, cluster, threads })
     }
 
     /// Returns the state that plans one statement, for which `now()` is the time of this call.

@@ -13,6 +13,7 @@ mod explain_policy;
 mod file_tables;
 mod graph_commands;
 mod ingest;
+mod kept_results;
 mod known_plans;
 mod kql_answers;
 mod kql_host;
@@ -22,6 +23,7 @@ mod planning;
 mod policies;
 mod rejects_table;
 mod returning;
+mod sorted_rows;
 mod vector_indexes;
 mod worker_queries;
 
@@ -65,6 +67,7 @@ pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation
 pub use ingest::IngestMode;
 pub use kql_answers::{KqlAnswers, KqlResult};
 pub(crate) use rejects_table::RejectsTable;
+pub(crate) use sorted_rows::sorted_stream;
 use worker_queries::ExecutablePlan;
 
 /// The largest row limit that is put into the plan.
@@ -366,20 +369,20 @@ impl Session {
         {
             let runtime = self.engine.runtime();
             let rows = execute_stream(physical, runtime.task(state.config().clone(), &memory))?;
-            return Ok(StartedQuery { schema, rows, memory, is_all: true, is_quick: false });
+            return Ok(StartedQuery { schema, rows, memory, is_all: true, is_quick: false, is_kept: false });
         }
         let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
         let all = self.execute_query_within(plan.plan(), &memory, interrupt).await?;
         let (rows, is_all) = sample::reservoir(all, n, time).await?;
         let rows = Box::pin(MemoryStream::try_new(vec![rows.clone()], rows.schema(), None)?);
-        Ok(StartedQuery { schema, rows, memory, is_all, is_quick: false })
+        Ok(StartedQuery { schema, rows, memory, is_all, is_quick: false, is_kept: false })
     }
 
     async fn begin_plan(&self, plan: AuthorizedPlan, interrupt: &Interrupt) -> Result<StartedQuery> {
         let schema = self.schema_of(&plan);
+        let result = plan.result();
         let (plan, optimized) = plan.into_parts(self.pushed_rows());
         let memory = self.engine.runtime().query_memory(&self.limits);
-        let mut is_quick = false;
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
                 if let (Some(usage), Some(written)) = (QueryUsage::current(), change.target()) {
@@ -389,23 +392,15 @@ impl Session {
                     let statement = statement.as_ref().clone();
                     let answer = returning::returned(self, statement, written, returning, &memory, interrupt);
                     let rows = Box::pin(answer).await?;
-                    return Ok(StartedQuery { schema, rows, memory, is_all: true, is_quick: false });
+                    return Ok(StartedQuery { schema, rows, memory, is_all: true, is_quick: false, is_kept: false });
                 }
                 let counts_rows = change.counts_rows();
                 let rows = Box::pin(apply_write::apply_write(self, change.clone(), None, interrupt)).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
-            None => match optimized {
-                Some(optimized) => {
-                    let mut state = self.engine.planning_state();
-                    let ready = self.physical_plan_of(&mut state, &optimized, interrupt).await?;
-                    is_quick = ready.reads_few_rows();
-                    self.execute_ready(ready, &memory, interrupt)?
-                }
-                None => self.execute_query_within(&self.with_row_limit(plan), &memory, interrupt).await?,
-            },
+            None => return Box::pin(self.begin_query(plan, optimized, result, schema, memory, interrupt)).await,
         };
-        Ok(StartedQuery { schema, rows, memory, is_all: true, is_quick })
+        Ok(StartedQuery { schema, rows, memory, is_all: true, is_quick: false, is_kept: false })
     }
 
     /// Begins an authorised query whose planning has already reserved some of its memory.
@@ -424,7 +419,7 @@ impl Session {
             let _held = &memory;
         });
         let rows = Box::pin(RecordBatchStreamAdapter::new(row_schema, rows));
-        Ok(StartedQuery { schema, rows, memory: pool, is_all: true, is_quick: false })
+        Ok(StartedQuery { schema, rows, memory: pool, is_all: true, is_quick: false, is_kept: false })
     }
 
     /// Executes an authorised query, or the query inside an authorised statement that writes.

@@ -44,6 +44,8 @@ pub struct QueryStats {
     pub bytes: u64,
     /// Whether a row or byte limit cut the result.
     pub truncated: bool,
+    /// Whether the rows were kept from a query before, and nothing was executed.
+    pub from_result_cache: bool,
 }
 
 /// Record batches of one query, all of exactly [`QueryStream::schema`] (names, types, nullability). Dropping it stops the work.
@@ -87,13 +89,13 @@ impl QueryStream {
         let mut task = lane.spawn(
             usage.scope(
                 async move {
-                    let StartedQuery { schema, rows, memory, is_all, is_quick } = match work.await {
+                    let StartedQuery { schema, rows, memory, is_all, is_quick, is_kept } = match work.await {
                         Ok(started) => started,
                         // Whoever waited for it may be gone.
                         Err(error) => return drop(sender.send(Err(error))),
                     };
                     let queue = Arc::new(BatchQueue::new(work_clock, reader_idle, &memory));
-                    let begun = BegunQuery { schema: Arc::clone(&schema), queue: Arc::clone(&queue), is_all };
+                    let begun = BegunQuery { schema: Arc::clone(&schema), queue: Arc::clone(&queue), is_all, is_kept };
                     let mut filled = std::pin::pin!(queue.fill(rows, ResultSchema(schema)));
                     // Its reader is then woken once, for the beginning, the rows and the end.
                     let is_filled = is_quick && is_done_soon(filled.as_mut()).await;
@@ -110,7 +112,7 @@ impl QueryStream {
                 Err(_) => Err((&mut task).await.err().map_or_else(Lane::closed, Lane::failure)),
             }
         };
-        let BegunQuery { schema, queue, is_all } = clock.limit_time(begun).await?;
+        let BegunQuery { schema, queue, is_all, is_kept } = clock.limit_time(begun).await?;
         Ok(Self {
             schema,
             queue,
@@ -119,7 +121,7 @@ impl QueryStream {
             timer: None,
             max_rows: limits.max_rows,
             max_bytes: limits.max_bytes,
-            stats: QueryStats { truncated: !is_all, ..QueryStats::default() },
+            stats: QueryStats { truncated: !is_all, from_result_cache: is_kept, ..QueryStats::default() },
             failed: None,
             listener: None,
         })
@@ -273,6 +275,8 @@ pub(crate) struct StartedQuery {
     pub(crate) is_all: bool,
     /// Whether the rows are few and soon there, so that whoever waits for them may be told of its beginning with them.
     pub(crate) is_quick: bool,
+    /// Whether the rows were kept from a query before.
+    pub(crate) is_kept: bool,
 }
 
 impl StartedQuery {
@@ -314,6 +318,7 @@ struct BegunQuery {
     schema: SchemaRef,
     queue: Arc<BatchQueue>,
     is_all: bool,
+    is_kept: bool,
 }
 
 /// Returns the bytes of the first `rows` rows, whatever else their buffers hold.

@@ -275,6 +275,8 @@ pub struct QuerySettings {
     pub column_cache: Option<ByteSize>,
     /// Memory for plans of statements that were planned before; 0: none are kept.
     pub plan_cache: ByteSize,
+    /// What rows of answered queries take of the memory of all queries until they need it; 0: none are kept.
+    pub result_cache: ByteSize,
     /// Resident memory of the process at which the query that holds most is ended; unset: 85 % of the machine's.
     pub process_memory: Option<ByteSize>,
     /// Parts of files in an object store, on the disk of the data folder; 0: none.
@@ -439,6 +441,7 @@ impl Default for QuerySettings {
             pool_memory: None,
             column_cache: None,
             plan_cache: ByteSize(EngineOptions::DEFAULT_PLAN_CACHE_BYTES as u64),
+            result_cache: ByteSize(0),
             process_memory: None,
             file_cache: ByteSize(EngineOptions::DEFAULT_FILE_CACHE_BYTES),
             spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),

@@ -9,7 +9,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus, Usage};
-use querent_engine::{ColumnCacheState, FileCacheState, PlanCacheState};
+use querent_engine::{ColumnCacheState, FileCacheState, PlanCacheState, ResultCacheState};
 
 /// Upper bounds of the duration histograms, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
@@ -54,6 +54,9 @@ fn describe() {
     describe_gauge!("querent_plan_cache_bytes", "memory of plans that are kept for statements that come again");
     describe_counter!("querent_plan_cache_hits_total", "statements whose plan was known");
     describe_counter!("querent_plan_cache_misses_total", "statements that were planned and whose plan was kept");
+    describe_gauge!("querent_result_cache_bytes", "memory of rows that are kept for queries that come again");
+    describe_counter!("querent_result_cache_hits_total", "queries that kept rows answered");
+    describe_counter!("querent_result_cache_misses_total", "queries that were executed and whose rows were kept");
     describe_gauge!("querent_file_cache_bytes", "disk of parts of files in an object store");
     describe_counter!("querent_file_cache_hits_total", "blocks of files in an object store that the disk had");
     describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
@@ -126,6 +129,13 @@ pub fn plan_cache(cache: PlanCacheState) {
     gauge!("querent_plan_cache_bytes").set(cache.bytes as f64);
     counter!("querent_plan_cache_hits_total").absolute(cache.hits);
     counter!("querent_plan_cache_misses_total").absolute(cache.misses);
+}
+
+/// Shows what the engine keeps of queries that were answered, as of now.
+pub fn result_cache(cache: ResultCacheState) {
+    gauge!("querent_result_cache_bytes").set(cache.bytes as f64);
+    counter!("querent_result_cache_hits_total").absolute(cache.hits);
+    counter!("querent_result_cache_misses_total").absolute(cache.misses);
 }
 
 /// Shows what the engine keeps of files in an object store, as of now.

@@ -1,4 +1,5 @@
-//! What a request says of its statement outside of the text: its language, and headers that lower its limits.
+//! What a request says of its statement outside of the text: its language, and headers that lower its limits; and what an answer says
+//! of its rows outside of them.
 
 use std::time::Duration;
 
@@ -11,6 +12,10 @@ use crate::error::{ApiError, ErrorCode};
 pub(crate) const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
 /// The least memory that a request may ask for; a query with less could only fail.
 const LEAST_MEMORY: usize = 1 << 20;
+
+/// The header of an answer, over HTTP and gRPC, that says that its rows were kept from a query before.
+pub(crate) const RESULT_CACHE_HEADER: &str = "x-querent-result-cache";
+pub(crate) const RESULT_CACHE_HIT: &str = "hit";
 
 /// The language of a statement's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,5 +1,6 @@
-//! A PostgreSQL server of the test's own, on a socket in a folder that goes with it, and on a port where it is to speak TLS. `initdb` and `postgres` are Debian's
-//! (`apt install postgresql`); a test that needs them fails without. The benchmarks have this file, too.
+//! A PostgreSQL server of the test's own, on a socket in a folder that goes with it, and on a port where it is to speak TLS.
+//! `initdb` and `postgres` are Debian's (`apt install postgresql`); a test that needs them fails without. The benchmarks have
+//! this file, too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,7 +32,8 @@ impl PostgresProcess {
         Self::start_in(tempfile::tempdir().unwrap(), SOCKET_PORT, settings)
     }
 
-    /// Starts one that listens on a port of this machine, too, and speaks TLS there with a certificate and its key. Clients may show
+    /// Starts one that listens on a port of this machine, too, and speaks TLS there with a certificate and its key. Clients may
+    /// show
     /// certificates of an authority.
     pub fn start_encrypted(certificate: &Path, key: &Path, authority: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();

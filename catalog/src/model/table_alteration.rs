@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, Field};
 
-use super::{ColumnDefault, ManagedTable};
+use super::{ColumnDefault, ManagedTable, SortedByKey};
 
 /// One change of a table's columns or name.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +64,11 @@ pub enum TableAlteration {
         column: String,
         /// `None`: null.
         default: Option<ColumnDefault>,
+    },
+    /// The order in which rows that come are written; none: as they come.
+    SetSortOrder {
+        /// Its keys, the most significant first.
+        keys: Vec<SortedByKey>,
     },
     /// The table gets another name, in its database.
     RenameTable {

@@ -15,12 +15,15 @@ use super::objects::{self, ObjectRow};
 use super::policies;
 use super::relations;
 use super::resolve::column_not_found;
+use super::sort_orders;
 use super::tables::{end_rows, refuse_changed_rows, unknown_table};
 use super::types::{Shape, storable};
 
 use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{ColumnDefault, ColumnInfo, TableAlteration, TableInfo, TableKind, TableName, is_wider_type};
+use crate::model::{
+    ColumnDefault, ColumnInfo, SortedByKey, TableAlteration, TableInfo, TableKind, TableName, is_wider_type,
+};
 
 /// Applies one change of a table. Errors: `table_not_found`, `column_not_found`, `already_exists`, `invalid_object`,
 /// `unsupported_type`, `unsupported_lake`.
@@ -47,6 +50,12 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
         TableAlteration::WidenColumn { column, data_type } => widen_column(change, info, column, data_type)?,
         TableAlteration::SetJson { column, is_json } => set_json(change, info, column, *is_json)?,
         TableAlteration::SetDefault { column, default } => set_default(change, info, column, default.as_ref())?,
+        TableAlteration::SetSortOrder { keys } => {
+            for column in keys.iter().filter_map(SortedByKey::column) {
+                require_column(info, &column)?;
+            }
+            sort_orders::set(change, info.id, keys)?
+        }
         TableAlteration::RenameTable { to } => rename_table(change, &object, info, to)?,
     };
     if altered {
@@ -101,6 +110,7 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
         return Err(CatalogError::InvalidName { name: dropped.name.clone(), reason });
     }
     refuse_layout_column(change.connection(), info, dropped.id)?;
+    sort_orders::refuse_dropped_column(change.connection(), info, change.base(), &dropped.name)?;
     if let Some(needed_by) = policies::newest(change.connection())?.document.needs_column(&info.name, &dropped.name) {
         let reason = format!("{needed_by} names it, and would hide the table; change or drop that first");
         return Err(CatalogError::InvalidName { name: dropped.name.clone(), reason });
@@ -150,6 +160,7 @@ fn rename_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str,
     if let Some(taken) = info.columns.iter().find(|other| other.id != id && name_key(&other.name) == name_key(to)) {
         return Err(taken_name(to, &taken.name));
     }
+    sort_orders::rename_column(change, info, &known.name, to)?;
     replace_column(change, info, known, &ChangedColumn { name: Some(to), ..ChangedColumn::default() })?;
     inlined::add_version(change, info.id)?;
     Ok(true)

@@ -12,7 +12,7 @@ use super::object_rows::ObjectRows;
 use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, StoredRelation};
 use super::stats::{self, TableStats};
-use super::{SnapshotView, deletes, dependents, inlined, keys};
+use super::{SnapshotView, deletes, dependents, inlined, keys, sort_orders};
 use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -42,6 +42,7 @@ pub(crate) fn draft(
         keys: Vec::new(),
         foreign_keys: Vec::new(),
         defaults: Vec::new(),
+        sort_order: Vec::new(),
         base: view.snapshot,
     })
 }
@@ -125,6 +126,9 @@ pub(crate) fn create(
         if let Some(column) = draft.columns.iter().find(|column| column.name == *name) {
             columns::set_default(change, table_id, column.id, Some(default))?;
         }
+    }
+    if !draft.sort_order.is_empty() {
+        sort_orders::insert(change, table_id, &draft.sort_order)?;
     }
     if let Some(comment) = &draft.comment {
         insert_comment(change, table_id, comment)?;

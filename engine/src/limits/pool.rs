@@ -12,7 +12,7 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, TrackConsumersPool,
 };
 
-use crate::column_cache::ColumnCache;
+use super::kept_memory::KeptMemory;
 
 /// The number of consumers that an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN;
@@ -21,13 +21,13 @@ const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN;
 #[derive(Debug)]
 pub(crate) struct EnginePool {
     memory: Arc<dyn MemoryPool>,
-    columns: Arc<ColumnCache>,
+    kept: Arc<KeptMemory>,
 }
 
 impl EnginePool {
-    /// `memory` with `columns`, which is kept in it.
-    pub(crate) fn new(memory: Arc<dyn MemoryPool>, columns: Arc<ColumnCache>) -> Self {
-        Self { memory, columns }
+    /// `memory` with `kept`, which counts in it.
+    pub(crate) fn new(memory: Arc<dyn MemoryPool>, kept: Arc<KeptMemory>) -> Self {
+        Self { memory, kept }
     }
 }
 
@@ -60,14 +60,14 @@ impl MemoryPool for EnginePool {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         match self.memory.try_grow(reservation, additional) {
-            Err(_) if self.columns.give_way(additional) > 0 => self.memory.try_grow(reservation, additional),
+            Err(_) if self.kept.give_way(additional) > 0 => self.memory.try_grow(reservation, additional),
             grown => grown,
         }
     }
 
     /// What queries have reserved.
     fn reserved(&self) -> usize {
-        self.memory.reserved().saturating_sub(self.columns.reserved_bytes())
+        self.memory.reserved().saturating_sub(self.kept.reserved_bytes())
     }
 
     fn memory_limit(&self) -> MemoryLimit {
@@ -170,13 +170,15 @@ mod tests {
     use object_store::ObjectMeta;
 
     use super::*;
-    use crate::column_cache::{DecodedColumn, DecodedColumnKey, FileVersion};
+    use crate::column_cache::{ColumnCache, DecodedColumn, DecodedColumnKey, FileVersion};
+    use crate::plan_cache::ResultCache;
 
     #[test]
     fn what_is_kept_gives_way() {
         let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(100_000));
         let columns = ColumnCache::new(80_000, &memory);
-        let pool: Arc<dyn MemoryPool> = Arc::new(EnginePool::new(memory, Arc::clone(&columns)));
+        let kept = KeptMemory::new(Arc::clone(&columns), ResultCache::new(0, &memory));
+        let pool: Arc<dyn MemoryPool> = Arc::new(EnginePool::new(memory, kept));
         let meta = ObjectMeta {
             location: "t.parquet".into(),
             last_modified: chrono::DateTime::UNIX_EPOCH,

@@ -14,8 +14,8 @@ use chrono::{TimeDelta, Utc};
 use parking_lot::{Condvar, Mutex};
 use querent_catalog::{DatabaseScope, Principal, Role};
 
+use super::kept_memory::KeptMemory;
 use super::usage::QueryUsage;
-use crate::column_cache::ColumnCache;
 use crate::error::EngineError;
 
 /// How often the process is looked at.
@@ -49,7 +49,7 @@ pub(crate) struct ResidentLimit {
     /// The engine's data folder.
     data_dir: PathBuf,
     /// Gives way before a query does.
-    columns: Arc<ColumnCache>,
+    kept: Arc<KeptMemory>,
 }
 
 #[derive(Default)]
@@ -61,8 +61,8 @@ struct Watch {
 
 impl ResidentLimit {
     /// At most `bytes` for the whole process; `data_dir` tells the queries of one engine from those of others.
-    pub(crate) fn new(bytes: usize, data_dir: &Path, columns: Arc<ColumnCache>) -> Arc<Self> {
-        Arc::new(Self { bytes, data_dir: data_dir.to_owned(), columns })
+    pub(crate) fn new(bytes: usize, data_dir: &Path, kept: Arc<KeptMemory>) -> Arc<Self> {
+        Arc::new(Self { bytes, data_dir: data_dir.to_owned(), kept })
     }
 
     /// Watches a query for as long as it lasts.
@@ -85,7 +85,7 @@ impl ResidentLimit {
         }
         let taken = RESIDENT.load(Ordering::Relaxed).saturating_add(ANNOUNCED.load(Ordering::Relaxed));
         let excess = taken.saturating_add(bytes).saturating_sub(self.bytes / 100 * ADMISSION_PERCENT);
-        if excess > 0 && self.columns.give_way(excess) < excess {
+        if excess > 0 && self.kept.give_way(excess) < excess {
             return Err(EngineError::ServerMemory {
                 detail: format!("a value or batch of up to {} MiB was refused, where {}", bytes >> 20, self.state()),
             });
@@ -149,7 +149,7 @@ impl Watch {
                 None => return,
             }
             let mut limits = queries.iter().map(|query| query.limit()).filter(|limit| limit.is_reached());
-            if limits.any(|limit| limit.columns.give_way(limit.bytes / 100 * GIVEN_BACK_PERCENT) > 0) {
+            if limits.any(|limit| limit.kept.give_way(limit.bytes / 100 * GIVEN_BACK_PERCENT) > 0) {
                 evicted_at = Some(Instant::now());
             }
             let is_patient = evicted_at.is_some_and(|at| at.elapsed() < PATIENCE);

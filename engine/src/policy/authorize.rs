@@ -36,7 +36,7 @@ const NESTED: &str = "it cannot be part of another statement";
 /// that DataFusion can plan (SET, COPY, PREPARE, TRUNCATE, ...) is refused for everybody.
 pub fn authorize(plan: LogicalPlan, who: &Principal, mode: Mode) -> Result<AuthorizedPlan> {
     StatementRights { who, mode, parameters: OpenParameters::Refused }.check(&plan)?;
-    Ok(AuthorizedPlan { plan, optimized: None, text: None })
+    Ok(AuthorizedPlan { plan, optimized: None, text: None, result: None })
 }
 
 /// As [`authorize`], of a statement whose parameters have no values yet. Such a plan can be described and not executed, so

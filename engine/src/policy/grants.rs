@@ -80,6 +80,7 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 | TableAlteration::WidenColumn { .. }
                 | TableAlteration::SetJson { .. }
                 | TableAlteration::SetDefault { .. }
+                | TableAlteration::SetSortOrder { .. }
                 | TableAlteration::RenameColumn { .. } => Ok(()),
             }
         }

@@ -11,12 +11,13 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::{
-    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableAlteration, TableKind,
-    TableName, TableSource, UniqueKey,
+    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, SortedByKey,
+    TableAlteration, TableKind, TableName, TableSource, UniqueKey,
 };
 
 use super::change_rows::{change_rows, change_temporary};
 use super::returning::{WrittenRows, noted};
+use super::sorted_rows::sorted_rows;
 use super::{RejectsTable, Session};
 use crate::error::{EngineError, RUNNING_QUERY, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
@@ -50,10 +51,11 @@ pub(super) async fn apply_write(
             keys,
             foreign_keys,
             defaults,
+            sort_order,
             json,
             input,
         } => {
-            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults, json };
+            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults, sort_order, json };
             return create_table(session, table, with_rows.then_some(&input), &input, interrupt).await;
         }
         WriteStatement::CreateExternalTable(request) => create_external_table(session, request).await?,
@@ -90,6 +92,7 @@ pub(super) async fn apply_write(
                 | TableAlteration::WidenColumn { .. }
                 | TableAlteration::SetJson { .. }
                 | TableAlteration::SetDefault { .. }
+                | TableAlteration::SetSortOrder { .. }
                 | TableAlteration::RenameColumn { .. } => name.clone(),
             };
             if let (TableAlteration::SetNotNull { column, .. }, Some(nulls)) = (&alteration, &nulls) {
@@ -186,6 +189,7 @@ struct TableDefinition {
     keys: Vec<UniqueKey>,
     foreign_keys: Vec<ForeignKey>,
     defaults: Vec<(String, ColumnDefault)>,
+    sort_order: Vec<SortedByKey>,
     /// Columns whose type is JSON.
     json: Vec<String>,
 }
@@ -215,7 +219,7 @@ async fn create_table(
     interrupt: &Interrupt,
 ) -> Result<u64> {
     let schema = table.schema(&ResultTypes::default().result_schema(input.schema().as_arrow()), rows.is_some());
-    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults, json } = table;
+    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults, sort_order, json } = table;
     // Checked before the query runs, so that it does not run in vain; the transaction checks again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
@@ -229,12 +233,14 @@ async fn create_table(
     draft.keys = keys;
     draft.foreign_keys = foreign_keys;
     draft.defaults = defaults;
+    draft.sort_order = sort_order;
     for column in &mut draft.columns {
         column.is_json = json.contains(&column.name);
     }
     let files = match rows {
         Some(query) => {
-            let stream = not_null(session.execute_query(query, interrupt).await?, &draft.write_schema);
+            let query = sorted_rows(query, &draft.sort_order, &draft.columns, 0);
+            let stream = not_null(session.execute_query(&query, interrupt).await?, &draft.write_schema);
             let files = session.engine().table_files();
             managed::write_files(files, &draft.location, Arc::clone(&draft.write_schema), stream).await?
         }
@@ -318,7 +324,8 @@ async fn insert(
     };
     let catalog = session.engine().catalog();
     let write_schema = catalog.tables().write_schema(table).await?;
-    let stream = noted(not_null(session.execute_query(input, interrupt).await?, &write_schema), written);
+    let input = sorted_rows(input, &catalog.tables().insert_order(table).await?, &target.info.columns, 0);
+    let stream = noted(not_null(session.execute_query(&input, interrupt).await?, &write_schema), written);
     let files = managed::write_files(session.engine().table_files(), &table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
         return Ok(0);

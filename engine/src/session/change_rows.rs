@@ -18,6 +18,7 @@ use querent_catalog::{ResolvedTable, RowChanges, TableSource};
 use super::Session;
 use super::apply_write::not_null;
 use super::returning::{WrittenRows, noted};
+use super::sorted_rows::sorted_rows;
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes};
 use crate::sql::write_statement::{MERGE_ACTION, RowStatement};
@@ -42,7 +43,14 @@ pub(super) async fn change_rows(
     let catalog = Arc::clone(session.engine().catalog());
     let memory = session.engine().runtime().query_memory(session.limits());
     let chosen = ChosenRows::new(target.info.name.to_string(), statement, &memory);
-    let rows = session.execute_query_within(input, &memory, interrupt).await?;
+    let order = match statement {
+        RowStatement::Delete => Vec::new(),
+        RowStatement::Update | RowStatement::Merge => catalog.tables().insert_order(table).await?,
+    };
+    // The values of the columns are behind what says which row it is.
+    let before = input.schema().fields().len().saturating_sub(target.info.columns.len());
+    let input = sorted_rows(input, &order, &target.info.columns, before);
+    let rows = session.execute_query_within(&input, &memory, interrupt).await?;
     let added = match statement {
         RowStatement::Delete => {
             delete(rows, &chosen, written).await?;

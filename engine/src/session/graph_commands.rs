@@ -149,6 +149,7 @@ impl Session {
                 keys: Vec::new(),
                 foreign_keys: Vec::new(),
                 defaults: Vec::new(),
+                sort_order: Vec::new(),
                 json: Vec::new(),
                 input,
             };

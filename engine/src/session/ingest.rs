@@ -150,6 +150,7 @@ impl Session {
             keys: Vec::new(),
             foreign_keys: Vec::new(),
             defaults: Vec::new(),
+            sort_order: Vec::new(),
             json: Vec::new(),
             input: Arc::new(input),
         }
@@ -231,7 +232,7 @@ fn required_columns(rows: &LogicalPlan) -> Vec<String> {
 }
 
 /// Returns the scan of a stream that can be read once.
-fn arriving(rows: SendableRecordBatchStream) -> Result<LogicalPlan> {
+pub(super) fn arriving(rows: SendableRecordBatchStream) -> Result<LogicalPlan> {
     let schema = rows.schema();
     let partition = ArrivingRows { schema: Arc::clone(&schema), rows: Mutex::new(Some(rows)) };
     let table = StreamingTable::try_new(schema, vec![Arc::new(partition)])?;

@@ -9,12 +9,13 @@ use std::sync::{Arc, OnceLock};
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
+use querent_catalog::CatalogVersion;
 
 use super::Session;
 use super::planning::analysed;
 use crate::error::Result;
 use crate::limits::QueryUsage;
-use crate::plan_cache::{KnownPlan, PlanKey, PlanStore, ReadyPlan};
+use crate::plan_cache::{KnownPlan, PlanKey, PlanStore, ReadyPlan, ResultKey};
 use crate::policy::AuthorizedPlan;
 use crate::sql::kept_plans::{compares_parameters_only, kept_traits, takes_values, with_values};
 use crate::sql::parameters::ParameterValues;
@@ -42,16 +43,16 @@ impl Session {
         let Some(place) = self.plan_place(text, &parameters) else {
             return self.authorize(self.parse_and_plan(text, parameters, None).await?);
         };
+        let result = self.result_place(&place, &parameters);
         if let Some(known) = self.known_plan(&place).await
             && let Some(plan) = self.plan_from(&known, &parameters)
         {
             place.count_hit();
-            return Ok(plan);
+            return Ok(plan.with_result(result_key(result, known.rows_decided_by())));
         }
         let notes = PlanNotes::default();
         let plan = self.authorize(Box::pin(self.parse_and_plan(text, parameters, Some(&notes))).await?)?;
-        place.keep(notes);
-        Ok(plan)
+        Ok(plan.with_result(result_key(result, place.keep(notes))))
     }
 
     /// As [`Session::authorized_plan`], in a span of its own.
@@ -66,7 +67,7 @@ impl Session {
         let ready = known.ready.get()?.as_ref()?;
         let plan = self.plan_with(ready, &plain_values(parameters)?).ok()?;
         place.count_hit();
-        Some(plan)
+        Some(plan.with_result(result_key(self.result_place(&place, parameters), known.rows_decided_by())))
     }
 
     /// Returns where the plan of a statement is kept; `None` where it is not.
@@ -98,6 +99,14 @@ impl Session {
             pushed_rows: self.pushed_rows(),
         };
         Some(PlanPlace { store, key, temporary })
+    }
+
+    /// Returns by what the rows of a statement are kept, beside the version of the catalog; `None` where none are.
+    fn result_place(&self, place: &PlanPlace, parameters: &ParameterValues) -> Option<(PlanKey, Vec<ScalarValue>)> {
+        if !self.engine.results().is_on() || place.temporary.is_some() {
+            return None;
+        }
+        Some((place.key.clone(), plain_values(parameters)?))
     }
 
     /// Returns the plan that is kept, if all that planning read is still the same.
@@ -185,7 +194,8 @@ impl Session {
         Ok(takes_values(&optimized).then_some(ReadyPlan { analysed: open, optimized: Some(optimized) }))
     }
 
-    fn optimized(&self, plan: &LogicalPlan) -> PlanResult<LogicalPlan> {
+    /// Returns what the optimizer makes of an analysed plan, with the row limit in it.
+    pub(super) fn optimized(&self, plan: &LogicalPlan) -> PlanResult<LogicalPlan> {
         let state = self.engine.planning_state();
         state.optimizer().optimize(self.with_row_limit(plan.clone()), &*state, |_, _| {})
     }
@@ -197,26 +207,36 @@ impl PlanPlace {
         self.store.count_hit();
     }
 
-    /// Keeps the plan of a query that was authorised, if it may be.
-    pub(super) fn keep(self, notes: PlanNotes) {
+    /// Keeps the plan of a query that was authorised, if it may be. Returns the version of the catalog that decides the query's rows,
+    /// where nothing else does.
+    pub(super) fn keep(self, notes: PlanNotes) -> Option<CatalogVersion> {
         let Self { store, key, temporary } = self;
-        let Some((open, catalog)) = notes.into_plan() else { return };
-        let Some(traits) = kept_traits(&open, key.takes_dictionaries) else { return };
+        let (open, catalog) = notes.into_plan()?;
+        let traits = kept_traits(&open, key.takes_dictionaries)?;
         // Rows of the session's tables are held by its own store and no other.
         if traits.reads_temporary && temporary.is_none() {
-            return;
+            return None;
         }
         let plan = KnownPlan {
             open,
             has_parameters: traits.has_parameters,
             is_fixed: traits.is_fixed,
+            reads_commits_only: !traits.reads_varying && !traits.reads_temporary,
             catalog,
             temporary,
             ready: OnceLock::new(),
             parts: traits.parts,
         };
+        let decided_by = plan.rows_decided_by();
         store.keep(key, plan);
+        decided_by
     }
+}
+
+/// Returns by what the rows of a statement are kept; `None` where they are not.
+fn result_key(place: Option<(PlanKey, Vec<ScalarValue>)>, version: Option<CatalogVersion>) -> Option<Arc<ResultKey>> {
+    let (plan, values) = place?;
+    Some(Arc::new(ResultKey { plan, values, version: version? }))
 }
 
 /// Returns the values of parameters where there is one of each and none is null: a comparison with null is simplified away.

@@ -16,6 +16,7 @@ use querent_catalog::{
 use super::column_defaults::{check_value, stored_default};
 use super::json_columns::is_json_type;
 use super::row_statements::require_whole_managed;
+use super::sort_orders::{order_text, sort_keys};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
 use super::write_statement::WriteStatement;
@@ -24,7 +25,7 @@ use crate::identifiers::quote_identifier;
 use crate::type_names::sql_name;
 
 const OPERATIONS: &str = "there are ADD COLUMN name type [DEFAULT value], DROP COLUMN name, RENAME COLUMN name TO name, \
-    RENAME TO name, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL";
+    RENAME TO name, SET SORTED BY (columns), RESET SORTED BY, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL";
 
 impl StatementPlanner<'_> {
     /// Plans ALTER TABLE.
@@ -93,6 +94,12 @@ impl StatementPlanner<'_> {
                 let found = table.info.columns.iter().find(|column| spelled.contains(&column.name));
                 let Some(column) = found else { return Err(unsupported("this form of ALTER COLUMN", OPERATIONS)) };
                 self.altered_column(column, op, table).await?
+            }
+            AlterTableOperation::SetTblProperties { table_properties } if order_text(&table_properties).is_some() => {
+                let columns = table.info.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
+                let text = order_text(&table_properties).unwrap_or_default();
+                let keys = sort_keys(text, &columns.collect::<Vec<_>>(), &table.info.name.table)?;
+                TableAlteration::SetSortOrder { keys }
             }
             AlterTableOperation::RenameTable {
                 table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),

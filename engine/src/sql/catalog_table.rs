@@ -20,8 +20,11 @@ use crate::tables::restricted::RestrictedTable;
 /// What a plan's source is to whoever keeps the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptSource {
-    /// A table of the catalog, of which nothing was read yet.
-    Catalog,
+    /// A managed table, of which nothing was read yet: its rows are those of a snapshot.
+    Managed,
+    /// Another table of the catalog, of which nothing was read yet: files that may change, or a part that policies leave, whose
+    /// conditions may ask for the time.
+    Varying,
     /// A table of the session, with its rows.
     Temporary,
     /// Anything else.
@@ -85,12 +88,15 @@ impl CatalogTable {
         // What a policy leaves is a plan of its own.
         let is_plain = table.provider.downcast_ref::<RestrictedTable>().is_none_or(RestrictedTable::scans_tables_only);
         match table.resolved.as_ref().map(|resolved| &resolved.source).filter(|_| is_plain) {
-            Some(Source::Managed(_)) => KeptSource::Catalog,
+            Some(Source::Managed(_)) if table.provider.downcast_ref::<RestrictedTable>().is_none() => {
+                KeptSource::Managed
+            }
+            Some(Source::Managed(_)) => KeptSource::Varying,
             // The dictionaries of Arrow files are looked up while a statement is planned.
             Some(Source::External(external)) if external.format == FileFormat::Arrow && takes_dictionaries => {
                 KeptSource::Other
             }
-            Some(Source::External(_)) => KeptSource::Catalog,
+            Some(Source::External(_)) => KeptSource::Varying,
             Some(Source::View { .. }) | None => KeptSource::Other,
         }
     }

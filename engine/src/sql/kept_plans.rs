@@ -35,11 +35,14 @@ pub(crate) struct KeptTraits {
     pub(crate) is_fixed: bool,
     /// Whether it reads tables of the session.
     pub(crate) reads_temporary: bool,
+    /// Whether it reads tables whose rows may change without a commit.
+    pub(crate) reads_varying: bool,
 }
 
 /// Returns what a plan is like; `None` where it is not to be kept.
 pub(crate) fn kept_traits(plan: &LogicalPlan, takes_dictionaries: bool) -> Option<KeptTraits> {
-    let mut traits = KeptTraits { parts: 0, has_parameters: false, is_fixed: true, reads_temporary: false };
+    let mut traits =
+        KeptTraits { parts: 0, has_parameters: false, is_fixed: true, reads_temporary: false, reads_varying: false };
     let mut is_kept = true;
     let visited = plan.apply_with_subqueries(|node| {
         traits.parts += 1 + node.schema().fields().len();
@@ -63,7 +66,11 @@ impl KeptTraits {
     fn see_node(&mut self, node: &LogicalPlan, takes_dictionaries: bool) -> bool {
         match node {
             LogicalPlan::TableScan(scan) => match CatalogTable::kept_source(&scan.source, takes_dictionaries) {
-                KeptSource::Catalog => true,
+                KeptSource::Managed => true,
+                KeptSource::Varying => {
+                    self.reads_varying = true;
+                    true
+                }
                 KeptSource::Temporary => {
                     self.reads_temporary = true;
                     true

@@ -20,6 +20,8 @@ pub(super) const LIMIT_PERCENT: &str = "limit_percent";
 pub(super) const BY_NAME: &str = "__querent_by_name";
 /// `__merge_columns(a, b)` in the place of a MERGE's condition.
 pub(super) const MERGE_COLUMNS: &str = "__merge_columns";
+/// The property of a table that says by what its rows are sorted: the text between the parentheses.
+pub(super) const SORTED_BY: &str = "__sorted_by";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";
 /// `GLOB`, `IN [list]` and what negates them.

@@ -15,6 +15,7 @@ use querent_catalog::{
 use super::column_defaults::column_clause;
 use super::session_settings::SessionSetting;
 use super::session_variables::SessionVariables;
+use super::sort_orders::order_clause;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::tables::system::{self, is_system_database};
@@ -158,7 +159,7 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
     let shown = format!("{}.{}", quote_identifier(&own.database), quote_identifier(&own.table));
     let text = match &table.source {
         TableSource::View { sql, .. } => format!("CREATE VIEW {shown} AS {sql}"),
-        TableSource::Managed(_) => {
+        TableSource::Managed(managed) => {
             let mut parts: Vec<String> = table.info.columns.iter().map(column_clause).collect();
             let named = TableFilter {
                 database: Some(own.database.clone()),
@@ -168,7 +169,8 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
             let filter = KeyFilter { table: named, ..KeyFilter::default() };
             let keys = catalog.keys().list(who, &filter, PageRequest::first(MAX_KEYS)).await?.items;
             parts.extend(keys.iter().filter(|key| key.table == *own).map(key_clause));
-            format!("CREATE TABLE {shown} ({})", parts.join(", "))
+            let order = order_clause(&catalog.tables().sort_order(managed).await?);
+            format!("CREATE TABLE {shown} ({}){order}", parts.join(", "))
         }
         TableSource::External(external) => {
             let format = format!("{:?}", external.format).to_uppercase();

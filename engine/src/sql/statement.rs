@@ -35,6 +35,7 @@ use super::session_variables::SessionVariables;
 use super::shorthand::{insert_with, write_out_asof};
 use super::show;
 use super::show_functions;
+use super::sort_orders::{sort_keys, take_sort_order};
 use super::sql_types::check_column_types;
 use super::syntax::folded_name;
 use super::unique_keys::{WrittenKey, resolve_unique_keys, take_unique_keys};
@@ -216,6 +217,7 @@ impl StatementPlanner<'_> {
                         keys,
                         foreign_keys,
                         defaults,
+                        sort_order: take_sort_order(table),
                         not_null: not_null_columns(table),
                         json: declared_json(table),
                     })
@@ -378,9 +380,12 @@ impl StatementPlanner<'_> {
     }
 
     async fn create_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null, json } = constraints;
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, sort_order, not_null, json } =
+            constraints;
         let name = self.full_name(&table.name)?;
         let schema = table.input.schema().as_arrow();
+        let columns = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type()));
+        let sort_order = sort_keys(&sort_order.unwrap_or_default(), &columns.collect::<Vec<_>>(), &name.table)?;
         let keys = resolve_unique_keys(keys, &name.table, schema)?;
         check_defaults(&defaults, schema)?;
         let own = NewTableKeys { name: &name, schema, keys: &keys };
@@ -393,6 +398,7 @@ impl StatementPlanner<'_> {
             keys,
             foreign_keys,
             defaults,
+            sort_order,
             json: json.unwrap_or_else(|| json_columns(&table.input)),
             input: table.input,
         }
@@ -400,10 +406,11 @@ impl StatementPlanner<'_> {
     }
 
     fn create_temporary_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, not_null, json: _ } = constraints;
-        if !keys.is_empty() || !foreign_keys.is_empty() || !defaults.is_empty() {
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, sort_order, not_null, json: _ } =
+            constraints;
+        if sort_order.is_some() || !keys.is_empty() || !foreign_keys.is_empty() || !defaults.is_empty() {
             return Err(EngineError::Unsupported {
-                what: "a key or a default of a temporary table".into(),
+                what: "a key, a default or SORTED BY of a temporary table".into(),
                 hint: "leave it out".into(),
             });
         }
@@ -465,6 +472,8 @@ struct TableConstraints {
     foreign_keys: Vec<ast::ForeignKeyConstraint>,
     /// Of columns, by their names.
     defaults: Vec<(String, ColumnDefault)>,
+    /// The keys of SORTED BY.
+    sort_order: Option<String>,
     /// The columns that are declared NOT NULL.
     not_null: Vec<String>,
     /// The columns whose type is JSON; `None` where the query says what the columns are.

@@ -1,5 +1,5 @@
 //! What is rewritten before a statement is parsed, because the parser knows other forms of it: digit separators, list
-//! comprehensions, lambdas, `USING SAMPLE`, `INSERT ... BY NAME`, `SUMMARIZE`, `STRUCT(...)` types, DuckDB's `PIVOT` and `UNPIVOT`, `ASOF JOIN`. Each becomes a form
+//! comprehensions, lambdas, `USING SAMPLE`, `INSERT ... BY NAME`, `SORTED BY`, `SUMMARIZE`, `STRUCT(...)` types, DuckDB's `PIVOT` and `UNPIVOT`, `ASOF JOIN`. Each becomes a form
 //! that is parsed and that later steps know ([`super::relations`]).
 //!
 //! Brackets are matched first, so that every search stays on one level of them.
@@ -11,6 +11,7 @@ mod merge_columns;
 mod operators;
 mod other_forms;
 mod samples;
+mod sorted_by;
 mod typed_texts;
 mod types;
 
@@ -23,6 +24,7 @@ use self::merge_columns::merge_columns;
 use self::operators::{has_operators, operators};
 use self::other_forms::other_forms;
 use self::samples::samples;
+use self::sorted_by::sorted_by;
 use self::types::{has_types, types};
 use super::marks;
 use crate::error::{EngineError, Result};
@@ -58,6 +60,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     insert_by(&mut tokens);
     merge_columns(&mut tokens);
+    sorted_by(&mut tokens)?;
     let tokens = other_forms(tokens)?;
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));

@@ -15,8 +15,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::policy::PolicyEdit;
 use querent_catalog::{
-    ColumnDefault, ForeignKey, GraphModel, IfExists, ResolvedTable, TableAlteration, TableKind, TableName, UniqueKey,
-    VectorMetric,
+    ColumnDefault, ForeignKey, GraphModel, IfExists, ResolvedTable, SortedByKey, TableAlteration, TableKind, TableName,
+    UniqueKey, VectorMetric,
 };
 
 use super::session_variables::SessionChange;
@@ -39,6 +39,8 @@ pub(crate) enum WriteStatement {
         foreign_keys: Vec<ForeignKey>,
         /// Of columns, by their names.
         defaults: Vec<(String, ColumnDefault)>,
+        /// The order in which its rows are written.
+        sort_order: Vec<SortedByKey>,
         /// Columns whose type is JSON.
         json: Vec<String>,
         input: Arc<LogicalPlan>,

@@ -4,6 +4,7 @@
 //! columns were asked for before is read here, row group by row group: what is in the cache is taken from there, what is not
 //! is decoded, handed on, and kept where there is room. Rows, their order and their types are the same either way.
 
+mod bloom_filters;
 mod row_groups;
 
 use std::collections::{HashMap, VecDeque};
@@ -44,6 +45,7 @@ use parquet::file::metadata::PageIndexPolicy;
 
 use super::file_scan::ColumnMatching;
 use crate::column_cache::{ColumnCache, ColumnUse, FileVersion};
+use bloom_filters::{looked_up_columns, prune_by_bloom_filters};
 use row_groups::{GroupsOfFile, RowGroup};
 
 /// Returns the scan with its columns read through the cache, if it is a scan of Parquet files.
@@ -128,6 +130,7 @@ impl FileSource for DecodedParquetSource {
                 },
                 batch_rows,
                 prunes_groups: options.pruning,
+                reads_bloom_filters: options.bloom_filter_on_read,
                 partition,
                 metrics: parquet.metrics().clone(),
             }),
@@ -216,6 +219,7 @@ struct DecodedScan {
     adapter: Arc<dyn PhysicalExprAdapterFactory>,
     batch_rows: usize,
     prunes_groups: bool,
+    reads_bloom_filters: bool,
     partition: usize,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -330,15 +334,18 @@ impl FileToRead {
         let predicate = scan.predicate.clone().map(of_file).transpose()?;
         let pruning = predicate.as_ref().and_then(|predicate| pruning(predicate, &physical));
         let columns = projection.column_indices();
-        // Without columns only rows are counted, which the footer tells; a Bloom filter spares more than the cache gives.
-        if columns.is_empty() || pruning.as_ref().is_some_and(|pruning| has_bloom_filter(pruning, &metadata)) {
+        let looked_up = pruning.as_ref().filter(|_| scan.reads_bloom_filters);
+        let looked_up = looked_up.map_or_else(|| Some(Vec::new()), |pruning| looked_up_columns(pruning, &metadata));
+        // Without columns only rows are counted, which the footer tells.
+        let Some(looked_up) = looked_up.filter(|_| !columns.is_empty()) else {
             return first_time.plan_file(file);
-        }
+        };
 
-        let groups = row_groups(&scan, &file, &metadata, &physical, pruning.as_ref())?;
+        let metrics = ParquetFileMetrics::new(scan.partition, file.object_meta.location.as_ref(), &scan.metrics);
+        let groups = row_groups(&scan, &file, &metadata, &physical, pruning.as_ref(), &metrics)?;
         let uses = columns.iter().map(|column| uses.get(physical.field(*column).name()).copied()).collect();
         let counter = |name: &'static str| -> Count { MetricBuilder::new(&scan.metrics).counter(name, scan.partition) };
-        let read = GroupsOfFile {
+        let mut read = GroupsOfFile {
             hits: counter("column_cache_hits"),
             misses: counter("column_cache_misses"),
             file,
@@ -352,6 +359,12 @@ impl FileToRead {
             groups,
             scan,
         };
+        let pruned = match &pruning {
+            Some(pruning) => prune_by_bloom_filters(&mut read, pruning, &looked_up).await?,
+            None => 0,
+        };
+        metrics.row_groups_pruned_bloom_filter.add_pruned(pruned);
+        metrics.row_groups_pruned_bloom_filter.add_matched(read.groups.len());
         Ok(Box::new(DecodedPlanner::Ready(Box::new(read))))
     }
 }
@@ -362,15 +375,6 @@ fn pruning(predicate: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Prun
     (!pruning.always_true()).then_some(pruning)
 }
 
-fn has_bloom_filter(pruning: &PruningPredicate, metadata: &ArrowReaderMetadata) -> bool {
-    let literal_columns = pruning.literal_columns();
-    let mut columns = metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
-    columns.any(|column| {
-        column.bloom_filter_offset().is_some()
-            && literal_columns.iter().any(|name| column.column_descr().path().parts().first() == Some(name))
-    })
-}
-
 /// Returns the row groups to read: those of the scan's range of the file that the deletes and the statistics leave.
 fn row_groups(
     scan: &DecodedScan,
@@ -378,6 +382,7 @@ fn row_groups(
     metadata: &ArrowReaderMetadata,
     physical: &SchemaRef,
     pruning: Option<&PruningPredicate>,
+    metrics: &ParquetFileMetrics,
 ) -> DfResult<VecDeque<RowGroup>> {
     let all = metadata.metadata().row_groups();
     let access = match file.extensions.get::<ParquetAccessPlan>() {
@@ -396,14 +401,12 @@ fn row_groups(
     if let Some(range) = &file.range {
         left.prune_by_range(all, range);
     }
-    let metrics = ParquetFileMetrics::new(scan.partition, file.object_meta.location.as_ref(), &scan.metrics);
     match pruning.filter(|_| scan.prunes_groups) {
         Some(pruning) => {
-            left.prune_by_statistics(physical, metadata.parquet_schema(), all, pruning, &metrics);
+            left.prune_by_statistics(physical, metadata.parquet_schema(), all, pruning, metrics);
         }
         None => metrics.row_groups_pruned_statistics.add_matched(left.remaining_row_group_count()),
     }
-    metrics.row_groups_pruned_bloom_filter.add_matched(left.remaining_row_group_count());
     metrics.files_ranges_pruned_statistics.add_matched(1);
     let mut groups = VecDeque::new();
     for (number, access) in left.build().into_inner().into_iter().enumerate() {

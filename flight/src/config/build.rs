@@ -45,6 +45,7 @@ impl Settings {
             memory_bytes: self.query.pool_memory.map(|bytes| bytes.to_usize()),
             column_cache_bytes: self.query.column_cache.map(|bytes| bytes.to_usize()),
             plan_cache_bytes: self.query.plan_cache.to_usize(),
+            result_cache_bytes: self.query.result_cache.to_usize(),
             resident_bytes: self.query.process_memory.map(|bytes| bytes.to_usize()),
             spill_bytes: self.query.spill.0,
             target_partitions: self.query.threads,

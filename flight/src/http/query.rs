@@ -18,7 +18,7 @@ use querent_engine::EngineError;
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
 use crate::http::request::{ApiCall, Params, RequestId};
-use crate::query_limits::QueryLanguage;
+use crate::query_limits::{QueryLanguage, RESULT_CACHE_HEADER, RESULT_CACHE_HIT};
 use body::ResultBody;
 use request::{QueryParams, QueryRequest};
 
@@ -59,6 +59,7 @@ pub(super) async fn query(
             return Err(api_error(error));
         }
     };
+    let is_kept = rows.stats().from_result_cache;
     let result = ResultBody { rows, first, permit, api_error, request_id: request_id.0 };
     let mut response = Body::new(result.frames(format)?).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
@@ -66,5 +67,8 @@ pub(super) async fn query(
     response
         .headers_mut()
         .insert(header::TRAILER, HeaderValue::from_static("x-kyma-rows, x-querent-rows, x-querent-truncated"));
+    if is_kept {
+        response.headers_mut().insert(RESULT_CACHE_HEADER, HeaderValue::from_static(RESULT_CACHE_HIT));
+    }
     Ok(response)
 }

@@ -263,7 +263,10 @@ impl Statements {
             () = running.cancelled() => Err(cancelled()),
         };
         match started {
-            Ok((schema, rows)) => Ok(encode::flight_stream(schema, delivered(rows, permit, running))),
+            Ok((schema, rows)) => {
+                let is_kept = rows.stats().from_result_cache;
+                Ok(encode::flight_stream(schema, delivered(rows, permit, running)).kept(is_kept))
+            }
             Err(error) => {
                 permit.failed();
                 Err(error)

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::{LEAVE_OUT, refuse, refuse_if};
 use crate::error::Result;
+use crate::sql::sort_orders::is_sort_order;
 
 pub(super) fn check(statement: &Statement) -> Result<()> {
     match statement {
@@ -338,6 +339,8 @@ fn check_create_table(table: &CreateTable) -> Result<()> {
     };
     let options = match table_options {
         CreateTableOptions::None => false,
+        // It is planned, and taken from there.
+        CreateTableOptions::With(_) if is_sort_order(table_options) => false,
         CreateTableOptions::With(_)
         | CreateTableOptions::Options(_)
         | CreateTableOptions::Plain(_)

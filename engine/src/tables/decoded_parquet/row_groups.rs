@@ -69,6 +69,19 @@ pub(super) struct GroupsOfFile {
     pub misses: Count,
 }
 
+impl GroupsOfFile {
+    /// Returns how the cache names a column of one of the row groups.
+    pub(super) fn key(&self, group: &RowGroup, column: usize) -> DecodedColumnKey {
+        DecodedColumnKey {
+            file: Arc::clone(&self.version),
+            row_group: group.number,
+            column,
+            data_type: self.physical.field(column).data_type().clone(),
+            batch_rows: self.scan.batch_rows,
+        }
+    }
+}
+
 impl fmt::Debug for GroupsOfFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GroupsOfFile").field("file", &self.file.object_meta.location).finish_non_exhaustive()
@@ -312,13 +325,7 @@ impl OpenGroup {
         let mut columns = Vec::with_capacity(read.columns.len());
         let mut missing = Vec::new();
         for (column, used) in read.columns.iter().zip(&read.uses) {
-            let key = DecodedColumnKey {
-                file: Arc::clone(&read.version),
-                row_group: group.number,
-                column: *column,
-                data_type: read.physical.field(*column).data_type().clone(),
-                batch_rows: scan.batch_rows,
-            };
+            let key = read.key(&group, *column);
             if let Some(kept) = scan.cache.get(&key) {
                 read.hits.add(1);
                 columns.push(ColumnReader::Kept(kept));

@@ -4,6 +4,9 @@
 //! it would hash every value, and write each of them beside an index. Integers that lie near their neighbours, as keys and
 //! times do, are written as the steps between them, a few bits each: that takes half the time of compressing them and is read
 //! several times as fast.
+//!
+//! What nearly always differs and is in no order, as identifiers are, gets a Bloom filter for each row group: the least and the
+//! greatest value of a group say nothing there, and a search for one value would read them all.
 
 use std::collections::HashSet;
 
@@ -26,6 +29,10 @@ const LEAST_SAVED_BITS: f64 = 2.0;
 /// The most digits of a decimal that Parquet keeps as an integer of 32 and of 64 bits.
 const DIGITS_OF_INT32: u8 = 9;
 const DIGITS_OF_INT64: u8 = 18;
+/// The most bytes of a text, on average, for which a Bloom filter is made: longer ones are read, not looked up.
+const MOST_TEXT_BYTES: usize = 64;
+/// The bytes of a UUID.
+const UUID_BYTES: i32 = 16;
 
 /// How a column is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +65,47 @@ impl ColumnEncoding {
         }
         if is_futile { Self::Plain } else { Self::Dictionary }
     }
+}
+
+/// Returns whether a column whose first values these are gets a Bloom filter: integers, short texts and UUIDs that nearly all differ
+/// and are in no order.
+pub(super) fn has_bloom_filter(column: &ArrayRef) -> bool {
+    let sampled = column.slice(0, column.len().min(SAMPLED_ROWS));
+    let values = sampled.len() - sampled.null_count();
+    if values < LEAST_ROWS {
+        return false;
+    }
+    let is_looked_up = match sampled.data_type() {
+        DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64 => {
+            integers(&sampled).is_some_and(|(numbers, _)| step_bits(&numbers) + 1.0 >= range_bits(&numbers))
+        }
+        DataType::FixedSizeBinary(UUID_BYTES) => is_unordered(sampled.as_fixed_size_binary().iter().flatten()),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            let Ok(views) = cast(&sampled, &DataType::Utf8View) else { return false };
+            let texts = || views.as_string_view().iter().flatten().map(str::as_bytes);
+            texts().map(<[u8]>::len).sum::<usize>() <= values * MOST_TEXT_BYTES && is_unordered(texts())
+        }
+        _ => false,
+    };
+    is_looked_up && distinct(&sampled).is_some_and(|distinct| distinct * 10 > values * DISTINCT_TENTHS)
+}
+
+/// Returns whether values go up and down: of those in order a row group has a range of its own.
+fn is_unordered<'a>(values: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+    let pairs = values.clone().zip(values.skip(1));
+    let (mut up, mut all) = (0, 0);
+    for (value, next) in pairs {
+        all += 1;
+        up += usize::from(value <= next);
+    }
+    (all / 10..=all - all / 10).contains(&up)
+}
+
+/// Returns how many bits tell a value from the others.
+fn range_bits(numbers: &[i64]) -> f64 {
+    let least = numbers.iter().min().copied().unwrap_or_default();
+    let most = numbers.iter().max().copied().unwrap_or_default();
+    (most.wrapping_sub(least) as u64 as f64).max(1.0).log2()
 }
 
 fn distinct(sampled: &ArrayRef) -> Option<usize> {
@@ -107,7 +155,10 @@ fn step_bits(numbers: &[i64]) -> f64 {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Decimal128Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray};
+    use arrow::array::{
+        Decimal128Array, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array, StringArray,
+        TimestampMicrosecondArray,
+    };
 
     use super::*;
 
@@ -134,6 +185,31 @@ mod tests {
         let sparse = Int64Array::from_iter((0..8_000).map(|n| (n % 4 == 0).then_some(spread(n))));
         assert_eq!(chosen(sparse), ColumnEncoding::Plain);
         assert_eq!(chosen(numbers(8_000).slice(0, 1_000)), ColumnEncoding::Dictionary);
+    }
+
+    #[test]
+    fn what_is_looked_up_by_its_value_gets_a_bloom_filter() {
+        let filtered = |array: ArrayRef| has_bloom_filter(&array);
+        let texts =
+            |text: fn(i64) -> String| -> ArrayRef { Arc::new(StringArray::from_iter_values((0..8_000).map(text))) };
+        assert!(filtered(texts(|n| format!("id {:x}", spread(n)))));
+        assert!(!filtered(texts(|n| format!("id {}", n % 100))), "few values");
+        assert!(!filtered(texts(|n| format!("{n} {}", "x".repeat(100)))), "long texts");
+        let numbers =
+            |number: fn(i64) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..8_000).map(number))) };
+        assert!(filtered(numbers(spread)));
+        assert!(filtered(numbers(|n| spread(n).rem_euclid(1 << 30))), "also where they are written as steps");
+        assert!(
+            !filtered(numbers(|n| n * 1_000 + spread(n).rem_euclid(1 << 12))),
+            "in order: the range of a group says more"
+        );
+        assert!(!filtered(texts(|n| format!("id {n:06}"))), "in order");
+        let few: ArrayRef = numbers(spread).slice(0, 1_000);
+        assert!(!filtered(few));
+        let uuids = (0..8_000_i64).map(|n| [spread(n).to_le_bytes(), spread(n + 1).to_le_bytes()].concat());
+        assert!(filtered(Arc::new(FixedSizeBinaryArray::try_from_iter(uuids).unwrap())));
+        let doubles: ArrayRef = Arc::new(Float64Array::from_iter_values((0..8_000).map(|n| spread(n) as f64)));
+        assert!(!filtered(doubles));
     }
 
     #[test]

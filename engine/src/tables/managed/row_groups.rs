@@ -21,7 +21,7 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::limits::batch_bytes;
 
 /// DuckDB's row group size: small enough to prune and to spread one file over threads.
-const ROW_GROUP_ROWS: usize = 122_880;
+pub(super) const ROW_GROUP_ROWS: usize = 122_880;
 /// Rows of wide text close a row group sooner, which bounds the memory of a write.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 /// Groups that are encoded at once, on as many cores.

@@ -23,10 +23,10 @@ use querent_catalog::{CatalogError, NewDataFile};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::encodings::ColumnEncoding;
+use super::encodings::{ColumnEncoding, has_bloom_filter};
 use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
-use super::row_groups::RowGroupWriter;
+use super::row_groups::{ROW_GROUP_ROWS, RowGroupWriter};
 use crate::error::{EngineError, Result};
 use crate::functions::prepared_for_cast;
 
@@ -35,6 +35,12 @@ const TARGET_FILE_BYTES: usize = 256 << 20;
 /// What was written goes to the disk in pieces of at least so many bytes while the rest is encoded, so that closing a file waits
 /// for little.
 const EARLY_SYNC_BYTES: usize = 32 << 20;
+/// The most rows of a page.
+const PAGE_ROWS: usize = 20_000;
+/// Columns of a file that get a Bloom filter, and the part of the values that are not there which pass it all the same. A filter
+/// of a whole row group has 128 KiB, a byte for each value; one of fewer values is made smaller.
+const MOST_BLOOM_FILTERS: usize = 16;
+const BLOOM_FILTER_FPP: f64 = 0.05;
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
 
@@ -200,18 +206,28 @@ impl OpenDataFile {
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("querent ", env!("CARGO_PKG_VERSION")).to_string())
             .set_compression(Compression::SNAPPY)
-            .set_statistics_truncate_length(Some(file_statistics::TEXT_BOUND_BYTES));
+            .set_statistics_truncate_length(Some(file_statistics::TEXT_BOUND_BYTES))
+            // What a reader has to read at least: it leaves out pages by the statistics of each, which the page index has.
+            .set_data_page_row_count_limit(PAGE_ROWS);
+        let mut bloom_filters = 0;
         let parquet = ArrowSchemaConverter::new().convert(&schema).map_err(|error| parquet_error(&path, &error))?;
         for (index, (leaf, has_nan)) in leaves.iter().zip(&has_nan).enumerate() {
             let name = || parquet.column(index).path().clone();
             if *has_nan {
                 properties = properties.set_column_statistics_enabled(name(), EnabledStatistics::None);
             }
-            properties = match leaf.column().map(|column| ColumnEncoding::for_column(first.column(column))) {
-                None | Some(ColumnEncoding::Dictionary) => properties,
-                Some(ColumnEncoding::Plain) => properties.set_column_dictionary_enabled(name(), false),
+            let Some(values) = leaf.column().map(|column| first.column(column)) else { continue };
+            if bloom_filters < MOST_BLOOM_FILTERS && has_bloom_filter(values) {
+                bloom_filters += 1;
+                properties = properties
+                    .set_column_bloom_filter_fpp(name(), BLOOM_FILTER_FPP)
+                    .set_column_bloom_filter_ndv(name(), ROW_GROUP_ROWS as u64);
+            }
+            properties = match ColumnEncoding::for_column(values) {
+                ColumnEncoding::Dictionary => properties,
+                ColumnEncoding::Plain => properties.set_column_dictionary_enabled(name(), false),
                 // Packed bits are not compressed any further.
-                Some(ColumnEncoding::Steps) => properties
+                ColumnEncoding::Steps => properties
                     .set_column_dictionary_enabled(name(), false)
                     .set_column_encoding(name(), Encoding::DELTA_BINARY_PACKED)
                     .set_column_compression(name(), Compression::UNCOMPRESSED),

@@ -32,6 +32,12 @@ pub(super) const KEYS: &[SettingKey] = &[
         "memory for plans of statements that were planned before; 0: none are kept",
     ),
     key(
+        "query.result_cache",
+        &["QUERENT_QUERY_RESULT_CACHE"],
+        SettingKind::Text,
+        "what rows of answered queries take of query.pool_memory until queries need it; 0: none are kept",
+    ),
+    key(
         "query.process_memory",
         &["QUERENT_QUERY_PROCESS_MEMORY"],
         SettingKind::Text,

@@ -21,11 +21,13 @@ use http_body::Frame;
 use parking_lot::Mutex;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use tonic::body::Body;
+use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
 use tonic::{Response, Status};
 use tower::Service;
 
 use super::message::EncodedMessage;
+use crate::query_limits::{RESULT_CACHE_HEADER, RESULT_CACHE_HIT};
 
 /// The fields of `FlightData` that a result's messages have.
 const DATA_HEADER: u32 = 2;
@@ -46,17 +48,28 @@ pub(in crate::sql) struct FlightStream {
     shared: SharedMessages,
     /// What this stream took of `shared`.
     taken: Option<MessageStream>,
+    /// Whether the rows were kept from a query before.
+    is_kept: bool,
 }
 
 impl FlightStream {
     pub(super) fn new(messages: impl Stream<Item = Result<EncodedMessage, Status>> + Send + 'static) -> Self {
-        Self { shared: SharedMessages(Arc::new(Mutex::new(Some(messages.boxed())))), taken: None }
+        Self { shared: SharedMessages(Arc::new(Mutex::new(Some(messages.boxed())))), taken: None, is_kept: false }
+    }
+
+    /// Returns the stream, whose response says whether its rows were kept from a query before.
+    pub(in crate::sql) fn kept(self, is_kept: bool) -> Self {
+        Self { is_kept, ..self }
     }
 
     /// Returns DoGet's response, whose messages need not be copied.
     pub(in crate::sql) fn into_response(self) -> Response<Self> {
-        let shared = self.shared.clone();
+        let (shared, is_kept) = (self.shared.clone(), self.is_kept);
         let mut response = Response::new(self);
+        if is_kept {
+            let hit = MetadataValue::from_static(RESULT_CACHE_HIT);
+            response.metadata_mut().insert(RESULT_CACHE_HEADER, hit);
+        }
         response.extensions_mut().insert(shared);
         response
     }
