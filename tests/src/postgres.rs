@@ -33,8 +33,7 @@ impl PostgresProcess {
     }
 
     /// Starts one that listens on a port of this machine, too, and speaks TLS there with a certificate and its key. Clients may
-    /// show
-    /// certificates of an authority.
+    /// show certificates of an authority.
     pub fn start_encrypted(certificate: &Path, key: &Path, authority: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = vec!["listen_addresses=localhost".to_owned(), "ssl=on".to_owned()];
