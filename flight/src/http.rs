@@ -2,7 +2,7 @@
 //!
 //! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`], [`continued`], [`elsewhere`] and [`idempotency`] know
 //! no route;
-//! [`route`] says what a route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
+//! [`route`] says what a route is, and refuses parameters that none takes; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
 mod a2a;

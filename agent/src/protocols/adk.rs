@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{WrongField, check_names};
+use super::json::parse_json;
 use super::ksadk::asks_for_thinking;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
@@ -77,7 +78,7 @@ pub struct AdkRequest {
 
 /// Parses a body. Errors have the status that ADK's own server gives them: 422 for a field that is missing or wrong.
 pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
-    let body: Value = serde_json::from_slice(body)
+    let body = parse_json(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let Value::Object(fields) = &body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));

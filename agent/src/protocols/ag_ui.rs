@@ -6,6 +6,7 @@ mod render;
 use serde_json::{Map, Value, json};
 
 use super::fields::{FieldValues, check_members, check_value, unknown_field};
+use super::json::parse_json;
 use super::kind_of;
 use super::responses::{BadRequest, InputContent, InputItem, parse_content};
 use crate::models::{ChatRole, ToolSpec};
@@ -69,7 +70,7 @@ impl AgUiRequest {
 
 /// Parses a body, which is a `RunAgentInput`.
 pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, BadRequest> {
-    let body: Value = serde_json::from_slice(body)
+    let body = parse_json(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let Value::Object(fields) = &body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));

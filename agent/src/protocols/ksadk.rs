@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::chat::{self, ChatCompletionRequest};
 use super::fields::check_names;
+use super::json::parse_json;
 use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
@@ -30,7 +31,7 @@ impl Action {
         if body.is_empty() {
             return Ok(Self(Map::new()));
         }
-        match serde_json::from_slice(body) {
+        match parse_json(body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(other) => Err(wrong("body", format!("the body must be a JSON object, not {}", kind_of(&other)))),
             Err(error) => Err(BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}"))),

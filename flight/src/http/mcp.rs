@@ -17,6 +17,7 @@ use futures::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
+use querent_agent::protocols::json::parse_json;
 use querent_catalog::Principal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -225,7 +226,7 @@ struct RpcMessage {
 
 impl RpcMessage {
     fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        let message: Value = serde_json::from_slice(bytes)
+        let message = parse_json(bytes)
             .map_err(|error| ApiError::new(ErrorCode::BadRequestBody, format!("the body is not JSON: {error}")))?;
         if message.is_array() {
             return Err(ApiError::new(

@@ -3,6 +3,8 @@
 //! A [`Surface`] is the routes of one protocol. The router, the OpenAPI document and the list at `GET /` are all made of
 //! the same surfaces, so a route cannot be in one of them and not in the others.
 
+mod query_parameters;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
@@ -17,6 +19,8 @@ use crate::http::{elsewhere, idempotency};
 use crate::state::AppState;
 use crate::telemetry::record_caller;
 
+pub(super) use query_parameters::RefusedParameter;
+
 /// One method of one path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {
@@ -28,6 +32,8 @@ pub(super) struct Route {
     /// The least role of its callers; `None` lets everybody in.
     pub(super) role: Option<Role>,
     pub(super) query: &'static [Field],
+    /// Whether the handler refuses parameters itself, since which there are depends on their values.
+    pub(super) checks_its_query: bool,
     pub(super) headers: &'static [Field],
     pub(super) bodies: &'static [Media],
     pub(super) answers: &'static [Media],
@@ -163,16 +169,17 @@ impl Surface {
             }
             let group = routes.fold(Router::new(), |group, route| group.route(route.path, (route.handler)(route.verb)));
             // Inside of what asks who calls.
-            let once = |group: Router<AppState>| {
+            let checked = |group: Router<AppState>| {
                 let forwarded = group.route_layer(from_fn_with_state(state.clone(), elsewhere::forward));
-                forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once))
+                let once = forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once));
+                once.route_layer(from_fn_with_state(self.routes, query_parameters::check))
             };
             router = router.merge(match (role, self.callers) {
                 (None, _) => group,
                 (Some(role), Callers::Tokens) => {
-                    once(group).route_layer(from_fn_with_state((state.clone(), role), authorize))
+                    checked(group).route_layer(from_fn_with_state((state.clone(), role), authorize))
                 }
-                (Some(_), Callers::OwnKeys(layers)) => layers(once(group), state),
+                (Some(_), Callers::OwnKeys(layers)) => layers(checked(group), state),
             });
         }
         (self.layers)(router, state)
@@ -242,6 +249,7 @@ impl Route {
             handler,
             role: Some(Role::Read),
             query: &[],
+            checks_its_query: false,
             headers: &[],
             bodies: &[],
             answers: &[JSON],
@@ -267,6 +275,12 @@ impl Route {
 
     pub(super) const fn query(mut self, query: &'static [Field]) -> Self {
         self.query = query;
+        self
+    }
+
+    /// Leaves it to the handler to refuse parameters.
+    pub(super) const fn checks_its_query(mut self) -> Self {
+        self.checks_its_query = true;
         self
     }
 

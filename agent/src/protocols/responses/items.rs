@@ -166,6 +166,11 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             )),
         }
     };
+    if !item["type"].is_null() && !item["type"].is_string() {
+        let param = format!("{at}.type");
+        let message = format!("`{param}` must be a string, not {}", kind_of(&item["type"]));
+        return Err(BadRequest::invalid(&param, message));
+    }
     let kind = item["type"].as_str().unwrap_or(if item.get("role").is_some() { "message" } else { "" });
     Ok(match kind {
         "message" => {

@@ -5,7 +5,8 @@ use futures::StreamExt;
 use http::{HeaderMap, StatusCode};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
-    ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
+    ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_count, parse_request, response_id,
+    run_of_response,
 };
 use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
@@ -47,7 +48,7 @@ pub(in crate::http) async fn input_tokens(
     headers: HeaderMap,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let mut request = parse_request(&body)?;
+    let mut request = parse_count(&body)?;
     check_tool_servers(&request, &headers)?;
     let mut conversation = request.conversation.take().map(ConversationKey::shared);
     if let Some(key) = &conversation

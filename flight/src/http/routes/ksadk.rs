@@ -74,7 +74,7 @@ pub(super) const KSADK: Surface = Surface {
             "A run's session events, those that were and those that come, then `[DONE]`",
             |verb| verb.answered_by(actions::subscribe),
         )
-        .query(&[SESSION_ID, INVOCATION_ID, AFTER])
+        .query(&[SESSION_ID, INVOCATION_ID, AFTER, AGENT_ID, USER_ID])
         .answers(&[EVENTS]),
         Route::post("/agentengine/api/v1/CreateSession", "Creates a session", |verb| {
             verb.answered_by(ksadk::sessions::create)
@@ -167,7 +167,10 @@ pub(super) const ADK: Surface = Surface {
         .takes(ADK_RUN)
         .answers(&[EVENTS]),
         Route::post("/run", "Runs the agent; a list of ADK events", |verb| verb.answered_by(adk::run)).takes(ADK_RUN),
-        Route::get("/list-apps", "The agent's name", |verb| verb.answered_by(adk::list_apps)),
+        Route::get("/list-apps", "The agent's name", |verb| verb.answered_by(adk::list_apps)).query(&[
+            Field::new("detailed", FieldKind::Flag, "whether to say more than the name"),
+            Field::text("relative_path", "of ADK's web interface; it has no effect"),
+        ]),
         Route::get("/version", "The server's version", |verb| verb.answered_by(adk::version)),
         Route::get("/apps/{app}/users/{user}/sessions", "Sessions of a user", |verb| {
             verb.answered_by(adk::sessions::list)
