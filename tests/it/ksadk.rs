@@ -140,8 +140,8 @@ async fn a_run_is_cancelled_by_its_invocation() {
     assert_eq!((locked.status, locked.header("x-should-retry")), (409, "false"), "{}", locked.text);
     let cancel = json!({ "InvocationId": "i1", "SessionId": "s1", "AgentId": "querent", "UserId": "u1" });
     let cancelled = data_of(&server, "CancelRun", cancel.clone()).await;
-    let expected =
-        json!({ "Cancelled": true, "Found": true, "Status": "cancelled", "RunnerCancelStatus": "cancelled" });
+    let expected = json!({ "Cancelled": true, "Found": true, "Status": "cancelled", "RunnerCancelStatus": "cancelled",
+            "RuntimeCancelStatus": "cancelled" });
     assert_eq!(cancelled, expected);
     assert_eq!(data_of(&server, "CancelRun", cancel).await["Cancelled"], false);
     let events = followed_events(&server.get(data["SubscribeUrl"].as_str().unwrap(), None).await);

@@ -86,7 +86,11 @@ async fn bad_messages_are_refused_in_the_protocols_words() {
         assert_eq!((reply.status, &reply.json()["error"]["data"]["code"]), (status, &json!(code)), "{}", reply.text);
         assert_eq!(reply.header("x-querent-error-code"), code);
     }
-    assert_eq!(server.get("/mcp", None).await.status, 405);
+    let unasked = server.get("/mcp", None).await;
+    let error = &unasked.json()["error"];
+    assert_eq!((unasked.status, &unasked.json()["jsonrpc"]), (405, &json!("2.0")), "{}", unasked.text);
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32_000), &json!("method_not_allowed")));
+    assert_eq!(unasked.header("allow"), "POST, DELETE");
 }
 
 #[tokio::test]

@@ -38,6 +38,11 @@ impl Action {
         }
     }
 
+    /// Refuses fields that the action does not have. Errors: 422.
+    pub fn check_names<'a>(&self, known: impl IntoIterator<Item = &'a str> + Clone) -> Result<(), BadRequest> {
+        check_names(&self.0, "", known).map_err(|field| wrong(&field.at, field.message))
+    }
+
     /// Returns a name; an empty one counts as absent.
     pub fn name(&self, field: &str) -> Result<Option<String>, BadRequest> {
         match self.0.get(field) {

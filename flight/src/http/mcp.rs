@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::request::{header_text, read_body};
 use crate::error::{ApiError, ErrorCode, RenderedError};
 use crate::guard::check_origin;
-use crate::mcp::{McpCaller, McpServer};
+use crate::mcp::{McpCaller, McpServer, is_announced_by};
 use crate::state::AppState;
 use sessions::McpSessions;
 
@@ -79,10 +79,23 @@ async fn guard(State(state): State<AppState>, request: Request, next: Next) -> R
     };
     if let Some(error) = response.extensions().get::<ApiError>() {
         let id = response.extensions().get::<MessageId>().map_or(Value::Null, |id| id.0.clone());
-        let rendered = RenderedError { status: error.http_status(), body: rpc_error(error, &id) };
+        let rendered = rendered(error, &id);
         response.extensions_mut().insert(rendered);
     }
     response
+}
+
+/// Writes an error of a message whose id is not known.
+pub(super) fn error_response(error: ApiError) -> Response {
+    let rendered = rendered(&error, &Value::Null);
+    let mut response = error.into_response();
+    response.extensions_mut().insert(rendered);
+    response
+}
+
+/// Returns an error of the server in its own status, as JSON-RPC writes it.
+fn rendered(error: &ApiError, id: &Value) -> RenderedError {
+    RenderedError { status: error.http_status(), body: rpc_error(error, id) }
 }
 
 fn rpc_error(error: &ApiError, id: &Value) -> Value {
@@ -128,7 +141,8 @@ pub(super) async fn post(
     let subject = principal.subject().to_owned();
     let gone = CancellationToken::new();
     let log_level = session.as_deref().and_then(|session| surface.sessions.log_level(session, &subject));
-    parts.extensions.insert(McpCaller { principal, database, gone: gone.clone(), log_level });
+    let shows_apps = session.as_deref().is_some_and(|session| surface.sessions.shows_apps(session, &subject));
+    parts.extensions.insert(McpCaller { principal, database, gone: gone.clone(), log_level, shows_apps });
     let request = Request::from_parts(parts, Body::from(bytes));
     let answered = answer(&surface, &subject, session.as_deref(), message, request, gone).await;
     Ok(answered.unwrap_or_else(|error| {
@@ -166,7 +180,7 @@ async fn answer(
     };
     let mut response = readable(response.map(Body::new)).await?;
     if message.is_initialize && session.is_none() && response.status().is_success() {
-        let opened = surface.sessions.open(subject)?;
+        let opened = surface.sessions.open(subject, message.shows_apps)?;
         let value = HeaderValue::from_str(&opened).map_err(ApiError::internal)?;
         response.headers_mut().insert(SESSION_ID, value);
     }
@@ -222,6 +236,8 @@ struct RpcMessage {
     is_initialize: bool,
     /// The id of the request that this notification cancels.
     cancels: Option<Value>,
+    /// Whether this `initialize` says that its client shows apps.
+    shows_apps: bool,
 }
 
 impl RpcMessage {
@@ -247,7 +263,9 @@ impl RpcMessage {
             .filter(|_| method == Some("notifications/cancelled"))
             .filter(|id| id.is_string() || id.is_number())
             .cloned();
-        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize: method == Some("initialize"), cancels })
+        let is_initialize = method == Some("initialize");
+        let shows_apps = is_initialize && is_announced_by(&message["params"]);
+        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize, cancels, shows_apps })
     }
 }
 

@@ -19,7 +19,7 @@ use crate::http::{elsewhere, idempotency};
 use crate::state::AppState;
 use crate::telemetry::record_caller;
 
-pub(super) use query_parameters::RefusedParameter;
+pub(super) use query_parameters::{RefusedParameter, TakenBodies};
 
 /// One method of one path.
 #[derive(Debug, Clone, Copy)]
@@ -215,7 +215,7 @@ impl ErrorSchema {
             Self::Anthropic => "AnthropicError",
             Self::Detail => "HolmesError",
             Self::Kusto => "KustoError",
-            Self::JsonRpc => "McpError",
+            Self::JsonRpc => "JsonRpcError",
         }
     }
 }

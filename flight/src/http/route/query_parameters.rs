@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::Method;
 use url::form_urlencoded;
 
-use super::{Field, FieldKind, Route};
+use super::{Field, FieldKind, Media, Route};
 use crate::error::{ApiError, ErrorCode};
 
 /// The longest part of a name that a message repeats, in characters.
@@ -19,14 +19,29 @@ const MAX_REPEATED: usize = 100;
 #[derive(Debug, Clone)]
 pub(in crate::http) struct RefusedParameter(pub(in crate::http) String);
 
+/// The bodies that a request's route takes, in the request's extensions, for handlers that refuse fields of no body.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct TakenBodies(&'static [Media]);
+
+impl TakenBodies {
+    /// Returns the names of their fields.
+    pub(in crate::http) fn field_names(self) -> impl Iterator<Item = &'static str> + Clone {
+        self.0.iter().flat_map(|media| media.fields).map(|field| field.name)
+    }
+}
+
 /// Refuses a request whose address has a parameter that its route does not take, or has one twice that is no list.
-pub(super) async fn check(State(routes): State<&'static [Route]>, request: Request, next: Next) -> Response {
+pub(super) async fn check(State(routes): State<&'static [Route]>, mut request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     // The answer to HEAD is that to GET without its body.
     let method = if request.method() == Method::HEAD { Method::GET } else { request.method().clone() };
     let route = routes.iter().find(|route| Some(route.path) == path && route.verb.as_str() == method.as_str());
-    let known = route.filter(|route| !route.checks_its_query).map(|route| route.query);
-    let refused = known.and_then(|known| refusal(known, request.uri().query().unwrap_or_default()));
+    let Some(route) = route else { return next.run(request).await };
+    request.extensions_mut().insert(TakenBodies(route.bodies));
+    let refused = match route.checks_its_query {
+        true => None,
+        false => refusal(route.query, request.uri().query().unwrap_or_default()),
+    };
     let Some((name, message)) = refused else { return next.run(request).await };
     let mut response = ApiError::new(ErrorCode::BadParameter, message).into_response();
     response.extensions_mut().insert(RefusedParameter(name));

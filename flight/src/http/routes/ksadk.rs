@@ -33,16 +33,49 @@ const RUN_AGENT: Media = Media::json(&[
 ])
 .with(r#"{"AgentId": "querent", "Messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
 
-const OF_SESSION: &[Media] = &[Media::json(&[SESSION_ID, AGENT_ID, USER_ID])];
-const OF_ONE: &[Media] = &[Media::json(&[SESSION_ID, ID, AGENT_ID, USER_ID])];
-const OF_EVENTS: &[Media] = &[Media::json(&[
+const OF_SESSION: &[Media] = &[Media::json(&[
     SESSION_ID,
     AGENT_ID,
     USER_ID,
+    Field::new("ExpiresHours", FieldKind::Integer, "it has no effect: sessions are kept as `agent.retention` says"),
+])];
+const OF_SESSIONS: &[Media] = &[Media::json(&[
+    AGENT_ID,
+    USER_ID,
+    Field::new("Page", FieldKind::Integer, "the page, from 1 on"),
+    Field::new("PageSize", FieldKind::Integer, "sessions of a page; 20 unless said otherwise"),
+])];
+const OF_ONE: &[Media] = &[Media::json(&[SESSION_ID, ID, AGENT_ID, USER_ID])];
+const BEFORE: Field = Field::new("BeforeSeqId", FieldKind::Integer, "only earlier events");
+const LIMIT: Field = Field::new("Limit", FieldKind::Integer, "events at most");
+const EVENT_TYPES: Field = Field::new("EventTypes", FieldKind::List, "only events of these types");
+const CHECKPOINTS: Field = Field::new("CheckpointIds", FieldKind::List, "501, unless it is empty");
+const OF_EVENTS: &[Media] = &[Media::json(&[
+    SESSION_ID,
+    ID,
+    AGENT_ID,
+    USER_ID,
     AFTER,
-    Field::new("BeforeSeqId", FieldKind::Integer, "only earlier events"),
-    Field::new("Limit", FieldKind::Integer, "events at most"),
-    Field::new("EventTypes", FieldKind::List, "only events of these types"),
+    BEFORE,
+    LIMIT,
+    EVENT_TYPES,
+    CHECKPOINTS,
+    Field::new("Offset", FieldKind::Integer, "how many events to skip"),
+])];
+const OF_MESSAGES: &[Media] = &[Media::json(&[
+    SESSION_ID,
+    ID,
+    AGENT_ID,
+    USER_ID,
+    AFTER,
+    BEFORE,
+    LIMIT,
+    EVENT_TYPES,
+    CHECKPOINTS,
+    Field::new("IncludeReasoning", FieldKind::Flag, "it has no effect: `ListSessionEvents` has the thinking"),
+    Field::new("IncludeToolEvents", FieldKind::Flag, "it has no effect: `ListSessionEvents` has the calls"),
+    Field::new("IncludeAttachments", FieldKind::Flag, "it has no effect: messages are text"),
+    Field::text("CursorSource", "it has no effect: there is one"),
 ])];
 
 const RESPONSE_ID: Field = Field::text("ResponseId", "the response");
@@ -54,6 +87,9 @@ const OF_FEEDBACK: &[Media] = &[Media::json(&[
     Field::text("Comment", "in words"),
     AGENT_ID,
     USER_ID,
+    Field::text("EventId", "repeated"),
+    Field::text("TraceId", "repeated"),
+    Field::text("RootSpanId", "repeated"),
 ])];
 
 pub(super) const KSADK: Surface = Surface {
@@ -83,7 +119,7 @@ pub(super) const KSADK: Surface = Surface {
         Route::post("/agentengine/api/v1/ListSessions", "Lists sessions", |verb| {
             verb.answered_by(ksadk::sessions::list)
         })
-        .takes(&[Media::json(&[AGENT_ID, USER_ID])]),
+        .takes(OF_SESSIONS),
         Route::post("/agentengine/api/v1/GetSession", "One session", |verb| verb.answered_by(ksadk::sessions::get))
             .takes(OF_ONE),
         Route::post("/agentengine/api/v1/DeleteSession", "Deletes a session with its runs", |verb| {
@@ -97,15 +133,15 @@ pub(super) const KSADK: Surface = Surface {
         Route::post("/agentengine/api/v1/ListSessionMessages", "Messages of a session's newest runs", |verb| {
             verb.answered_by(ksadk::sessions::messages)
         })
-        .takes(OF_EVENTS),
+        .takes(OF_MESSAGES),
         Route::post("/agentengine/api/v1/GetAgentUiBootstrap", "What the web interface asks first", |verb| {
             verb.answered_by(ksadk::sessions::bootstrap)
         })
-        .takes(&[Media::json(&[AGENT_ID])]),
+        .takes(&[Media::json(&[AGENT_ID, SESSION_ID, USER_ID])]),
         Route::post("/agentengine/api/v1/ListAgentModels", "Models to choose from", |verb| {
             verb.answered_by(ksadk::sessions::models)
         })
-        .takes(&[Media::json(&[AGENT_ID])]),
+        .takes(&[Media::json(&[AGENT_ID, Field::text("Name", "it has no effect: there is one agent")])]),
         Route::post("/agentengine/api/v1/UploadFile", "Uploads a file that messages name by its id", |verb| {
             verb.answered_by(ksadk::sessions::upload)
         })
