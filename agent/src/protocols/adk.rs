@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{WrongField, check_names};
+use super::fields::{FieldValues, WrongField, check_names, check_value};
 use super::json::parse_json;
 use super::ksadk::asks_for_thinking;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
@@ -84,6 +84,7 @@ pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
     };
     check_names(fields, "", FIELDS).map_err(|field| wrong(&field.at, field.message))?;
+    check_spellings(fields)?;
     let text = |camel: &str, snake: &str| name_of(field(fields, camel, snake), camel);
     let required = |name: Option<String>, at: &str| name.ok_or_else(|| missing(at));
     let message = field(fields, "newMessage", "new_message").ok_or_else(|| missing("newMessage"))?;
@@ -123,7 +124,24 @@ pub fn state_delta(delta: Option<&Value>) -> Result<Map<String, Value>, BadReque
 }
 
 fn field<'a>(fields: &'a Map<String, Value>, camel: &str, snake: &str) -> Option<&'a Value> {
-    fields.get(camel).or_else(|| fields.get(snake)).filter(|value| !value.is_null())
+    [camel, snake].into_iter().filter_map(|name| fields.get(name)).find(|value| !value.is_null())
+}
+
+/// Refuses a field that has another value in each of its spellings, of which one would be dropped.
+fn check_spellings(fields: &Map<String, Value>) -> Result<(), BadRequest> {
+    // Both stand beside each other in the list.
+    for pair in FIELDS.windows(2) {
+        if let [camel, snake] = pair
+            && snake.contains('_')
+            && let (Some(one), Some(other)) = (fields.get(*camel), fields.get(*snake))
+            && !one.is_null()
+            && !other.is_null()
+            && one != other
+        {
+            return Err(wrong(snake, format!("`{snake}` is another value than `{camel}`, the same field; send one")));
+        }
+    }
+    Ok(())
 }
 
 fn name_of(value: Option<&Value>, at: &str) -> Result<Option<String>, BadRequest> {
@@ -145,6 +163,8 @@ fn wrong(at: &str, message: String) -> BadRequest {
     BadRequest::invalid(at, message).with_status(422)
 }
 
+/// Who says a message: the user; the others are those of a tool's result.
+const ROLES: FieldValues = FieldValues::OneOf(&["user", "function", "tool"]);
 /// The fields of a part. What is said of a thought or a video has no effect.
 const PART: [&str; 12] = [
     "text",
@@ -173,6 +193,9 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let unknown = |fault: WrongField| wrong(&fault.at, fault.message);
     if let Value::Object(fields) = message {
         check_names(fields, "newMessage", ["role", "parts"]).map_err(unknown)?;
+        if let Some(role) = fields.get("role").filter(|role| !role.is_null()) {
+            check_value("newMessage.role", ROLES, "leave it out", role).map_err(unknown)?;
+        }
     }
     let mut items = Vec::new();
     let mut content = Vec::new();

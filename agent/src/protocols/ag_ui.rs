@@ -146,6 +146,14 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             if message["content"].as_str().is_some_and(|text| !text.is_empty()) || message["content"].is_array() {
                 items.push(said(ChatRole::Assistant)?);
             }
+            if !message["content"].is_null() && !message["content"].is_string() && !message["content"].is_array() {
+                let (param, kind) = (format!("{at}.content"), kind_of(&message["content"]));
+                return Err(BadRequest::invalid(&param, format!("`{param}` must be a string or a list, not {kind}")));
+            }
+            if !message["toolCalls"].is_null() && !message["toolCalls"].is_array() {
+                let (param, kind) = (format!("{at}.toolCalls"), kind_of(&message["toolCalls"]));
+                return Err(BadRequest::invalid(&param, format!("`{param}` must be a list, not {kind}")));
+            }
             for (index, call) in message["toolCalls"].as_array().into_iter().flatten().enumerate() {
                 let at = format!("{at}.toolCalls[{index}]");
                 items.push(InputItem::FunctionCall {
