@@ -219,6 +219,23 @@ async fn the_actions_of_the_web_interface() {
     assert_eq!(data_of(&server, "DeleteSession", json!({ "Id": id })).await["Deleted"], true);
     assert_eq!(action(&server, "GetSession", &json!({ "SessionId": id })).await.status, 404);
     assert_eq!(action(&server, "GetSession", &json!({})).await.status, 422);
+    // The fields of 0.8.5's clients, and no others.
+    let made = json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "s2", "ExpiresHours": 24 });
+    assert_eq!(action(&server, "CreateSession", &made).await.status, 200);
+    let read = json!({
+        "AgentId": "querent",
+        "SessionId": "s2",
+        "Limit": 5,
+        "IncludeReasoning": true,
+        "IncludeToolEvents": true,
+        "IncludeAttachments": true,
+    });
+    assert_eq!(action(&server, "ListSessionMessages", &read).await.status, 200);
+    for name in ["CreateSession", "ListSessions", "ListSessionEvents", "GetAgentUiBootstrap", "ListAgentModels"] {
+        let refused = action(&server, name, &json!({ "AgentId": "querent", "SessionId": "s1", "zzz": 1 })).await;
+        let message = refused.json()["Message"].as_str().unwrap_or_default().to_owned();
+        assert!(refused.status == 422 && message.contains('`'), "{name}: {}", refused.text);
+    }
 }
 
 #[tokio::test]
@@ -309,6 +326,7 @@ async fn errors_are_in_the_envelope_too() {
         ("ListSessionCheckpoints", "ann-tok", 501, "action_not_supported"),
         ("ListWorkspaceFiles", "wrong", 401, "unauthenticated"),
         ("ListWorkspaceFiles", "ann-tok", 501, "action_not_supported"),
+        ("SubmitInteraction", "ann-tok", 501, "action_not_supported"),
         ("MakeCoffee", "ann-tok", 404, "not_found"),
     ] {
         let path = format!("/agentengine/api/v1/{name}");

@@ -102,6 +102,8 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("runId", json!("")), "runId"),
         (with("forwardedProps", json!(7)), "forwardedProps"),
         (with("forwardedProps", json!({ "thinking": "x" })), "forwardedProps.thinking"),
+        (with("messages", json!([{ "id": "m", "role": "assistant", "content": 7 }])), "messages[0].content"),
+        (with("messages", json!([{ "id": "m", "role": "assistant", "toolCalls": "f" }])), "messages[0].toolCalls"),
         (with("zzz", json!(1)), "zzz"),
     ] {
         let reply = server.post(AG_UI, &body, ANN).await;
@@ -136,6 +138,8 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (call("ListTasks"), ANN, -32_602),
         (call("nothing"), ANN, -32_601),
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "message/send", "params": {} }), ANN, -32_602),
+        (json!({ "jsonrpc": "2.0", "id": "q", "method": "tasks/get", "params": ["x"] }), ANN, -32_602),
+        (json!({ "jsonrpc": "2.0", "id": "q", "method": "tasks/get", "zzz": 1 }), ANN, -32_600),
         (with_part(json!({ "kind": "text", "text": "hello", "zzz": 1 })), ANN, -32_602),
         (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "zzz": 1 } })), ANN, -32_602),
         (with_part(json!({ "kind": "data", "text": "hello" })), ANN, -32_602),
