@@ -93,6 +93,43 @@ async fn bad_messages_are_refused_in_the_protocols_words() {
     assert_eq!(unasked.header("allow"), "POST, DELETE");
 }
 
+/// Reference: "Batching" of the revision 2025-03-26; newer ones have none.
+#[tokio::test]
+async fn a_batch_is_answered_message_by_message_where_the_revision_has_batches() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let notified = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let list = json!({ "jsonrpc": "2.0", "id": "b", "method": "tools/list" });
+    let unknown = json!({ "jsonrpc": "2.0", "id": 3, "method": "tables/drop" });
+    let ping: Value = serde_json::from_str(&ping(1)).unwrap();
+    let all = json!([ping, notified, list, { "id": 9 }, unknown]).to_string();
+    for headers in [&[][..], &[("mcp-protocol-version", "2025-03-26")][..]] {
+        let reply = send(&server, &all, headers).await;
+        assert_eq!((reply.status, reply.header("content-type")), (200, "text/event-stream"), "{}", reply.text);
+        let lines = reply.text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let answers: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+        assert_eq!(ids, [&json!(1), &json!("b"), &json!(9), &json!(3)], "{}", reply.text);
+        assert!(answers[0]["result"].is_object() && answers[1]["result"]["tools"].is_array(), "{}", reply.text);
+        let codes = (&answers[2]["error"]["code"], &answers[3]["error"]["code"]);
+        assert_eq!(codes, (&json!(-32_600), &json!(-32_601)), "{}", reply.text);
+    }
+    assert_eq!(send(&server, &json!([notified, notified]).to_string(), &[]).await.status, 202);
+    let begin = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} });
+    for (body, headers) in [
+        (all.as_str(), &[("mcp-protocol-version", "2025-06-18")][..]),
+        (json!([begin]).to_string().as_str(), &[][..]),
+        ("[]", &[][..]),
+    ] {
+        let reply = send(&server, body, headers).await;
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["code"]),
+            (400, &json!(-32_600)),
+            "{body:.60}: {}",
+            reply.text
+        );
+    }
+}
+
 #[tokio::test]
 async fn calls_with_bad_params_are_refused_by_their_method() {
     let server = TestServer::start(TestSettings::default()).await;

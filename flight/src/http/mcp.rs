@@ -4,11 +4,12 @@
 //! which a client of an older revision can cancel its requests; newer revisions have no sessions, and requests may come
 //! without one. The server never sends unasked, so there is no `GET`.
 
+mod batch;
 mod sessions;
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -124,7 +125,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// `POST /mcp`: one message of a client.
+/// `POST /mcp`: one message of a client, or a batch of them.
 pub(super) async fn post(
     State(state): State<AppState>,
     Extension(surface): Extension<Arc<McpSurface>>,
@@ -135,21 +136,48 @@ pub(super) async fn post(
     check_types(&mut parts)?;
     let database = header_text(&parts.headers, &["x-database"])?;
     let bytes = read_body(body, state.settings.http.max_query_bytes.0, &state.settings.http).await?;
-    let message = RpcMessage::parse(&bytes)?;
-    let id = message.id.clone();
+    let sent = parse_json(&bytes)
+        .map_err(|error| ApiError::new(ErrorCode::BadRequestBody, format!("the body is not JSON: {error}")))?;
     let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;
-    let subject = principal.subject().to_owned();
-    let gone = CancellationToken::new();
-    let log_level = session.as_deref().and_then(|session| surface.sessions.log_level(session, &subject));
-    let shows_apps = session.as_deref().is_some_and(|session| surface.sessions.shows_apps(session, &subject));
-    parts.extensions.insert(McpCaller { principal, database, gone: gone.clone(), log_level, shows_apps });
-    let request = Request::from_parts(parts, Body::from(bytes));
-    let answered = answer(&surface, &subject, session.as_deref(), message, request, gone).await;
-    Ok(answered.unwrap_or_else(|error| {
-        let mut response = error.into_response();
-        response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
-        response
-    }))
+    if let Value::Array(messages) = sent {
+        batch::check(&parts.headers, &messages)?;
+        // Each message has a length of its own.
+        parts.headers.remove(header::CONTENT_LENGTH);
+        return Ok(batch::answer(McpPost { surface, principal, database, session, parts }, messages).await);
+    }
+    let message = RpcMessage::of(&sent)?;
+    Ok(McpPost { surface, principal, database, session, parts }.answer(message, bytes).await)
+}
+
+/// What the messages of one POST share: who sends them, in which session, with which headers.
+struct McpPost {
+    surface: Arc<McpSurface>,
+    principal: Principal,
+    database: Option<String>,
+    session: Option<String>,
+    parts: Parts,
+}
+
+impl McpPost {
+    /// Answers one message, whose bytes are `body`.
+    async fn answer(&self, message: RpcMessage, body: Bytes) -> Response {
+        let (surface, session) = (&*self.surface, self.session.as_deref());
+        let (principal, subject) = (self.principal.clone(), self.principal.subject());
+        let id = message.id.clone();
+        let gone = CancellationToken::new();
+        let log_level = session.and_then(|session| surface.sessions.log_level(session, subject));
+        let shows_apps = session.is_some_and(|session| surface.sessions.shows_apps(session, subject));
+        let (database, called_off) = (self.database.clone(), gone.clone());
+        let mut parts = self.parts.clone();
+        parts.extensions.insert(McpCaller { principal, database, gone: called_off, log_level, shows_apps });
+        let request = Request::from_parts(parts, Body::from(body));
+        let answered = answer(surface, subject, session, message, request, gone).await;
+        answered.unwrap_or_else(|error| {
+            let mut response = error.into_response();
+            response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
+            response
+        })
+    }
 }
 
 /// Serves a message. `gone` is cancelled when nobody waits any more: the body has ended or was dropped, or this future
@@ -241,15 +269,8 @@ struct RpcMessage {
 }
 
 impl RpcMessage {
-    fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        let message = parse_json(bytes)
-            .map_err(|error| ApiError::new(ErrorCode::BadRequestBody, format!("the body is not JSON: {error}")))?;
-        if message.is_array() {
-            return Err(ApiError::new(
-                ErrorCode::InvalidRequest,
-                "the body is a batch of messages; send them one by one",
-            ));
-        }
+    /// Errors: `invalid_request` for what is no message.
+    fn of(message: &Value) -> Result<Self, ApiError> {
         if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
             return Err(ApiError::new(ErrorCode::InvalidRequest, "the body is not a message of JSON-RPC 2.0"));
         }
