@@ -4,13 +4,15 @@
 //! the same surfaces, so a route cannot be in one of them and not in the others.
 
 mod query_parameters;
+mod unread_body;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, patch, post};
+use http::Method;
 use querent_catalog::Role;
 
 use crate::auth::require_role;
@@ -172,7 +174,8 @@ impl Surface {
             let checked = |group: Router<AppState>| {
                 let forwarded = group.route_layer(from_fn_with_state(state.clone(), elsewhere::forward));
                 let once = forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once));
-                once.route_layer(from_fn_with_state(self.routes, query_parameters::check))
+                let told = once.route_layer(from_fn_with_state((state.clone(), self.routes), unread_body::check));
+                told.route_layer(from_fn_with_state(self.routes, query_parameters::check))
             };
             router = router.merge(match (role, self.callers) {
                 (None, _) => group,
@@ -255,6 +258,14 @@ impl Route {
             answers: &[JSON],
             status: "200",
         }
+    }
+
+    /// Whether this is the route of a request for which the router has found one.
+    fn is_of(&self, request: &Request) -> bool {
+        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        // The answer to HEAD is that to GET without its body.
+        let method = if request.method() == Method::HEAD { Method::GET.as_str() } else { request.method().as_str() };
+        path == Some(self.path) && self.verb.as_str() == method
     }
 
     /// Lets callers in without a token.

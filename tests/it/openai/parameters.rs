@@ -56,6 +56,34 @@ async fn a_parameter_that_a_route_does_not_take_is_refused_by_its_name() {
     }
 }
 
+/// Clients that write an empty object, or null, say nothing.
+#[tokio::test]
+async fn a_body_that_a_route_does_not_read_is_refused() {
+    let server = serve().await;
+    for (method, path, shape) in [
+        ("POST", "/v1/responses/{id}/cancel", "/error/param"),
+        ("DELETE", "/v1/responses/{id}", "/error/param"),
+        ("POST", "/v1/queries/1/cancel", "/error/code"),
+        ("DELETE", "/v1/agent/sessions/s1", "/error"),
+    ] {
+        let response = server.post("/v1/responses", &json!({ "input": "slow", "background": true }), ANN).await.json();
+        let path = path.replace("{id}", response["id"].as_str().unwrap());
+        let send = async |body: &str| {
+            let request = server.http.request(method.parse().unwrap(), server.url(&path));
+            let request = request.header("content-type", "application/json").body(body.to_owned());
+            server.send(request, ANN).await
+        };
+        let refused = send(r#"{"reason": null, "zzz": 1}"#).await;
+        assert!(refused.status == 400 && refused.text.contains("`zzz`"), "{path}: {} {}", refused.status, refused.text);
+        assert!(refused.json().pointer(shape).is_some_and(Value::is_string), "{path}: {}", refused.text);
+        assert_eq!(send("[1]").await.status, 400, "{path}");
+        for nothing in ["", "{}", "null"] {
+            let reply = send(nothing).await;
+            assert!(!reply.text.contains("takes no body"), "{path} {nothing}: {}", reply.text);
+        }
+    }
+}
+
 /// Reference: <https://platform.claude.com/docs/en/api/models-list>.
 #[tokio::test]
 async fn models_are_paged_for_anthropics_clients() {

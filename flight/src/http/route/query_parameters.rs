@@ -3,10 +3,9 @@
 //! It is inside of what asks who calls and of what writes errors as a surface's clients read them. Routes that let everybody
 //! in, which are pages and probes, take whatever browsers and proxies add to their addresses.
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::Method;
 use url::form_urlencoded;
 
 use super::{Field, FieldKind, Media, Route};
@@ -32,11 +31,7 @@ impl TakenBodies {
 
 /// Refuses a request whose address has a parameter that its route does not take, or has one twice that is no list.
 pub(super) async fn check(State(routes): State<&'static [Route]>, mut request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    // The answer to HEAD is that to GET without its body.
-    let method = if request.method() == Method::HEAD { Method::GET } else { request.method().clone() };
-    let route = routes.iter().find(|route| Some(route.path) == path && route.verb.as_str() == method.as_str());
-    let Some(route) = route else { return next.run(request).await };
+    let Some(route) = routes.iter().find(|route| route.is_of(&request)) else { return next.run(request).await };
     request.extensions_mut().insert(TakenBodies(route.bodies));
     let refused = match route.checks_its_query {
         true => None,

@@ -104,7 +104,8 @@ pub(super) const OPENAI: Surface = Surface {
         }),
         Route::post("/v1/responses/{id}", "`{id}:pause` and `{id}:resume` of KsADK: 501", |verb| {
             verb.answered_by(responses::pause_or_resume)
-        }),
+        })
+        .takes(&[JSON]),
         Route::post("/v1/responses/{id}/cancel", "Cancels a response in progress", |verb| {
             verb.answered_by(responses::cancel)
         }),
