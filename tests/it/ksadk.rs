@@ -231,6 +231,14 @@ async fn the_actions_of_the_web_interface() {
         "IncludeAttachments": true,
     });
     assert_eq!(action(&server, "ListSessionMessages", &read).await.status, 200);
+    for (field, value) in [("PreviousResponseId", json!("resp_1")), ("model", json!("another"))] {
+        let mut body = asked("plain");
+        body["ApiFormat"] = json!("chat_completions");
+        body["Model"] = json!("scripted");
+        body[field] = value;
+        let refused = action(&server, "RunAgent", &body).await;
+        assert!(refused.status == 422 && refused.text.contains(field), "{field}: {}", refused.text);
+    }
     for name in ["CreateSession", "ListSessions", "ListSessionEvents", "GetAgentUiBootstrap", "ListAgentModels"] {
         let refused = action(&server, name, &json!({ "AgentId": "querent", "SessionId": "s1", "zzz": 1 })).await;
         let message = refused.json()["Message"].as_str().unwrap_or_default().to_owned();

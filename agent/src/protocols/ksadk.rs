@@ -165,6 +165,12 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
     check_names(fields, "", RENAMED.iter().flat_map(|(theirs, ours)| [*theirs, *ours]).chain(RUN_AGENT))
         .map_err(|field| wrong(&field.at, field.message))?;
     for (theirs, ours) in RENAMED {
+        if let (Some(one), Some(other)) = (given(theirs), given(ours))
+            && one != other
+        {
+            let message = format!("`{ours}` is another value than `{theirs}`, the same field; send one");
+            return Err(wrong(ours, message));
+        }
         if let Some(value) = given(theirs).or_else(|| given(ours)) {
             inner.insert(ours.to_owned(), value.clone());
         }
@@ -185,6 +191,11 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             ApiFormat::Responses(Box::new(responses::parse_value(&Value::Object(inner))?))
         }
         Some("chat_completions") => {
+            if action.name("PreviousResponseId")?.is_some() {
+                let message =
+                    "`PreviousResponseId` goes with the `ApiFormat` responses; send the conversation, or `SessionId`";
+                return Err(wrong("PreviousResponseId", message.to_owned()));
+            }
             inner.insert("messages".to_owned(), given("Messages").cloned().unwrap_or_default());
             inner.insert("stream_options".to_owned(), json!({ "include_usage": true }));
             ApiFormat::Chat(Box::new(chat::parse_value(&Value::Object(inner))?))
