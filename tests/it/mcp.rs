@@ -64,6 +64,9 @@ async fn bad_messages_are_refused_in_the_protocols_words() {
         ("7", 400, -32_600, "invalid_request"),
         (r#"{"id": 1, "method": "ping"}"#, 400, -32_600, "invalid_request"),
         (r#"{"jsonrpc": "2.0", "id": {}, "method": "ping"}"#, 400, -32_600, "invalid_request"),
+        (r#"{"jsonrpc": "2.0", "id": null, "method": "ping"}"#, 400, -32_600, "invalid_request"),
+        (r#"{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}"#, 400, -32_600, "invalid_request"),
+        (r#"{"jsonrpc": "2.0", "id": 1e30, "method": "ping"}"#, 400, -32_600, "invalid_request"),
         (&long, 413, -32_000, "body_too_large"),
     ];
     for (body, status, rpc_code, code) in cases {

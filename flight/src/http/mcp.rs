@@ -275,9 +275,12 @@ impl RpcMessage {
             return Err(ApiError::new(ErrorCode::InvalidRequest, "the body is not a message of JSON-RPC 2.0"));
         }
         let method = message.get("method").and_then(Value::as_str);
-        let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+        let id = message.get("id").filter(|id| id.is_string() || id.is_i64()).cloned();
         if id.is_none() && method.is_some() && message.get("id").is_some() {
-            return Err(ApiError::new(ErrorCode::InvalidRequest, "the `id` of a request is a string or a number"));
+            return Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                "the `id` of a request is a string or a whole number",
+            ));
         }
         let cancels = message
             .pointer("/params/requestId")
