@@ -194,6 +194,8 @@ async fn bad_requests_are_refused() {
         (with("newMessage", json!({ "role": "user", "parts": [{ "text": "plain" }], "zzz": 1 })), 422),
         (part(json!({ "text": "plain", "zzz": 1 })), 422),
         (with("newMessage", json!({ "role": "model", "parts": [{ "text": "plain" }] })), 422),
+        (part(json!({ "text": "plain", "inlineData": { "mimeType": "text/plain", "data": "aGk=" } })), 422),
+        (part(json!({ "text": "plain", "functionResponse": { "id": "x", "name": "f", "response": {} } })), 422),
         (with("user_id", json!("another")), 422),
         (part(json!({ "functionResponse": { "name": "x", "response": {} } })), 422),
         (part(json!({ "functionResponse": { "id": "x", "name": "adk_request_confirmation", "response": {} } })), 422),

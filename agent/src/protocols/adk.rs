@@ -181,6 +181,14 @@ const PART: [&str; 12] = [
     "video_metadata",
 ];
 
+/// What a part is, of which it is one thing only, in both spellings.
+const DATA: [[&str; 2]; 4] = [
+    ["text", "text"],
+    ["inlineData", "inline_data"],
+    ["fileData", "file_data"],
+    ["functionResponse", "function_response"],
+];
+
 fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let parts = match message {
         Value::String(_) => std::slice::from_ref(message),
@@ -200,6 +208,13 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let mut items = Vec::new();
     let mut content = Vec::new();
     for (index, part) in parts.iter().enumerate() {
+        let has = |names: &[&str; 2]| names.iter().any(|name| part.get(*name).is_some_and(|value| !value.is_null()));
+        if DATA.iter().filter(|names| has(names)).count() > 1 {
+            let at = format!("newMessage.parts[{index}]");
+            let message =
+                format!("`{at}` is more than one of a text, a file and a function's response; make parts of them");
+            return Err(wrong(&at, message));
+        }
         let response = part.get("functionResponse").or_else(|| part.get("function_response"));
         match response {
             Some(response) => items.push(response_item(response)?),

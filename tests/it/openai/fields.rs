@@ -266,6 +266,13 @@ async fn a_field_that_is_in_no_table_is_refused_in_every_protocol() {
             "input[0].zzz",
         ),
         (RESPONSES, json!({ "input": [{ "type": "item_reference", "id": "x", "zzz": 1 }] }), "input[0].zzz"),
+        (
+            RESPONSES,
+            json!({ "input": [{ "role": "user", "content": [
+                { "text": "x", "inlineData": { "mimeType": "text/plain", "data": "aGk=" } },
+            ] }] }),
+            "input[0].content",
+        ),
         (RESPONSES, own_tools(json!({ "allowed_tools": ["zzz"] })), "tools[0].allowed_tools"),
         (RESPONSES, own_tools(json!({ "allowed_tools": "run_sql" })), "tools[0].allowed_tools"),
         (

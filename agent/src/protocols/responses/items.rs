@@ -265,6 +265,11 @@ fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
     if let Value::String(text) = block {
         return Ok(InputContent::Text(text.clone()));
     }
+    let is_file = ["inlineData", "inline_data", "fileData", "file_data"].iter().any(|name| block[*name].is_object());
+    if is_file && block["text"].is_string() {
+        let message = format!("a part of `{at}` is text and a file at once; make parts of them");
+        return Err(BadRequest::invalid(&format!("{at}.content"), message));
+    }
     if let Some(inline) = block.get("inlineData").or_else(|| block.get("inline_data")) {
         return parse_inline(inline, at);
     }
