@@ -208,7 +208,8 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let mut items = Vec::new();
     let mut content = Vec::new();
     for (index, part) in parts.iter().enumerate() {
-        let has = |names: &[&str; 2]| names.iter().any(|name| part.get(*name).is_some_and(|value| !value.is_null()));
+        let is_said = |value: &Value| !value.is_null() && value != "";
+        let has = |names: &[&str; 2]| names.iter().any(|name| part.get(*name).is_some_and(is_said));
         if DATA.iter().filter(|names| has(names)).count() > 1 {
             let at = format!("newMessage.parts[{index}]");
             let message =

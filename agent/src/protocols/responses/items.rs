@@ -266,7 +266,7 @@ fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
         return Ok(InputContent::Text(text.clone()));
     }
     let is_file = ["inlineData", "inline_data", "fileData", "file_data"].iter().any(|name| block[*name].is_object());
-    if is_file && block["text"].is_string() {
+    if is_file && block["text"].as_str().is_some_and(|text| !text.is_empty()) {
         let message = format!("a part of `{at}` is text and a file at once; make parts of them");
         return Err(BadRequest::invalid(&format!("{at}.content"), message));
     }
