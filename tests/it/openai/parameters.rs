@@ -145,6 +145,16 @@ async fn headers_of_anthropics_clients_are_versions_and_betas() {
 }
 
 #[tokio::test]
+async fn the_header_of_ksadks_dialect_is_0_or_1() {
+    let server = serve().await;
+    for (value, status) in [("1", 200), ("0", 200), ("yes", 400)] {
+        let request = server.http.post(server.url("/v1/responses")).json(&json!({ "input": "thanks" }));
+        let reply = server.send(request.header("x-ksadk-events", value), ANN).await;
+        assert_eq!(reply.status, status, "{value}: {}", reply.text);
+    }
+}
+
+#[tokio::test]
 async fn what_is_only_counted_has_no_fields_of_an_answer() {
     let server = serve().await;
     for (name, value) in
