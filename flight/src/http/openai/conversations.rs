@@ -14,6 +14,7 @@ use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole,
     ItemScope, Principal,
 };
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -94,6 +95,7 @@ pub(in crate::http) async fn remove(
 pub(in crate::http) async fn add_items(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
+    OpenAiParams(IgnoredAny): OpenAiParams<IgnoredAny>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body, &["items"])?;
@@ -119,6 +121,7 @@ pub(in crate::http) async fn list_items(
 pub(in crate::http) async fn get_item(
     ApiCall { state, principal }: ApiCall,
     Path((id, item_id)): Path<(String, String)>,
+    OpenAiParams(IgnoredAny): OpenAiParams<IgnoredAny>,
 ) -> Result<Response, OpenAiError> {
     let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
     let item = items.into_iter().find(|item| item["id"] == item_id.as_str());

@@ -29,7 +29,8 @@ impl TakenBodies {
     }
 }
 
-/// Refuses a request whose address has a parameter that its route does not take, or has one twice that is no list.
+/// Refuses a request whose address has a parameter that its route does not take, has one twice that is no list, or has a flag
+/// that is neither true nor false. Other values are the handlers' to judge.
 pub(super) async fn check(State(routes): State<&'static [Route]>, mut request: Request, next: Next) -> Response {
     let Some(route) = routes.iter().find(|route| route.is_of(&request)) else { return next.run(request).await };
     request.extensions_mut().insert(TakenBodies(route.bodies));
@@ -46,7 +47,7 @@ pub(super) async fn check(State(routes): State<&'static [Route]>, mut request: R
 /// Returns the first parameter that is not as the route takes it, and why.
 fn refusal(known: &[Field], query: &str) -> Option<(String, String)> {
     let mut seen: Vec<String> = Vec::new();
-    for (sent, _) in form_urlencoded::parse(query.as_bytes()) {
+    for (sent, value) in form_urlencoded::parse(query.as_bytes()) {
         let name: String = sent.chars().take(MAX_REPEATED).collect();
         let Some(field) = known.iter().find(|field| field.is_named(&name)) else {
             let message = match known.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ") {
@@ -55,6 +56,11 @@ fn refusal(known: &[Field], query: &str) -> Option<(String, String)> {
             };
             return Some((name, message));
         };
+        if matches!(field.kind, FieldKind::Flag) && !matches!(value.as_ref(), "true" | "false") {
+            let value: String = value.chars().take(MAX_REPEATED).collect();
+            let message = format!("the query parameter `{name}` is true or false, not `{value}`");
+            return Some((name, message));
+        }
         let is_list = matches!(field.kind, FieldKind::List | FieldKind::TextOrList);
         if !is_list && seen.contains(&name) {
             let message = format!("the query parameter `{name}` is given twice; give it once");
@@ -86,6 +92,7 @@ mod tests {
         Field::new("limit", FieldKind::Integer, ""),
         Field::new("include", FieldKind::List, ""),
         Field::new("metadata", FieldKind::Object, ""),
+        Field::new("stream", FieldKind::Flag, ""),
     ];
 
     #[test]
@@ -105,6 +112,8 @@ mod tests {
             ("metadata[a=1", "metadata[a"),
             ("metadata[a]=1&metadata[a]=2", "metadata[a]"),
             ("zzz", "zzz"),
+            ("stream=maybe", "stream"),
+            ("stream", "stream"),
             ("=1", ""),
         ] {
             assert_eq!(refused(query).as_deref(), Some(name), "{query}");
