@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::fields::{FieldValues, check_members, check_names};
 use super::json::parse_json;
 use super::kind_of;
-use super::responses::{BadRequest, InputContent, InputItem, parse_content};
+use super::responses::{BadRequest, InputContent, InputItem, MAX_ID_BYTES, parse_content};
 use crate::models::ChatRole;
 use crate::request::{Protocol, RunRequest};
 
@@ -280,6 +280,10 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
     }
     let configuration = params.get("configuration").unwrap_or(&Value::Null);
     let context_id = message.get("contextId").and_then(Value::as_str).map(str::to_owned);
+    if context_id.as_ref().is_some_and(|id| id.len() > MAX_ID_BYTES) {
+        let message = format!("`params.message.contextId` is longer than {MAX_ID_BYTES} bytes");
+        return Err(BadRequest::invalid("params.message.contextId", message));
+    }
     Ok(A2aCall::Send(Box::new(SentMessage {
         items: vec![InputItem::Message { role: ChatRole::User, content }],
         context_id: context_id.filter(|id| !id.trim().is_empty()),

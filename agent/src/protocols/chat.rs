@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::responses::{
-    BadRequest, InputContent, InputItem, allowed_tools, answer_schema, flag, metadata_of, parse_content, positive,
-    text, tool_choice, tools_of,
+    BadRequest, InputContent, InputItem, MAX_ID_BYTES, allowed_tools, answer_schema, flag, metadata_of, parse_content,
+    positive, text, tool_choice, tools_of,
 };
 use super::run_end::{RunEnd, model_named};
 use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
@@ -121,6 +121,11 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     let include_usage = fields.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true));
     let effort = fields.get("reasoning_effort").and_then(Value::as_str);
     let option = ksadk::asks_for_thinking(fields.get("model_options"), "model_options")?;
+    let session_id = text(fields, "session_id")?.filter(|id| !id.is_empty());
+    if session_id.as_ref().is_some_and(|id| id.len() > MAX_ID_BYTES) {
+        let message = format!("`session_id` is longer than {MAX_ID_BYTES} bytes");
+        return Err(BadRequest::invalid("session_id", message));
+    }
     let model = text(fields, "model")?;
     let store = flag(fields, "store", false)?;
     let mut echo = json!({ "model": model, "metadata": metadata_of(fields)? });
@@ -133,7 +138,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
         items,
         stream: flag(fields, "stream", false)?,
         include_usage,
-        session_id: text(fields, "session_id")?.filter(|id| !id.is_empty()),
+        session_id,
         tools: allowed_tools(tools, fields.get("tool_choice")),
         tool_choice,
         answer_schema: answer_schema(fields.get("response_format").unwrap_or(&Value::Null), "response_format")?,

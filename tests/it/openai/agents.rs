@@ -141,6 +141,7 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "message/send", "params": {} }), ANN, -32_602),
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "tasks/get", "params": ["x"] }), ANN, -32_602),
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "tasks/get", "zzz": 1 }), ANN, -32_600),
+        (in_context(&"c".repeat(257)), ANN, -32_602),
         (with_part(json!({ "kind": "text", "text": "hello", "zzz": 1 })), ANN, -32_602),
         (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "zzz": 1 } })), ANN, -32_602),
         (with_part(json!({ "kind": "data", "text": "hello" })), ANN, -32_602),
@@ -286,6 +287,12 @@ fn with_part(part: Value) -> Value {
     let mut request = sent("message/send", "hello");
     request["id"] = json!("q");
     request["params"]["message"]["parts"] = json!([part]);
+    request
+}
+
+fn in_context(id: &str) -> Value {
+    let mut request = with_part(json!({ "kind": "text", "text": "hello" }));
+    request["params"]["message"]["contextId"] = json!(id);
     request
 }
 

@@ -18,7 +18,8 @@ use crate::request::{AnswerSchema, Protocol, RunRequest};
 const MAX_METADATA_PAIRS: usize = 16;
 const MAX_METADATA_KEY_CHARS: usize = 64;
 const MAX_METADATA_VALUE_CHARS: usize = 512;
-const MAX_ID_BYTES: usize = 256;
+/// The longest id of a conversation, in every protocol of this form.
+pub(crate) const MAX_ID_BYTES: usize = 256;
 /// The fields of a request whose tokens are only counted.
 const COUNTED: [&str; 12] = [
     "model",
