@@ -143,11 +143,14 @@ async fn calls_with_bad_params_are_refused_by_their_method() {
         ("resources/read", json!({}), -32_602),
         ("completion/complete", json!({ "ref": {} }), -32_602),
         ("tables/drop", json!({}), -32_601),
+        ("initialize", json!({ "protocolVersion": "2025-06-18" }), -32_602),
+        ("initialize", json!({}), -32_602),
     ] {
         let body = json!({ "jsonrpc": "2.0", "id": "a", "method": method, "params": params });
         let reply = send(&server, &body.to_string(), &[]).await;
         let answer = answer(&reply);
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("a"), &json!(rpc_code)), "{method}: {answer}");
+        assert_eq!(reply.header("mcp-session-id"), "", "{method}");
     }
 }
 

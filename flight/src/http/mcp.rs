@@ -287,8 +287,13 @@ impl RpcMessage {
             .filter(|_| method == Some("notifications/cancelled"))
             .filter(|id| id.is_string() || id.is_number())
             .cloned();
-        let is_initialize = method == Some("initialize");
-        let shows_apps = is_initialize && is_announced_by(&message["params"]);
+        // One whose params are none is answered with an error, and begins no session.
+        let params = &message["params"];
+        let has_params = params["protocolVersion"].is_string()
+            && params["capabilities"].is_object()
+            && params["clientInfo"].is_object();
+        let is_initialize = method == Some("initialize") && has_params;
+        let shows_apps = is_initialize && is_announced_by(params);
         Ok(Self { id: id.filter(|_| method.is_some()), is_initialize, cancels, shows_apps })
     }
 }
