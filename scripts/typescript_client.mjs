@@ -97,7 +97,13 @@ ${methods.join("\n")}
       return encodeURIComponent(input[name]);
     });
     const params = new URLSearchParams();
-    for (const name of query) if (input[name] !== undefined && input[name] !== null) params.set(name, String(input[name]));
+    for (const name of query) {
+      const value = input[name];
+      if (value === undefined || value === null) continue;
+      if (Array.isArray(value)) for (const entry of value) params.append(name, String(entry));
+      else if (typeof value === "object") for (const key in value) params.set(\`\${name}[\${key}]\`, String(value[key]));
+      else params.set(name, String(value));
+    }
     const sent = new Headers();
     for (const name of headers) if (input[name] !== undefined && input[name] !== null) sent.set(name, String(input[name]));
     if (this.#token) sent.set("authorization", \`Bearer \${this.#token}\`);

@@ -31,7 +31,7 @@ use crate::conversation::events_of;
 use crate::error::{AgentError, Result};
 use crate::event::RunStarted;
 use crate::event_log::RunEvents;
-use crate::models::{ModelProvider, Models};
+use crate::models::{ChatRole, ModelProvider, Models};
 use crate::prompt::ExampleCache;
 use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
@@ -201,7 +201,9 @@ impl Agent {
         let started = Instant::now();
         let question = request.question();
         let has_picture = request.input.iter().any(|message| !message.images.is_empty());
-        if question.is_empty() && !has_picture && request.resume.is_empty() && request.history.is_empty() {
+        // What only an assistant has said asks nothing.
+        let is_unasked = request.history.iter().all(|message| message.role == ChatRole::Assistant);
+        if question.is_empty() && !has_picture && request.resume.is_empty() && is_unasked {
             return Err(AgentError::EmptyQuestion);
         }
         if question.len() > MAX_QUESTION_BYTES {

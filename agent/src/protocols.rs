@@ -8,6 +8,7 @@ pub mod chat;
 pub mod cube;
 pub mod fields;
 pub mod holmes;
+pub mod json;
 pub mod ksadk;
 mod message_fields;
 pub mod messages;

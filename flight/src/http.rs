@@ -2,7 +2,7 @@
 //!
 //! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`], [`continued`], [`elsewhere`] and [`idempotency`] know
 //! no route;
-//! [`route`] says what a route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
+//! [`route`] says what a route is, and refuses parameters that none takes; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
 mod a2a;
@@ -104,9 +104,12 @@ fn in_shape_of(schema: ErrorSchema, request: &Request, error: ApiError) -> Respo
             let request_id = request.extensions().get::<RequestId>().map(|id| id.0.as_str()).unwrap_or_default();
             messages::error_response(error, request_id)
         }
+        ErrorSchema::OpenAi if ksadk::is_action(request.uri().path()) => ksadk::error_response(error, request),
         ErrorSchema::OpenAi => OpenAiError::from(error).into_response(),
         ErrorSchema::Detail => HolmesError::from(error).into_response(),
-        // The outermost layer writes them. A body that Kusto's and MCP's clients read is made of their request.
-        ErrorSchema::Object | ErrorSchema::Flat | ErrorSchema::Kusto | ErrorSchema::JsonRpc => error.into_response(),
+        ErrorSchema::Kusto => kusto::error_response(error, request.headers()),
+        ErrorSchema::JsonRpc => mcp::error_response(error),
+        // The outermost layer writes them.
+        ErrorSchema::Object | ErrorSchema::Flat => error.into_response(),
     }
 }

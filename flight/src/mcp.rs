@@ -42,6 +42,7 @@ use crate::admission::{Admission, Door};
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 use crate::telemetry::RequestSpan;
+pub(crate) use app::is_announced_by;
 use elicitation::ElicitingCall;
 pub(crate) use logging::SessionLogLevel;
 use logging::{CallLog, Severity};
@@ -90,6 +91,8 @@ pub(crate) struct McpCaller {
     pub(crate) gone: CancellationToken,
     /// Which messages of the log its session wants; `None` without a session.
     pub(crate) log_level: Option<SessionLogLevel>,
+    /// Whether its session began with the announcement that the client shows apps.
+    pub(crate) shows_apps: bool,
 }
 
 /// The protocol's handler. Cheap to clone.
@@ -180,10 +183,16 @@ impl ServerHandler for McpServer {
     async fn list_tools(
         &self,
         page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(page)?;
-        Ok(ListToolsResult::with_all_items(self.specs().map(tool).collect()))
+        let shows_apps = self.caller(&context)?.shows_apps || app::is_announced(&context);
+        let with_app = |spec: &'static ToolSpec| {
+            let mut tool = tool(spec);
+            tool.meta = app::meta_of_tool(&spec.name).filter(|_| shows_apps);
+            tool
+        };
+        Ok(ListToolsResult::with_all_items(self.specs().map(with_app).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -395,12 +404,10 @@ fn tool(spec: &'static ToolSpec) -> Tool {
     let title = title(&spec.name);
     let annotations =
         ToolAnnotations::with_title(&title).read_only(true).destructive(false).idempotent(true).open_world(false);
-    let mut tool = Tool::new(Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.description.as_str()), schema)
+    Tool::new(Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.description.as_str()), schema)
         .with_title(title)
         .with_annotations(annotations)
-        .with_raw_output_schema(schemas::output_of(&spec.name));
-    tool.meta = app::meta_of_tool(&spec.name);
-    tool
+        .with_raw_output_schema(schemas::output_of(&spec.name))
 }
 
 /// Returns a tool's name as a title: `run_sql` becomes `Run SQL`.

@@ -34,7 +34,9 @@ async function server(method, params) {
   return result;
 }
 
-const { tools } = await server("tools/list", {});
+// The viewer is named to a host that says that it shows such.
+const extensions = { "io.modelcontextprotocol/ui": { mimeTypes: [MIME_TYPE] } };
+const { tools } = await server("tools/list", { _meta: { "io.modelcontextprotocol/clientCapabilities": { extensions } } });
 const run = tools.find(({ name }) => name === "run_sql");
 const { contents: [{ mimeType, text: html }] } = await server("resources/read", { uri: run._meta.ui.resourceUri });
 assert.equal(mimeType, MIME_TYPE);

@@ -161,6 +161,11 @@ async fn sessions_are_their_owners() {
 async fn what_the_server_is() {
     let server = started(false).await;
     assert_eq!(server.get("/list-apps?relative_path=./", None).await.json(), json!(["querent"]));
+    let detailed = server.get("/list-apps?detailed=true", None).await.json();
+    assert_eq!(
+        (&detailed["apps"][0]["name"], &detailed["apps"][0]["rootAgentName"]),
+        (&json!("querent"), &json!("querent"))
+    );
     assert!(server.get("/version", None).await.json()["version"].is_string());
     for stub in ["/apps/querent/eval_sets", "/apps/querent/eval_results", "/debug/trace/session/s1"] {
         assert_eq!(server.get(stub, None).await.json(), json!([]), "{stub}");
@@ -188,6 +193,10 @@ async fn bad_requests_are_refused() {
         (with("newMessage", json!(7)), 422),
         (with("newMessage", json!({ "role": "user", "parts": [{ "text": "plain" }], "zzz": 1 })), 422),
         (part(json!({ "text": "plain", "zzz": 1 })), 422),
+        (with("newMessage", json!({ "role": "model", "parts": [{ "text": "plain" }] })), 422),
+        (part(json!({ "text": "plain", "inlineData": { "mimeType": "text/plain", "data": "aGk=" } })), 422),
+        (part(json!({ "text": "plain", "functionResponse": { "id": "x", "name": "f", "response": {} } })), 422),
+        (with("user_id", json!("another")), 422),
         (part(json!({ "functionResponse": { "name": "x", "response": {} } })), 422),
         (part(json!({ "functionResponse": { "id": "x", "name": "adk_request_confirmation", "response": {} } })), 422),
         (

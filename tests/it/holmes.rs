@@ -187,6 +187,8 @@ async fn models_and_health() {
     assert_eq!((&info["name"], &info["toolsets"]), (&json!("querent"), &Value::Null));
     let info = server.get("/api/info?detail=full", None).await.json();
     assert!(info["toolsets"][0]["tools"].as_array().unwrap().contains(&json!("run_sql")), "{info}");
+    let other = server.get("/api/info?detail=zzz", None).await;
+    assert!(other.status == 400 && other.json()["detail"].as_str().unwrap().contains("`zzz`"), "{}", other.text);
 
     let settings = TestSettings::default().change(|settings| settings.holmes.model_name_as_text = true);
     let server = TestServer::start(settings).await;

@@ -65,6 +65,51 @@ async fn unknown_paths_and_methods_are_json_errors() {
     assert_eq!(theirs["error"]["message"], "/v1/embeddings does not take GET; it takes POST");
 }
 
+/// What no handler answers has the shape of the protocol whose path it is.
+#[tokio::test]
+async fn paths_and_methods_of_a_protocol_are_refused_in_its_words() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    for (path, status) in
+        [("/v2/rest/query", 405), ("/v1/rest/mgmt", 405), ("/v2/rest/nothing", 404), ("/v1/rest/x", 404)]
+    {
+        let request = server.http.get(server.url(path)).header("x-ms-client-request-id", "mine;1");
+        let reply = server.send(request, None).await;
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status, &error["code"]), (status, &json!("General_BadRequest")), "{path}: {}", reply.text);
+        assert!(error["@message"].is_string() && error["@permanent"] == true, "{path}: {}", reply.text);
+        assert_eq!(
+            (reply.header("x-ms-client-request-id"), &error["@context"]["clientRequestId"]),
+            ("mine;1", &json!("mine;1"))
+        );
+        assert!(!reply.header("x-ms-activity-id").is_empty(), "{path}");
+    }
+    for (path, status, code) in [
+        ("/mcp", 405, "method_not_allowed"),
+        ("/mcp/nothing", 404, "not_found"),
+        ("/a2a", 405, "method_not_allowed"),
+        ("/a2a/nothing", 404, "not_found"),
+    ] {
+        let reply = server.get(path, None).await;
+        let body = reply.json();
+        assert_eq!(
+            (reply.status, &body["jsonrpc"], &body["id"]),
+            (status, &json!("2.0"), &json!(null)),
+            "{path}: {body}"
+        );
+        assert!(body["error"]["code"].is_i64() && body["error"]["message"].is_string(), "{path}: {body}");
+        assert_eq!(body["error"]["data"]["code"], code, "{path}: {body}");
+    }
+    let nobody = server.post("/a2a", &json!({}), None).await;
+    assert_eq!((nobody.status, &nobody.json()["jsonrpc"]), (401, &json!("2.0")), "{}", nobody.text);
+    assert!(!nobody.header("www-authenticate").is_empty());
+    let action = server.get("/agentengine/api/v1/RunAgent", None).await;
+    let body = action.json();
+    assert_eq!((action.status, &body["Code"], &body["Action"]), (405, &json!(405), &json!("RunAgent")), "{body}");
+    assert_eq!(body["Message"], body["error"]["message"], "{body}");
+    let adk = server.get("/apps/querent/nothing", None).await;
+    assert_eq!((adk.status, &adk.json()["error"]["type"]), (404, &json!("invalid_request_error")), "{}", adk.text);
+}
+
 /// Every endpoint by every kind of caller: 401 without a known token, 403 without the role, something else with it.
 #[tokio::test]
 async fn every_endpoint_asks_for_its_role() {

@@ -140,8 +140,8 @@ async fn a_run_is_cancelled_by_its_invocation() {
     assert_eq!((locked.status, locked.header("x-should-retry")), (409, "false"), "{}", locked.text);
     let cancel = json!({ "InvocationId": "i1", "SessionId": "s1", "AgentId": "querent", "UserId": "u1" });
     let cancelled = data_of(&server, "CancelRun", cancel.clone()).await;
-    let expected =
-        json!({ "Cancelled": true, "Found": true, "Status": "cancelled", "RunnerCancelStatus": "cancelled" });
+    let expected = json!({ "Cancelled": true, "Found": true, "Status": "cancelled", "RunnerCancelStatus": "cancelled",
+            "RuntimeCancelStatus": "cancelled" });
     assert_eq!(cancelled, expected);
     assert_eq!(data_of(&server, "CancelRun", cancel).await["Cancelled"], false);
     let events = followed_events(&server.get(data["SubscribeUrl"].as_str().unwrap(), None).await);
@@ -219,6 +219,31 @@ async fn the_actions_of_the_web_interface() {
     assert_eq!(data_of(&server, "DeleteSession", json!({ "Id": id })).await["Deleted"], true);
     assert_eq!(action(&server, "GetSession", &json!({ "SessionId": id })).await.status, 404);
     assert_eq!(action(&server, "GetSession", &json!({})).await.status, 422);
+    // The fields of 0.8.5's clients, and no others.
+    let made = json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "s2", "ExpiresHours": 24 });
+    assert_eq!(action(&server, "CreateSession", &made).await.status, 200);
+    let read = json!({
+        "AgentId": "querent",
+        "SessionId": "s2",
+        "Limit": 5,
+        "IncludeReasoning": true,
+        "IncludeToolEvents": true,
+        "IncludeAttachments": true,
+    });
+    assert_eq!(action(&server, "ListSessionMessages", &read).await.status, 200);
+    for (field, value) in [("PreviousResponseId", json!("resp_1")), ("model", json!("another"))] {
+        let mut body = asked("plain");
+        body["ApiFormat"] = json!("chat_completions");
+        body["Model"] = json!("scripted");
+        body[field] = value;
+        let refused = action(&server, "RunAgent", &body).await;
+        assert!(refused.status == 422 && refused.text.contains(field), "{field}: {}", refused.text);
+    }
+    for name in ["CreateSession", "ListSessions", "ListSessionEvents", "GetAgentUiBootstrap", "ListAgentModels"] {
+        let refused = action(&server, name, &json!({ "AgentId": "querent", "SessionId": "s1", "zzz": 1 })).await;
+        let message = refused.json()["Message"].as_str().unwrap_or_default().to_owned();
+        assert!(refused.status == 422 && message.contains('`'), "{name}: {}", refused.text);
+    }
 }
 
 #[tokio::test]
@@ -309,6 +334,7 @@ async fn errors_are_in_the_envelope_too() {
         ("ListSessionCheckpoints", "ann-tok", 501, "action_not_supported"),
         ("ListWorkspaceFiles", "wrong", 401, "unauthenticated"),
         ("ListWorkspaceFiles", "ann-tok", 501, "action_not_supported"),
+        ("SubmitInteraction", "ann-tok", 501, "action_not_supported"),
         ("MakeCoffee", "ann-tok", 404, "not_found"),
     ] {
         let path = format!("/agentengine/api/v1/{name}");

@@ -64,6 +64,9 @@ async fn bad_messages_are_refused_in_the_protocols_words() {
         ("7", 400, -32_600, "invalid_request"),
         (r#"{"id": 1, "method": "ping"}"#, 400, -32_600, "invalid_request"),
         (r#"{"jsonrpc": "2.0", "id": {}, "method": "ping"}"#, 400, -32_600, "invalid_request"),
+        (r#"{"jsonrpc": "2.0", "id": null, "method": "ping"}"#, 400, -32_600, "invalid_request"),
+        (r#"{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}"#, 400, -32_600, "invalid_request"),
+        (r#"{"jsonrpc": "2.0", "id": 1e30, "method": "ping"}"#, 400, -32_600, "invalid_request"),
         (&long, 413, -32_000, "body_too_large"),
     ];
     for (body, status, rpc_code, code) in cases {
@@ -86,7 +89,48 @@ async fn bad_messages_are_refused_in_the_protocols_words() {
         assert_eq!((reply.status, &reply.json()["error"]["data"]["code"]), (status, &json!(code)), "{}", reply.text);
         assert_eq!(reply.header("x-querent-error-code"), code);
     }
-    assert_eq!(server.get("/mcp", None).await.status, 405);
+    let unasked = server.get("/mcp", None).await;
+    let error = &unasked.json()["error"];
+    assert_eq!((unasked.status, &unasked.json()["jsonrpc"]), (405, &json!("2.0")), "{}", unasked.text);
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32_000), &json!("method_not_allowed")));
+    assert_eq!(unasked.header("allow"), "POST, DELETE");
+}
+
+/// Reference: "Batching" of the revision 2025-03-26; newer ones have none.
+#[tokio::test]
+async fn a_batch_is_answered_message_by_message_where_the_revision_has_batches() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let notified = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let list = json!({ "jsonrpc": "2.0", "id": "b", "method": "tools/list" });
+    let unknown = json!({ "jsonrpc": "2.0", "id": 3, "method": "tables/drop" });
+    let ping: Value = serde_json::from_str(&ping(1)).unwrap();
+    let all = json!([ping, notified, list, { "id": 9 }, unknown]).to_string();
+    for headers in [&[][..], &[("mcp-protocol-version", "2025-03-26")][..]] {
+        let reply = send(&server, &all, headers).await;
+        assert_eq!((reply.status, reply.header("content-type")), (200, "text/event-stream"), "{}", reply.text);
+        let lines = reply.text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let answers: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+        assert_eq!(ids, [&json!(1), &json!("b"), &json!(9), &json!(3)], "{}", reply.text);
+        assert!(answers[0]["result"].is_object() && answers[1]["result"]["tools"].is_array(), "{}", reply.text);
+        let codes = (&answers[2]["error"]["code"], &answers[3]["error"]["code"]);
+        assert_eq!(codes, (&json!(-32_600), &json!(-32_601)), "{}", reply.text);
+    }
+    assert_eq!(send(&server, &json!([notified, notified]).to_string(), &[]).await.status, 202);
+    let begin = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} });
+    for (body, headers) in [
+        (all.as_str(), &[("mcp-protocol-version", "2025-06-18")][..]),
+        (json!([begin]).to_string().as_str(), &[][..]),
+        ("[]", &[][..]),
+    ] {
+        let reply = send(&server, body, headers).await;
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["code"]),
+            (400, &json!(-32_600)),
+            "{body:.60}: {}",
+            reply.text
+        );
+    }
 }
 
 #[tokio::test]
@@ -99,11 +143,14 @@ async fn calls_with_bad_params_are_refused_by_their_method() {
         ("resources/read", json!({}), -32_602),
         ("completion/complete", json!({ "ref": {} }), -32_602),
         ("tables/drop", json!({}), -32_601),
+        ("initialize", json!({ "protocolVersion": "2025-06-18" }), -32_602),
+        ("initialize", json!({}), -32_602),
     ] {
         let body = json!({ "jsonrpc": "2.0", "id": "a", "method": method, "params": params });
         let reply = send(&server, &body.to_string(), &[]).await;
         let answer = answer(&reply);
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("a"), &json!(rpc_code)), "{method}: {answer}");
+        assert_eq!(reply.header("mcp-session-id"), "", "{method}");
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod agents;
 mod fields;
 mod messages;
+mod parameters;
 mod pdfs;
 mod refusals;
 mod resumed;

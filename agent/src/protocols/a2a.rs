@@ -9,8 +9,10 @@ mod render;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::fields::{FieldValues, check_members};
-use super::responses::{BadRequest, InputContent, InputItem, parse_content};
+use super::fields::{FieldValues, check_members, check_names};
+use super::json::parse_json;
+use super::kind_of;
+use super::responses::{BadRequest, InputContent, InputItem, MAX_ID_BYTES, parse_content};
 use crate::models::ChatRole;
 use crate::request::{Protocol, RunRequest};
 
@@ -41,6 +43,8 @@ pub const VERSION_NOT_SUPPORTED: i64 = -32_009;
 /// The versions that are spoken, as their header names them.
 const VERSIONS: [&str; 2] = ["0.3", "1.0"];
 
+/// The members of a request.
+const ENVELOPE: [&str; 4] = ["jsonrpc", "id", "method", "params"];
 const TEXT: FieldValues = FieldValues::Text;
 const SEND: &[(&str, FieldValues)] = &[
     ("message", FieldValues::Object),
@@ -164,12 +168,15 @@ impl SentMessage {
 /// Parses a body.
 pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
     let fault = |id: &Value, code: i64, message: String| A2aFault { id: id.clone(), code, message };
-    let request: Value = serde_json::from_slice(body)
-        .map_err(|error| fault(&Value::Null, PARSE_ERROR, format!("the body is not JSON: {error}")))?;
+    let request =
+        parse_json(body).map_err(|error| fault(&Value::Null, PARSE_ERROR, format!("the body is not JSON: {error}")))?;
     let id = request.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
     let invalid = |message: &str| fault(&id, INVALID_REQUEST, message.to_owned());
     if request["jsonrpc"] != "2.0" {
         return Err(invalid("the body is not a request of JSON-RPC 2.0"));
+    }
+    if let Value::Object(members) = &request {
+        check_names(members, "", ENVELOPE).map_err(|field| fault(&id, INVALID_REQUEST, field.message))?;
     }
     if id.is_null() {
         return Err(invalid("the request has no `id`, which its answer would repeat"));
@@ -177,7 +184,13 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
     let Some(method) = request["method"].as_str() else { return Err(invalid("the request has no `method`")) };
     let version = if method.contains('/') { A2aVersion::V0_3 } else { A2aVersion::V1_0 };
     let nothing = Map::new();
-    let params = request["params"].as_object().unwrap_or(&nothing);
+    let params = match &request["params"] {
+        Value::Null => &nothing,
+        Value::Object(params) => params,
+        other => {
+            return Err(fault(&id, INVALID_PARAMS, format!("`params` must be an object, not {}", kind_of(other))));
+        }
+    };
     let wrong = |error: BadRequest| fault(&id, INVALID_PARAMS, error.message);
     let call = match method {
         "message/send" | "SendMessage" => sent(params, version, false).map_err(wrong)?,
@@ -267,6 +280,10 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
     }
     let configuration = params.get("configuration").unwrap_or(&Value::Null);
     let context_id = message.get("contextId").and_then(Value::as_str).map(str::to_owned);
+    if context_id.as_ref().is_some_and(|id| id.len() > MAX_ID_BYTES) {
+        let message = format!("`params.message.contextId` is longer than {MAX_ID_BYTES} bytes");
+        return Err(BadRequest::invalid("params.message.contextId", message));
+    }
     Ok(A2aCall::Send(Box::new(SentMessage {
         items: vec![InputItem::Message { role: ChatRole::User, content }],
         context_id: context_id.filter(|id| !id.trim().is_empty()),

@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{WrongField, check_names};
+use super::fields::{FieldValues, WrongField, check_names, check_value};
+use super::json::parse_json;
 use super::ksadk::asks_for_thinking;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
@@ -77,12 +78,13 @@ pub struct AdkRequest {
 
 /// Parses a body. Errors have the status that ADK's own server gives them: 422 for a field that is missing or wrong.
 pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
-    let body: Value = serde_json::from_slice(body)
+    let body = parse_json(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let Value::Object(fields) = &body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
     };
     check_names(fields, "", FIELDS).map_err(|field| wrong(&field.at, field.message))?;
+    check_spellings(fields)?;
     let text = |camel: &str, snake: &str| name_of(field(fields, camel, snake), camel);
     let required = |name: Option<String>, at: &str| name.ok_or_else(|| missing(at));
     let message = field(fields, "newMessage", "new_message").ok_or_else(|| missing("newMessage"))?;
@@ -122,7 +124,24 @@ pub fn state_delta(delta: Option<&Value>) -> Result<Map<String, Value>, BadReque
 }
 
 fn field<'a>(fields: &'a Map<String, Value>, camel: &str, snake: &str) -> Option<&'a Value> {
-    fields.get(camel).or_else(|| fields.get(snake)).filter(|value| !value.is_null())
+    [camel, snake].into_iter().filter_map(|name| fields.get(name)).find(|value| !value.is_null())
+}
+
+/// Refuses a field that has another value in each of its spellings, of which one would be dropped.
+fn check_spellings(fields: &Map<String, Value>) -> Result<(), BadRequest> {
+    // Both stand beside each other in the list.
+    for pair in FIELDS.windows(2) {
+        if let [camel, snake] = pair
+            && snake.contains('_')
+            && let (Some(one), Some(other)) = (fields.get(*camel), fields.get(*snake))
+            && !one.is_null()
+            && !other.is_null()
+            && one != other
+        {
+            return Err(wrong(snake, format!("`{snake}` is another value than `{camel}`, the same field; send one")));
+        }
+    }
+    Ok(())
 }
 
 fn name_of(value: Option<&Value>, at: &str) -> Result<Option<String>, BadRequest> {
@@ -144,6 +163,8 @@ fn wrong(at: &str, message: String) -> BadRequest {
     BadRequest::invalid(at, message).with_status(422)
 }
 
+/// Who says a message: the user; the others are those of a tool's result.
+const ROLES: FieldValues = FieldValues::OneOf(&["user", "function", "tool"]);
 /// The fields of a part. What is said of a thought or a video has no effect.
 const PART: [&str; 12] = [
     "text",
@@ -160,6 +181,14 @@ const PART: [&str; 12] = [
     "video_metadata",
 ];
 
+/// What a part is, of which it is one thing only, in both spellings.
+const DATA: [[&str; 2]; 4] = [
+    ["text", "text"],
+    ["inlineData", "inline_data"],
+    ["fileData", "file_data"],
+    ["functionResponse", "function_response"],
+];
+
 fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let parts = match message {
         Value::String(_) => std::slice::from_ref(message),
@@ -172,10 +201,21 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let unknown = |fault: WrongField| wrong(&fault.at, fault.message);
     if let Value::Object(fields) = message {
         check_names(fields, "newMessage", ["role", "parts"]).map_err(unknown)?;
+        if let Some(role) = fields.get("role").filter(|role| !role.is_null()) {
+            check_value("newMessage.role", ROLES, "leave it out", role).map_err(unknown)?;
+        }
     }
     let mut items = Vec::new();
     let mut content = Vec::new();
     for (index, part) in parts.iter().enumerate() {
+        let is_said = |value: &Value| !value.is_null() && value != "";
+        let has = |names: &[&str; 2]| names.iter().any(|name| part.get(*name).is_some_and(is_said));
+        if DATA.iter().filter(|names| has(names)).count() > 1 {
+            let at = format!("newMessage.parts[{index}]");
+            let message =
+                format!("`{at}` is more than one of a text, a file and a function's response; make parts of them");
+            return Err(wrong(&at, message));
+        }
         let response = part.get("functionResponse").or_else(|| part.get("function_response"));
         match response {
             Some(response) => items.push(response_item(response)?),

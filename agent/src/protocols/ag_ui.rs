@@ -6,8 +6,9 @@ mod render;
 use serde_json::{Map, Value, json};
 
 use super::fields::{FieldValues, check_members, check_value, unknown_field};
+use super::json::parse_json;
 use super::kind_of;
-use super::responses::{BadRequest, InputContent, InputItem, parse_content};
+use super::responses::{BadRequest, InputContent, InputItem, check_tool_name, parse_content};
 use crate::models::{ChatRole, ToolSpec};
 use crate::request::{Protocol, RunRequest};
 
@@ -69,7 +70,7 @@ impl AgUiRequest {
 
 /// Parses a body, which is a `RunAgentInput`.
 pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, BadRequest> {
-    let body: Value = serde_json::from_slice(body)
+    let body = parse_json(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let Value::Object(fields) = &body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
@@ -144,6 +145,14 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
         Some("assistant") => {
             if message["content"].as_str().is_some_and(|text| !text.is_empty()) || message["content"].is_array() {
                 items.push(said(ChatRole::Assistant)?);
+            }
+            if !message["content"].is_null() && !message["content"].is_string() && !message["content"].is_array() {
+                let (param, kind) = (format!("{at}.content"), kind_of(&message["content"]));
+                return Err(BadRequest::invalid(&param, format!("`{param}` must be a string or a list, not {kind}")));
+            }
+            if !message["toolCalls"].is_null() && !message["toolCalls"].is_array() {
+                let (param, kind) = (format!("{at}.toolCalls"), kind_of(&message["toolCalls"]));
+                return Err(BadRequest::invalid(&param, format!("`{param}` must be a list, not {kind}")));
             }
             for (index, call) in message["toolCalls"].as_array().into_iter().flatten().enumerate() {
                 let at = format!("{at}.toolCalls[{index}]");
@@ -276,6 +285,7 @@ fn tools(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
         if name.is_empty() {
             return Err(BadRequest::invalid(&format!("{at}.name"), format!("`{at}` has no name")));
         }
+        check_tool_name(&name, &format!("{at}.name"))?;
         Ok(ToolSpec {
             name,
             description: entry["description"].as_str().unwrap_or_default().to_owned(),

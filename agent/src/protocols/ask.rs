@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::fields::check_names;
+use super::json::parse_json;
 use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of};
 use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
@@ -31,8 +32,7 @@ const FIELDS: [&str; 6] = ["question", "database", "include_thinking", "session_
 ///
 /// Errors: `empty_question`, `invalid_request`; the protocol answers both with 400 and `{"error": message}`.
 pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
-    let body: Value =
-        serde_json::from_slice(body).map_err(|error| invalid(format!("the body is not JSON: {error}")))?;
+    let body = parse_json(body).map_err(|error| invalid(format!("the body is not JSON: {error}")))?;
     let Value::Object(mut fields) = body else {
         return Err(invalid(format!("the body must be a JSON object, not {}", kind_of(&body))));
     };

@@ -7,15 +7,16 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::responses::{
-    BadRequest, InputContent, InputItem, allowed_tools, answer_schema, flag, metadata_of, parse_content, positive,
-    text, tool_choice, tools_of,
+    BadRequest, InputContent, InputItem, MAX_ID_BYTES, allowed_tools, answer_schema, flag, metadata_of, parse_content,
+    positive, text, tool_choice, tools_of,
 };
 use super::run_end::{RunEnd, model_named};
 use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
 use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, Sampling, TokenUsage, ToolChoice, ToolSpec};
-use crate::protocols::message_fields::{CHAT_MESSAGE, OPENAI_PARTS, check_message};
+use crate::protocols::json::parse_json;
+use crate::protocols::message_fields::{CHAT_MESSAGE, CHAT_TOOL_MESSAGE, OPENAI_PARTS, check_message};
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 
@@ -74,14 +75,15 @@ impl ChatCompletionRequest {
 
 /// Parses a body.
 pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
-    let body: Value = serde_json::from_slice(body)
+    let body = parse_json(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let request = parse_value(&body)?;
     if !request.stream && body.get("stream_options").is_some_and(|options| !options.is_null()) {
         return Err(BadRequest::invalid("stream_options", "`stream_options` goes with `stream`; leave it out"));
     }
     for (index, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
-        check_message(message, &format!("messages[{index}]"), CHAT_MESSAGE, OPENAI_PARTS)?;
+        let fields = if message["role"] == "tool" { CHAT_TOOL_MESSAGE } else { CHAT_MESSAGE };
+        check_message(message, &format!("messages[{index}]"), fields, OPENAI_PARTS)?;
     }
     Ok(request)
 }
@@ -109,13 +111,21 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
         read_message(message, &format!("messages[{index}]"), &mut items)?;
     }
     ksadk::attach(fields, &mut items)?;
-    let max_output_tokens = match positive(fields, "max_completion_tokens")? {
-        Some(tokens) => Some(tokens),
-        None => positive(fields, "max_tokens")?,
+    let max_output_tokens = match (positive(fields, "max_completion_tokens")?, positive(fields, "max_tokens")?) {
+        (Some(tokens), Some(older)) if tokens != older => {
+            let message = "`max_tokens` is not `max_completion_tokens`, which says the same; leave it out";
+            return Err(BadRequest::invalid("max_tokens", message));
+        }
+        (tokens, older) => tokens.or(older),
     };
     let include_usage = fields.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true));
     let effort = fields.get("reasoning_effort").and_then(Value::as_str);
     let option = ksadk::asks_for_thinking(fields.get("model_options"), "model_options")?;
+    let session_id = text(fields, "session_id")?.filter(|id| !id.is_empty());
+    if session_id.as_ref().is_some_and(|id| id.len() > MAX_ID_BYTES) {
+        let message = format!("`session_id` is longer than {MAX_ID_BYTES} bytes");
+        return Err(BadRequest::invalid("session_id", message));
+    }
     let model = text(fields, "model")?;
     let store = flag(fields, "store", false)?;
     let mut echo = json!({ "model": model, "metadata": metadata_of(fields)? });
@@ -128,7 +138,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
         items,
         stream: flag(fields, "stream", false)?,
         include_usage,
-        session_id: text(fields, "session_id")?.filter(|id| !id.is_empty()),
+        session_id,
         tools: allowed_tools(tools, fields.get("tool_choice")),
         tool_choice,
         answer_schema: answer_schema(fields.get("response_format").unwrap_or(&Value::Null), "response_format")?,
@@ -156,21 +166,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             if !content.is_empty() {
                 items.push(InputItem::Message { role: ChatRole::Assistant, content });
             }
-            for call in message["tool_calls"].as_array().into_iter().flatten() {
-                let function = &call["function"];
-                let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str()) else {
-                    let param = format!("{at}.tool_calls");
-                    return Err(BadRequest::invalid(
-                        &param,
-                        format!("a call of `{param}` has no id or no function name"),
-                    ));
-                };
-                items.push(InputItem::FunctionCall {
-                    call_id: id.to_owned(),
-                    name: name.to_owned(),
-                    arguments: function["arguments"].as_str().unwrap_or("{}").to_owned(),
-                });
-            }
+            read_calls(&message["tool_calls"], &format!("{at}.tool_calls"), items)?;
         }
         "tool" => {
             let Some(call_id) = message["tool_call_id"].as_str() else {
@@ -185,6 +181,34 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             let roles = "system, developer, user, assistant and tool";
             return Err(BadRequest::invalid(&format!("{at}.role"), format!("`{at}.role` is not one of {roles}")));
         }
+    }
+    Ok(())
+}
+
+/// Reads the calls of an assistant's message.
+fn read_calls(calls: &Value, param: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
+    let calls = match calls {
+        Value::Null => return Ok(()),
+        Value::Array(calls) => calls,
+        other => {
+            return Err(BadRequest::invalid(param, format!("`{param}` must be a list, not {}", kind_of(other))));
+        }
+    };
+    for (index, call) in calls.iter().enumerate() {
+        let function = &call["function"];
+        let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str()) else {
+            return Err(BadRequest::invalid(param, format!("a call of `{param}` has no id or no function name")));
+        };
+        let arguments = match &function["arguments"] {
+            Value::Null => "{}".to_owned(),
+            Value::String(arguments) => arguments.clone(),
+            other => {
+                let at = format!("{param}[{index}].function.arguments");
+                let message = format!("`{at}` must be the JSON of an object in a string, not {}", kind_of(other));
+                return Err(BadRequest::invalid(&at, message));
+            }
+        };
+        items.push(InputItem::FunctionCall { call_id: id.to_owned(), name: name.to_owned(), arguments });
     }
     Ok(())
 }

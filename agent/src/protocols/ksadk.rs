@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::chat::{self, ChatCompletionRequest};
 use super::fields::check_names;
+use super::json::parse_json;
 use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
@@ -30,11 +31,16 @@ impl Action {
         if body.is_empty() {
             return Ok(Self(Map::new()));
         }
-        match serde_json::from_slice(body) {
+        match parse_json(body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(other) => Err(wrong("body", format!("the body must be a JSON object, not {}", kind_of(&other)))),
             Err(error) => Err(BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}"))),
         }
+    }
+
+    /// Refuses fields that the action does not have. Errors: 422.
+    pub fn check_names<'a>(&self, known: impl IntoIterator<Item = &'a str> + Clone) -> Result<(), BadRequest> {
+        check_names(&self.0, "", known).map_err(|field| wrong(&field.at, field.message))
     }
 
     /// Returns a name; an empty one counts as absent.
@@ -159,6 +165,12 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
     check_names(fields, "", RENAMED.iter().flat_map(|(theirs, ours)| [*theirs, *ours]).chain(RUN_AGENT))
         .map_err(|field| wrong(&field.at, field.message))?;
     for (theirs, ours) in RENAMED {
+        if let (Some(one), Some(other)) = (given(theirs), given(ours))
+            && one != other
+        {
+            let message = format!("`{ours}` is another value than `{theirs}`, the same field; send one");
+            return Err(wrong(ours, message));
+        }
         if let Some(value) = given(theirs).or_else(|| given(ours)) {
             inner.insert(ours.to_owned(), value.clone());
         }
@@ -179,6 +191,11 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             ApiFormat::Responses(Box::new(responses::parse_value(&Value::Object(inner))?))
         }
         Some("chat_completions") => {
+            if action.name("PreviousResponseId")?.is_some() {
+                let message =
+                    "`PreviousResponseId` goes with the `ApiFormat` responses; send the conversation, or `SessionId`";
+                return Err(wrong("PreviousResponseId", message.to_owned()));
+            }
             inner.insert("messages".to_owned(), given("Messages").cloned().unwrap_or_default());
             inner.insert("stream_options".to_owned(), json!({ "include_usage": true }));
             ApiFormat::Chat(Box::new(chat::parse_value(&Value::Object(inner))?))

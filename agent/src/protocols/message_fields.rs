@@ -4,17 +4,55 @@
 
 use serde_json::Value;
 
-use super::fields::{FieldValues, WrongField, check_members, check_names};
+use super::fields::{FieldValues, WrongField, check_members};
 
 /// The fields of a kind of part.
-pub(crate) type PartFields = (&'static str, &'static [(&'static str, FieldValues)]);
+pub(crate) type PartFields = (&'static str, &'static [MemberField]);
 
+/// A field's name, and which values it takes.
+type MemberField = (&'static str, FieldValues);
+
+const ROLE: MemberField = ("role", FieldValues::Parsed);
+const CONTENT: MemberField = ("content", FieldValues::Parsed);
+const ID: MemberField = ("id", FieldValues::Text);
+const NAME: MemberField = ("name", FieldValues::Text);
+const STATUS: MemberField = ("status", FieldValues::OneOf(&["in_progress", "completed", "incomplete"]));
 /// The fields of users' messages in Responses.
-pub(crate) const RESPONSES_MESSAGE: &[&str] = &["type", "role", "content", "id", "status", "phase"];
-/// The fields of users' and tools' messages in Chat Completions.
-pub(crate) const CHAT_MESSAGE: &[&str] = &["role", "content", "name", "tool_call_id"];
+pub(crate) const RESPONSES_MESSAGE: &[MemberField] =
+    &[TYPE, ROLE, CONTENT, ID, STATUS, ("phase", FieldValues::OneOf(&["commentary", "final_answer"]))];
+/// The fields of users' messages in Chat Completions.
+pub(crate) const CHAT_MESSAGE: &[MemberField] = &[ROLE, CONTENT, NAME];
+/// The fields of tools' messages there.
+pub(crate) const CHAT_TOOL_MESSAGE: &[MemberField] = &[ROLE, CONTENT, NAME, ("tool_call_id", FieldValues::Text)];
 /// The fields of users' messages in Messages.
-pub(crate) const ANTHROPIC_MESSAGE: &[&str] = &["role", "content"];
+pub(crate) const ANTHROPIC_MESSAGE: &[MemberField] = &[ROLE, CONTENT];
+/// The items of Responses that clients write themselves, beside messages.
+const RESPONSES_ITEMS: &[PartFields] = &[
+    (
+        "function_call_output",
+        &[
+            TYPE,
+            ID,
+            STATUS,
+            ("call_id", FieldValues::Text),
+            ("output", FieldValues::Parsed),
+            NAME,
+            ("namespace", FieldValues::Text),
+            ("caller", FieldValues::Only("{\"type\":\"direct\"}")),
+        ],
+    ),
+    (
+        "mcp_approval_response",
+        &[
+            TYPE,
+            ID,
+            ("approval_request_id", FieldValues::Text),
+            ("approve", FieldValues::Flag),
+            ("reason", FieldValues::Text),
+        ],
+    ),
+    ("item_reference", &[TYPE, ID]),
+];
 
 const DETAIL: (&str, FieldValues) = ("detail", FieldValues::OneOf(&["low", "high", "auto", "original"]));
 const TYPE: (&str, FieldValues) = ("type", FieldValues::Parsed);
@@ -94,17 +132,26 @@ pub(crate) const ANTHROPIC_PARTS: &[PartFields] = &[
 pub(crate) fn check_message(
     message: &Value,
     at: &str,
-    fields: &[&str],
+    fields: &[MemberField],
     parts: &[PartFields],
 ) -> Result<(), WrongField> {
     let Value::Object(given) = message else { return Ok(()) };
     if given.get("role").is_some_and(|role| role == "assistant") {
         return Ok(());
     }
-    check_names(given, at, fields.iter().copied())?;
+    check_members(given, at, fields)?;
     match given.get("content") {
         Some(Value::Array(list)) => check_parts(list, &format!("{at}.content"), parts),
         Some(part @ Value::Object(_)) => check_parts(std::slice::from_ref(part), &format!("{at}.content"), parts),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what an item of Responses that is no message has beside its fields, where clients write it themselves.
+pub(crate) fn check_item(item: &Value, at: &str) -> Result<(), WrongField> {
+    let known = RESPONSES_ITEMS.iter().find(|(kind, _)| item["type"] == *kind);
+    match (item, known) {
+        (Value::Object(given), Some((_, members))) => check_members(given, at, members),
         _ => Ok(()),
     }
 }
@@ -144,6 +191,8 @@ mod tests {
                 "messages[0].content[0].image_url.detail",
             ),
             (with(json!({ "type": "file", "file": { "name": "x" } })), "messages[0].content[0].file.name"),
+            (json!({ "role": "user", "content": "x", "name": 7 }), "messages[0].name"),
+            (json!({ "role": "user", "content": "x", "tool_call_id": "c" }), "messages[0].tool_call_id"),
         ] {
             assert_eq!(refused(message).as_deref(), Some(at));
         }
@@ -155,5 +204,10 @@ mod tests {
         ] {
             assert_eq!(refused(message.clone()), None, "{message}");
         }
+        let output = json!({ "type": "function_call_output", "call_id": "c", "output": "x" });
+        assert_eq!(check_item(&output, "input[0]"), Ok(()));
+        let fault = check_item(&json!({ "type": "item_reference", "id": "x", "zzz": 1 }), "input[0]").unwrap_err();
+        assert_eq!(fault.at, "input[0].zzz");
+        assert_eq!(check_item(&json!({ "type": "reasoning", "zzz": 1 }), "input[0]"), Ok(()), "a server wrote it");
     }
 }

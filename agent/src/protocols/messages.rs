@@ -10,7 +10,8 @@ use super::responses::{
     text,
 };
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
-use crate::protocols::fields::{FieldValues, check_members, check_value, unknown_field};
+use crate::protocols::fields::{FieldValues, check_members, check_names, check_value, unknown_field};
+use crate::protocols::json::parse_json;
 use crate::protocols::kind_of;
 use crate::protocols::message_fields::{ANTHROPIC_MESSAGE, ANTHROPIC_PARTS, check_message, check_parts};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
@@ -48,6 +49,9 @@ const KNOWN: &[(&str, FieldValues)] = &[
     ("cache_control", CACHE_CONTROL),
     ("diagnostics", FieldValues::Object),
 ];
+/// The fields of a request whose tokens are only counted.
+const COUNTED: [&str; 8] =
+    ["messages", "model", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"];
 const TOOL: &[(&str, FieldValues)] = &[
     ("type", FieldValues::Parsed),
     ("name", FieldValues::Text),
@@ -116,13 +120,13 @@ impl MessagesRequest {
 
 /// Parses a body. Where tokens are only counted, `max_tokens` may be absent.
 pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, BadRequest> {
-    let body: Value = serde_json::from_slice(body)
+    let body = parse_json(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     let Value::Object(fields) = &body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
     };
     let missing = |name: &str| BadRequest::new("missing_required_parameter", name, format!("`{name}` is missing"));
-    check_fields(fields)?;
+    check_fields(fields, is_count)?;
     let messages = match fields.get("messages") {
         None | Some(Value::Null) => return Err(missing("messages")),
         Some(Value::Array(messages)) if messages.is_empty() => {
@@ -174,7 +178,8 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
 }
 
 /// Refuses fields that cannot be done, that are not known, or that have a wrong value.
-fn check_fields(fields: &Map<String, Value>) -> Result<(), BadRequest> {
+fn check_fields(fields: &Map<String, Value>, is_count: bool) -> Result<(), BadRequest> {
+    let known = || KNOWN.iter().filter(|(name, _)| !is_count || COUNTED.contains(name));
     for (name, value) in fields {
         let is_empty = match value {
             Value::Null => continue,
@@ -192,9 +197,9 @@ fn check_fields(fields: &Map<String, Value>) -> Result<(), BadRequest> {
             }
             continue;
         }
-        match KNOWN.iter().find(|(known, _)| known == name) {
+        match known().find(|(known, _)| known == name) {
             Some((_, values)) => check_value(name, *values, "leave it out", value)?,
-            None => return Err(unknown_field(name, "", KNOWN.iter().map(|(known, _)| *known)).into()),
+            None => return Err(unknown_field(name, "", known().map(|(known, _)| *known)).into()),
         }
     }
     Ok(())
@@ -225,12 +230,27 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
         }
     };
     let blocks = match &message["content"] {
+        Value::Null => {
+            let param = format!("{at}.content");
+            return Err(BadRequest::new("missing_required_parameter", &param, format!("`{param}` is missing")));
+        }
         Value::Array(blocks) => blocks.clone(),
         other => vec![other.clone()],
     };
     let mut content = Vec::new();
     for block in &blocks {
-        match block["type"].as_str() {
+        let kind = block["type"].as_str();
+        let whose = match kind {
+            Some("tool_use" | "thinking" | "redacted_thinking") if role != ChatRole::Assistant => Some("assistant"),
+            Some("tool_result") if role != ChatRole::User => Some("user"),
+            _ => None,
+        };
+        if let (Some(kind), Some(whose)) = (kind, whose) {
+            let param = format!("{at}.content");
+            let message = format!("a block `{kind}` of `{at}` belongs to a message of the role {whose}");
+            return Err(BadRequest::invalid(&param, message));
+        }
+        match kind {
             Some("tool_use") => {
                 let (Some(id), Some(name)) = (block["id"].as_str(), block["name"].as_str()) else {
                     let param = format!("{at}.content");
@@ -402,6 +422,12 @@ fn choice_of(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, B
     };
     if let Value::Object(fields) = choice {
         check_members(fields, "tool_choice", CHOICE)?;
+        let of_its_type: &[&str] = match choice["type"].as_str() {
+            Some("tool") => &["type", "name", "disable_parallel_tool_use"],
+            Some("none") => &["type"],
+            _ => &["type", "disable_parallel_tool_use"],
+        };
+        check_names(fields, "tool_choice", of_its_type.iter().copied())?;
     }
     match (choice["type"].as_str(), choice["name"].as_str()) {
         (Some("auto"), _) => Ok(ToolChoice::Auto),

@@ -18,8 +18,8 @@ pub(crate) use continuation::{continue_run, join_conversation};
 pub use items::{InputContent, InputItem, id_prefix, listed_item, parse_content, parse_items};
 pub use object::{input_items, output_items, response_id, run_of_item, run_of_response, usage_json};
 pub use render::{ResponsesDialect, ResponsesRenderer};
-pub use request::{ResponsesRequest, check_messages, metadata_of, parse_request, parse_value};
-pub(crate) use request::{answer_schema, flag, positive, text};
+pub(crate) use request::{MAX_ID_BYTES, answer_schema, flag, positive, text};
+pub use request::{ResponsesRequest, check_messages, metadata_of, parse_count, parse_request, parse_value};
 pub(crate) use tools::{allowed_tools, check_distinct, check_tool_name, tool_choice, tools_of};
 
 use super::fields::WrongField;

@@ -66,6 +66,8 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
         database,
         gone: CancellationToken::new(),
         log_level: Some(SessionLogLevel::default()),
+        // It is known of the connection.
+        shows_apps: false,
     };
     let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);
     let served = until_stopped(async {

@@ -1,6 +1,8 @@
 //! A2A's surface: the agent's card, and `POST /a2a`, whose messages begin tasks. A task goes on when its client goes away.
 
-use axum::extract::State;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use http::{HeaderMap, StatusCode, Uri, header};
@@ -14,9 +16,10 @@ use querent_catalog::{ConversationKey, PageRequest, RunRecord, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::mcp;
 use super::openai::error::{OpenAiError, OpenAiErrorParts};
 use super::openai::run::{begin, wait_for_start};
-use crate::error::RUN_SERVER;
+use crate::error::{ApiError, RUN_SERVER};
 use crate::http::elsewhere::as_stored;
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
@@ -31,6 +34,19 @@ const RUNS_AT_ONCE: usize = 100;
 /// The newest runs of a conversation among which the replies of a task are, and the bytes of their logs.
 const MAX_REPLIES: usize = 200;
 const MAX_LOG_BYTES: usize = 32 << 20;
+
+/// Writes errors from before the handler (a wrong token, a long body) as JSON-RPC does, in their own status.
+pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
+    router.route_layer(from_fn(render_errors))
+}
+
+async fn render_errors(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<ApiError>() {
+        Some(error) => mcp::error_response(error),
+        None => response,
+    }
+}
 
 /// `GET /.well-known/agent-card.json`: what other agents read first. Its address is the one that they asked.
 pub(super) async fn card(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {

@@ -12,20 +12,39 @@ use querent_agent::protocols::Renderer;
 use querent_agent::protocols::adk::{AdkRenderer, AdkRequest, AdkView, parse_request};
 use querent_agent::{Continued, Protocol, RunEvents, RunRequest};
 use querent_catalog::Principal;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::models::AGENT;
 use crate::http::openai::run::{title_of_items, wait_for_start};
-use crate::http::request::{ApiCall, QueryBytes};
+use crate::http::request::{ApiCall, Params, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
 use scope::{AdkScope, merge_state, new_session_id};
 
-pub(super) async fn list_apps() -> Response {
-    json_response(StatusCode::OK, &json!([AGENT]))
+/// How `GET /list-apps` is to be answered.
+#[derive(Debug, Deserialize)]
+pub(super) struct ListAppsParams {
+    #[serde(default)]
+    detailed: bool,
+}
+
+/// `GET /list-apps`: the agent's name, or what ADK's web interface shows of an application.
+pub(super) async fn list_apps(Params(params): Params<ListAppsParams>) -> Response {
+    if !params.detailed {
+        return json_response(StatusCode::OK, &json!([AGENT]));
+    }
+    let app = json!({
+        "name": AGENT,
+        "rootAgentName": AGENT,
+        "description": "Answers questions about the tables of this server.",
+        "language": "rust",
+        "isComputerUse": false,
+    });
+    json_response(StatusCode::OK, &json!({ "apps": [app] }))
 }
 
 pub(super) async fn version() -> Response {

@@ -12,6 +12,8 @@ use axum::middleware::from_fn;
 
 use crate::state::AppState;
 
+pub(super) use call::{error_response, is_action};
+
 /// Writes all errors into the envelope.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
     router.route_layer(from_fn(call::render_errors_in_envelope))

@@ -31,6 +31,8 @@ use commands::ShowCommand;
 use error::RequestIds;
 use request::KustoRequest;
 
+pub(super) use error::error_response;
+
 /// Gives requests their ids, and errors Kusto's shape.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
     router.route_layer(from_fn(error::render_errors))

@@ -4,11 +4,12 @@
 //! which a client of an older revision can cancel its requests; newer revisions have no sessions, and requests may come
 //! without one. The server never sends unasked, so there is no `GET`.
 
+mod batch;
 mod sessions;
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +18,7 @@ use futures::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
+use querent_agent::protocols::json::parse_json;
 use querent_catalog::Principal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -26,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::request::{header_text, read_body};
 use crate::error::{ApiError, ErrorCode, RenderedError};
 use crate::guard::check_origin;
-use crate::mcp::{McpCaller, McpServer};
+use crate::mcp::{McpCaller, McpServer, is_announced_by};
 use crate::state::AppState;
 use sessions::McpSessions;
 
@@ -78,10 +80,23 @@ async fn guard(State(state): State<AppState>, request: Request, next: Next) -> R
     };
     if let Some(error) = response.extensions().get::<ApiError>() {
         let id = response.extensions().get::<MessageId>().map_or(Value::Null, |id| id.0.clone());
-        let rendered = RenderedError { status: error.http_status(), body: rpc_error(error, &id) };
+        let rendered = rendered(error, &id);
         response.extensions_mut().insert(rendered);
     }
     response
+}
+
+/// Writes an error of a message whose id is not known.
+pub(super) fn error_response(error: ApiError) -> Response {
+    let rendered = rendered(&error, &Value::Null);
+    let mut response = error.into_response();
+    response.extensions_mut().insert(rendered);
+    response
+}
+
+/// Returns an error of the server in its own status, as JSON-RPC writes it.
+fn rendered(error: &ApiError, id: &Value) -> RenderedError {
+    RenderedError { status: error.http_status(), body: rpc_error(error, id) }
 }
 
 fn rpc_error(error: &ApiError, id: &Value) -> Value {
@@ -110,7 +125,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// `POST /mcp`: one message of a client.
+/// `POST /mcp`: one message of a client, or a batch of them.
 pub(super) async fn post(
     State(state): State<AppState>,
     Extension(surface): Extension<Arc<McpSurface>>,
@@ -121,20 +136,48 @@ pub(super) async fn post(
     check_types(&mut parts)?;
     let database = header_text(&parts.headers, &["x-database"])?;
     let bytes = read_body(body, state.settings.http.max_query_bytes.0, &state.settings.http).await?;
-    let message = RpcMessage::parse(&bytes)?;
-    let id = message.id.clone();
+    let sent = parse_json(&bytes)
+        .map_err(|error| ApiError::new(ErrorCode::BadRequestBody, format!("the body is not JSON: {error}")))?;
     let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;
-    let subject = principal.subject().to_owned();
-    let gone = CancellationToken::new();
-    let log_level = session.as_deref().and_then(|session| surface.sessions.log_level(session, &subject));
-    parts.extensions.insert(McpCaller { principal, database, gone: gone.clone(), log_level });
-    let request = Request::from_parts(parts, Body::from(bytes));
-    let answered = answer(&surface, &subject, session.as_deref(), message, request, gone).await;
-    Ok(answered.unwrap_or_else(|error| {
-        let mut response = error.into_response();
-        response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
-        response
-    }))
+    if let Value::Array(messages) = sent {
+        batch::check(&parts.headers, &messages)?;
+        // Each message has a length of its own.
+        parts.headers.remove(header::CONTENT_LENGTH);
+        return Ok(batch::answer(McpPost { surface, principal, database, session, parts }, messages).await);
+    }
+    let message = RpcMessage::of(&sent)?;
+    Ok(McpPost { surface, principal, database, session, parts }.answer(message, bytes).await)
+}
+
+/// What the messages of one POST share: who sends them, in which session, with which headers.
+struct McpPost {
+    surface: Arc<McpSurface>,
+    principal: Principal,
+    database: Option<String>,
+    session: Option<String>,
+    parts: Parts,
+}
+
+impl McpPost {
+    /// Answers one message, whose bytes are `body`.
+    async fn answer(&self, message: RpcMessage, body: Bytes) -> Response {
+        let (surface, session) = (&*self.surface, self.session.as_deref());
+        let (principal, subject) = (self.principal.clone(), self.principal.subject());
+        let id = message.id.clone();
+        let gone = CancellationToken::new();
+        let log_level = session.and_then(|session| surface.sessions.log_level(session, subject));
+        let shows_apps = session.is_some_and(|session| surface.sessions.shows_apps(session, subject));
+        let (database, called_off) = (self.database.clone(), gone.clone());
+        let mut parts = self.parts.clone();
+        parts.extensions.insert(McpCaller { principal, database, gone: called_off, log_level, shows_apps });
+        let request = Request::from_parts(parts, Body::from(body));
+        let answered = answer(surface, subject, session, message, request, gone).await;
+        answered.unwrap_or_else(|error| {
+            let mut response = error.into_response();
+            response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
+            response
+        })
+    }
 }
 
 /// Serves a message. `gone` is cancelled when nobody waits any more: the body has ended or was dropped, or this future
@@ -165,7 +208,7 @@ async fn answer(
     };
     let mut response = readable(response.map(Body::new)).await?;
     if message.is_initialize && session.is_none() && response.status().is_success() {
-        let opened = surface.sessions.open(subject)?;
+        let opened = surface.sessions.open(subject, message.shows_apps)?;
         let value = HeaderValue::from_str(&opened).map_err(ApiError::internal)?;
         response.headers_mut().insert(SESSION_ID, value);
     }
@@ -221,32 +264,37 @@ struct RpcMessage {
     is_initialize: bool,
     /// The id of the request that this notification cancels.
     cancels: Option<Value>,
+    /// Whether this `initialize` says that its client shows apps.
+    shows_apps: bool,
 }
 
 impl RpcMessage {
-    fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        let message: Value = serde_json::from_slice(bytes)
-            .map_err(|error| ApiError::new(ErrorCode::BadRequestBody, format!("the body is not JSON: {error}")))?;
-        if message.is_array() {
-            return Err(ApiError::new(
-                ErrorCode::InvalidRequest,
-                "the body is a batch of messages; send them one by one",
-            ));
-        }
+    /// Errors: `invalid_request` for what is no message.
+    fn of(message: &Value) -> Result<Self, ApiError> {
         if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
             return Err(ApiError::new(ErrorCode::InvalidRequest, "the body is not a message of JSON-RPC 2.0"));
         }
         let method = message.get("method").and_then(Value::as_str);
-        let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+        let id = message.get("id").filter(|id| id.is_string() || id.is_i64()).cloned();
         if id.is_none() && method.is_some() && message.get("id").is_some() {
-            return Err(ApiError::new(ErrorCode::InvalidRequest, "the `id` of a request is a string or a number"));
+            return Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                "the `id` of a request is a string or a whole number",
+            ));
         }
         let cancels = message
             .pointer("/params/requestId")
             .filter(|_| method == Some("notifications/cancelled"))
             .filter(|id| id.is_string() || id.is_number())
             .cloned();
-        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize: method == Some("initialize"), cancels })
+        // One whose params are none is answered with an error, and begins no session.
+        let params = &message["params"];
+        let has_params = params["protocolVersion"].is_string()
+            && params["capabilities"].is_object()
+            && params["clientInfo"].is_object();
+        let is_initialize = method == Some("initialize") && has_params;
+        let shows_apps = is_initialize && is_announced_by(params);
+        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize, cancels, shows_apps })
     }
 }
 

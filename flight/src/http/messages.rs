@@ -5,16 +5,17 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use querent_agent::EventKind;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::messages::{MessagesRenderer, parse_request};
 use serde_json::json;
 
 use super::openai::error::{OpenAiError, OpenAiErrorParts};
+use super::openai::models::ANTHROPIC_VERSION;
 use super::openai::run::{begin, tokens_of, wait_for_start};
 use crate::error::{ApiError, ErrorCode, RUN_SERVER};
-use crate::http::request::{ApiCall, QueryBytes, RequestId};
+use crate::http::request::{ApiCall, QueryBytes, RequestId, header_text};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -22,6 +23,10 @@ use crate::state::AppState;
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// The header with which clients ask for what is not in the protocol for good.
+const BETAS: HeaderName = HeaderName::from_static("anthropic-beta");
+/// The protocol's versions; what differs between them is not sent here.
+const VERSIONS: [&str; 2] = ["2023-06-01", "2023-01-01"];
 
 /// `POST /v1/messages`.
 pub(super) async fn create(
@@ -78,8 +83,42 @@ pub(super) async fn take_key(mut request: Request, next: Next) -> Response {
 
 pub(super) async fn render_errors(request: Request, next: Next) -> Response {
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-    let response = in_own_shape(next.run(request).await, &request_id);
-    with_request_id(response, &request_id)
+    let response = match check_headers(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    };
+    with_request_id(in_own_shape(response, &request_id), &request_id)
+}
+
+/// Refuses a version of the protocol that there is not, and what is no name of a beta. A beta allows fields, each of which is
+/// honoured or refused by its own name. Errors: `bad_header`.
+fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
+    let bad = |message: String| ApiError::new(ErrorCode::BadHeader, message);
+    if let Some(version) = header_text(headers, &[ANTHROPIC_VERSION])?
+        && !VERSIONS.contains(&version.as_str())
+    {
+        return Err(bad(format!("{ANTHROPIC_VERSION}: `{version}` is no version; there are {}", VERSIONS.join(", "))));
+    }
+    for value in headers.get_all(BETAS) {
+        let names = value.to_str().map_err(|_| bad(format!("header {BETAS} is not text")))?;
+        let mut names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        if let Some(name) = names.find(|name| !is_beta(name)) {
+            return Err(bad(format!(
+                "{BETAS}: `{name}` is no beta; their names end with a date, as in NAME-2025-05-14"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is the name of a beta: words, then a date, as in `mcp-client-2025-04-04` and `claude-code-20250219`.
+fn is_beta(name: &str) -> bool {
+    let (words, date) = match name.rsplit_once(|letter: char| !letter.is_ascii_digit() && letter != '-') {
+        Some((words, date)) => (words, date),
+        None => ("", name),
+    };
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    !words.is_empty() && words.chars().all(is_word) && date.chars().filter(char::is_ascii_digit).count() >= 8
 }
 
 /// Names the request in the header that these clients read.
@@ -128,4 +167,19 @@ fn in_own_shape(mut response: Response, request_id: &str) -> Response {
         }
     }
     rendered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beta_has_words_and_a_date() {
+        for name in ["mcp-client-2025-04-04", "claude-code-20250219", "context-1m-2025-08-07", "efs-2026-10-01"] {
+            assert!(is_beta(name), "{name}");
+        }
+        for name in ["zzz", "2025-04-04", "mcp-client", "mcp client-2025-04-04", "", "mcp-2025-04"] {
+            assert!(!is_beta(name), "{name}");
+        }
+    }
 }

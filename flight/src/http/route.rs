@@ -3,12 +3,16 @@
 //! A [`Surface`] is the routes of one protocol. The router, the OpenAPI document and the list at `GET /` are all made of
 //! the same surfaces, so a route cannot be in one of them and not in the others.
 
+mod query_parameters;
+mod unread_body;
+
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, patch, post};
+use http::Method;
 use querent_catalog::Role;
 
 use crate::auth::require_role;
@@ -16,6 +20,8 @@ use crate::guard::caller;
 use crate::http::{elsewhere, idempotency};
 use crate::state::AppState;
 use crate::telemetry::record_caller;
+
+pub(super) use query_parameters::{RefusedParameter, TakenBodies};
 
 /// One method of one path.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +34,8 @@ pub(super) struct Route {
     /// The least role of its callers; `None` lets everybody in.
     pub(super) role: Option<Role>,
     pub(super) query: &'static [Field],
+    /// Whether the handler refuses parameters itself, since which there are depends on their values.
+    pub(super) checks_its_query: bool,
     pub(super) headers: &'static [Field],
     pub(super) bodies: &'static [Media],
     pub(super) answers: &'static [Media],
@@ -163,16 +171,18 @@ impl Surface {
             }
             let group = routes.fold(Router::new(), |group, route| group.route(route.path, (route.handler)(route.verb)));
             // Inside of what asks who calls.
-            let once = |group: Router<AppState>| {
+            let checked = |group: Router<AppState>| {
                 let forwarded = group.route_layer(from_fn_with_state(state.clone(), elsewhere::forward));
-                forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once))
+                let once = forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once));
+                let told = once.route_layer(from_fn_with_state((state.clone(), self.routes), unread_body::check));
+                told.route_layer(from_fn_with_state(self.routes, query_parameters::check))
             };
             router = router.merge(match (role, self.callers) {
                 (None, _) => group,
                 (Some(role), Callers::Tokens) => {
-                    once(group).route_layer(from_fn_with_state((state.clone(), role), authorize))
+                    checked(group).route_layer(from_fn_with_state((state.clone(), role), authorize))
                 }
-                (Some(_), Callers::OwnKeys(layers)) => layers(once(group), state),
+                (Some(_), Callers::OwnKeys(layers)) => layers(checked(group), state),
             });
         }
         (self.layers)(router, state)
@@ -208,7 +218,7 @@ impl ErrorSchema {
             Self::Anthropic => "AnthropicError",
             Self::Detail => "HolmesError",
             Self::Kusto => "KustoError",
-            Self::JsonRpc => "McpError",
+            Self::JsonRpc => "JsonRpcError",
         }
     }
 }
@@ -242,11 +252,20 @@ impl Route {
             handler,
             role: Some(Role::Read),
             query: &[],
+            checks_its_query: false,
             headers: &[],
             bodies: &[],
             answers: &[JSON],
             status: "200",
         }
+    }
+
+    /// Whether this is the route of a request for which the router has found one.
+    fn is_of(&self, request: &Request) -> bool {
+        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        // The answer to HEAD is that to GET without its body.
+        let method = if request.method() == Method::HEAD { Method::GET.as_str() } else { request.method().as_str() };
+        path == Some(self.path) && self.verb.as_str() == method
     }
 
     /// Lets callers in without a token.
@@ -267,6 +286,12 @@ impl Route {
 
     pub(super) const fn query(mut self, query: &'static [Field]) -> Self {
         self.query = query;
+        self
+    }
+
+    /// Leaves it to the handler to refuse parameters.
+    pub(super) const fn checks_its_query(mut self) -> Self {
+        self.checks_its_query = true;
         self
     }
 

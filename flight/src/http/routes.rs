@@ -67,12 +67,24 @@ pub(super) fn errors_of(path: &str) -> ErrorSchema {
     errors_where(|route| route == path).unwrap_or(ErrorSchema::Object)
 }
 
-/// Returns how the error of a path without a route looks: below `/v1` as those beside it, where what is not ours is
-/// OpenAI's.
+/// Returns how the error of a path without a route looks: as those beside it; below `/v1` what is not ours is OpenAI's.
 pub(super) fn errors_near(path: &str) -> ErrorSchema {
-    let below_v1 = |path: &str| path.strip_prefix("/v1/")?.split('/').next().map(str::to_owned);
-    let Some(first) = below_v1(path) else { return ErrorSchema::Object };
-    errors_where(|route| below_v1(route).as_deref() == Some(first.as_str())).unwrap_or(ErrorSchema::OpenAi)
+    let Some(room) = room_of(path) else { return ErrorSchema::Object };
+    let elsewhere = if room.starts_with("v1/") { ErrorSchema::OpenAi } else { ErrorSchema::Object };
+    errors_where(|route| room_of(route) == Some(room)).unwrap_or(elsewhere)
+}
+
+/// Returns what the paths of a surface begin with: their first part, with the second where the first says no more than the
+/// version. `None` for those that surfaces share.
+fn room_of(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix('/')?;
+    let end_behind = |from: usize| rest[from..].find('/').map_or(rest.len(), |at| from + at);
+    let first = end_behind(0);
+    match &rest[..first] {
+        "" | ".well-known" => None,
+        "v1" | "v2" | "api" => (first < rest.len()).then(|| &rest[..end_behind(first + 1)]),
+        alone => Some(alone),
+    }
 }
 
 fn errors_where(fits: impl Fn(&str) -> bool) -> Option<ErrorSchema> {

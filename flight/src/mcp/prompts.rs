@@ -39,7 +39,8 @@ fn verified_prompt(query: &VerifiedQuery) -> Prompt {
     Prompt::new(format!("{VERIFIED}{}", query.id), Some(about), None).with_title(query.question.clone())
 }
 
-/// Returns the messages of a prompt. Errors: `bad_parameter` for one that is not there or whose question is missing.
+/// Returns the messages of a prompt. Errors: `bad_parameter` for one that is not there, whose question is missing, or that has
+/// no such argument.
 pub(super) async fn get(
     catalog: &Catalog,
     who: &Principal,
@@ -50,6 +51,7 @@ pub(super) async fn get(
         ApiError::new(ErrorCode::BadParameter, message).with_hint("prompts/list lists them")
     };
     if request.name == ASK {
+        check_arguments(request, &["question"])?;
         let question = request.arguments.as_ref().and_then(|arguments| arguments.get("question")?.as_str());
         let question = question.map(str::trim).filter(|question| !question.is_empty());
         let question =
@@ -62,6 +64,7 @@ pub(super) async fn get(
         return Ok(said(text));
     }
     let id: i64 = request.name.strip_prefix(VERIFIED).and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
+    check_arguments(request, &[])?;
     let mut after = None;
     loop {
         let page = PageRequest { limit: PAGE, after };
@@ -76,6 +79,15 @@ pub(super) async fn get(
         }
         after = Some(listed.next.ok_or_else(unknown)?);
     }
+}
+
+/// Refuses arguments that a prompt does not have.
+fn check_arguments(request: &GetPromptRequestParams, known: &[&str]) -> Result<(), ApiError> {
+    let mut given = request.arguments.iter().flat_map(|arguments| arguments.keys());
+    let Some(name) = given.find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
+    let name: String = name.chars().take(100).collect();
+    let message = format!("the prompt `{}` has no argument `{name}`", request.name);
+    Err(ApiError::new(ErrorCode::BadParameter, message).with_hint("prompts/list says which it has"))
 }
 
 fn said(text: String) -> GetPromptResult {

@@ -73,6 +73,31 @@ async fn every_documented_route_answers_and_asks_for_its_role() {
     }
 }
 
+/// In the words of its protocol. Pages and probes, which let everybody in, take what browsers and proxies add.
+#[tokio::test]
+async fn every_route_refuses_a_parameter_that_it_does_not_take() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let document = server.get("/openapi.json", None).await.json();
+    for (method, path, operation) in operations(&document) {
+        // What an import takes depends on its format.
+        if operation["security"].as_array().unwrap().is_empty() || path == "/v1/import" {
+            continue;
+        }
+        let place: Vec<&str> = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part }).collect();
+        let url = server.url(&format!("{}?zzz=1", place.join("/")));
+        let key = if operation["tags"][0] == "cube" { "Api-Key admin-tok" } else { "Bearer admin-tok" };
+        let request = server.http.request(method.to_ascii_uppercase().parse().unwrap(), &url);
+        let reply = server.send(request.header("authorization", key), None).await;
+        assert!(
+            reply.status == 400 && reply.text.contains("`zzz`"),
+            "{method} {path}: {} {}",
+            reply.status,
+            reply.text
+        );
+        assert!(reply.json().is_object(), "{method} {path}: {}", reply.text);
+    }
+}
+
 /// A path that gets a method which it does not take says which it takes, whatever protocol it is of.
 #[tokio::test]
 async fn every_route_says_which_methods_it_takes() {

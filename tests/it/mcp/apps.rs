@@ -16,25 +16,53 @@ async fn serve() -> TestServer {
     TestServer::start(TestSettings::default().script(json!({ "runs": [{ "turns": turns }] }))).await
 }
 
+/// To clients that announced that they show it: in the request, or as its session began.
 #[tokio::test]
 async fn tools_with_rows_name_the_viewer() {
     let server = serve().await;
+    let announced = |kind: &str| json!({ "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": [kind] } } });
+    let of_request = |capabilities: Value| json!({ "io.modelcontextprotocol/clientCapabilities": capabilities });
+    for (capabilities, is_told) in [
+        (announced(MIME_TYPE), true),
+        (json!({ "extensions": { "io.modelcontextprotocol/ui": {} } }), true),
+        (announced("text/html"), false),
+        (json!({ "extensions": { "example.org/ui": {} } }), false),
+        (json!({}), false),
+    ] {
+        let listed = called(&server, "tools/list", json!({ "_meta": of_request(capabilities.clone()) })).await;
+        check_tools(&listed, is_told, &capabilities);
+
+        let (begun, session) = begun_with(&server, &capabilities).await;
+        let extensions = &begun["result"]["capabilities"]["extensions"];
+        assert_eq!(*extensions, announced(MIME_TYPE)["extensions"], "the server's own: {begun}");
+        let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+        let listed = answer(&send(&server, &list, &[("mcp-session-id", &session)]).await);
+        check_tools(&listed["result"], is_told, &capabilities);
+    }
     let listed = called(&server, "tools/list", json!({})).await;
+    check_tools(&listed, false, &Value::Null);
+}
+
+fn check_tools(listed: &Value, is_told: bool, capabilities: &Value) {
     for tool in listed["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
-        let shown = ["run_sql", "run_kql", "sample_rows", "ask"].contains(&name);
-        let named = if shown { json!({ "ui": { "resourceUri": URI } }) } else { Value::Null };
-        assert_eq!(tool["_meta"], named, "{name}");
+        let has_rows = ["run_sql", "run_kql", "sample_rows", "ask"].contains(&name);
+        let named = if is_told && has_rows { json!({ "ui": { "resourceUri": URI } }) } else { Value::Null };
+        assert_eq!(tool["_meta"], named, "{name}, {capabilities}");
     }
-    let extensions = json!({ "io.modelcontextprotocol/ui": { "mimeTypes": [MIME_TYPE] } });
+}
+
+/// Begins a session; returns the answer, and the session's name.
+async fn begun_with(server: &TestServer, capabilities: &Value) -> (Value, String) {
     let params = json!({
         "protocolVersion": "2025-06-18",
-        "capabilities": { "extensions": extensions },
+        "capabilities": capabilities,
         "clientInfo": { "name": "test", "version": "1" },
     });
     let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string();
-    let begun = answer(&send(&server, &body, &[]).await);
-    assert_eq!(begun["result"]["capabilities"]["extensions"], extensions, "{begun}");
+    let reply = send(server, &body, &[]).await;
+    let session = reply.header("mcp-session-id").to_owned();
+    (answer(&reply), session)
 }
 
 #[tokio::test]

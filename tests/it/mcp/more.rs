@@ -118,7 +118,13 @@ async fn prompts_ask_and_show_verified_queries() {
     assert!(ask.contains("who flies most?") && ask.contains("run_sql"), "{ask}");
     let shown = get(json!({ "name": prompts[1]["name"] })).await;
     assert!(shown.contains("SELECT 1 AS orders"), "{shown}");
-    for params in [json!({ "name": "ask" }), json!({ "name": "verified_query_999" }), json!({ "name": "nothing" })] {
+    for params in [
+        json!({ "name": "ask" }),
+        json!({ "name": "ask", "arguments": { "question": "who flies most?", "zzz": "1" } }),
+        json!({ "name": prompts[1]["name"], "arguments": { "zzz": "1" } }),
+        json!({ "name": "verified_query_999" }),
+        json!({ "name": "nothing" }),
+    ] {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": params }).to_string();
         let refused = send(&server, &body, &[]).await;
         assert!(refused.text.contains("-32602"), "{}", refused.text);

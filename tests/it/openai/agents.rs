@@ -95,6 +95,7 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("messages", part(json!({ "type": "document", "source": { "type": "url" } }))), "messages[0].content"),
         (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
         (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
+        (with("tools", json!([{ "name": "a b" }])), "tools[0].name"),
         (with("context", json!([{ "description": 7 }])), "context[0].description"),
         (with("resume", json!([{ "interruptId": "i", "status": "maybe" }])), "resume[0].status"),
         (with("resume", json!([{ "interruptId": "i", "status": "resolved" }])), "resume[0].payload"),
@@ -102,6 +103,8 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("runId", json!("")), "runId"),
         (with("forwardedProps", json!(7)), "forwardedProps"),
         (with("forwardedProps", json!({ "thinking": "x" })), "forwardedProps.thinking"),
+        (with("messages", json!([{ "id": "m", "role": "assistant", "content": 7 }])), "messages[0].content"),
+        (with("messages", json!([{ "id": "m", "role": "assistant", "toolCalls": "f" }])), "messages[0].toolCalls"),
         (with("zzz", json!(1)), "zzz"),
     ] {
         let reply = server.post(AG_UI, &body, ANN).await;
@@ -136,6 +139,9 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (call("ListTasks"), ANN, -32_602),
         (call("nothing"), ANN, -32_601),
         (json!({ "jsonrpc": "2.0", "id": "q", "method": "message/send", "params": {} }), ANN, -32_602),
+        (json!({ "jsonrpc": "2.0", "id": "q", "method": "tasks/get", "params": ["x"] }), ANN, -32_602),
+        (json!({ "jsonrpc": "2.0", "id": "q", "method": "tasks/get", "zzz": 1 }), ANN, -32_600),
+        (in_context(&"c".repeat(257)), ANN, -32_602),
         (with_part(json!({ "kind": "text", "text": "hello", "zzz": 1 })), ANN, -32_602),
         (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "zzz": 1 } })), ANN, -32_602),
         (with_part(json!({ "kind": "data", "text": "hello" })), ANN, -32_602),
@@ -281,6 +287,12 @@ fn with_part(part: Value) -> Value {
     let mut request = sent("message/send", "hello");
     request["id"] = json!("q");
     request["params"]["message"]["parts"] = json!([part]);
+    request
+}
+
+fn in_context(id: &str) -> Value {
+    let mut request = with_part(json!({ "kind": "text", "text": "hello" }));
+    request["params"]["message"]["contextId"] = json!(id);
     request
 }
 

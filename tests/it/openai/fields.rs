@@ -257,6 +257,37 @@ async fn a_field_that_is_in_no_table_is_refused_in_every_protocol() {
         ),
         (RESPONSES, json!({ "input": "x", "tools": [{ "type": "function", "name": "f", "zzz": 7 }] }), "tools[0].zzz"),
         (CHAT, with(chat.clone(), "response_format"), "response_format"),
+        (RESPONSES, json!({ "input": [{ "type": 7, "role": "user", "content": "x" }] }), "input[0].type"),
+        (RESPONSES, json!({ "input": [{ "role": "user", "content": "x", "status": "zzz" }] }), "input[0].status"),
+        (RESPONSES, json!({ "input": [{ "role": "user", "content": "x", "id": 7 }] }), "input[0].id"),
+        (
+            RESPONSES,
+            json!({ "input": [{ "type": "function_call_output", "call_id": "c", "output": "x", "zzz": 1 }] }),
+            "input[0].zzz",
+        ),
+        (RESPONSES, json!({ "input": [{ "type": "item_reference", "id": "x", "zzz": 1 }] }), "input[0].zzz"),
+        (
+            RESPONSES,
+            json!({ "input": [{ "role": "user", "content": [
+                { "text": "x", "inlineData": { "mimeType": "text/plain", "data": "aGk=" } },
+            ] }] }),
+            "input[0].content",
+        ),
+        (RESPONSES, own_tools(json!({ "allowed_tools": ["zzz"] })), "tools[0].allowed_tools"),
+        (RESPONSES, own_tools(json!({ "allowed_tools": "run_sql" })), "tools[0].allowed_tools"),
+        (
+            RESPONSES,
+            own_tools(json!({ "allowed_tools": { "tool_names": ["run_sql"], "zzz": 1 } })),
+            "tools[0].allowed_tools.zzz",
+        ),
+        (RESPONSES, own_tools(json!({ "allowed_tools": { "read_only": false } })), "tools[0].allowed_tools.read_only"),
+        (RESPONSES, own_tools(json!({ "require_approval": "zzz" })), "tools[0].require_approval"),
+        (RESPONSES, own_tools(json!({ "require_approval": { "zzz": {} } })), "tools[0].require_approval.zzz"),
+        (
+            RESPONSES,
+            json!({ "input": "x", "text": { "format": { "type": "text", "schema": {} } } }),
+            "text.format.schema",
+        ),
     ];
     for (path, body, param) in nested {
         let reply = server.post(path, &body, None).await;
@@ -276,9 +307,18 @@ async fn a_field_that_is_in_no_table_is_refused_in_every_protocol() {
     }
 }
 
+/// Returns a request that declares this server, with these fields.
+fn own_tools(fields: Value) -> Value {
+    let mut tool = json!({ "type": "mcp", "server_label": "q" });
+    tool.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    json!({ "input": "x", "tools": [tool] })
+}
+
 #[tokio::test]
 async fn a_declared_server_may_allow_some_of_its_tools() {
     let server = serve().await;
+    let settings = TestSettings::default().change(|settings| settings.agent.write_tools = true);
+    let writing = TestServer::start(settings).await;
     let mut body = asked(RESPONSES, "yours");
     body["tools"] = json!([{ "type": "mcp", "server_label": "q", "allowed_tools": ["list_databases"] }]);
     let response = server.post(RESPONSES, &body, None).await.json();
@@ -286,6 +326,15 @@ async fn a_declared_server_may_allow_some_of_its_tools() {
     let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["list_databases"]);
     assert_eq!(response["output"][0]["status"], "failed", "{response:#}");
+    for (allowed, has_writers) in [(json!({ "read_only": true }), false), (json!({}), true)] {
+        let mut body = own_tools(json!({ "allowed_tools": allowed, "require_approval": "never" }));
+        body["input"] = json!("hello");
+        let reply = writing.post(RESPONSES, &body, None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        let offered = writing.model.requests().pop().unwrap().tools;
+        let has = |name: &str| offered.iter().any(|tool| tool.name == name);
+        assert_eq!((has("run_sql"), has("insert_rows")), (true, has_writers), "{allowed}");
+    }
 }
 
 #[tokio::test]

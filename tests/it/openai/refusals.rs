@@ -220,6 +220,10 @@ async fn files_are_taken_up_to_the_limit() {
         let refused = server.send(form.header("content-type", "multipart/form-data; boundary=cut"), ANN).await;
         assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("purpose")), "{}", refused.text);
     }
+    let file = "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nx\r\n";
+    let twice = server.http.post(server.url("/v1/files")).body(format!("{file}{file}--cut--\r\n"));
+    let twice = server.send(twice.header("content-type", "multipart/form-data; boundary=cut"), ANN).await;
+    assert_eq!((twice.status, &twice.json()["error"]["param"]), (400, &json!("file")), "{}", twice.text);
     for (query, listed) in [("", 1), ("?purpose=user_data&order=asc", 1), ("?purpose=vision", 0)] {
         let files = server.get(&format!("/v1/files{query}"), ANN).await.json();
         assert_eq!(files["data"].as_array().unwrap().len(), listed, "{query}");

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{AgentError, Result};
 use crate::protocols::fields::check_names;
+use crate::protocols::json::parse_json;
 use crate::protocols::kind_of;
 use crate::request::MAX_QUESTION_BYTES;
 
@@ -156,8 +157,7 @@ fn object_of(body: &[u8]) -> Result<Map<String, Value>> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
-    let body: Value =
-        serde_json::from_slice(body).map_err(|error| invalid(format!("the body is not JSON: {error}")))?;
+    let body = parse_json(body).map_err(|error| invalid(format!("the body is not JSON: {error}")))?;
     match body {
         Value::Object(fields) => Ok(fields),
         other => Err(invalid(format!("the body must be a JSON object, not {}", kind_of(&other)))),

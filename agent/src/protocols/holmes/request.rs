@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::history::{HistoryCall, parse_history};
 use crate::models::{ChatImage, ChatMessage, ToolSpec};
 use crate::protocols::fields::unknown_field;
+use crate::protocols::json::parse_json;
 use crate::protocols::responses::answer_schema;
 use crate::request::AnswerSchema;
 
@@ -181,7 +182,7 @@ pub fn invalid_json(error: &serde_json::Error) -> BadHolmesRequest {
 
 /// Parses a body of any content type. `is_server_tool` recognises the names of the server's own tools.
 pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Result<HolmesRequest, BadHolmesRequest> {
-    let body: Value = serde_json::from_slice(body).map_err(|error| invalid_json(&error))?;
+    let body = parse_json(body).map_err(|error| invalid_json(&error))?;
     let Value::Object(fields) = &body else {
         let message = "Input should be a valid dictionary or object to extract fields from";
         return Err(BadHolmesRequest::field("model_attributes_type", &[], message, &body));

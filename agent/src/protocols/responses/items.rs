@@ -166,6 +166,11 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             )),
         }
     };
+    if !item["type"].is_null() && !item["type"].is_string() {
+        let param = format!("{at}.type");
+        let message = format!("`{param}` must be a string, not {}", kind_of(&item["type"]));
+        return Err(BadRequest::invalid(&param, message));
+    }
     let kind = item["type"].as_str().unwrap_or(if item.get("role").is_some() { "message" } else { "" });
     Ok(match kind {
         "message" => {
@@ -259,6 +264,11 @@ pub fn parse_content(content: &Value, at: &str) -> Result<Vec<InputContent>, Bad
 fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
     if let Value::String(text) = block {
         return Ok(InputContent::Text(text.clone()));
+    }
+    let is_file = ["inlineData", "inline_data", "fileData", "file_data"].iter().any(|name| block[*name].is_object());
+    if is_file && block["text"].as_str().is_some_and(|text| !text.is_empty()) {
+        let message = format!("a part of `{at}` is text and a file at once; make parts of them");
+        return Err(BadRequest::invalid(&format!("{at}.content"), message));
     }
     if let Some(inline) = block.get("inlineData").or_else(|| block.get("inline_data")) {
         return parse_inline(inline, at);

@@ -8,16 +8,33 @@ use super::items::{InputItem, listed_item, parse_items};
 use super::tools::{allowed_tools, check_tool_name, server_tools, tool_choice, tool_servers, tools_of};
 use crate::models::{Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_names};
+use crate::protocols::json::parse_json;
 use crate::protocols::kind_of;
 use crate::protocols::ksadk;
-use crate::protocols::message_fields::{OPENAI_PARTS, RESPONSES_MESSAGE, check_message};
+use crate::protocols::message_fields::{OPENAI_PARTS, RESPONSES_MESSAGE, check_item, check_message};
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 
 const MAX_METADATA_PAIRS: usize = 16;
 const MAX_METADATA_KEY_CHARS: usize = 64;
 const MAX_METADATA_VALUE_CHARS: usize = 512;
-const MAX_ID_BYTES: usize = 256;
+/// The longest id of a conversation, in every protocol of this form.
+pub(crate) const MAX_ID_BYTES: usize = 256;
+/// The fields of a request whose tokens are only counted.
+const COUNTED: [&str; 12] = [
+    "model",
+    "input",
+    "instructions",
+    "conversation",
+    "session_id",
+    "previous_response_id",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+];
 /// KsADK's own part of the metadata: of any shape, not repeated.
 const KSADK_METADATA: &str = "agentengine";
 
@@ -78,22 +95,40 @@ pub struct ResponsesRequest {
 
 /// Parses a body.
 pub fn parse_request(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
-    let body: Value = serde_json::from_slice(body)
-        .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
-    let request = parse_value(&body)?;
+    checked_request(&json_of(body)?)
+}
+
+/// Parses a body whose tokens are only counted. Errors: as [`parse_request`]; a field that changes no count.
+pub fn parse_count(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
+    let body = json_of(body)?;
+    if let Value::Object(fields) = &body {
+        check_names(fields, "", COUNTED)?;
+    }
+    checked_request(&body)
+}
+
+fn json_of(body: &[u8]) -> Result<Value, BadRequest> {
+    parse_json(body).map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))
+}
+
+fn checked_request(body: &Value) -> Result<ResponsesRequest, BadRequest> {
+    let request = parse_value(body)?;
     check_messages(&body["input"], "input")?;
     Ok(request)
 }
 
-/// Refuses what messages of `input`, the field `name`, have beside their fields.
+/// Refuses what messages and other items of `input`, the field `name`, have beside their fields.
 pub fn check_messages(input: &Value, name: &str) -> Result<(), BadRequest> {
     let (list, is_one) = match input {
         Value::Array(items) => (items.as_slice(), false),
         item => (std::slice::from_ref(item), true),
     };
-    for (index, item) in list.iter().enumerate().filter(|(_, item)| item.get("role").is_some()) {
+    for (index, item) in list.iter().enumerate() {
         let at = if is_one { name.to_owned() } else { format!("{name}[{index}]") };
-        check_message(item, &at, RESPONSES_MESSAGE, OPENAI_PARTS)?;
+        match item.get("role") {
+            Some(_) => check_message(item, &at, RESPONSES_MESSAGE, OPENAI_PARTS)?,
+            None => check_item(item, &at)?,
+        }
     }
     Ok(())
 }
@@ -330,7 +365,14 @@ pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSch
             let message = format!("`{at}.type` is missing; it may be text, json_object or json_schema");
             Err(BadRequest::invalid(&format!("{at}.type"), message))
         }
-        None | Some("text") => Ok(None),
+        None => Ok(None),
+        Some(kind @ ("text" | "json_object")) => {
+            if let Value::Object(fields) = format {
+                check_names(fields, at, ["type"])?;
+            }
+            let schema = || AnswerSchema { name: kind.to_owned(), schema: json!({ "type": "object" }) };
+            Ok((kind == "json_object").then(schema))
+        }
         Some("json_schema") => {
             let definition = if format["json_schema"].is_object() { &format["json_schema"] } else { format };
             let schema = &definition["schema"];
@@ -345,9 +387,6 @@ pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSch
             }
             let name = name.unwrap_or("answer").to_owned();
             Ok(Some(AnswerSchema { name, schema: schema.clone() }))
-        }
-        Some("json_object") => {
-            Ok(Some(AnswerSchema { name: "json_object".to_owned(), schema: json!({ "type": "object" }) }))
         }
         Some(other) => Err(BadRequest::invalid(at, format!("`{at}.type` `{other}` is not known"))),
     }

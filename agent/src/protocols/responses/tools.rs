@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::BadRequest;
 use crate::models::{ToolChoice, ToolSpec};
-use crate::protocols::fields::{FieldValues, check_members};
+use crate::protocols::fields::{FieldValues, check_members, check_value};
 use crate::protocols::kind_of;
 use crate::tools::{known_tool, tool_names};
 
@@ -72,6 +72,8 @@ pub(crate) fn tools_of(
             // Names this server's tools, which are always available.
             Some("mcp") if entry["connector_id"].is_null() => {
                 check_members(members, &at, MCP_TOOL)?;
+                check_allowed(&entry["allowed_tools"], &format!("{at}.allowed_tools"))?;
+                check_approval(&entry["require_approval"], &format!("{at}.require_approval"))?;
                 continue;
             }
             kind => {
@@ -105,6 +107,41 @@ pub(crate) fn tools_of(
     Ok(tools)
 }
 
+/// Checks which tools of this server the model is left: a list of their names, or `{tool_names, read_only}`.
+fn check_allowed(allowed: &Value, at: &str) -> Result<(), BadRequest> {
+    let names = match allowed {
+        Value::Null => return Ok(()),
+        Value::Object(filter) => {
+            check_members(filter, at, &[("tool_names", FieldValues::List), ("read_only", FieldValues::Only("true"))])?;
+            filter.get("tool_names").unwrap_or(&Value::Null)
+        }
+        Value::Array(_) => allowed,
+        other => {
+            let message = format!("`{at}` must be a list of names or an object, not {}", kind_of(other));
+            return Err(BadRequest::invalid(at, message));
+        }
+    };
+    let unknown = names.as_array().into_iter().flatten().find(|name| name.as_str().and_then(known_tool).is_none());
+    match unknown {
+        None => Ok(()),
+        Some(name) => {
+            let there = tool_names(true).collect::<Vec<_>>().join(", ");
+            Err(BadRequest::invalid(at, format!("`{at}` names {name}, which is no tool here; there are {there}")))
+        }
+    }
+}
+
+/// Checks a word or a filter that says which calls wait for a person. It has no effect: those do that write.
+fn check_approval(approval: &Value, at: &str) -> Result<(), BadRequest> {
+    const TOOLS: FieldValues =
+        FieldValues::Members(&[("tool_names", FieldValues::List), ("read_only", FieldValues::Flag)]);
+    match approval {
+        Value::Null => Ok(()),
+        Value::Object(filters) => Ok(check_members(filters, at, &[("always", TOOLS), ("never", TOOLS)])?),
+        word => Ok(check_value(at, FieldValues::OneOf(&["always", "never"]), "leave it out", word)?),
+    }
+}
+
 /// Refuses a name that models' servers do not take.
 pub(crate) fn check_tool_name(name: &str, at: &str) -> Result<(), BadRequest> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -130,13 +167,18 @@ pub(super) fn server_tools(fields: &Map<String, Value>) -> Option<Vec<String>> {
     let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut allowed: Option<Vec<String>> = None;
     for entry in entries.iter().filter(|entry| entry["type"] == "mcp") {
-        let names = match &entry["allowed_tools"] {
+        let (names, only_reads) = match &entry["allowed_tools"] {
             Value::Null => return None,
-            Value::Object(filter) => filter.get("tool_names").filter(|names| !names.is_null())?,
-            names => names,
+            Value::Object(filter) => (filter.get("tool_names"), filter.get("read_only") == Some(&json!(true))),
+            names => (Some(names), false),
         };
-        let names = names.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        allowed.get_or_insert_default().extend(names);
+        let names: Vec<String> = match names.and_then(Value::as_array) {
+            Some(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            None if only_reads => tool_names(false).collect(),
+            None => return None,
+        };
+        let is_allowed = |name: &String| !only_reads || tool_names(false).any(|reader| reader == *name);
+        allowed.get_or_insert_default().extend(names.into_iter().filter(is_allowed));
     }
     allowed
 }

@@ -40,7 +40,14 @@ pub(in crate::http) struct InfoParams {
     detail: Option<String>,
 }
 
-pub(in crate::http) async fn info(State(state): State<AppState>, Params(params): Params<InfoParams>) -> Response {
+pub(in crate::http) async fn info(
+    State(state): State<AppState>,
+    Params(params): Params<InfoParams>,
+) -> Result<Response, HolmesError> {
+    if let Some(detail) = params.detail.as_deref().filter(|detail| *detail != "full") {
+        let message = format!("`detail` is `full` where it is there, not `{detail}`");
+        return Err(ApiError::new(ErrorCode::BadParameter, message).into());
+    }
     let mut info = json!({
         "name": "querent",
         "version": env!("CARGO_PKG_VERSION"),
@@ -59,7 +66,7 @@ pub(in crate::http) async fn info(State(state): State<AppState>, Params(params):
         });
         info["tool_approval"] = json!(config.write_tools);
     }
-    json_response(StatusCode::OK, &info)
+    Ok(json_response(StatusCode::OK, &info))
 }
 
 fn tool_names(state: &AppState) -> Vec<Value> {

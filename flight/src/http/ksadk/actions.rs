@@ -31,8 +31,9 @@ use crate::state::AppState;
 /// How long a subscription lasts; a subscriber may subscribe again.
 const SUBSCRIPTION: Duration = Duration::from_secs(300);
 /// Actions of KsADK that have no counterpart here.
-const NOT_SUPPORTED: [&str; 9] = [
+const NOT_SUPPORTED: [&str; 12] = [
     "AddWorkspaceFile",
+    "CompactSession",
     "DeleteWorkspaceFile",
     "ExportWorkspaceZip",
     "GetCheckpointResumePreview",
@@ -41,13 +42,17 @@ const NOT_SUPPORTED: [&str; 9] = [
     "ListToolReceipts",
     "ListWorkspaceFiles",
     "ResumeRun",
+    "SubmitInteraction",
+    "SubscribeSessionEvents",
 ];
 
 /// Answers every other action.
 pub(in crate::http) async fn other_action(uri: Uri) -> OpenAiError {
     let action = uri.path().trim_start_matches(BASE);
     if NOT_SUPPORTED.contains(&action) {
-        let message = format!("`{action}` is not supported: this server keeps no checkpoints and workspaces");
+        let message = format!(
+            "`{action}` is not supported: this server keeps no checkpoints and workspaces; cancel the run, and ask again in its session"
+        );
         return OpenAiError::not_supported(ErrorCode::ActionNotSupported, message);
     }
     OpenAiError::not_found(ErrorCode::NotFound, format!("there is nothing at {}: no action `{action}`", uri.path()))
@@ -218,6 +223,7 @@ pub(in crate::http) async fn cancel_run(
             "Found": false,
             "Status": "not_found",
             "RunnerCancelStatus": "not_found",
+            "RuntimeCancelStatus": "not_found",
         });
         return Ok(envelope(&request_id, "CancelRun", &data));
     };
@@ -231,11 +237,14 @@ pub(in crate::http) async fn cancel_run(
     let was_running = run.status == RunStatus::Running;
     let run = state.agent.cancel_run(&principal, run.run_id).await?;
     let cancelled = was_running && run.status == RunStatus::Cancelled;
+    // Newer clients read the second name.
+    let told = if cancelled { "cancelled" } else { "not_running" };
     let data = json!({
         "Cancelled": cancelled,
         "Found": true,
         "Status": status_name(run.status),
-        "RunnerCancelStatus": if cancelled { "cancelled" } else { "not_running" },
+        "RunnerCancelStatus": told,
+        "RuntimeCancelStatus": told,
     });
     Ok(envelope(&request_id, "CancelRun", &data))
 }

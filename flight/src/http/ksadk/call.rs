@@ -4,7 +4,7 @@
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use querent_agent::protocols::ksadk::Action;
 use querent_catalog::Principal;
@@ -14,6 +14,7 @@ use crate::error::ApiError;
 use crate::http::openai::error::{OpenAiError, OpenAiErrorParts, render_errors};
 use crate::http::request::{ApiCall, QueryBytes, RequestId};
 use crate::http::response::json_response;
+use crate::http::route::TakenBodies;
 use crate::state::AppState;
 
 /// What the path of every action begins with.
@@ -35,8 +36,13 @@ impl FromRequest<AppState> for ActionCall {
         let ApiCall { state, principal } = ApiCall::from_request_parts(&mut parts, state).await?;
         let request_id = parts.extensions.get::<RequestId>().cloned();
         let request_id = request_id.ok_or_else(|| ApiError::internal("a request came without its id"))?;
+        let taken = parts.extensions.get::<TakenBodies>().copied();
         let QueryBytes(body) = QueryBytes::from_request(Request::from_parts(parts, body), &state).await?;
-        Ok(Self { state, principal, request_id, action: Action::parse(&body)? })
+        let action = Action::parse(&body)?;
+        if let Some(taken) = taken {
+            action.check_names(taken.field_names())?;
+        }
+        Ok(Self { state, principal, request_id, action })
     }
 }
 
@@ -56,13 +62,29 @@ pub(super) fn envelope(id: &RequestId, action: &str, data: &Value) -> Response {
 pub(super) async fn render_errors_in_envelope(request: Request, next: Next) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let action = request.uri().path().trim_start_matches(BASE).to_owned();
-    let mut response = render_errors(request, next).await;
-    let (Some(id), Some(said)) = (id, response.extensions_mut().remove::<OpenAiErrorParts>()) else { return response };
+    in_envelope(render_errors(request, next).await, id.as_ref(), &action)
+}
+
+/// Whether a path is an action's, whether or not there is one.
+pub(in crate::http) fn is_action(path: &str) -> bool {
+    path.starts_with(BASE)
+}
+
+/// Writes an error that no handler made, such as that of a method that an action does not take.
+pub(in crate::http) fn error_response(error: ApiError, request: &Request) -> Response {
+    let action = request.uri().path().trim_start_matches(BASE);
+    in_envelope(OpenAiError::from(error).into_response(), request.extensions().get::<RequestId>(), action)
+}
+
+/// Writes an error into the envelope; returns any other response as it is.
+fn in_envelope(mut response: Response, id: Option<&RequestId>, action: &str) -> Response {
+    let said = response.extensions_mut().remove::<OpenAiErrorParts>();
+    let (Some(id), Some(said)) = (id, said) else { return response };
     let (mut parts, _) = response.into_parts();
     let mut body = json!({
         "Code": parts.status.as_u16(),
         "Message": said.message,
-        "RequestId": envelope_id(&id),
+        "RequestId": envelope_id(id),
         "Action": action,
         "Data": null,
         "Error": { "Code": said.code, "Message": said.message },

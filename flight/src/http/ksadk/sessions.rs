@@ -1,7 +1,7 @@
 //! What KsADK's web interface needs beside runs: its bootstrap, sessions with their events, models, uploads.
 
 use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use querent_agent::protocols::ksadk::{Action, SessionEventRenderer};
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunRecord, RunStatus};
@@ -240,10 +240,7 @@ pub(in crate::http) async fn messages(
 }
 
 /// `ListAgentModels`.
-pub(in crate::http) async fn models(
-    State(state): State<AppState>,
-    Extension(request_id): Extension<RequestId>,
-) -> Response {
+pub(in crate::http) async fn models(ActionCall { state, request_id, .. }: ActionCall) -> Response {
     let data = json!({
         "Models": model_list::models(&state),
         "Current": model_list::current(&state),

@@ -3,9 +3,9 @@
 
 use axum::extract::Request;
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use chrono::{SecondsFormat, Utc};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -25,20 +25,41 @@ pub(in crate::http) struct RequestIds {
     pub(super) activity: Uuid,
 }
 
+impl RequestIds {
+    fn of(headers: &HeaderMap) -> Self {
+        let sent = headers.get(CLIENT_REQUEST_ID).and_then(|value| value.to_str().ok());
+        let client = match sent {
+            Some(sent) => sent.chars().take(MAX_CLIENT_REQUEST_ID).collect(),
+            None => format!("unspecified;{}", Uuid::new_v4()),
+        };
+        Self { client, activity: Uuid::now_v7() }
+    }
+}
+
 /// Gives a request its ids, and writes its errors in Kusto's shape.
 pub(super) async fn render_errors(mut request: Request, next: Next) -> Response {
-    let sent = request.headers().get(CLIENT_REQUEST_ID).and_then(|value| value.to_str().ok());
-    let client = match sent {
-        Some(sent) => sent.chars().take(MAX_CLIENT_REQUEST_ID).collect(),
-        None => format!("unspecified;{}", Uuid::new_v4()),
-    };
-    let ids = RequestIds { client, activity: Uuid::now_v7() };
+    let ids = RequestIds::of(request.headers());
     request.extensions_mut().insert(ids.clone());
     let mut response = next.run(request).await;
     if let Some(error) = response.extensions().get::<ApiError>() {
         let rendered = render(error, &ids);
         response.extensions_mut().insert(rendered);
     }
+    with_ids(response, ids)
+}
+
+/// Writes an error that no handler made: of a path without a route, or a method that a path does not take. It keeps its
+/// status, by which clients know that there is no such route.
+pub(in crate::http) fn error_response(error: ApiError, headers: &HeaderMap) -> Response {
+    let ids = RequestIds::of(headers);
+    let rendered = RenderedError { status: error.http_status(), body: one_api_error(&error, &ids) };
+    let mut response = error.into_response();
+    response.extensions_mut().insert(rendered);
+    with_ids(response, ids)
+}
+
+/// Names the request in the headers that clients read.
+fn with_ids(mut response: Response, ids: RequestIds) -> Response {
     for (name, value) in [(CLIENT_REQUEST_ID, ids.client), (ACTIVITY_ID, ids.activity.to_string())] {
         if let Ok(value) = HeaderValue::from_str(&value) {
             response.headers_mut().insert(name, value);

@@ -39,10 +39,14 @@ pub(in crate::http) struct KustoRequest {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RequestBody {
     db: Option<String>,
     csl: Option<String>,
     properties: Option<Value>,
+    /// What Grafana says of a query; it has no effect.
+    #[serde(rename = "querySource")]
+    _source: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -84,7 +88,12 @@ impl KustoRequest {
             _ if options.is_set("deferpartialqueryfailures") => ErrorPlacement::EndOfDataSet,
             Some("end_of_table") => ErrorPlacement::EndOfTable,
             Some("end_of_dataset") => ErrorPlacement::EndOfDataSet,
-            _ => ErrorPlacement::InData,
+            Some("in_data") | None => ErrorPlacement::InData,
+            Some(other) => {
+                let message = format!("the option results_error_reporting_placement is `{other}`, which is no place");
+                return Err(ApiError::new(ErrorCode::BadParameter, message)
+                    .with_hint("it is in_data, end_of_table or end_of_dataset"));
+            }
         };
         let frames = Frames {
             is_progressive: options.is_set("results_progressive_enabled"),

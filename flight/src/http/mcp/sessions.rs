@@ -29,6 +29,8 @@ struct McpSession {
     used: Instant,
     calls: HashMap<String, CancellationToken>,
     log_level: SessionLogLevel,
+    /// Whether its client said that it shows apps.
+    shows_apps: bool,
 }
 
 impl McpSession {
@@ -44,13 +46,14 @@ impl McpSessions {
 
     /// Opens a session. If there are too many, the one that the same owner used longest ago is forgotten, or somebody else's
     /// if the owner has none. Errors: `too_many_requests` if all are busy.
-    pub(super) fn open(&self, subject: &str) -> Result<String, ApiError> {
+    pub(super) fn open(&self, subject: &str, shows_apps: bool) -> Result<String, ApiError> {
         let id = Uuid::new_v4().to_string();
         let session = McpSession {
             subject: subject.to_owned(),
             used: Instant::now(),
             calls: HashMap::new(),
             log_level: SessionLogLevel::default(),
+            shows_apps,
         };
         let mut open = self.open.lock();
         if open.len() >= self.max {
@@ -76,6 +79,12 @@ impl McpSessions {
     pub(super) fn log_level(&self, id: &str, subject: &str) -> Option<SessionLogLevel> {
         let open = self.open.lock();
         open.get(id).filter(|session| session.subject == subject).map(|session| session.log_level.clone())
+    }
+
+    /// Whether the client of the session shows apps, if it is the subject's.
+    pub(super) fn shows_apps(&self, id: &str, subject: &str) -> bool {
+        let open = self.open.lock();
+        open.get(id).is_some_and(|session| session.subject == subject && session.shows_apps)
     }
 
     /// Marks the session as used now. Errors: `session_not_found`, also if it is somebody else's.
@@ -169,7 +178,7 @@ mod tests {
     #[test]
     fn a_session_is_its_owners() {
         let sessions = McpSessions::new(8, HOUR);
-        let id = sessions.open("ann").unwrap();
+        let id = sessions.open("ann", false).unwrap();
         assert!(sessions.touch(&id, "ann").is_ok());
         assert_eq!(sessions.touch(&id, "bob").unwrap_err().code(), ErrorCode::SessionNotFound);
         assert_eq!(sessions.close(&id, "bob").unwrap_err().code(), ErrorCode::SessionNotFound);
@@ -180,10 +189,10 @@ mod tests {
     #[test]
     fn the_oldest_of_the_same_owner_makes_room() {
         let sessions = McpSessions::new(3, HOUR);
-        let others = sessions.open("bob").unwrap();
-        let (first, second) = (sessions.open("ann").unwrap(), sessions.open("ann").unwrap());
+        let others = sessions.open("bob", false).unwrap();
+        let (first, second) = (sessions.open("ann", false).unwrap(), sessions.open("ann", false).unwrap());
         sessions.touch(&first, "ann").unwrap();
-        sessions.open("ann").unwrap();
+        sessions.open("ann", false).unwrap();
         assert!(sessions.touch(&others, "bob").is_ok() && sessions.touch(&first, "ann").is_ok());
         assert!(sessions.touch(&second, "ann").is_err());
     }
@@ -191,10 +200,10 @@ mod tests {
     #[test]
     fn an_idle_session_is_forgotten_and_one_at_work_is_not() {
         let sessions = Arc::new(McpSessions::new(1, Duration::ZERO));
-        let id = sessions.open("ann").unwrap();
+        let id = sessions.open("ann", false).unwrap();
         let call = sessions.begin(&id, &json!(1), CancellationToken::new()).unwrap();
         assert!(sessions.touch(&id, "ann").is_ok());
-        assert_eq!(sessions.open("ann").unwrap_err().code(), ErrorCode::TooManyRequests);
+        assert_eq!(sessions.open("ann", false).unwrap_err().code(), ErrorCode::TooManyRequests);
         drop(call);
         assert!(sessions.touch(&id, "ann").is_err());
     }
@@ -202,7 +211,7 @@ mod tests {
     #[test]
     fn a_request_is_cancelled_by_its_id_and_type() {
         let sessions = Arc::new(McpSessions::new(1, HOUR));
-        let id = sessions.open("ann").unwrap();
+        let id = sessions.open("ann", false).unwrap();
         let token = CancellationToken::new();
         let _call = sessions.begin(&id, &json!(1), token.clone()).unwrap();
         assert_eq!(sessions.begin(&id, &json!(1), token.clone()).err().unwrap().code(), ErrorCode::InvalidRequest);

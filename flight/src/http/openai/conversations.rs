@@ -14,6 +14,7 @@ use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole,
     ItemScope, Principal,
 };
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -40,6 +41,8 @@ pub(in crate::http) async fn create(
     let fields = object_fields(&body, &["metadata", "items"])?;
     let key = ConversationKey::shared(format!("conv_{}", Uuid::now_v7().simple()));
     let metadata = metadata_of(&fields).map_err(|error| error.with_status(400))?;
+    // A conversation whose items are refused is not made.
+    let items = fields.get("items").filter(|items| !items.is_null()).map(checked_items).transpose()?;
     let record = ConversationRecord {
         metadata_json: metadata.to_string(),
         ..ConversationRecord::new(key.clone(), principal.subject(), Utc::now())
@@ -48,7 +51,7 @@ pub(in crate::http) async fn create(
     else {
         return Err(unknown(&key));
     };
-    if let Some(items) = fields.get("items").filter(|items| !items.is_null()) {
+    if let Some(items) = items {
         add(&state, &principal, &key, items).await?;
     }
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
@@ -92,12 +95,14 @@ pub(in crate::http) async fn remove(
 pub(in crate::http) async fn add_items(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
+    OpenAiParams(IgnoredAny): OpenAiParams<IgnoredAny>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body, &["items"])?;
     let key = ConversationKey::shared(&id);
     state.agent.catalog().conversations().get(&principal, &key).await?;
-    let added = add(&state, &principal, &key, fields.get("items").unwrap_or(&Value::Null)).await?;
+    let items = checked_items(fields.get("items").unwrap_or(&Value::Null))?;
+    let added = add(&state, &principal, &key, items).await?;
     let params = ItemListParams { after: None, limit: Some(MAX_ADDED), order: Some("asc".to_owned()) };
     Ok(json_response(StatusCode::OK, &params.listing(added)?))
 }
@@ -116,6 +121,7 @@ pub(in crate::http) async fn list_items(
 pub(in crate::http) async fn get_item(
     ApiCall { state, principal }: ApiCall,
     Path((id, item_id)): Path<(String, String)>,
+    OpenAiParams(IgnoredAny): OpenAiParams<IgnoredAny>,
 ) -> Result<Response, OpenAiError> {
     let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
     let item = items.into_iter().find(|item| item["id"] == item_id.as_str());
@@ -158,22 +164,26 @@ fn added_record(subject: &str, key: &ConversationKey) -> ItemRecord {
     }
 }
 
-async fn add(
-    state: &AppState,
-    principal: &Principal,
-    key: &ConversationKey,
-    items: &Value,
-) -> Result<Vec<Value>, OpenAiError> {
-    let Value::Array(items) = items else {
+/// Returns the items that a request adds. Errors: `invalid_request`.
+fn checked_items(listed: &Value) -> Result<&[Value], OpenAiError> {
+    let Value::Array(items) = listed else {
         return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "items", "`items` must be a list"));
     };
     if items.len() > MAX_ADDED {
         let message = format!("{} items at once; at most {MAX_ADDED} are taken", items.len());
         return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "items", message));
     }
-    let listed = Value::Array(items.clone());
-    parse_items(&listed)?;
-    check_messages(&listed, "items")?;
+    parse_items(listed)?;
+    check_messages(listed, "items")?;
+    Ok(items)
+}
+
+async fn add(
+    state: &AppState,
+    principal: &Principal,
+    key: &ConversationKey,
+    items: &[Value],
+) -> Result<Vec<Value>, OpenAiError> {
     let records = |keeps_ids: bool| -> Vec<ItemRecord> {
         let listed = items.iter().map(|item| with_id(listed_item(item), keeps_ids));
         let record = |(item_id, item): (String, Value)| ItemRecord {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorCode};
 use crate::http::response::json_response;
+use crate::http::route::RefusedParameter;
 use crate::metrics;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -91,9 +92,11 @@ impl OpenAiError {
 /// Writes errors from before the handlers (a wrong token, a wrong parameter) in this surface's shape too.
 pub(in crate::http) async fn render_errors(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    match response.extensions_mut().remove::<ApiError>() {
-        Some(error) => OpenAiError::from(error).into_response(),
-        None => response,
+    let refused = response.extensions_mut().remove::<RefusedParameter>();
+    match (response.extensions_mut().remove::<ApiError>(), refused) {
+        (Some(error), Some(RefusedParameter(name))) => OpenAiError::from(error).with_param(&name).into_response(),
+        (Some(error), None) => OpenAiError::from(error).into_response(),
+        (None, _) => response,
     }
 }
 

@@ -3,6 +3,7 @@
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 use querent_agent::protocols::fields::check_names;
+use querent_agent::protocols::json::parse_json;
 use querent_agent::protocols::openai_fields::is_includable;
 use querent_agent::protocols::responses::{BadRequest, metadata_of};
 use serde::de::DeserializeOwned;
@@ -35,7 +36,7 @@ pub(in crate::http) fn any_fields(body: &[u8]) -> Result<Map<String, Value>, Ope
     if body.is_empty() {
         return Ok(Map::new());
     }
-    match serde_json::from_slice(body) {
+    match parse_json(body) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "body", "the body must be a JSON object")),
         Err(error) => {

@@ -54,6 +54,12 @@ pub(in crate::http) async fn store(
     let mut uploaded: Option<(String, String, Vec<u8>)> = None;
     while let Some(field) = form.next_field().await.map_err(|error| bad(&error))? {
         match field.name() {
+            Some(name @ ("file" | "purpose"))
+                if (name == "file" && uploaded.is_some()) || (name == "purpose" && purpose.is_some()) =>
+            {
+                let message = format!("the form has `{name}` twice; upload files one by one");
+                return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, name, message));
+            }
             Some("purpose") => purpose = Some(field.text().await.map_err(|error| bad(&error))?),
             Some("file") => {
                 let filename = field.file_name().unwrap_or("file").to_owned();

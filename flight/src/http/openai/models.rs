@@ -4,9 +4,11 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::SecondsFormat;
 use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::OpenAiError;
+use super::fields::{OpenAiParams, checked_limit};
 use crate::error::ErrorCode;
 use crate::http::request::PathText;
 use crate::http::response::json_response;
@@ -18,17 +20,78 @@ pub(in crate::http) const AGENT: &str = "querent";
 /// The header of Anthropic's clients, which read models in another shape.
 pub(in crate::http) const ANTHROPIC_VERSION: &str = "anthropic-version";
 
+/// The models of one of Anthropic's pages where it does not say how many, and at most.
+const ANTHROPIC_PAGE: usize = 20;
+const MAX_ANTHROPIC_PAGE: usize = 1_000;
+
+/// How Anthropic's clients ask for a page.
+#[derive(Debug, Deserialize)]
+pub(in crate::http) struct ModelListParams {
+    limit: Option<usize>,
+    after_id: Option<String>,
+    before_id: Option<String>,
+}
+
 /// `GET /v1/models`.
-pub(in crate::http) async fn list(State(state): State<AppState>, headers: HeaderMap) -> Response {
+pub(in crate::http) async fn list(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    OpenAiParams(params): OpenAiParams<ModelListParams>,
+) -> Result<Response, OpenAiError> {
     let models = models(&state);
-    if !headers.contains_key(ANTHROPIC_VERSION) {
-        let body = json!({ "object": "list", "data": models, "current": current(&state) });
-        return json_response(StatusCode::OK, &body);
+    if headers.contains_key(ANTHROPIC_VERSION) {
+        let models: Vec<Value> = models.iter().map(|model| as_anthropics(&state, model)).collect();
+        return Ok(json_response(StatusCode::OK, &params.page(models)?));
     }
-    let models: Vec<Value> = models.iter().map(|model| as_anthropics(&state, model)).collect();
-    let id = |model: Option<&Value>| model.map_or(Value::Null, |model| model["id"].clone());
-    let (first, last) = (id(models.first()), id(models.last()));
-    json_response(StatusCode::OK, &json!({ "data": models, "has_more": false, "first_id": first, "last_id": last }))
+    let given = [
+        ("limit", params.limit.is_some()),
+        ("after_id", params.after_id.is_some()),
+        ("before_id", params.before_id.is_some()),
+    ];
+    if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+        let message = format!("`{name}` goes with the header {ANTHROPIC_VERSION}; all models are listed at once");
+        return Err(OpenAiError::bad_request(ErrorCode::BadParameter, name, message));
+    }
+    let body = json!({ "object": "list", "data": models, "current": current(&state) });
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+impl ModelListParams {
+    /// Returns the page of a listing as Anthropic's clients read it.
+    fn page(&self, mut models: Vec<Value>) -> Result<Value, OpenAiError> {
+        let limit = checked_limit(self.limit, ANTHROPIC_PAGE, MAX_ANTHROPIC_PAGE)?;
+        let place = |name: &str, id: &str| {
+            let unknown =
+                || OpenAiError::bad_request(ErrorCode::BadParameter, name, format!("there is no model `{id}`"));
+            models.iter().position(|model| model["id"] == id).ok_or_else(unknown)
+        };
+        let has_more = match (&self.after_id, &self.before_id) {
+            (Some(_), Some(_)) => {
+                let message = "`before_id` and `after_id` exclude each other; send one";
+                return Err(OpenAiError::bad_request(ErrorCode::BadParameter, "before_id", message));
+            }
+            // The models right before it; what is left is before them.
+            (None, Some(before)) => {
+                let end = place("before_id", before)?;
+                let begin = end.saturating_sub(limit);
+                models = models.drain(begin..end).collect();
+                begin > 0
+            }
+            (after, None) => {
+                let begin = match after {
+                    Some(after) => place("after_id", after)? + 1,
+                    None => 0,
+                };
+                models.drain(..begin);
+                let has_more = models.len() > limit;
+                models.truncate(limit);
+                has_more
+            }
+        };
+        let id = |model: Option<&Value>| model.map_or(Value::Null, |model| model["id"].clone());
+        let (first, last) = (id(models.first()), id(models.last()));
+        Ok(json!({ "data": models, "has_more": has_more, "first_id": first, "last_id": last }))
+    }
 }
 
 /// `GET /v1/models/{id}`.

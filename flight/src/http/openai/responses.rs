@@ -5,7 +5,8 @@ use futures::StreamExt;
 use http::{HeaderMap, StatusCode};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
-    ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
+    ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_count, parse_request, response_id,
+    run_of_response,
 };
 use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
@@ -16,9 +17,9 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use super::fields::{MAX_LISTED, OpenAiParams, checked_limit};
 use super::run::{begin, tokens_of, wait_for_start};
-use crate::error::ErrorCode;
+use crate::error::{ApiError, ErrorCode};
 use crate::http::elsewhere::as_stored;
-use crate::http::request::{ApiCall, PathText, QueryBytes};
+use crate::http::request::{ApiCall, PathText, QueryBytes, header_text};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -36,7 +37,7 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body)?;
     check_tool_servers(&request, &headers)?;
-    let dialect = dialect_of(&request, &headers);
+    let dialect = dialect_of(&request, &headers)?;
     answer(&state, &principal, request, Protocol::Responses, dialect).await
 }
 
@@ -47,7 +48,7 @@ pub(in crate::http) async fn input_tokens(
     headers: HeaderMap,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let mut request = parse_request(&body)?;
+    let mut request = parse_count(&body)?;
     check_tool_servers(&request, &headers)?;
     let mut conversation = request.conversation.take().map(ConversationKey::shared);
     if let Some(key) = &conversation
@@ -147,14 +148,21 @@ pub(in crate::http) async fn response_when_done(
     }
 }
 
-fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> ResponsesDialect {
-    let asked = headers.get(KSADK_EVENTS).is_some_and(|value| value == "1");
+fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> Result<ResponsesDialect, ApiError> {
+    let asked = match header_text(headers, &[KSADK_EVENTS])?.as_deref() {
+        Some("1") => true,
+        None | Some("0") => false,
+        Some(other) => {
+            let message = format!("header {KSADK_EVENTS} is 1 or 0, not `{other}`");
+            return Err(ApiError::new(ErrorCode::BadHeader, message));
+        }
+    };
     let official = headers.keys().any(|name| name.as_str().starts_with(STAINLESS));
-    if asked || request.has_ksadk_metadata || (request.is_ksadk && !official) {
+    Ok(if asked || request.has_ksadk_metadata || (request.is_ksadk && !official) {
         ResponsesDialect::KsAdk
     } else {
         ResponsesDialect::OpenAi
-    }
+    })
 }
 
 #[derive(Debug, Deserialize)]

@@ -48,10 +48,12 @@ pub(super) const HOLMES: Surface = Surface {
         Route::post("/api/checks/execute", "501: there are no checks here", |verb| {
             verb.answered_by(server::not_available)
         })
+        .takes(&[JSON])
         .status("501"),
         Route::post("/api/oauth/callback", "501: there are no OAuth toolsets here", |verb| {
             verb.answered_by(server::not_available)
         })
+        .takes(&[JSON])
         .status("501"),
     ],
 };

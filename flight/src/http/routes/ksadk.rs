@@ -33,16 +33,49 @@ const RUN_AGENT: Media = Media::json(&[
 ])
 .with(r#"{"AgentId": "querent", "Messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
 
-const OF_SESSION: &[Media] = &[Media::json(&[SESSION_ID, AGENT_ID, USER_ID])];
-const OF_ONE: &[Media] = &[Media::json(&[SESSION_ID, ID, AGENT_ID, USER_ID])];
-const OF_EVENTS: &[Media] = &[Media::json(&[
+const OF_SESSION: &[Media] = &[Media::json(&[
     SESSION_ID,
     AGENT_ID,
     USER_ID,
+    Field::new("ExpiresHours", FieldKind::Integer, "it has no effect: sessions are kept as `agent.retention` says"),
+])];
+const OF_SESSIONS: &[Media] = &[Media::json(&[
+    AGENT_ID,
+    USER_ID,
+    Field::new("Page", FieldKind::Integer, "the page, from 1 on"),
+    Field::new("PageSize", FieldKind::Integer, "sessions of a page; 20 unless said otherwise"),
+])];
+const OF_ONE: &[Media] = &[Media::json(&[SESSION_ID, ID, AGENT_ID, USER_ID])];
+const BEFORE: Field = Field::new("BeforeSeqId", FieldKind::Integer, "only earlier events");
+const LIMIT: Field = Field::new("Limit", FieldKind::Integer, "events at most");
+const EVENT_TYPES: Field = Field::new("EventTypes", FieldKind::List, "only events of these types");
+const CHECKPOINTS: Field = Field::new("CheckpointIds", FieldKind::List, "501, unless it is empty");
+const OF_EVENTS: &[Media] = &[Media::json(&[
+    SESSION_ID,
+    ID,
+    AGENT_ID,
+    USER_ID,
     AFTER,
-    Field::new("BeforeSeqId", FieldKind::Integer, "only earlier events"),
-    Field::new("Limit", FieldKind::Integer, "events at most"),
-    Field::new("EventTypes", FieldKind::List, "only events of these types"),
+    BEFORE,
+    LIMIT,
+    EVENT_TYPES,
+    CHECKPOINTS,
+    Field::new("Offset", FieldKind::Integer, "how many events to skip"),
+])];
+const OF_MESSAGES: &[Media] = &[Media::json(&[
+    SESSION_ID,
+    ID,
+    AGENT_ID,
+    USER_ID,
+    AFTER,
+    BEFORE,
+    LIMIT,
+    EVENT_TYPES,
+    CHECKPOINTS,
+    Field::new("IncludeReasoning", FieldKind::Flag, "it has no effect: `ListSessionEvents` has the thinking"),
+    Field::new("IncludeToolEvents", FieldKind::Flag, "it has no effect: `ListSessionEvents` has the calls"),
+    Field::new("IncludeAttachments", FieldKind::Flag, "it has no effect: messages are text"),
+    Field::text("CursorSource", "it has no effect: there is one"),
 ])];
 
 const RESPONSE_ID: Field = Field::text("ResponseId", "the response");
@@ -54,6 +87,9 @@ const OF_FEEDBACK: &[Media] = &[Media::json(&[
     Field::text("Comment", "in words"),
     AGENT_ID,
     USER_ID,
+    Field::text("EventId", "repeated"),
+    Field::text("TraceId", "repeated"),
+    Field::text("RootSpanId", "repeated"),
 ])];
 
 pub(super) const KSADK: Surface = Surface {
@@ -74,7 +110,7 @@ pub(super) const KSADK: Surface = Surface {
             "A run's session events, those that were and those that come, then `[DONE]`",
             |verb| verb.answered_by(actions::subscribe),
         )
-        .query(&[SESSION_ID, INVOCATION_ID, AFTER])
+        .query(&[SESSION_ID, INVOCATION_ID, AFTER, AGENT_ID, USER_ID])
         .answers(&[EVENTS]),
         Route::post("/agentengine/api/v1/CreateSession", "Creates a session", |verb| {
             verb.answered_by(ksadk::sessions::create)
@@ -83,7 +119,7 @@ pub(super) const KSADK: Surface = Surface {
         Route::post("/agentengine/api/v1/ListSessions", "Lists sessions", |verb| {
             verb.answered_by(ksadk::sessions::list)
         })
-        .takes(&[Media::json(&[AGENT_ID, USER_ID])]),
+        .takes(OF_SESSIONS),
         Route::post("/agentengine/api/v1/GetSession", "One session", |verb| verb.answered_by(ksadk::sessions::get))
             .takes(OF_ONE),
         Route::post("/agentengine/api/v1/DeleteSession", "Deletes a session with its runs", |verb| {
@@ -97,15 +133,15 @@ pub(super) const KSADK: Surface = Surface {
         Route::post("/agentengine/api/v1/ListSessionMessages", "Messages of a session's newest runs", |verb| {
             verb.answered_by(ksadk::sessions::messages)
         })
-        .takes(OF_EVENTS),
+        .takes(OF_MESSAGES),
         Route::post("/agentengine/api/v1/GetAgentUiBootstrap", "What the web interface asks first", |verb| {
             verb.answered_by(ksadk::sessions::bootstrap)
         })
-        .takes(&[Media::json(&[AGENT_ID])]),
+        .takes(&[Media::json(&[AGENT_ID, SESSION_ID, USER_ID])]),
         Route::post("/agentengine/api/v1/ListAgentModels", "Models to choose from", |verb| {
             verb.answered_by(ksadk::sessions::models)
         })
-        .takes(&[Media::json(&[AGENT_ID])]),
+        .takes(&[Media::json(&[AGENT_ID, Field::text("Name", "it has no effect: there is one agent")])]),
         Route::post("/agentengine/api/v1/UploadFile", "Uploads a file that messages name by its id", |verb| {
             verb.answered_by(ksadk::sessions::upload)
         })
@@ -167,7 +203,10 @@ pub(super) const ADK: Surface = Surface {
         .takes(ADK_RUN)
         .answers(&[EVENTS]),
         Route::post("/run", "Runs the agent; a list of ADK events", |verb| verb.answered_by(adk::run)).takes(ADK_RUN),
-        Route::get("/list-apps", "The agent's name", |verb| verb.answered_by(adk::list_apps)),
+        Route::get("/list-apps", "The agent's name", |verb| verb.answered_by(adk::list_apps)).query(&[
+            Field::new("detailed", FieldKind::Flag, "whether to say more than the name"),
+            Field::text("relative_path", "of ADK's web interface; it has no effect"),
+        ]),
         Route::get("/version", "The server's version", |verb| verb.answered_by(adk::version)),
         Route::get("/apps/{app}/users/{user}/sessions", "Sessions of a user", |verb| {
             verb.answered_by(adk::sessions::list)

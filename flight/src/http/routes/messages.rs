@@ -24,6 +24,16 @@ const BODY: Media = Media::json(&[
     r#"{"model": "querent", "max_tokens": 1000, "messages": [{"role": "user", "content": "how many orders were there?"}]}"#,
 );
 
+/// What the beta clients of its libraries send with each request.
+const BETA: &[Field] = &[Field::new("beta", FieldKind::Flag, "it has no effect")];
+const HEADERS: &[Field] = &[
+    Field::text("anthropic-version", "2023-06-01 or 2023-01-01"),
+    Field::text(
+        "anthropic-beta",
+        "betas, each NAME-DATE; they have no effect, since each field is honoured or refused by its name",
+    ),
+];
+
 pub(super) const ANTHROPIC: Surface = Surface {
     name: "anthropic",
     about: "Anthropic's Messages, for its libraries: the agent as a model.",
@@ -33,11 +43,15 @@ pub(super) const ANTHROPIC: Surface = Surface {
     layers: messages::add_layers,
     routes: &[
         Route::post("/v1/messages", "The next message of a conversation", |verb| verb.answered_by(messages::create))
+            .query(BETA)
+            .headers(HEADERS)
             .takes(&[BODY])
             .answers(&[JSON, EVENTS]),
         Route::post("/v1/messages/count_tokens", "How many tokens a request has, estimated", |verb| {
             verb.answered_by(messages::count_tokens)
         })
+        .query(BETA)
+        .headers(HEADERS)
         .takes(&[Media::json(&[MODEL, MESSAGES, SYSTEM, TOOLS])]),
     ],
 };

@@ -108,6 +108,7 @@ pub(super) const QUERY: Surface = Surface {
             ]),
         Route::post("/v1/import", "A file that becomes rows of a table, all of it or nothing", |verb| verb.answered_by(import::import))
             .writers()
+            .checks_its_query()
             .query(&[
                 Field::text("table", "the table").required(),
                 Field::new(

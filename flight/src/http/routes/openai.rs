@@ -8,13 +8,26 @@ const LISTED: &[Field] = &[
     Field::new("limit", FieldKind::Integer, "items of a page"),
     Field::new("order", FieldKind::OneOf(&["asc", "desc"]), "desc, newest first, unless asked otherwise"),
 ];
+const INCLUDE: Field =
+    Field::new("include", FieldKind::List, "what OpenAI's routes may include; what there is, is always included");
+const LISTED_ITEMS: &[Field] = &[LISTED[0], LISTED[1], LISTED[2], INCLUDE];
 const LISTED_FILES: &[Field] = &[LISTED[0], LISTED[1], LISTED[2], Field::text("purpose", "of this purpose")];
 const LISTED_COMPLETIONS: &[Field] = &[
     LISTED[0],
     LISTED[1],
     Field::new("order", FieldKind::OneOf(&["asc", "desc"]), "asc, oldest first, unless asked otherwise"),
-    Field::text("model", "of this model; `metadata[name]=value`: with this pair"),
+    Field::text("model", "of this model"),
+    Field::new("metadata", FieldKind::Object, "`metadata[name]=value`: with this pair"),
 ];
+/// What Anthropic's clients send, whose listing goes by the ids before and behind a page.
+const LISTED_MODELS: &[Field] = &[
+    Field::new("limit", FieldKind::Integer, "with `anthropic-version`: models of a page"),
+    Field::text("after_id", "with `anthropic-version`: the last model of the page before"),
+    Field::text("before_id", "with `anthropic-version`: the first model of the page behind"),
+    BETA,
+];
+/// What the beta clients of Anthropic's libraries send with each request.
+const BETA: Field = Field::new("beta", FieldKind::Flag, "of Anthropic's clients; it has no effect");
 const MODEL: Field = Field::text("model", "`querent`, or a configured model's name");
 const STREAM: Field = Field::new("stream", FieldKind::Flag, "whether to answer with server-sent events");
 const TOOLS: Field = Field::new("tools", FieldKind::List, "functions that the client executes");
@@ -82,6 +95,8 @@ pub(super) const OPENAI: Surface = Surface {
         .query(&[
             STREAM,
             Field::new("starting_after", FieldKind::Integer, "with `stream`: the last event that was seen"),
+            INCLUDE,
+            Field::new("include_obfuscation", FieldKind::Flag, "it has no effect: nothing is obfuscated"),
         ])
         .answers(&[JSON, EVENTS]),
         Route::delete("/v1/responses/{id}", "Deletes a response; one in progress is cancelled first", |verb| {
@@ -89,14 +104,15 @@ pub(super) const OPENAI: Surface = Surface {
         }),
         Route::post("/v1/responses/{id}", "`{id}:pause` and `{id}:resume` of KsADK: 501", |verb| {
             verb.answered_by(responses::pause_or_resume)
-        }),
+        })
+        .takes(&[JSON]),
         Route::post("/v1/responses/{id}/cancel", "Cancels a response in progress", |verb| {
             verb.answered_by(responses::cancel)
         }),
         Route::get("/v1/responses/{id}/input_items", "What the response was asked", |verb| {
             verb.answered_by(responses::list_input)
         })
-        .query(LISTED),
+        .query(LISTED_ITEMS),
         Route::post("/v1/conversations", "Creates a conversation", |verb| verb.answered_by(conversations::create))
             .takes(&[Media::json(&[METADATA, Field::new("items", FieldKind::List, "its first items")])
                 .with(r#"{"metadata": {"topic": "orders"}}"#)]),
@@ -111,12 +127,14 @@ pub(super) const OPENAI: Surface = Surface {
         Route::get("/v1/conversations/{id}/items", "Items of a conversation", |verb| {
             verb.answered_by(conversations::list_items)
         })
-        .query(LISTED),
+        .query(LISTED_ITEMS),
         Route::post("/v1/conversations/{id}/items", "Adds items, up to 20 at once", |verb| {
             verb.answered_by(conversations::add_items)
         })
+        .query(&[INCLUDE])
         .takes(&[Media::json(&[Field::new("items", FieldKind::List, "the items").required()])]),
-        Route::get("/v1/conversations/{id}/items/{item}", "One item", |verb| verb.answered_by(conversations::get_item)),
+        Route::get("/v1/conversations/{id}/items/{item}", "One item", |verb| verb.answered_by(conversations::get_item))
+            .query(&[INCLUDE]),
         Route::delete("/v1/conversations/{id}/items/{item}", "Deletes an item", |verb| {
             verb.answered_by(conversations::remove_item)
         }),
@@ -143,8 +161,9 @@ pub(super) const OPENAI: Surface = Surface {
             Field::new("dimensions", FieldKind::Integer, "the dimension that the model has"),
         ])
         .with(r#"{"input": "late departures", "model": "all-MiniLM-L6-v2"}"#)]),
-        Route::get("/v1/models", "The agent, then every configured model", |verb| verb.answered_by(models::list)),
-        Route::get("/v1/models/{id}", "One model", |verb| verb.answered_by(models::get)),
+        Route::get("/v1/models", "The agent, then every configured model", |verb| verb.answered_by(models::list))
+            .query(LISTED_MODELS),
+        Route::get("/v1/models/{id}", "One model", |verb| verb.answered_by(models::get)).query(&[BETA]),
         Route::get("/v1/files", "Your files", |verb| verb.answered_by(files::list)).query(LISTED_FILES),
         Route::post("/v1/files", "Uploads a file that messages name by its id", |verb| verb.answered_by(files::upload))
             .takes(&[Media {
