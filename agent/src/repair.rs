@@ -15,6 +15,7 @@ mod literals;
 mod near;
 mod parse;
 mod scopes;
+mod subqueries;
 mod tables;
 mod types;
 
@@ -28,7 +29,7 @@ use sqlparser::ast::{ObjectName, ObjectNamePart, Statement, visit_relations_mut}
 
 use crate::sql_text::quote_identifier;
 
-pub(crate) use literals::{folded_words, repair_literals, unknown_literals};
+pub(crate) use literals::{folded_words, repair_literals, repair_places, unknown_literals};
 pub(crate) use parse::parse_query;
 pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of};
 
@@ -129,6 +130,7 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
     let known = known_tables(session, at_hand, &statement).await;
     let database = session.database();
     tables::repair(&mut statement, at_hand, &known, database, &mut repairs);
+    subqueries::repair(&mut statement, &known, database, &mut repairs);
     for _ in 0..ROUNDS {
         let before = repairs.len();
         columns::repair(&mut statement, at_hand, &known, database, &mut repairs);
@@ -166,6 +168,21 @@ pub(crate) fn query_of_table(sql: &str, database: &str, from: &TableName, to: &T
         ControlFlow::Continue(())
     });
     is_named.then(|| statement.to_string())
+}
+
+/// Returns a query over another table of the same name, with why.
+pub(crate) fn repair_database(sql: &str, database: &str, from: &TableName, to: &TableName) -> Option<RepairedQuery> {
+    let why = "nothing of that is there; of the shown tables of that name only this one has it";
+    let repair = Repair::new(RepairKind::Table, from.to_string(), to.to_string(), why);
+    Some(RepairedQuery { sql: query_of_table(sql, database, from, to)?, repairs: vec![repair] })
+}
+
+/// Whether a question in lower case names a table's database, by a word that the table's own name does not have.
+pub(crate) fn names_database(question: &str, table: &TableName) -> bool {
+    let (database, table) = (table.database.to_lowercase(), table.table.to_lowercase());
+    let mut words = database.split(|c: char| !c.is_alphabetic()).filter(|word| word.chars().count() > 2);
+    let asked: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
+    words.any(|word| !table.contains(word) && asked.iter().any(|one| one.starts_with(word)))
 }
 
 /// Resolves the names of a statement, as the caller may see them; the tables at hand are known beside them.

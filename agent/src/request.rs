@@ -284,6 +284,11 @@ impl RunRequest {
         words + instructions + tools + outputs.sum::<usize>() + pictures * PICTURE_TOKENS
     }
 
+    /// Whether the question stands alone and its tables may be in any database.
+    pub(crate) fn is_open(&self) -> bool {
+        self.database.is_none() && self.history.is_empty() && self.client_tools.is_empty()
+    }
+
     /// Returns the question: the last message of the asker in the input, or in the history where the input has none.
     pub(crate) fn question(&self) -> String {
         let said = |messages: &[ChatMessage]| {

@@ -74,6 +74,7 @@ pub async fn call(
         bad_branch: false,
         results,
         at_hand: TablesAtHand::default(),
+        open_question: None,
         failed_queries: FailedQueries::default(),
     };
     let arguments = Value::Object(arguments);

@@ -82,6 +82,8 @@ pub(crate) struct ToolContext {
     pub(crate) results: Option<Arc<ResultStore>>,
     /// The tables that the prompt shows: what a query that fails is repaired by.
     pub(crate) at_hand: TablesAtHand,
+    /// The question in lower case, where its tables may be in any database and it does not go on with an earlier one.
+    pub(crate) open_question: Option<String>,
     /// What the run has tried in vain.
     pub(crate) failed_queries: FailedQueries,
 }

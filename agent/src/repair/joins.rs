@@ -133,8 +133,8 @@ fn conditions(
     }
 }
 
-/// Returns the columns that a SELECT names itself, outside of its subqueries, and that no scope has.
-fn missing_columns(select: &Select, scopes: &Scopes<'_>) -> Vec<(Option<String>, String)> {
+/// Returns the expressions of a SELECT, outside of its subqueries, that may name columns.
+pub(super) fn direct_columns(select: &Select) -> Vec<Expr> {
     struct Direct(usize, Vec<Expr>);
     impl Visitor for Direct {
         type Break = ();
@@ -155,9 +155,14 @@ fn missing_columns(select: &Select, scopes: &Scopes<'_>) -> Vec<(Option<String>,
     }
     let mut direct = Direct(0, Vec::new());
     let _: ControlFlow<()> = select.visit(&mut direct);
+    direct.1
+}
+
+/// Returns the columns that a SELECT names itself, outside of its subqueries, and that no scope has.
+fn missing_columns(select: &Select, scopes: &Scopes<'_>) -> Vec<(Option<String>, String)> {
     let own = scopes.with_select(select);
     let mut missing = Vec::new();
-    for expr in &direct.1 {
+    for expr in &direct_columns(select) {
         if let NameLookup::Missing(qualifier, column) = lookup(&own, expr)
             && !missing.contains(&(qualifier.clone(), column.clone()))
         {
@@ -217,7 +222,7 @@ fn direct(scope: &Scope, at_hand: &TablesAtHand, table: &TableName) -> Option<Jo
     })
 }
 
-fn sure(one: &&Relationship) -> bool {
+pub(super) fn sure(one: &&Relationship) -> bool {
     one.confidence >= MIN_CONFIDENCE
 }
 
@@ -231,7 +236,7 @@ fn other_end<'r>(one: &'r Relationship, table: &TableName) -> Option<&'r TableNa
     }
 }
 
-fn same(left: &TableName, right: &TableName) -> bool {
+pub(super) fn same(left: &TableName, right: &TableName) -> bool {
     super::key_of(left) == super::key_of(right)
 }
 

@@ -5,6 +5,7 @@
 //! Tried only where a query has found nothing, or a date could not be read.
 
 mod matching;
+mod places;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,6 +23,7 @@ use super::scopes::{Scopes, column_of};
 use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse, qualified};
 use crate::sql_text::quote_identifier;
 use matching::{ValueMatch, date_in, value_meant};
+use places::{Place, place_of};
 
 /// Values that are read of a column, and how long that may take.
 const MAX_VALUES: usize = 5_000;
@@ -101,12 +103,35 @@ pub(crate) async fn repair_literals(session: &Session, at_hand: &TablesAtHand, s
     (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
 }
 
+/// Looks for the texts of a query in other columns than those that they are compared with and whose rows do not have them.
+/// Returns `None` where there is none.
+pub(crate) async fn repair_places(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Option<RepairedQuery> {
+    let mut statement = parse::parse_query(sql)?.statement;
+    let known = known_tables(session, at_hand, &statement).await;
+    let comparisons = comparisons(&mut statement, &known, session.database());
+    let values = values_of(session, &known, &comparisons).await;
+    let mut places: BTreeMap<(ColumnKey, String), Place> = BTreeMap::new();
+    for LiteralComparison { column, is_time, literal } in comparisons {
+        let is_unknown = values.get(&column).is_some_and(|values| !is_time && !values.contains(&literal));
+        if is_unknown && let Some(place) = place_of(session, at_hand, &known, &column, &literal).await {
+            places.insert((column, literal), place);
+        }
+    }
+    let mut writer = LiteralWriter {
+        scopes: Scopes::new(&known, session.database()),
+        step: LiteralStep::Move { places: &places, repairs: Vec::new() },
+    };
+    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut writer);
+    let LiteralStep::Move { repairs, .. } = writer.step else { return None };
+    (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
+}
+
 fn comparisons(statement: &mut Statement, known: &KnownTables, database: &str) -> Vec<LiteralComparison> {
     let mut finder = LiteralWriter { scopes: Scopes::new(known, database), step: LiteralStep::Find(Vec::new()) };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut finder);
     match finder.step {
         LiteralStep::Find(found) => found,
-        LiteralStep::Write { .. } => Vec::new(),
+        LiteralStep::Write { .. } | LiteralStep::Move { .. } => Vec::new(),
     }
 }
 
@@ -114,6 +139,7 @@ fn comparisons(statement: &mut Statement, known: &KnownTables, database: &str) -
 enum LiteralStep<'a> {
     Find(Vec<LiteralComparison>),
     Write { meant: &'a BTreeMap<(ColumnKey, String), ValueMatch>, repairs: Vec<Repair> },
+    Move { places: &'a BTreeMap<(ColumnKey, String), Place>, repairs: Vec<Repair> },
 }
 
 struct LiteralWriter<'a> {
@@ -155,6 +181,12 @@ impl VisitorMut for LiteralWriter<'_> {
                     return ControlFlow::Continue(());
                 }
                 let is_left = text_of(right).is_some();
+                if op == BinaryOperator::Eq
+                    && let Some(moved) = self.moved(&key, &literal, &column)
+                {
+                    *expr = moved;
+                    return ControlFlow::Continue(());
+                }
                 if let Some(values) = self.take(key, is_time, &literal) {
                     *expr = comparison(&column, &op, &values, is_left);
                 }
@@ -214,6 +246,16 @@ impl LiteralWriter<'_> {
         Some(((source.table.clone()?, name.to_owned()), is_time))
     }
 
+    /// Returns what stands for the comparison of a column with a text that is elsewhere.
+    fn moved(&mut self, key: &ColumnKey, literal: &str, column: &Expr) -> Option<Expr> {
+        let LiteralStep::Move { places, repairs } = &mut self.step else { return None };
+        let place = places.get(&(key.clone(), literal.to_owned()))?;
+        let moved = place.comparison(column)?;
+        let from = format!("{column} = {}", text(literal));
+        repairs.push(Repair::new(RepairKind::Literal, from, moved.to_string(), place.why(key)));
+        Some(moved)
+    }
+
     /// Notes a comparison, or returns what stands for its text.
     fn take(&mut self, column: ColumnKey, is_time: bool, literal: &str) -> Option<Vec<String>> {
         match &mut self.step {
@@ -234,6 +276,7 @@ impl LiteralWriter<'_> {
                 }
                 Some(found.values.clone())
             }
+            LiteralStep::Move { .. } => None,
         }
     }
 }
@@ -296,13 +339,19 @@ async fn read_values(session: &Session, (table, column): &ColumnKey) -> querent_
     let column = quote_identifier(column);
     let limit = MAX_VALUES + 1;
     let sql = format!("SELECT DISTINCT {column} FROM {} WHERE {column} IS NOT NULL LIMIT {limit}", qualified(table));
-    let mut stream = session.sql(&sql).await?;
+    let mut values = read_texts(session, &sql).await?;
+    values.sort_unstable();
+    Ok((values.len() <= MAX_VALUES).then_some(values))
+}
+
+/// Reads the first column of a query as texts.
+async fn read_texts(session: &Session, sql: &str) -> querent_engine::Result<Vec<String>> {
+    let mut stream = session.sql(sql).await?;
     let mut values = Vec::new();
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         let Some(texts) = batch.columns().first().and_then(|column| cast(column, &DataType::Utf8).ok()) else { break };
         values.extend(texts.as_string::<i32>().iter().flatten().map(str::to_owned));
     }
-    values.sort_unstable();
-    Ok((values.len() <= MAX_VALUES).then_some(values))
+    Ok(values)
 }

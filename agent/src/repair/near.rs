@@ -42,11 +42,10 @@ pub(super) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'
 
 /// Returns how alike two names are, and the number of differences; lower is nearer.
 fn likeness(written: &str, candidate: &str) -> Option<(Likeness, usize)> {
-    let (written, candidate) = (written.to_lowercase(), candidate.to_lowercase());
-    if written == candidate {
+    if written.to_lowercase() == candidate.to_lowercase() {
         return Some((Likeness::Case, 0));
     }
-    let (left, right) = (words(&written), words(&candidate));
+    let (left, right) = (words(written), words(candidate));
     let (joined_left, joined_right) = (left.concat(), right.concat());
     if joined_left.is_empty() || joined_right.is_empty() {
         return None;
@@ -69,9 +68,18 @@ fn likeness(written: &str, candidate: &str) -> Option<(Likeness, usize)> {
     (all_left || all_right).then_some((Likeness::Part, left.len().abs_diff(right.len())))
 }
 
-/// Returns the words of a lowercase name in the singular.
+/// Returns the words of a name in lower case and in the singular: what separators and capitals after small letters part.
 fn words(name: &str) -> Vec<String> {
-    name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(singular).collect()
+    let mut parted = String::with_capacity(name.len());
+    let mut is_after_small = false;
+    for letter in name.chars() {
+        if is_after_small && letter.is_uppercase() {
+            parted.push(' ');
+        }
+        is_after_small = letter.is_lowercase();
+        parted.extend(letter.to_lowercase());
+    }
+    parted.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(singular).collect()
 }
 
 /// Returns the word without the ending of its plural.
@@ -105,6 +113,9 @@ mod tests {
             ("stadiumid", &["Stadium_ID", "Name"], Some("Stadium_ID")),
             ("categories", &["category", "product"], Some("category")),
             ("player", &["poker_player", "people"], Some("poker_player")),
+            ("country", &["CountryCode", "Language", "IsOfficial"], Some("CountryCode")),
+            ("is_official", &["CountryCode", "IsOfficial"], Some("IsOfficial")),
+            ("code", &["CountryCode", "DistrictCode"], None),
             // As near as one another.
             ("name", &["first_name", "last_name"], None),
             ("t1", &["t2"], None),

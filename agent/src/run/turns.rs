@@ -168,6 +168,7 @@ impl<'a> Turns<'a> {
             bad_branch: task.request.bad_branch,
             results: task.results.clone(),
             at_hand,
+            open_question: task.request.is_open().then(|| task.request.question().to_lowercase()),
             failed_queries: FailedQueries::default(),
         };
         Self {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Turns;
 use super::voting::row_set;
 use crate::assessment::AnswerReading;
-use crate::repair::{query_of_table, tables_read};
+use crate::repair::{names_database, query_of_table, tables_read};
 use crate::sql_text::one_line;
 use crate::tools;
 
@@ -38,8 +38,7 @@ impl Turns<'_> {
     /// Runs the query that has just succeeded over another table of the same name, where the question leaves open which
     /// one is meant.
     pub(super) async fn look_for_twins(&mut self) {
-        let request = &self.task.request;
-        let is_open = request.database.is_none() && request.history.is_empty() && request.client_tools.is_empty();
+        let is_open = self.context.open_question.is_some();
         let is_new = self.evidence.result.is_some() && self.sql_used.is_some() && self.twins.query != self.sql_used;
         if !is_open || !is_new || self.twins.looks >= MAX_LOOKS {
             return;
@@ -59,11 +58,11 @@ impl Turns<'_> {
         let [own] = read.as_slice() else { return None };
         let rank = |name: &querent_catalog::TableName| at_hand.tables.iter().position(|table| table.name == *name);
         let own_rank = rank(&own.name)?;
-        let question = self.task.request.question().to_lowercase();
+        let question = self.context.open_question.as_deref()?;
         let is_twin = |table: &&querent_catalog::TableInfo| {
             table.name.database != own.name.database
                 && table.name.table.eq_ignore_ascii_case(&own.name.table)
-                && !names_database(&question, &own.name.database, &own.name.table)
+                && !names_database(question, &own.name)
                 && rank(&table.name)
                     .is_some_and(|rank| rank.abs_diff(own_rank) <= NEAR_RANKS && rank.max(own_rank) < LIKELY_RANKS)
         };
@@ -147,12 +146,4 @@ pub(super) fn choices(readings: &[AnswerReading]) -> String {
     };
     let lines: Vec<String> = readings.iter().enumerate().map(line).collect();
     format!("{WHICH}\n{}", lines.join("\n"))
-}
-
-/// Whether a question says which database it means: a word of its name that is not the table's.
-fn names_database(question: &str, database: &str, table: &str) -> bool {
-    let (database, table) = (database.to_lowercase(), table.to_lowercase());
-    let mut words = database.split(|c: char| !c.is_alphabetic()).filter(|word| word.chars().count() > 2);
-    let asked: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
-    words.any(|word| !table.contains(word) && asked.iter().any(|one| one.starts_with(word)))
 }

@@ -3,14 +3,19 @@
 use std::collections::HashSet;
 
 use parking_lot::Mutex;
-use querent_catalog::CatalogError;
+use querent_catalog::{CatalogError, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Value, json};
 
-use crate::repair::{RepairedQuery, repair, repair_literals};
+use crate::repair::{
+    RepairedQuery, names_database, repair, repair_database, repair_literals, repair_places, tables_read,
+};
 use crate::tokens::take_tokens;
 use crate::tools::ToolContext;
 use crate::tools::result_rows::ToolRows;
+
+/// Tables of the same name in which a query is tried that has found nothing.
+const MAX_OTHER_TABLES: usize = 4;
 
 /// Queries of a run that failed and that nothing repairs, by database and without regard to spaces.
 #[derive(Debug, Default)]
@@ -71,10 +76,10 @@ pub(super) async fn run_with_repairs(
     };
     match first {
         Ok(rows) if !rows.found_nothing() => Ok(Attempt { rows, repaired }),
-        Ok(rows) => match spelled(session, context, sql, repaired.as_ref(), max_rows).await {
-            Some(found) if !found.rows.found_nothing() => Ok(found),
-            _ => Ok(Attempt { rows, repaired }),
-        },
+        Ok(rows) => {
+            let found = found_otherwise(session, context, sql, repaired.as_ref(), max_rows).await;
+            Ok(found.unwrap_or(Attempt { rows, repaired }))
+        }
         Err(error) => match spelled(session, context, sql, repaired.as_ref(), max_rows).await {
             Some(found) => Ok(found),
             // Where the repaired query fails in running, its error is nearer to what is wrong.
@@ -87,6 +92,47 @@ pub(super) async fn run_with_repairs(
     }
 }
 
+/// Returns the rows that a query which has found nothing finds otherwise: with its texts spelled as their columns do, looked
+/// for in other columns, or in the only other table of the same name.
+async fn found_otherwise(
+    session: &Session,
+    context: &ToolContext,
+    sql: &str,
+    repaired: Option<&RepairedQuery>,
+    max_rows: usize,
+) -> Option<Attempt> {
+    let finds = |attempt: &Attempt| !attempt.rows.found_nothing();
+    if let Some(found) = spelled(session, context, sql, repaired, max_rows).await.filter(finds) {
+        return Some(found);
+    }
+    let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
+    if let Some(moved) = repair_places(session, &context.at_hand, written).await
+        && let Some(found) = run_changed(session, context, repaired, moved, max_rows).await.filter(finds)
+    {
+        return Some(found);
+    }
+    let read = tables_read(session, &context.at_hand, written).await;
+    let ([own], Some(question)) = (read.as_slice(), &context.open_question) else { return None };
+    if names_database(question, &own.name) {
+        return None;
+    }
+    let is_other =
+        |name: &TableName| name.database != own.name.database && name.table.eq_ignore_ascii_case(&own.name.table);
+    let others = context.at_hand.tables.iter().map(|table| &table.name).filter(|name| is_other(name));
+    let mut only = None;
+    for other in others.take(MAX_OTHER_TABLES) {
+        let Some(changed) = repair_database(written, session.database(), &own.name, other) else { continue };
+        if let Some(found) = run_changed(session, context, repaired, changed, max_rows).await.filter(finds) {
+            // Which of several is meant is not known.
+            if only.is_some() {
+                return None;
+            }
+            only = Some(found);
+        }
+    }
+    only
+}
+
 /// Runs the query with its texts spelled as their columns do, where any of them is not.
 async fn spelled(
     session: &Session,
@@ -96,12 +142,23 @@ async fn spelled(
     max_rows: usize,
 ) -> Option<Attempt> {
     let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
-    let mut spelled = repair_literals(session, &context.at_hand, written).await?;
-    let stream = session.sql(&spelled.sql).await.ok()?;
+    let spelled = repair_literals(session, &context.at_hand, written).await?;
+    run_changed(session, context, repaired, spelled, max_rows).await
+}
+
+/// Runs a query that was changed after what was repaired before.
+async fn run_changed(
+    session: &Session,
+    context: &ToolContext,
+    repaired: Option<&RepairedQuery>,
+    mut changed: RepairedQuery,
+    max_rows: usize,
+) -> Option<Attempt> {
+    let stream = session.sql(&changed.sql).await.ok()?;
     let rows = ToolRows::read_and_count(stream, max_rows, context).await.ok()?;
     let mut repairs = repaired.map(|repaired| repaired.repairs.clone()).unwrap_or_default();
-    repairs.append(&mut spelled.repairs);
-    Some(Attempt { rows, repaired: Some(RepairedQuery { sql: spelled.sql, repairs }) })
+    repairs.append(&mut changed.repairs);
+    Some(Attempt { rows, repaired: Some(RepairedQuery { sql: changed.sql, repairs }) })
 }
 
 /// Whether a query failed by what its text says, and not by a limit, a right or a fault.

@@ -1,0 +1,116 @@
+//! Where a text stands that no row of its column has: in a column of the table that the column refers to
+//! (`country_code = 'France'`), or in another column of its own table (`city = 'France'`).
+
+use arrow::datatypes::DataType;
+use querent_catalog::{TableInfo, TableName};
+use querent_engine::Session;
+use sqlparser::ast::Expr;
+
+use super::{ColumnKey, READ_TIMEOUT, read_texts, text};
+use crate::repair::joins::{expression, same, sure};
+use crate::repair::{KnownTables, TablesAtHand, qualified};
+use crate::sql_text::quote_identifier;
+
+/// Columns of a table in which a text is looked for.
+const MAX_COLUMNS: usize = 6;
+
+/// The column that has a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The table that the compared column refers to, and its column there; absent where the text is in its own table.
+    referred: Option<(TableName, String)>,
+    column: String,
+    /// As it is spelled there.
+    value: String,
+}
+
+impl Place {
+    /// Returns what stands for the comparison of a column with the text.
+    pub(super) fn comparison(&self, compared: &Expr) -> Option<Expr> {
+        let (column, value) = (quote_identifier(&self.column), text(&self.value));
+        let written = match &self.referred {
+            Some((table, key)) => {
+                let (key, table) = (quote_identifier(key), qualified(table));
+                format!("{compared} IN (SELECT {key} FROM {table} WHERE {column} = {value})")
+            }
+            None => match compared {
+                Expr::CompoundIdentifier(parts) => {
+                    let qualifier = parts.get(..parts.len().checked_sub(1)?)?;
+                    let qualifier: Vec<String> = qualifier.iter().map(ToString::to_string).collect();
+                    format!("{}.{column} = {value}", qualifier.join("."))
+                }
+                _ => format!("{column} = {value}"),
+            },
+        };
+        expression(&written)
+    }
+
+    /// Says why, of the column that was compared.
+    pub(super) fn why(&self, (table, compared): &ColumnKey) -> String {
+        match &self.referred {
+            Some((referred, _)) => {
+                format!(
+                    "no row of `{table}.{compared}` has it; `{}` of `{referred}`, which it refers to, has it",
+                    self.column
+                )
+            }
+            None => format!("no row of `{table}.{compared}` has it; `{}` has it", self.column),
+        }
+    }
+}
+
+/// Looks for a text that no row of its column has. `None` where it is in no other column, or in several.
+pub(super) async fn place_of(
+    session: &Session,
+    at_hand: &TablesAtHand,
+    known: &KnownTables,
+    compared: &ColumnKey,
+    literal: &str,
+) -> Option<Place> {
+    for (table, key) in references(at_hand, compared) {
+        if let Some(info) = known.get(&table)
+            && let Some((column, value)) = only_column(session, info, &key, literal).await
+        {
+            return Some(Place { referred: Some((table, key)), column, value });
+        }
+    }
+    let (column, value) = only_column(session, known.get(&compared.0)?, &compared.1, literal).await?;
+    Some(Place { referred: None, column, value })
+}
+
+/// Returns the tables that a column alone refers to, with their columns.
+fn references(at_hand: &TablesAtHand, (table, column): &ColumnKey) -> Vec<(TableName, String)> {
+    let is_column = |names: &[String]| matches!(names, [only] if only.eq_ignore_ascii_case(column));
+    let mut found = Vec::new();
+    for one in at_hand.relationships.iter().filter(sure) {
+        if same(&one.from, table) && is_column(&one.from_columns) {
+            found.extend(one.to_columns.first().map(|key| (one.to.clone(), key.clone())));
+        } else if same(&one.to, table) && is_column(&one.to_columns) {
+            found.extend(one.from_columns.first().map(|key| (one.from.clone(), key.clone())));
+        }
+    }
+    found
+}
+
+/// Returns the one column of texts, but for one, that has a text, whatever its case, and the text as it is there.
+async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &str) -> Option<(String, String)> {
+    let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let others =
+        info.columns.iter().filter(|column| is_text(&column.data_type) && !column.name.eq_ignore_ascii_case(but));
+    let mut found = None;
+    for column in others.take(MAX_COLUMNS) {
+        let quoted = quote_identifier(&column.name);
+        let sql = format!(
+            "SELECT DISTINCT {quoted} FROM {} WHERE lower({quoted}) = lower({}) LIMIT 2",
+            qualified(&info.name),
+            text(literal)
+        );
+        let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, &sql)).await.ok()?.ok()?;
+        match read.as_slice() {
+            [] => {}
+            [value] if found.is_none() => found = Some((column.name.clone(), value.clone())),
+            _ => return None,
+        }
+    }
+    found
+}
