@@ -1,6 +1,7 @@
 //! Names and types as SQL text: what the model reads in the prompt and in results, and what it writes back.
 
 use arrow::datatypes::DataType;
+use querent_catalog::TableName;
 
 /// Returns the texts between quotes of a query; a doubled quote is one of the text.
 pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
@@ -85,6 +86,18 @@ pub(crate) fn quote_identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     if plain && !RESERVED.contains(&name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// Returns the name as it is shown to a model: quoted where a query must quote it. Capitals need no quotes, since names are
+/// found whatever their case, and a quote ends the string of a model that writes its query into JSON and forgets to escape it.
+pub(crate) fn shown_identifier(name: &str) -> String {
+    let lowercase = name.to_ascii_lowercase();
+    if quote_identifier(&lowercase) == lowercase { name.to_owned() } else { quote_identifier(name) }
+}
+
+/// Returns the table's whole name as it is shown to a model.
+pub(crate) fn shown_table(name: &TableName) -> String {
+    format!("{}.{}", shown_identifier(&name.database), shown_identifier(&name.table))
 }
 
 /// Returns the text without line breaks, cut and marked beyond `max_chars` characters.
@@ -201,6 +214,19 @@ mod tests {
             ("a \"b\"", "\"a \"\"b\"\"\""),
         ] {
             assert_eq!(quote_identifier(name), written);
+        }
+    }
+
+    #[test]
+    fn capitals_are_shown_without_quotes() {
+        for (name, shown) in [
+            ("CountryCode", "CountryCode"),
+            ("Owners", "Owners"),
+            ("Order", "\"Order\""),
+            ("Zip code", "\"Zip code\""),
+            ("2013", "\"2013\""),
+        ] {
+            assert_eq!(shown_identifier(name), shown);
         }
     }
 

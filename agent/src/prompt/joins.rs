@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use querent_catalog::{Relationship, TableInfo, TableName};
 
 use crate::prompt_form::JoinForm;
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{shown_identifier, shown_table};
 
 /// Least confidence of a join that is shown: a model takes it for a fact.
 const MIN_CONFIDENCE: f32 = 0.5;
@@ -56,9 +56,9 @@ fn columns_of<'a>(one: &'a Relationship, left: &TableName, right: &TableName) ->
 }
 
 fn relation(table: &TableInfo) -> String {
-    format!("{}.{}", quote_identifier(&table.name.database), quote_identifier(&table.name.table))
+    shown_table(&table.name)
 }
 
 fn qualified(table: &TableInfo, column: &str) -> String {
-    format!("{}.{}", quote_identifier(&table.name.table), quote_identifier(column))
+    format!("{}.{}", shown_identifier(&table.name.table), shown_identifier(column))
 }

@@ -9,7 +9,7 @@ use querent_catalog::{ColumnInfo, Relationship, TableInfo, looks_like_key};
 use super::examples::Examples;
 use super::joins::{conditions, join_columns};
 use crate::prompt_form::JoinForm;
-use crate::sql_text::{one_line, quote_identifier, sql_type};
+use crate::sql_text::{one_line, shown_identifier, shown_table, sql_type};
 use crate::tokens::estimate_tokens;
 
 const MAX_TABLE_COMMENT_CHARS: usize = 120;
@@ -50,7 +50,7 @@ pub(crate) fn render(
     budget: usize,
 ) -> String {
     let heading = if tables.iter().any(|table| table.info.name.database.eq_ignore_ascii_case(database)) {
-        format!("Tables of database {} (example values in parentheses):", quote_identifier(database))
+        format!("Tables of database {} (example values in parentheses):", shown_identifier(database))
     } else {
         // A small model takes the database of the heading for the one to write.
         "Tables as database.table, which is how a query names them (example values in parentheses):".to_owned()
@@ -153,7 +153,7 @@ fn line(table: &SchemaTable<'_>, database: &str, kept: Option<&[usize]>, example
 }
 
 fn column_text(table: &SchemaTable<'_>, column: &ColumnInfo, examples: bool) -> String {
-    let mut text = quote_identifier(&column.name);
+    let mut text = shown_identifier(&column.name);
     if table.shows_types {
         text.push_str(&format!(" {}", one_line(&sql_type(&column.data_type), MAX_TYPE_CHARS)));
     }
@@ -169,11 +169,10 @@ fn column_text(table: &SchemaTable<'_>, column: &ColumnInfo, examples: bool) -> 
 
 /// Returns the table's name, bare in the request's database and qualified elsewhere.
 fn relation_name(info: &TableInfo, database: &str) -> String {
-    let table = quote_identifier(&info.name.table);
     if info.name.database.eq_ignore_ascii_case(database) {
-        table
+        shown_identifier(&info.name.table)
     } else {
-        format!("{}.{table}", quote_identifier(&info.name.database))
+        shown_table(&info.name)
     }
 }
 

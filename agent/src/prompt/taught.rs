@@ -3,7 +3,7 @@
 
 use querent_catalog::{Metric, VerifiedQuery};
 
-use crate::sql_text::{one_line, quote_identifier};
+use crate::sql_text::{one_line, shown_identifier, shown_table};
 use crate::tokens::estimate_tokens;
 
 const MAX_SQL_CHARS: usize = 1_200;
@@ -51,10 +51,9 @@ pub(super) fn render(taught: &TaughtKnowledge, database: &str, budget: usize) ->
 }
 
 fn metric_line(metric: &Metric, database: &str) -> String {
-    let table = quote_identifier(&metric.table.table);
     let table = match metric.table.database.eq_ignore_ascii_case(database) {
-        true => table,
-        false => format!("{}.{table}", quote_identifier(&metric.table.database)),
+        true => shown_identifier(&metric.table.table),
+        false => shown_table(&metric.table),
     };
     let mut line = format!("{} = {} FROM {table}", metric.name, one_line(&metric.expression, MAX_SQL_CHARS));
     if let Some(filter) = &metric.filter {

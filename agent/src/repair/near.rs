@@ -20,6 +20,10 @@ pub(super) enum Likeness {
 const SHORTEST_MISSPELT: usize = 4;
 /// Letters for each of which one may differ.
 const LETTERS_PER_ERROR: usize = 4;
+/// The shortest word of a longer name in which a letter may differ.
+const SHORTEST_WORD: usize = 3;
+/// The word that says that a column has numbers for what the other words say.
+const KEY: &str = "id";
 
 /// Returns the one candidate that `written` means, if there is exactly one of the best likeness.
 pub(super) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, Likeness)> {
@@ -59,13 +63,29 @@ fn likeness(written: &str, candidate: &str) -> Option<(Likeness, usize)> {
         // Names that differ in a number are different things.
         let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_digit).collect() };
         let errors = damerau_levenshtein(&joined_left, &joined_right);
-        if errors <= allowed && digits(&joined_left) == digits(&joined_right) {
+        if errors <= allowed && digits(&joined_left) == digits(&joined_right) && are_near_by_word(&left, &right) {
             return Some((Likeness::Spelling, errors));
         }
     }
     let has = |words: &[String], word: &String| words.contains(word);
+    // Who writes of votes does not mean their numbers.
+    if right.iter().filter(|word| !has(&left, word)).eq([KEY]) {
+        return None;
+    }
     let (all_left, all_right) = (left.iter().all(|word| has(&right, word)), right.iter().all(|word| has(&left, word)));
     (all_left || all_right).then_some((Likeness::Part, left.len().abs_diff(right.len())))
+}
+
+/// Whether each word of two names of several words is nearly the other's: `contestant_name` is not `contestant_number`.
+fn are_near_by_word(left: &[String], right: &[String]) -> bool {
+    if left.len() != right.len() || left.len() == 1 {
+        return true;
+    }
+    left.iter().zip(right).all(|(left, right)| {
+        let letters = left.chars().count();
+        let allowed = if letters < SHORTEST_WORD { 0 } else { (letters / LETTERS_PER_ERROR).max(1) };
+        damerau_levenshtein(left, right) <= allowed
+    })
 }
 
 /// Returns the words of a name in lower case and in the singular: what separators and capitals after small letters part.
@@ -116,6 +136,9 @@ mod tests {
             ("country", &["CountryCode", "Language", "IsOfficial"], Some("CountryCode")),
             ("is_official", &["CountryCode", "IsOfficial"], Some("IsOfficial")),
             ("code", &["CountryCode", "DistrictCode"], None),
+            ("contestant_name", &["contestant_number", "state"], None),
+            ("student_nmae", &["student_name", "student_id"], Some("student_name")),
+            ("votes", &["vote_id", "phone_number"], None),
             // As near as one another.
             ("name", &["first_name", "last_name"], None),
             ("t1", &["t2"], None),

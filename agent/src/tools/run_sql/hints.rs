@@ -5,10 +5,10 @@ use querent_engine::{EngineError, Session};
 
 use super::attempt::FailedAttempt;
 use crate::repair::TablesAtHand;
-use crate::sql_text::{quote_identifier, relations_named_in};
+use crate::sql_text::{relations_named_in, shown_identifier, shown_table};
 use crate::tokens::{estimate_tokens, take_tokens};
 use crate::tools::result_rows::ToolRows;
-use crate::tools::{ToolContext, ToolError, quoted_name, table_name};
+use crate::tools::{ToolContext, ToolError, table_name};
 
 /// Tables whose columns a hint lists.
 const HINTED_TABLES: usize = 3;
@@ -68,8 +68,8 @@ pub(super) async fn repeated_failure(context: &ToolContext, session: &Session, s
     let message = "this query failed before in the same way, and was not run again; write another one";
     let mut hints = Vec::new();
     if let Some(table) = context.at_hand.tables.first() {
-        let columns: Vec<String> = table.columns.iter().map(|column| quote_identifier(&column.name)).collect();
-        let example = format!("SELECT {} FROM {} LIMIT {SHOWN_ROWS}", columns.join(", "), quoted_name(&table.name));
+        let columns: Vec<String> = table.columns.iter().map(|column| shown_identifier(&column.name)).collect();
+        let example = format!("SELECT {} FROM {} LIMIT {SHOWN_ROWS}", columns.join(", "), shown_table(&table.name));
         if let Ok(stream) = session.sql(&example).await
             && let Ok(rows) = ToolRows::read(stream, SHOWN_ROWS).await
         {
@@ -103,8 +103,8 @@ fn tables_at_hand(at_hand: &TablesAtHand, tokens: usize) -> Option<String> {
 
 /// Returns `database.table(column, ...)`.
 fn with_columns(table: &TableInfo) -> String {
-    let columns: Vec<String> = table.columns.iter().map(|column| quote_identifier(&column.name)).collect();
-    format!("{}({})", quoted_name(&table.name), columns.join(", "))
+    let columns: Vec<String> = table.columns.iter().map(|column| shown_identifier(&column.name)).collect();
+    format!("{}({})", shown_table(&table.name), columns.join(", "))
 }
 
 async fn columns_of_named_tables(context: &ToolContext, session: &Session, sql: &str) -> Option<String> {
@@ -118,7 +118,7 @@ async fn columns_of_named_tables(context: &ToolContext, session: &Session, sql: 
         .into_iter()
         .flatten()
         .map(|table| {
-            let columns: Vec<String> = table.info.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+            let columns: Vec<String> = table.info.columns.iter().map(|column| shown_identifier(&column.name)).collect();
             let bare = table.info.name.database == session.database();
             let name = if bare { table.info.name.table.clone() } else { table.info.name.to_string() };
             format!("`{name}` has the columns {}", columns.join(", "))
