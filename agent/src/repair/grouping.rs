@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut,
+    SelectItem, SetExpr, Statement, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::joins::expression;
@@ -213,8 +213,31 @@ fn aggregates_of(select: &mut Select, order: &mut [&mut Expr]) -> Vec<Function> 
     finder.1
 }
 
+/// Whether an expression holds an aggregate, outside of its subqueries.
+pub(super) fn has_aggregate(expr: &Expr) -> bool {
+    struct AggregateFinder(usize, bool);
+    impl Visitor for AggregateFinder {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            self.1 |= self.0 == 0 && aggregate(expr).is_some();
+            ControlFlow::Continue(())
+        }
+    }
+    let mut finder = AggregateFinder(0, false);
+    let _: ControlFlow<()> = expr.visit(&mut finder);
+    finder.1
+}
+
 /// Returns the aggregate that an expression is.
-fn aggregate(expr: &Expr) -> Option<&Function> {
+pub(super) fn aggregate(expr: &Expr) -> Option<&Function> {
     match expr {
         Expr::Function(function) if function.over.is_none() => {
             let name = function.name.to_string().to_lowercase();
