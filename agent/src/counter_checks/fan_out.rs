@@ -37,7 +37,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
             let table = source.table.as_ref().map_or_else(|| source.name.clone(), ToString::to_string);
             let message = format!(
                 "the join with {by} repeats rows of `{table}`, so {aggregate} counts them more than once; sum before \
-                 joining, or leave the join out"
+                 joining, count the DISTINCT ones, or leave the join out"
             );
             findings.push(Finding::new(CheckKind::FanOut, message));
         }

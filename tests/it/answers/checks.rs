@@ -66,8 +66,8 @@ const CASES: &[(&str, &[&str])] = &[
         &["nulls"],
     ),
     (
-        "SELECT c.name, count(o.id) AS n FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id GROUP BY \
-         c.name",
+        "SELECT c.name, count(o.id) AS n FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id \
+         GROUP BY c.name",
         &[],
     ),
     (
