@@ -34,9 +34,7 @@ impl VisitorMut for AggregateMover<'_> {
         if matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) {
             self.order_of_union(query);
         }
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            self.filter(select);
-        }
+        self.filters(&mut query.body);
         if let Some((body, repair)) = aggregate_of_groups(query) {
             query.body = body;
             self.repairs.push(repair);
@@ -53,6 +51,17 @@ impl VisitorMut for AggregateMover<'_> {
 }
 
 impl AggregateMover<'_> {
+    fn filters(&mut self, body: &mut SetExpr) {
+        match body {
+            SetExpr::Select(select) => self.filter(select),
+            SetExpr::SetOperation { left, right, .. } => {
+                self.filters(left);
+                self.filters(right);
+            }
+            _ => {}
+        }
+    }
+
     /// `ORDER BY author.name` of a union, which has only the names of its columns.
     fn order_of_union(&mut self, query: &mut Query) {
         let Some(OrderByKind::Expressions(parts)) = query.order_by.as_mut().map(|order| &mut order.kind) else {

@@ -56,12 +56,15 @@ impl VisitorMut for GroupingFixer<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.scopes.enter_query(query);
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            let mut order: Vec<&mut Expr> = match query.order_by.as_mut().map(|order| &mut order.kind) {
-                Some(OrderByKind::Expressions(parts)) => parts.iter_mut().map(|part| &mut part.expr).collect(),
-                _ => Vec::new(),
-            };
-            group(select, &mut order, &self.scopes, self.repairs);
+        match query.body.as_mut() {
+            SetExpr::Select(select) => {
+                let mut order: Vec<&mut Expr> = match query.order_by.as_mut().map(|order| &mut order.kind) {
+                    Some(OrderByKind::Expressions(parts)) => parts.iter_mut().map(|part| &mut part.expr).collect(),
+                    _ => Vec::new(),
+                };
+                group(select, &mut order, &self.scopes, self.repairs);
+            }
+            body => self.operands(body),
         }
         ControlFlow::Continue(())
     }
@@ -69,6 +72,24 @@ impl VisitorMut for GroupingFixer<'_> {
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.scopes.leave_query();
         ControlFlow::Continue(())
+    }
+}
+
+impl GroupingFixer<'_> {
+    /// Groups the SELECTs of a union, an intersection or a difference.
+    fn operands(&mut self, body: &mut SetExpr) {
+        match body {
+            SetExpr::Select(select) => {
+                self.scopes.enter_select(select);
+                group(select, &mut [], &self.scopes, self.repairs);
+                self.scopes.leave_select();
+            }
+            SetExpr::SetOperation { left, right, .. } => {
+                self.operands(left);
+                self.operands(right);
+            }
+            _ => {}
+        }
     }
 }
 
