@@ -59,7 +59,7 @@ pub(crate) enum RepairKind {
     Join,
     /// A text in double quotes.
     Quotes,
-    /// A column that is neither grouped nor aggregated.
+    /// A column that is neither grouped nor aggregated, and an aggregate where none can stand.
     Grouping,
     /// A column computed with as another type.
     Type,
