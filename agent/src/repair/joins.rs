@@ -217,7 +217,8 @@ fn direct(scope: &Scope, at_hand: &TablesAtHand, table: &TableName) -> Option<Jo
     })
 }
 
-fn sure(one: &&Relationship) -> bool {
+/// Whether tables are joined by a relationship.
+pub(super) fn sure(one: &&Relationship) -> bool {
     one.confidence >= MIN_CONFIDENCE
 }
 

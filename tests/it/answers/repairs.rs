@@ -103,6 +103,14 @@ async fn columns_are_found_where_they_are() {
             &["join", "join"],
             json!([{"n": 3}]),
         ),
+        // An id that the table calls otherwise: by what other tables refer to it.
+        (
+            CONCERTS,
+            "SELECT s.name FROM concert_singer.singer_in_concert AS x JOIN concert_singer.singer AS s \
+             ON x.singer_id = s.person_id WHERE x.concert_id = 2",
+            &["column"],
+            json!([{"name": "Justin"}]),
+        ),
         // A join that says not by what.
         (
             CONCERTS,
