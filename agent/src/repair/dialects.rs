@@ -5,8 +5,9 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, GroupByExpr, LimitClause, ObjectName, OrderByKind, Query, Select,
-    SelectItem, SetExpr, SetOperator, Statement, TableFactor, TopQuantity, UnaryOperator, Value, VisitMut, VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    LimitClause, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, Statement, TableFactor,
+    TopQuantity, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
 use super::foreign_functions::{function_here, time_as_text};
@@ -169,6 +170,10 @@ impl DialectWriter<'_> {
     fn here(&self, expr: &Expr) -> Option<(Expr, String)> {
         let with = |replaced: Expr, why: &str| Some((replaced, why.to_owned()));
         match expr {
+            // There a null makes all of it null; here CONCAT leaves nulls out.
+            Expr::Function(function) if self.habits.divides_as_decimals && joined_texts(function).is_some() => {
+                with(expression(&joined_texts(function)?)?, "CONCAT of a null is null there")
+            }
             Expr::Function(function) => function_here(function),
             // SQLite's cuts where others round: a difference of days is counted whole.
             Expr::Cast { expr: inner, data_type, .. }
@@ -251,6 +256,23 @@ impl DialectWriter<'_> {
             _ => None,
         }
     }
+}
+
+/// Returns the arguments of `CONCAT`, joined with `||`.
+fn joined_texts(function: &Function) -> Option<String> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if !function.name.to_string().eq_ignore_ascii_case("concat") {
+        return None;
+    }
+    let parts: Option<Vec<String>> = list
+        .args
+        .iter()
+        .map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(format!("CAST({argument} AS VARCHAR)")),
+            _ => None,
+        })
+        .collect();
+    parts.filter(|parts| parts.len() > 1).map(|parts| format!("({})", parts.join(" || ")))
 }
 
 /// How a Julian day is written here.

@@ -1,5 +1,5 @@
-//! Functions of SQLite, MySQL, BigQuery, T-SQL, Oracle and Snowflake as expressions of functions here. A table has those
-//! that are one expression; those whose arguments are turned (formats, modifiers, units) are written out in code.
+//! Functions of SQLite, MySQL, BigQuery, T-SQL, Oracle and Snowflake as expressions of functions here. A table has
+//! those that are one expression; those whose arguments are turned (formats, modifiers, units) are written out in code.
 
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
@@ -270,7 +270,10 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         ("format", [_, format]) => {
             let written = literal(format)?;
             let is_date = ["yy", "MM", "dd", "HH"].iter().any(|part| written.contains(part));
-            is_date.then(|| format!("strftime({}, {})", as_time(&texts[0]), dotnet_format(&written)))
+            match is_date {
+                true => Some(format!("strftime({}, {})", as_time(&texts[0]), dotnet_format(&written))),
+                false => Some(format!("format('{}', CAST({} AS DOUBLE))", dotnet_number(&written)?, texts[0])),
+            }
         }
         // MySQL and BigQuery count the units that are over, T-SQL and others the bounds that are passed.
         ("timestampdiff", [unit, _, _]) => {
@@ -326,7 +329,8 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         ("max", [_, _, ..]) => Some(format!("greatest({})", texts.join(", "))),
         ("min", [_, _, ..]) => Some(format!("least({})", texts.join(", "))),
         ("charindex" | "locate", [_, _, start]) => {
-            Some(format!("(strpos(substr({}, {start}), {}) + {start} - 1)", texts[1], texts[0]))
+            let found = format!("strpos(substr({}, {start}), {})", texts[1], texts[0]);
+            Some(format!("CASE WHEN {found} = 0 THEN 0 ELSE {found} + {start} - 1 END"))
         }
         ("group_concat", [value, ..]) => {
             let separator =
@@ -337,7 +341,9 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             Some(format!("string_agg({distinct}{joined}, {separator}{})", order_of(function, value, &joined)))
         }
         ("count", [_, _, ..]) if function.args.to_string().to_uppercase().starts_with("(DISTINCT ") => {
-            Some(format!("count(DISTINCT row({}))", texts.join(", ")))
+            // MySQL leaves out what has a null.
+            let are_there: Vec<String> = texts.iter().map(|text| format!("{text} IS NOT NULL")).collect();
+            Some(format!("count(DISTINCT row({})) FILTER (WHERE {})", texts.join(", "), are_there.join(" AND ")))
         }
         ("stuff", [_, _, _, _]) => {
             Some(format!("overlay({} PLACING {} FROM {} FOR {})", texts[0], texts[3], texts[1], texts[2]))
@@ -545,6 +551,18 @@ fn mysql_format(written: &str) -> String {
         }
     }
     quoted(&format)
+}
+
+/// Returns the format here of .NET's `N2` (with commas) and `F2`.
+fn dotnet_number(written: &str) -> Option<String> {
+    let comma = match written.chars().next()? {
+        'N' | 'n' => ",",
+        'F' | 'f' => "",
+        _ => return None,
+    };
+    let digits = &written[1..];
+    let places: u8 = if digits.is_empty() { 2 } else { digits.parse().ok()? };
+    Some(format!("{{:{comma}.{places}f}}"))
 }
 
 fn dotnet_format(written: &str) -> String {

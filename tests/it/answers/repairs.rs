@@ -303,6 +303,22 @@ async fn functions_of_other_systems_keep_their_meaning() {
             &["dialect", "table"],
             json!([{"d": "09/03/2018"}]),
         ),
+        // Not found behind a place, nulls in CONCAT, and .NET's formats.
+        votes(
+            "SELECT CHARINDEX('A', contestant, 2) AS i FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"i": 0}]),
+        ),
+        votes(
+            "SELECT CONCAT(`state`, NULL) AS c FROM `votes` WHERE `vote_id` = 1",
+            &["dialect", "quotes", "table"],
+            json!([{"c": null}]),
+        ),
+        votes(
+            "SELECT FORMAT(vote_id * 1000, 'N1') AS f FROM votes WHERE vote_id = 2",
+            &["dialect", "table"],
+            json!([{"f": "2,000.0"}]),
+        ),
         votes("SELECT COUNT_BIG(*) AS n FROM votes", &["dialect", "table"], json!([{"n": 3}])),
         votes("SELECT vote_id MOD 2 AS m FROM votes WHERE vote_id = 3", &["dialect", "table"], json!([{"m": 1}])),
         votes(
