@@ -8,12 +8,13 @@ mod limits;
 mod nulls;
 mod numbers;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use futures::StreamExt;
 use querent_engine::Session;
 use serde::Serialize;
-use sqlparser::ast::{Query, SetExpr, Statement};
+use sqlparser::ast::{Query, SetExpr, Statement, Visit, Visitor};
 
 use crate::repair::{KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query, unknown_literals};
 
@@ -22,6 +23,8 @@ const ALL_TIMEOUT: Duration = Duration::from_secs(3);
 const ONE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most that is said of one query.
 const MAX_FINDINGS: usize = 4;
+/// Queries within a query that are looked at, itself among them.
+const MAX_QUERIES: usize = 5;
 
 /// What a check is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -106,15 +109,19 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
     let Some(parsed) = parse_query(sql) else { return Vec::new() };
     let Statement::Query(query) = &parsed.statement else { return Vec::new() };
     let known = known_tables(session, at_hand, &parsed.statement).await;
-    let checked = Checked { session, query, known: &known };
     let mut findings = Vec::new();
     let checks = async {
-        if let SetExpr::Select(select) = query.body.as_ref() {
+        for (index, query) in queries_within(query).iter().enumerate() {
+            let SetExpr::Select(select) = query.body.as_ref() else { continue };
+            let checked = Checked { session, query, known: &known };
             findings.extend(fan_out::check(&checked, select).await);
             findings.extend(dates::check(&checked, select).await);
             findings.extend(nulls::check(&checked, select).await);
             findings.extend(numbers::check(&checked, select));
-            findings.extend(limits::check(&checked, select, rows).await);
+            findings.extend(match index {
+                0 => limits::check(&checked, select, rows).await,
+                _ => limits::check_within(&checked, select).await,
+            });
         }
         for unknown in unknown_literals(session, at_hand, sql).await {
             let near: Vec<String> = unknown.near.iter().map(|value| format!("'{value}'")).collect();
@@ -126,6 +133,28 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
     if tokio::time::timeout(ALL_TIMEOUT, checks).await.is_err() {
         tracing::debug!("the counter-checks of a query took too long; some were left out");
     }
-    findings.truncate(MAX_FINDINGS);
-    findings
+    let mut said: Vec<Finding> = Vec::new();
+    for finding in findings {
+        if !said.contains(&finding) {
+            said.push(finding);
+        }
+    }
+    said.truncate(MAX_FINDINGS);
+    said
+}
+
+/// Returns a query and those within it, of WITH, FROM and conditions. What a check asks of one that depends on the query
+/// around fails, and finds nothing.
+fn queries_within(query: &Query) -> Vec<Query> {
+    struct QueryFinder(Vec<Query>);
+    impl Visitor for QueryFinder {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            self.0.push(query.clone());
+            if self.0.len() < MAX_QUERIES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        }
+    }
+    let mut finder = QueryFinder(Vec::new());
+    let _: ControlFlow<()> = query.visit(&mut finder);
+    finder.0
 }

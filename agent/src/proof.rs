@@ -2,19 +2,24 @@
 //! result, to arithmetic over cells, to the question or to the query. What cannot be linked is marked as unproven; a
 //! number that contradicts the one cell that it can only be of is corrected. No model is asked.
 //!
-//! A number belongs to the row whose label stands in its clause: "AA had 3" is no proof by the row of UA.
+//! A number belongs to the row whose label stands in its clause: "AA had 3" is no proof by the row of UA. Of "AA and UA
+//! had 3 and 5" the first is of the first.
 
 mod arithmetic;
+mod ranks;
 mod tokens;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use arithmetic::WantedNumber;
 pub(crate) use tokens::sentence_end;
-use tokens::{TextToken, TextTokenKind, clauses, tokens_in};
+use tokens::{ShareScale, TextToken, TextTokenKind, clauses, tokens_in};
 
 /// Rows of one result that are looked at.
 const MAX_ROWS: usize = 500;
+/// A longer sentence is no list of names and of as many numbers.
+const LONGEST_LISTED: usize = 400;
 /// Labels shorter than this are found by chance.
 const SHORTEST_LABEL: usize = 2;
 
@@ -89,6 +94,8 @@ struct ProofRows {
     call_index: u32,
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
+    /// How each column writes shares.
+    scales: Vec<ShareScale>,
     row_count: usize,
     /// Numbers and texts of the query.
     query: Vec<TextToken>,
@@ -100,6 +107,15 @@ pub(crate) struct Prover {
     question: Vec<TextToken>,
     question_text: String,
     results: Vec<ProofRows>,
+}
+
+/// Where a token stands.
+#[derive(Clone, Copy)]
+struct TokenPlace<'t> {
+    clause: &'t str,
+    sentence: &'t str,
+    /// Where the clause begins in the sentence.
+    offset: usize,
 }
 
 /// A number in a text that is replaced.
@@ -126,9 +142,12 @@ impl Prover {
         };
         let cells = |row: &Value| columns.iter().map(|column| row.get(column).cloned().unwrap_or_default()).collect();
         let count = ["total_rows", "row_count"].iter().find_map(|name| result.get(*name)?.as_u64());
+        let rows_kept: Vec<Vec<Value>> = rows.iter().take(MAX_ROWS).map(cells).collect();
+        let scales = columns.iter().enumerate().map(|(column, name)| share_scale(name, &rows_kept, column)).collect();
         self.results.push(ProofRows {
             call_index,
-            rows: rows.iter().take(MAX_ROWS).map(cells).collect(),
+            rows: rows_kept,
+            scales,
             row_count: count.and_then(|count| usize::try_from(count).ok()).unwrap_or(rows.len()),
             columns,
             query: query.map(tokens_in).unwrap_or_default(),
@@ -158,14 +177,15 @@ impl Prover {
     fn corrections(&self, sentence: &str) -> Vec<NumberCorrection> {
         let mut corrections = Vec::new();
         for (clause, offset) in clauses(sentence) {
+            let place = TokenPlace { clause, sentence, offset };
             let tokens = tokens_in(clause);
             let numbers: Vec<&TextToken> =
                 tokens.iter().filter(|token| matches!(token.kind, TextTokenKind::Number(_))).collect();
             let wrong: Vec<&&TextToken> =
-                numbers.iter().filter(|token| self.origin(token, clause, sentence) == ProofOrigin::Unproven).collect();
+                numbers.iter().filter(|token| self.origin(token, place) == ProofOrigin::Unproven).collect();
             // Of several that are wrong nobody can say which is meant.
             if let ([only], Some((cell, value))) = (wrong.as_slice(), self.only_cell(clause))
-                && !numbers.iter().any(|token| self.proves(token, &cell, clause, sentence))
+                && !numbers.iter().any(|token| self.proves(token, &cell, place))
             {
                 let text = match &value {
                     Value::String(text) => text.clone(),
@@ -177,8 +197,8 @@ impl Prover {
         corrections
     }
 
-    fn proves(&self, token: &TextToken, cell: &CellReference, clause: &str, sentence: &str) -> bool {
-        matches!(self.origin(token, clause, sentence), ProofOrigin::Cell { cell: found, .. } if found == *cell)
+    fn proves(&self, token: &TextToken, cell: &CellReference, place: TokenPlace<'_>) -> bool {
+        matches!(self.origin(token, place), ProofOrigin::Cell { cell: found, .. } if found == *cell)
     }
 
     /// Returns the one number that a clause can be about: the only one of the last result, or of the row that the
@@ -208,8 +228,14 @@ impl Prover {
         let mut left = corrections.to_vec();
         for (sentence, sentence_start) in tokens::sentences(text) {
             for (clause, clause_start) in clauses(sentence) {
+                let place = TokenPlace { clause, sentence, offset: clause_start };
                 for token in tokens_in(clause) {
-                    let mut origin = self.origin(&token, clause, sentence);
+                    let found = match token.kind {
+                        TextTokenKind::Rank(rank) => self.rank(rank, place),
+                        TextTokenKind::Factor(factor) => self.factor(factor, place),
+                        _ => Some(self.origin(&token, place)),
+                    };
+                    let Some(mut origin) = found else { continue };
                     if let ProofOrigin::Cell { corrected_from, .. } = &mut origin
                         && let Some(index) = left.iter().position(|(_, now)| *now == token.text)
                     {
@@ -230,15 +256,31 @@ impl Prover {
         links
     }
 
+    /// Returns what proves a place in an order; `None` where nobody can say of what it is.
+    fn rank(&self, rank: usize, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let result = self.results.last()?;
+        match result.named_rows(place).as_slice() {
+            [row] => ranks::rank_origin(result, *row, rank, place.sentence),
+            _ => None,
+        }
+    }
+
+    /// Returns what proves that one row has so many times as much as another.
+    fn factor(&self, factor: f64, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let result = self.results.last()?;
+        ranks::factor_origin(result, &result.labels_in_order(place.sentence), factor, place.sentence)
+    }
+
     /// Returns what proves a number or a date in its clause.
-    fn origin(&self, token: &TextToken, clause: &str, sentence: &str) -> ProofOrigin {
+    fn origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
+        let TokenPlace { clause, sentence, .. } = place;
         for result in self.results.iter().rev() {
-            let labelled = match result.labelled(clause) {
-                rows if rows.is_empty() => result.labelled(sentence),
-                rows => rows,
+            let labelled = match result.respective_row(token, place) {
+                Some(row) => vec![row],
+                None => result.named_rows(place),
             };
             let candidates = result.cells().filter(|(row, _, _)| labelled.is_empty() || labelled.contains(row));
-            let mut equal = candidates.filter(|(_, _, value)| token.equals(value));
+            let mut equal = candidates.filter(|(_, column, value)| token.equals(value, result.share_scale(*column)));
             if let Some((row, column, value)) = equal.next() {
                 return ProofOrigin::Cell {
                     cell: result.cell(row, column),
@@ -246,13 +288,30 @@ impl Prover {
                     corrected_from: None,
                 };
             }
+            // `South is number 3 by orders`.
+            if let (TextTokenKind::Number(number), [row]) = (&token.kind, labelled.as_slice())
+                && ranks::is_said_as_rank(clause, token.start)
+                && let Some(origin) = ranks::rank_origin(result, *row, number.value as usize, sentence)
+            {
+                return origin;
+            }
+            // A difference of the rows that are named may be what another row has, by chance.
+            if let (TextTokenKind::Number(number), [_, _, ..]) = (&token.kind, labelled.as_slice()) {
+                let wanted = WantedNumber { number, rows: &labelled };
+                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
+                    return ProofOrigin::Expression { expression, value, cells };
+                }
+            }
         }
         // What the asker said comes before counts and sums, which are equal by chance more often.
         if self.question.iter().any(|known| known.kind == token.kind) || self.question_has(token) {
             return ProofOrigin::Question;
         }
         // A cell of another row is no proof, whatever else the number could be.
-        if self.results.iter().any(|result| result.cells().any(|(_, _, value)| token.equals(value))) {
+        let equals = |result: &ProofRows| {
+            result.cells().any(|(_, column, value)| token.equals(value, result.share_scale(column)))
+        };
+        if self.results.iter().any(equals) {
             return ProofOrigin::Unproven;
         }
         for result in self.results.iter().rev() {
@@ -265,7 +324,9 @@ impl Prover {
         }
         if let TextTokenKind::Number(number) = &token.kind {
             for result in self.results.iter().rev() {
-                if let Some((expression, value, cells)) = arithmetic::expression_of(number, result, clause, sentence) {
+                let rows = result.named_rows(place);
+                let wanted = WantedNumber { number, rows: &rows };
+                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
             }
@@ -320,6 +381,58 @@ impl ProofRows {
         CellReference { call_index: self.call_index, row, column }
     }
 
+    fn share_scale(&self, column: usize) -> ShareScale {
+        self.scales.get(column).copied().unwrap_or(ShareScale::Unknown)
+    }
+
+    /// Returns the rows whose labels stand in a clause, else in its sentence.
+    fn named_rows(&self, place: TokenPlace<'_>) -> Vec<usize> {
+        match self.labelled(place.clause) {
+            rows if rows.is_empty() => self.labelled(place.sentence),
+            rows => rows,
+        }
+    }
+
+    /// Returns the rows whose labels stand in a sentence, in the order in which they do, with where they end.
+    fn labels_in_order(&self, sentence: &str) -> Vec<(usize, usize)> {
+        if sentence.len() > LONGEST_LISTED {
+            return Vec::new();
+        }
+        let labels = self.label_columns();
+        let end_of = |row: usize| {
+            labels.iter().filter_map(|column| self.rows.get(row)?.get(*column)).find_map(|value| {
+                let label = match value {
+                    Value::String(label) => label.clone(),
+                    other => other.to_string(),
+                };
+                tokens::find_word(sentence, &label).map(|at| at + label.len())
+            })
+        };
+        let mut found: Vec<(usize, usize)> =
+            self.labelled(sentence).into_iter().filter_map(|row| Some((row, end_of(row)?))).collect();
+        found.sort_by_key(|(_, end)| *end);
+        found
+    }
+
+    /// Returns the row that a number is of where a sentence lists names and then as many numbers: of `A and B had 3 and
+    /// 5` the first is of A.
+    fn respective_row(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<usize> {
+        let named = self.labels_in_order(place.sentence);
+        let (_, last_end) = *named.last().filter(|_| named.len() > 1)?;
+        let numbers: Vec<usize> = tokens_in(place.sentence)
+            .into_iter()
+            .filter(|one| matches!(one.kind, TextTokenKind::Number(_)))
+            .filter(|one| !named.iter().any(|(_, end)| *end == one.end))
+            .map(|one| one.start)
+            .collect();
+        let are_behind = numbers.first().is_some_and(|first| *first >= last_end);
+        if !are_behind || numbers.len() != named.len() {
+            return None;
+        }
+        let index = numbers.iter().position(|start| *start == place.offset + token.start)?;
+        named.get(index).map(|(row, _)| *row)
+    }
+
     /// Returns the columns that tell rows apart by name: those of texts, else the first of several.
     fn label_columns(&self) -> Vec<usize> {
         let is_text = |column: &usize| {
@@ -353,6 +466,21 @@ impl ProofRows {
             self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect();
         // Labels that every row has tell nothing.
         if found.len() == self.rows.len() { Vec::new() } else { found }
+    }
+}
+
+/// Returns how a column writes shares, by its name and its values.
+fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> ShareScale {
+    let name = name.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&["percent", "pct"]) {
+        return ShareScale::Percent;
+    }
+    let is_share = has(&["rate", "ratio", "share", "fraction", "proportion", "probability"]);
+    let mut numbers = rows.iter().filter_map(|row| row.get(column).and_then(number_of));
+    match is_share && numbers.all(|number| number.abs() <= 1.0) {
+        true => ShareScale::Fraction,
+        false => ShareScale::Unknown,
     }
 }
 

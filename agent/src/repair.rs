@@ -6,6 +6,7 @@
 //! A repair is tried only where the query as sent has failed or found nothing, and it never changes what a query means
 //! without saying so: each has a line of what was written, what ran, and why.
 
+mod aggregates;
 mod columns;
 mod dialects;
 mod foreign_functions;
@@ -59,7 +60,7 @@ pub(crate) enum RepairKind {
     Join,
     /// A text in double quotes.
     Quotes,
-    /// A column that is neither grouped nor aggregated.
+    /// A column that is neither grouped nor aggregated, and an aggregate where none can stand.
     Grouping,
     /// A column computed with as another type.
     Type,
@@ -126,7 +127,7 @@ fn qualified(name: &TableName) -> String {
 pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Option<RepairedQuery> {
     let parsed = parse::parse_query(sql)?;
     let (mut statement, mut repairs) = (parsed.statement, parsed.repairs);
-    dialects::repair(&mut statement, parsed.divides_as_decimals, &mut repairs);
+    dialects::repair(&mut statement, parsed.habits, &mut repairs);
     let known = known_tables(session, at_hand, &statement).await;
     let database = session.database();
     tables::repair(&mut statement, at_hand, &known, database, &mut repairs);
@@ -139,6 +140,7 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
         }
     }
     types::repair(&mut statement, &known, database, &mut repairs);
+    aggregates::repair(&mut statement, &known, database, &mut repairs);
     grouping::repair(&mut statement, &known, database, &mut repairs);
     (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
 }

@@ -15,6 +15,18 @@ struct DayBound<'a> {
     lower: Option<NaiveDate>,
     /// The last day, of which only the midnight is taken in of a column of times.
     upper: NaiveDate,
+    kind: BoundKind,
+}
+
+/// How a bound compares with its last day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BoundKind {
+    /// `<=`, and `BETWEEN`.
+    TakenIn,
+    /// `<`.
+    LeftOut,
+    /// `=`.
+    Equal,
 }
 
 /// Looks for periods whose last day is cut, or one too many.
@@ -29,6 +41,34 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
         let upper = bound.upper;
         let Some(next) = upper.checked_add_days(Days::new(1)) else { continue };
         let begins_month = bound.lower.is_some_and(|lower| lower.day() == 1);
+        let is_time = matches!(data_type, DataType::Timestamp(_, _));
+        let between = |from: String, to: String| {
+            format!("SELECT 1 FROM {table_name} WHERE {column_name} {from} AND {column_name} {to} LIMIT 1")
+        };
+        let whole_day = between(format!(">= TIMESTAMP '{upper} 00:00:00'"), format!("< TIMESTAMP '{next} 00:00:00'"));
+        match bound.kind {
+            BoundKind::LeftOut => {
+                let is_last = begins_month && last_of_month(upper) == Some(upper);
+                if is_last && checked.has_rows(&whole_day).await {
+                    let message = format!("the month ends on {upper}, and `<` leaves its rows out; write `< '{next}'`");
+                    findings.push(Finding::new(CheckKind::Period, message));
+                }
+                continue;
+            }
+            BoundKind::Equal => {
+                let after =
+                    between(format!("> TIMESTAMP '{upper} 00:00:00'"), format!("< TIMESTAMP '{next} 00:00:00'"));
+                if is_time && checked.has_rows(&after).await {
+                    let message = format!(
+                        "`{column}` has times of day, and only midnight of {upper} is equal to it; write \
+                         `CAST({column} AS DATE) = '{upper}'`"
+                    );
+                    findings.push(Finding::new(CheckKind::Period, message));
+                }
+                continue;
+            }
+            BoundKind::TakenIn => {}
+        }
         match data_type {
             DataType::Timestamp(_, _) => {
                 let first_of_next = begins_month && upper.day() == 1;
@@ -36,7 +76,12 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                     "SELECT 1 FROM {table_name} WHERE {column_name} > TIMESTAMP '{upper} 00:00:00' AND {column_name} < \
                      TIMESTAMP '{next} 00:00:00' LIMIT 1"
                 );
-                if !first_of_next && checked.has_rows(&sql).await {
+                let midnight =
+                    between(format!(">= TIMESTAMP '{upper} 00:00:00'"), format!("<= TIMESTAMP '{upper} 00:00:00'"));
+                if first_of_next && bound.lower != Some(upper) && checked.has_rows(&midnight).await {
+                    let message = format!("the midnight of {upper}, the first of the next month, is taken in");
+                    findings.push(Finding::new(CheckKind::Period, message));
+                } else if !first_of_next && checked.has_rows(&sql).await {
                     let message = format!(
                         "`{column}` has times of day: rows of {upper} after midnight are left out; write `{column} < \
                          '{next}'` to take the day in"
@@ -74,38 +119,50 @@ fn last_of_month(day: NaiveDate) -> Option<NaiveDate> {
 }
 
 /// A column with its lower and its upper bound, each where it has one.
-type DayBounds<'a> = (&'a Expr, Option<NaiveDate>, Option<NaiveDate>);
+type DayBounds<'a> = (&'a Expr, Option<NaiveDate>, Option<(NaiveDate, BoundKind)>);
 
-/// Returns the bounds of a SELECT's WHERE that name a day and take it in.
+/// Returns the bounds of a SELECT's WHERE that name a day.
 fn bounds(select: &Select) -> Vec<DayBound<'_>> {
     let mut found: Vec<DayBounds<'_>> = Vec::new();
     if let Some(filter) = &select.selection {
-        collect(filter, &mut found);
+        collect(filter, true, &mut found);
     }
     let lower_of = |column: &Expr, own: Option<NaiveDate>| {
         let same = |other: &&DayBounds<'_>| other.0.to_string() == column.to_string();
         own.or_else(|| found.iter().filter(same).find_map(|(_, lower, _)| *lower))
     };
     let with_upper = found.iter().filter_map(|(column, lower, upper)| {
-        Some(DayBound { column, lower: lower_of(column, *lower), upper: (*upper)? })
+        let (upper, kind) = (*upper)?;
+        Some(DayBound { column, lower: lower_of(column, *lower), upper, kind })
     });
     with_upper.collect()
 }
 
-/// Collects the bounds of the parts of a filter that all must hold.
-fn collect<'a>(filter: &'a Expr, found: &mut Vec<DayBounds<'a>>) {
+/// Collects the bounds of the parts of a filter; `all`: all of them must hold, so that two are bounds of one period.
+fn collect<'a>(filter: &'a Expr, all: bool, found: &mut Vec<DayBounds<'a>>) {
+    use BoundKind::{Equal, LeftOut, TakenIn};
     match filter {
-        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            collect(left, found);
-            collect(right, found);
+        Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+            let all = all && *op == BinaryOperator::And;
+            collect(left, all, found);
+            collect(right, all, found);
         }
-        Expr::Nested(inner) => collect(inner, found),
-        Expr::Between { expr, negated: false, low, high } => found.push((expr, day_of(low), day_of(high))),
-        Expr::BinaryOp { left, op, right } => match (op, day_of(left), day_of(right)) {
-            (BinaryOperator::LtEq, None, Some(upper)) => found.push((left, None, Some(upper))),
-            (BinaryOperator::GtEq, Some(upper), None) => found.push((right, None, Some(upper))),
-            (BinaryOperator::GtEq, None, Some(lower)) => found.push((left, Some(lower), None)),
-            (BinaryOperator::LtEq, Some(lower), None) => found.push((right, Some(lower), None)),
+        Expr::Nested(inner) => collect(inner, all, found),
+        Expr::Between { expr, negated: false, low, high } => {
+            found.push((expr, day_of(low), day_of(high).map(|day| (day, TakenIn))));
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match (day_of(left), day_of(right)) {
+            (None, Some(day)) => found.push((left, None, Some((day, Equal)))),
+            (Some(day), None) => found.push((right, None, Some((day, Equal)))),
+            _ => {}
+        },
+        Expr::BinaryOp { left, op, right } if all => match (op, day_of(left), day_of(right)) {
+            (BinaryOperator::LtEq, None, Some(upper)) => found.push((left, None, Some((upper, TakenIn)))),
+            (BinaryOperator::GtEq, Some(upper), None) => found.push((right, None, Some((upper, TakenIn)))),
+            (BinaryOperator::Lt, None, Some(upper)) => found.push((left, None, Some((upper, LeftOut)))),
+            (BinaryOperator::Gt, Some(upper), None) => found.push((right, None, Some((upper, LeftOut)))),
+            (BinaryOperator::GtEq | BinaryOperator::Gt, None, Some(lower)) => found.push((left, Some(lower), None)),
+            (BinaryOperator::LtEq | BinaryOperator::Lt, Some(lower), None) => found.push((right, Some(lower), None)),
             _ => {}
         },
         _ => {}

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select,
-    Visit, Visitor,
+    SelectItem, Value, Visit, Visitor,
 };
 
 use super::{CheckKind, Checked, Finding};
@@ -26,6 +26,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     let mut seen = BTreeSet::new();
     for (aggregate, column) in summed(select) {
         let Some((source, _, _)) = column_of(&scope, &column) else { continue };
+        // `count(c.id)` counts the rows of the join where it is asked for each customer.
+        if aggregate.to_lowercase().starts_with("count") && is_grouped_by(select, &scope, &source.name) {
+            continue;
+        }
         if !seen.insert(source.name.clone()) {
             continue;
         }
@@ -33,7 +37,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
             let table = source.table.as_ref().map_or_else(|| source.name.clone(), ToString::to_string);
             let message = format!(
                 "the join with {by} repeats rows of `{table}`, so {aggregate} counts them more than once; sum before \
-                 joining, or leave the join out"
+                 joining, count the DISTINCT ones, or leave the join out"
             );
             findings.push(Finding::new(CheckKind::FanOut, message));
         }
@@ -91,16 +95,33 @@ async fn repeated(checked: &Checked<'_>, select: &Select, scope: &Scope, source:
 fn group_keys(select: &Select) -> Option<Vec<String>> {
     match &select.group_by {
         GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => {
-            // Positions name what is selected, which the check does not select.
             let is_name =
                 |key: &Expr| matches!(key, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_));
-            keys.iter().all(is_name).then(|| keys.iter().map(ToString::to_string).collect())
+            let keys: Vec<&Expr> = keys.iter().map(|key| selected_at(select, key).unwrap_or(key)).collect();
+            keys.iter().all(|key| is_name(key)).then(|| keys.iter().map(ToString::to_string).collect())
         }
         _ => None,
     }
 }
 
-/// Returns the sums and averages of a SELECT, each with a column that it is of, outside of subqueries.
+/// Returns what a key names by its position.
+fn selected_at<'s>(select: &'s Select, key: &Expr) -> Option<&'s Expr> {
+    let Expr::Value(value) = key else { return None };
+    let Value::Number(number, _) = &value.value else { return None };
+    match select.projection.get(number.parse::<usize>().ok()?.checked_sub(1)?)? {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+/// Whether a SELECT groups by a column of a table, or by more than columns.
+fn is_grouped_by(select: &Select, scope: &Scope, source: &str) -> bool {
+    let GroupByExpr::Expressions(keys, _) = &select.group_by else { return true };
+    let mut keys = keys.iter().map(|key| selected_at(select, key).unwrap_or(key));
+    keys.any(|key| column_of(scope, key).is_none_or(|(found, _, _)| found.name == source))
+}
+
+/// Returns the sums, averages and counts of a SELECT, each with a column that it is of, outside of subqueries.
 fn summed(select: &Select) -> Vec<(String, Expr)> {
     struct SumFinder {
         queries: usize,
@@ -141,12 +162,12 @@ fn summed(select: &Select) -> Vec<(String, Expr)> {
     finder.found
 }
 
-/// Whether a call sums or averages all values, and not the distinct ones.
+/// Whether a call sums, averages or counts all values, and not the distinct ones.
 fn is_sum(function: &Function) -> bool {
     let name = function.name.to_string().to_lowercase();
     let FunctionArguments::List(list) = &function.args else { return false };
     let is_column = matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::Expr(_))]);
-    ["sum", "avg", "mean"].contains(&name.as_str())
+    ["sum", "avg", "mean", "count"].contains(&name.as_str())
         && function.over.is_none()
         && is_column
         && list.duplicate_treatment != Some(DuplicateTreatment::Distinct)

@@ -1,8 +1,6 @@
 //! Limits that leave rows out: of rows in no order, before they are counted or summed, or between equals.
 
-use sqlparser::ast::{
-    Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Value,
-};
+use sqlparser::ast::{Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value};
 
 use super::{CheckKind, Checked, Finding};
 
@@ -12,14 +10,8 @@ const MAX_PLACES: usize = 100;
 /// Looks for limits that are a truncation.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for from in &select.from {
-        if let TableFactor::Derived { subquery, .. } = &from.relation
-            && let (Some(limit), None) = (limit_of(subquery), &subquery.order_by)
-            && has_more(checked, subquery, limit).await
-        {
-            let message = format!("only {limit} rows of the subquery, in no order, are counted");
-            findings.push(Finding::new(CheckKind::Limit, message));
-        }
+    if let Some(finding) = nulls_first(checked, select).await {
+        findings.push(finding);
     }
     let Some(limit) = limit_of(checked.query).filter(|limit| rows == *limit && *limit > 0) else { return findings };
     match &checked.query.order_by {
@@ -40,6 +32,37 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -
         _ => {}
     }
     findings
+}
+
+/// Looks for a limit of a query within another: any of its rows are what the other works with.
+pub(super) async fn check_within(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
+    let is_constant = matches!(select.projection.as_slice(), [SelectItem::UnnamedExpr(Expr::Value(_))]);
+    let (Some(limit), None, false) = (limit_of(checked.query), &checked.query.order_by, is_constant) else {
+        return Vec::new();
+    };
+    if !has_more(checked, checked.query, limit).await {
+        return Vec::new();
+    }
+    let message = format!("only {limit} rows of the subquery, in no order, are counted");
+    vec![Finding::new(CheckKind::Limit, message)]
+}
+
+/// Looks for rows without a value that come first by `ORDER BY x DESC LIMIT 1`.
+async fn nulls_first(checked: &Checked<'_>, select: &Select) -> Option<Finding> {
+    limit_of(checked.query)?;
+    let OrderByKind::Expressions(parts) = &checked.query.order_by.as_ref()?.kind else { return None };
+    let first = parts.first().filter(|part| {
+        part.options.asc == Some(false) && part.options.nulls_first.is_none() && select.distinct.is_none()
+    })?;
+    let key = selected_as(select, &first.expr);
+    let mut inner = select.clone();
+    inner.projection = parse_projection(&[format!("({key}) IS NULL")]).ok()?;
+    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let body = SetExpr::Select(Box::new(inner));
+    let found = checked.rows(&format!("{with}{body} ORDER BY {key} DESC LIMIT 1"), 1).await?;
+    let is_null = found.first()?.first()? == "true";
+    let message = format!("rows without a value of `{key}` come first with DESC; write `DESC NULLS LAST`");
+    is_null.then(|| Finding::new(CheckKind::Nulls, message))
 }
 
 /// Returns the limit of a query without an offset.

@@ -1,23 +1,30 @@
-//! Nulls that leave rows out: `NOT IN` over values with a null keeps no row, `<>` drops the rows without a value, and a
-//! condition on the far side of an outer join undoes the join.
+//! Nulls that leave rows out: `NOT IN` over values with a null keeps no row, `<>` and `NOT LIKE` drop the rows without
+//! a value, `= NULL` keeps none, and a condition on the far side of an outer join undoes the join. Also `count(*)`, which
+//! counts the rows that an outer join keeps without a match.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, JoinOperator, Query, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
+    BinaryOperator, Expr, GroupByExpr, JoinOperator, Query, Select, SelectItem, SetExpr, TableFactor, UnaryOperator,
+    Value, Visit, Visitor,
 };
 
 use super::{CheckKind, Checked, Finding};
-use crate::repair::column_of;
+use crate::repair::{Scope, column_of};
 use crate::sql_text::quote_identifier;
 
 /// Looks for the conditions of WHERE that nulls change.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let Some(filter) = &select.selection else { return findings };
     let scope = checked.scope();
+    findings.extend(counted_without_match(checked, select, &scope).await);
+    let Some(filter) = &select.selection else { return findings };
     for condition in conditions(filter) {
         match condition {
+            NullCondition::WithNull(condition) => {
+                let message = format!("`{condition}` is true of no row; write IS NULL or IS NOT NULL");
+                findings.push(Finding::new(CheckKind::Nulls, message));
+            }
             NullCondition::NotInQuery(expr, query) => {
                 if let Some(nulls) = null_in(query)
                     && checked.has_rows(&nulls).await
@@ -63,7 +70,31 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     findings
 }
 
+/// Looks for `count(*)` of groups that an outer join keeps without a match: it is 1 of them.
+async fn counted_without_match(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
+    let is_grouped = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
+    let counts_rows = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            expr.to_string().eq_ignore_ascii_case("count(*)")
+        }
+        _ => false,
+    });
+    let [far] = far_sides(select).try_into().ok().filter(|_: &[String; 1]| is_grouped && counts_rows)?;
+    let source = scope.source(&far)?;
+    let column = source.columns.as_ref()?.first()?.0.clone();
+    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
+    let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
+    let (table, column) = (quote_identifier(&far), quote_identifier(&column));
+    let sql = format!("SELECT 1 FROM {} WHERE {filter}{table}.{column} IS NULL LIMIT 1", from.join(", "));
+    let message = format!(
+        "count(*) is 1, not 0, of what has no match in `{far}`; write count({far}.{column}) to count the matches"
+    );
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Nulls, message))
+}
+
 enum NullCondition<'a> {
+    /// `= NULL`, `<> NULL`.
+    WithNull(&'a Expr),
     NotInQuery(&'a Expr, &'a Query),
     /// `<>` and `NOT IN` of constants.
     Differs(&'a Expr),
@@ -83,6 +114,15 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
         Expr::Nested(inner) => conditions(inner),
         Expr::InSubquery { expr, subquery, negated: true } => vec![NullCondition::NotInQuery(expr, subquery)],
         Expr::InList { expr, negated: true, .. } if is_column(expr) => vec![NullCondition::Differs(expr)],
+        Expr::Like { expr, negated: true, .. } | Expr::ILike { expr, negated: true, .. } if is_column(expr) => {
+            vec![NullCondition::Differs(expr)]
+        }
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => denied(expr),
+        Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
+            if is_null(left) || is_null(right) =>
+        {
+            vec![NullCondition::WithNull(filter)]
+        }
         Expr::BinaryOp { left, op, right } => {
             let is_constant = |expr: &Expr| matches!(expr, Expr::Value(_));
             let column = match (is_column(left) && is_constant(right), is_column(right) && is_constant(left)) {
@@ -96,6 +136,32 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
                 Eq | Gt | GtEq | Lt | LtEq => vec![NullCondition::Compares(column)],
                 _ => Vec::new(),
             }
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if value.value == Value::Null)
+}
+
+/// Returns what nulls change about a condition behind NOT.
+fn denied(condition: &Expr) -> Vec<NullCondition<'_>> {
+    let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    match condition {
+        Expr::Nested(inner) => denied(inner),
+        Expr::InSubquery { expr, subquery, negated: false } => vec![NullCondition::NotInQuery(expr, subquery)],
+        Expr::InList { expr, negated: false, .. }
+        | Expr::Like { expr, negated: false, .. }
+        | Expr::ILike { expr, negated: false, .. }
+            if is_column(expr) =>
+        {
+            vec![NullCondition::Differs(expr)]
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
+            if is_column(left) && matches!(**right, Expr::Value(_)) =>
+        {
+            vec![NullCondition::Differs(left)]
         }
         _ => Vec::new(),
     }
@@ -134,9 +200,20 @@ fn far_sides(select: &Select) -> Vec<String> {
         }
     }
     let mut names = FarNames(Vec::new());
-    for join in select.from.iter().flat_map(|from| &from.joins) {
-        if matches!(join.join_operator, JoinOperator::Left(_) | JoinOperator::LeftOuter(_)) {
-            let _: ControlFlow<()> = join.relation.visit(&mut names);
+    for from in &select.from {
+        for (index, join) in from.joins.iter().enumerate() {
+            match join.join_operator {
+                JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => {
+                    let _: ControlFlow<()> = join.relation.visit(&mut names);
+                }
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) => {
+                    let before = from.joins.iter().take(index).map(|join| &join.relation);
+                    for relation in std::iter::once(&from.relation).chain(before) {
+                        let _: ControlFlow<()> = relation.visit(&mut names);
+                    }
+                }
+                _ => {}
+            }
         }
     }
     names.0

@@ -1,4 +1,5 @@
-//! Whole numbers that are divided: the fraction is dropped, so that a share of 0.7 is 0.
+//! Whole numbers that are divided, in what is selected and in HAVING: the fraction is dropped, so that a share of 0.7 is
+//! 0.
 
 use arrow::datatypes::DataType;
 use sqlparser::ast::{
@@ -8,14 +9,16 @@ use sqlparser::ast::{
 use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of};
 
-/// Looks for divisions of whole numbers in what is selected.
+/// Looks for divisions of whole numbers in what is selected, and in the conditions on groups.
 pub(super) fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let scope = checked.scope();
     let mut findings = Vec::new();
-    for item in &select.projection {
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
-            && let Some(division) = division(expr, &scope)
-        {
+    let selected = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    for expr in selected.chain(&select.having) {
+        if let Some(division) = division(expr, &scope) {
             let message =
                 format!("`{division}` divides whole numbers, and drops the fraction; write `1.0 *` before it");
             findings.push(Finding::new(CheckKind::Division, message));

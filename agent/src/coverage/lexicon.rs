@@ -38,7 +38,8 @@ const GENERIC_WORDS: &str = "\
     saturday sunday january february march april june july august september october november december jan feb mar \
     apr jun jul aug sep sept oct nov dec christmas easter thanksgiving mile miles kilometer kilometers kilometre \
     kilometres km meter meters metre metres foot feet inch inches yard pound pounds kg kilogram kilograms gram \
-    grams ton tons dollar dollars usd euro euros cent cents degree degrees celsius fahrenheit byte bytes kb mb gb \
+    grams ton tons tonne tonnes acre acres hectare hectares liter liters litre litres dollar dollars usd euro euros \
+    cent cents degree degrees celsius fahrenheit byte bytes kb mb gb \
     unit units new newest old oldest older young youngest younger big bigger biggest small smaller smallest large \
     larger largest high higher highest low lower lowest long longer longest short shorter shortest great greater \
     greatest good best better bad worst worse common popular frequent frequently rare available certain possible \
@@ -189,6 +190,57 @@ const SAME_MEANING: &[&str] = &[
     "degree program",
     "mother father parent",
     "wife husband spouse partner",
+    "customer client member guest visitor patron subscriber",
+    "member user participant",
+    "viewer audience spectator attendance ticket visitor",
+    "admission entry ticket",
+    "coach trainer instructor teacher",
+    "lesson class training workshop",
+    "plan subscription membership package tariff",
+    "location place site venue branch store outlet office",
+    "hall room auditorium screen",
+    "machine equipment device vehicle tractor truck",
+    "vehicle truck bus van motorcycle bike",
+    "bike bicycle cycle",
+    "film movie picture",
+    "director filmmaker",
+    "takings revenue sale ticket",
+    "plot field parcel land lot",
+    "ground soil earth",
+    "yield harvest output production",
+    "acre hectare area",
+    "crop plant cereal",
+    "guest visitor lodger",
+    "reservation booking",
+    "luggage bag suitcase",
+    "meal dish menu",
+    "restaurant cafe diner",
+    "disease illness diagnosis condition",
+    "medicine drug medication prescription",
+    "surgery operation procedure",
+    "invoice bill receipt",
+    "loan credit debt",
+    "contract agreement",
+    "lawyer attorney counsel",
+    "crime offence offense",
+    "stop station terminal",
+    "street road highway avenue",
+    "river stream",
+    "mountain peak summit",
+    "stadium arena ground",
+    "medal award prize trophy",
+    "race run event",
+    "warehouse depot storage",
+    "shipment delivery parcel consignment",
+    "website site page",
+    "click hit view",
+    "apartment flat unit",
+    "tenant renter",
+    "magazine journal periodical",
+    "publisher press",
+    "nickname alias",
+    "skill ability",
+    "holiday vacation leave",
 ];
 
 /// Short words that are no abbreviations.

@@ -500,6 +500,51 @@ fn what_is_missing_is_named_as_the_question_says_it() {
 }
 
 #[test]
+fn other_words_for_the_same_thing_are_explained() {
+    const GYM: TestSchema = TestSchema {
+        tables: &[
+            ("members", "member_id full_name joined plan city"),
+            ("visits", "visit_id member_id checked_in checked_out branch"),
+            ("trainers", "trainer_id full_name hourly_rate specialty"),
+        ],
+        values: "Gold Basic Downtown Harbour Yoga Boxing",
+    };
+    const FARM: TestSchema = TestSchema {
+        tables: &[
+            ("fields", "field_id name hectares soil"),
+            ("harvests", "harvest_id field_id crop tonnes harvested_on"),
+            ("tractors", "tractor_id maker model engine_hours purchased price"),
+        ],
+        values: "Hill Top River Side clay loam wheat maize John Deere Fendt",
+    };
+    const CINEMA: TestSchema = TestSchema {
+        tables: &[
+            ("films", "film_id title director released runtime_min genre"),
+            ("screenings", "screening_id film_id hall shown_at tickets_sold ticket_price"),
+        ],
+        values: "Alien Up Horror Animation Red Blue",
+    };
+    let asked = |schema: &TestSchema, question: &str| {
+        gaps_of(question, &vocabulary(schema)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for (schema, question) in [
+        (&GYM, "Which coach charges the most per hour?"),
+        (&GYM, "Which instructors teach boxing?"),
+        (&GYM, "How many clients live in Lisbon?"),
+        (&GYM, "Which location is visited most often?"),
+        (&FARM, "How many vehicles did we buy from Fendt?"),
+        (&FARM, "How many acres of clay ground are there?"),
+        (&CINEMA, "Which movies run longer than 100 minutes?"),
+        (&CINEMA, "Which room sold the most seats?"),
+    ] {
+        assert_eq!(asked(schema, question), [""; 0], "{question}");
+    }
+    assert_eq!(asked(&GYM, "How many calories did the members burn?"), ["calories"]);
+    assert_eq!(asked(&FARM, "How many cows do we own?"), ["cows"]);
+    assert_eq!(asked(&CINEMA, "How much popcorn was sold?"), ["popcorn"]);
+}
+
+#[test]
 fn what_is_no_english_question_is_not_judged() {
     let vocabulary = vocabulary(&FLIGHTS);
     for question in [

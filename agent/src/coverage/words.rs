@@ -126,6 +126,39 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("bus", "bus"),
     ("gas", "gas"),
     ("taxis", "taxi"),
+    ("movies", "movie"),
+    ("cookies", "cookie"),
+    ("calories", "calorie"),
+    ("zombies", "zombie"),
+    ("brownies", "brownie"),
+    ("ties", "tie"),
+    ("pies", "pie"),
+    ("geese", "goose"),
+    ("teeth", "tooth"),
+    ("knives", "knife"),
+    ("shelves", "shelf"),
+    ("halves", "half"),
+    ("leaves", "leave"),
+    ("thieves", "thief"),
+    ("wolves", "wolf"),
+    ("analyses", "analysis"),
+    ("indices", "index"),
+    ("criteria", "criterion"),
+    ("oxen", "ox"),
+    ("drove", "drive"),
+    ("driven", "drive"),
+    ("ate", "eat"),
+    ("saw", "see"),
+    ("seen", "see"),
+    ("grew", "grow"),
+    ("grown", "grow"),
+    ("caught", "catch"),
+    ("rode", "ride"),
+    ("wore", "wear"),
+    ("sang", "sing"),
+    ("led", "lead"),
+    ("met", "meet"),
+    ("held", "hold"),
 ];
 
 /// The shortest word that loses an ending.
@@ -135,7 +168,7 @@ const MIN_STEM_CHARS: usize = 3;
 pub(super) fn stem(word: &str) -> String {
     let lower = word.to_lowercase();
     if let Some((_, known)) = IRREGULAR.iter().find(|(form, _)| *form == lower) {
-        return (*known).to_owned();
+        return without_last_e((*known).to_owned());
     }
     let mut stem = without_plural(&lower);
     for ending in ["ing", "ed"] {
@@ -150,6 +183,11 @@ pub(super) fn stem(word: &str) -> String {
             break;
         }
     }
+    without_last_e(stem)
+}
+
+/// Returns a stem as `movi`, which `movie` and `movies` have in common.
+fn without_last_e(stem: String) -> String {
     match stem.strip_suffix('e').filter(|rest| rest.chars().count() >= MIN_STEM_CHARS) {
         Some(shorter) => shorter.to_owned(),
         None => stem,

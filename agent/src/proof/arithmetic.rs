@@ -1,7 +1,7 @@
 //! Numbers that are arithmetic over cells: totals, averages, differences, ratios and shares. A text has to say that it
 //! means one: with enough cells any number is the difference of two.
 
-use super::tokens::WrittenNumber;
+use super::tokens::{ShareScale, WrittenNumber};
 use super::{CellReference, ProofRows, number_of};
 
 /// Cells of which pairs are tried.
@@ -14,6 +14,8 @@ struct AnnouncedOperation {
     difference: bool,
     ratio: bool,
     share: bool,
+    /// A change, of which a percentage is no share.
+    growth: bool,
 }
 
 impl AnnouncedOperation {
@@ -21,7 +23,17 @@ impl AnnouncedOperation {
         let text = text.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         Self {
-            total: has(&["total", "sum", "together", "combined", "altogether", "in all", "overall"]),
+            total: has(&[
+                "total",
+                "sum",
+                "together",
+                "combined",
+                "altogether",
+                "in all",
+                "overall",
+                "over the",
+                "across",
+            ]),
             average: has(&["average", "mean", "on avg"]),
             difference: has(&[
                 "more",
@@ -40,9 +52,39 @@ impl AnnouncedOperation {
                 "rose",
                 "between",
                 "range",
+                "change",
+                "drop",
+                "declin",
+                "growth",
+                "up by",
+                "down by",
+            ]),
+            growth: has(&[
+                "grew", "fell", "rose", "increase", "decrease", "growth", "drop", "declin", "up by", "down by",
             ]),
             ratio: has(&["times", "ratio", "twice", "per ", "factor"]),
             share: has(&["%", "percent", "share", "proportion", "fraction"]),
+        }
+    }
+}
+
+/// A number that is looked for, and the rows that its sentence names; it is of these.
+pub(super) struct WantedNumber<'a> {
+    pub(super) number: &'a WrittenNumber,
+    pub(super) rows: &'a [usize],
+}
+
+impl WantedNumber<'_> {
+    fn is_named(&self, cell: &NumberCell) -> bool {
+        self.rows.is_empty() || self.rows.contains(&cell.reference.row)
+    }
+
+    /// Whether an expression of two cells is of the rows that the sentence names: of both where it names several.
+    fn is_of(&self, left: &NumberCell, right: &NumberCell) -> bool {
+        match self.rows.len() {
+            0 => true,
+            1 => self.is_named(left) || self.is_named(right),
+            _ => self.is_named(left) && self.is_named(right),
         }
     }
 }
@@ -56,12 +98,13 @@ struct NumberCell {
 
 /// Returns the expression over cells of a result that a number is, its value, and the cells.
 pub(super) fn expression_of(
-    number: &WrittenNumber,
+    wanted: &WantedNumber<'_>,
     result: &ProofRows,
     clause: &str,
     sentence: &str,
 ) -> Option<(String, f64, Vec<CellReference>)> {
     let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
+    let number = wanted.number;
     for column in 0..result.columns.len() {
         let cells: Vec<NumberCell> = result
             .rows
@@ -75,8 +118,11 @@ pub(super) fn expression_of(
         if cells.is_empty() {
             continue;
         }
+        let scale = result.share_scale(column);
         let whole = |sql: String, value: f64| {
-            number.stands_for(value).then(|| (sql, value, cells.iter().map(|cell| cell.reference.clone()).collect()))
+            number
+                .stands_for(value, scale)
+                .then(|| (sql, value, cells.iter().map(|cell| cell.reference.clone()).collect()))
         };
         let sum: f64 = cells.iter().map(|cell| cell.value).sum();
         let added = cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
@@ -93,17 +139,16 @@ pub(super) fn expression_of(
                 return Some(found);
             }
         }
-        if announced.share && sum != 0.0 {
-            for cell in &cells {
+        if announced.share && !announced.growth && sum != 0.0 {
+            for cell in cells.iter().filter(|cell| wanted.is_named(cell)) {
                 let value = 100.0 * cell.value / sum;
-                if number.stands_for(value)
-                    && let Some(found) = whole(format!("100.0e0 * {} / CAST({added} AS DOUBLE)", cell.text), value)
-                {
-                    return Some(found);
+                if number.stands_for(value, ShareScale::Percent) {
+                    let sql = format!("100.0e0 * {} / CAST({added} AS DOUBLE)", cell.text);
+                    return Some((sql, value, cells.iter().map(|cell| cell.reference.clone()).collect()));
                 }
             }
         }
-        if let Some(found) = paired(number, &cells, &announced) {
+        if let Some(found) = paired(wanted, &cells, &announced, scale) {
             return Some(found);
         }
     }
@@ -116,36 +161,52 @@ pub(super) fn expression_of(
                 Some(NumberCell { value: number_of(value)?, text: text_of(value), reference: result.cell(row, column) })
             })
             .collect();
-        paired(number, &cells, &announced)
+        paired(wanted, &cells, &announced, ShareScale::Unknown)
     })
 }
 
 fn paired(
-    number: &WrittenNumber,
+    wanted: &WantedNumber<'_>,
     cells: &[NumberCell],
     announced: &AnnouncedOperation,
+    scale: ShareScale,
 ) -> Option<(String, f64, Vec<CellReference>)> {
     let cells = &cells[..cells.len().min(MAX_PAIRED)];
+    let number = wanted.number;
+    // A percentage is a difference or a sum only of percentages.
+    let is_of_kind = !number.is_percent || scale != ShareScale::Unknown;
     for (index, left) in cells.iter().enumerate() {
         for (other, right) in cells.iter().enumerate() {
-            if index == other {
+            if index == other || !wanted.is_of(left, right) {
                 continue;
             }
-            let found = |sql: String, value: f64| {
+            let found = |sql: String, value: f64, scale: ShareScale| {
                 let cells = vec![left.reference.clone(), right.reference.clone()];
-                number.stands_for(value).then_some((sql, value, cells))
+                number.stands_for(value, scale).then_some((sql, value, cells))
             };
             let (l, r) = (&left.text, &right.text);
+            let has_ratio = right.value != 0.0;
+            // What has the share is named, where only one is.
+            let has_share = announced.share && has_ratio && wanted.is_named(left);
             let tried = [
-                announced.difference.then(|| found(format!("{l} - {r}"), left.value - right.value)),
-                announced.total.then(|| found(format!("{l} + {r}"), left.value + right.value)),
-                (announced.ratio && right.value != 0.0)
-                    .then(|| found(format!("{l} / CAST({r} AS DOUBLE)"), left.value / right.value)),
-                (announced.share && right.value != 0.0)
-                    .then(|| found(format!("100.0e0 * {l} / CAST({r} AS DOUBLE)"), 100.0 * left.value / right.value)),
-                (announced.share && announced.difference && right.value != 0.0).then(|| {
+                (announced.difference && is_of_kind)
+                    .then(|| found(format!("{l} - {r}"), left.value - right.value, scale)),
+                (announced.total && is_of_kind).then(|| found(format!("{l} + {r}"), left.value + right.value, scale)),
+                (announced.ratio && has_ratio && !number.is_percent).then(|| {
+                    found(format!("{l} / CAST({r} AS DOUBLE)"), left.value / right.value, ShareScale::Unknown)
+                }),
+                (has_share && !announced.growth).then(|| {
+                    let value = 100.0 * left.value / right.value;
+                    found(format!("100.0e0 * {l} / CAST({r} AS DOUBLE)"), value, ShareScale::Percent)
+                }),
+                (has_share && announced.difference).then(|| {
                     let value = 100.0 * (left.value - right.value) / right.value;
-                    found(format!("100.0e0 * ({l} - {r}) / CAST({r} AS DOUBLE)"), value)
+                    let sql = format!("100.0e0 * ({l} - {r}) / CAST({r} AS DOUBLE)");
+                    // `Fell by 25 %` says no sign.
+                    found(sql.clone(), value, ShareScale::Percent).or_else(|| {
+                        let sign = if value < 0.0 { -1.0 } else { 1.0 };
+                        found(format!("abs({sql})"), value * sign, ShareScale::Percent)
+                    })
                 }),
             ];
             if let Some(found) = tried.into_iter().flatten().flatten().next() {

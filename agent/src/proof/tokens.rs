@@ -18,9 +18,25 @@ pub(super) struct TextToken {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TextTokenKind {
     Number(WrittenNumber),
-    Date(NaiveDate),
+    /// The days that a date can be: `04/11/2024` is one of two.
+    Date(Vec<NaiveDate>),
+    /// A place in an order: `second` of `ranks second`.
+    Rank(usize),
+    /// How many times as much: 2 of `twice` and `doubled`.
+    Factor(f64),
     /// Letters and digits, such as `N14228` or `12:30`.
     Code(String),
+}
+
+/// How a column writes shares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShareScale {
+    /// 0.25 is a quarter.
+    Fraction,
+    /// 25 is a quarter.
+    Percent,
+    /// Nobody knows, or there are none.
+    Unknown,
 }
 
 /// A number as it is written.
@@ -38,10 +54,12 @@ impl WrittenNumber {
     }
 
     /// Whether `value` is written so when it is rounded to as many digits.
-    pub(super) fn stands_for(&self, value: f64) -> bool {
+    pub(super) fn stands_for(&self, value: f64, scale: ShareScale) -> bool {
         let close =
             |value: f64| (value - self.value).abs() <= self.tolerance * 1.000_001 && !self.is_other_whole(value);
-        close(value) || (self.is_percent && close(value * 100.0))
+        let as_it_is = !(self.is_percent && scale == ShareScale::Fraction);
+        let as_percent = self.is_percent && scale != ShareScale::Percent;
+        (as_it_is && close(value)) || (as_percent && close(value * 100.0))
     }
 
     /// Whether both are whole numbers, and not the same.
@@ -52,12 +70,13 @@ impl WrittenNumber {
 
 impl TextToken {
     /// Whether a cell holds what is written.
-    pub(super) fn equals(&self, value: &Value) -> bool {
+    pub(super) fn equals(&self, value: &Value, scale: ShareScale) -> bool {
         match &self.kind {
-            TextTokenKind::Number(number) => number_of(value).is_some_and(|value| number.stands_for(value)),
-            TextTokenKind::Date(date) => {
-                value.as_str().is_some_and(|text| text.starts_with(&date.format("%Y-%m-%d").to_string()))
-            }
+            TextTokenKind::Number(number) => number_of(value).is_some_and(|value| number.stands_for(value, scale)),
+            TextTokenKind::Date(days) => value
+                .as_str()
+                .is_some_and(|text| days.iter().any(|day| text.starts_with(&day.format("%Y-%m-%d").to_string()))),
+            TextTokenKind::Rank(_) | TextTokenKind::Factor(_) => false,
             TextTokenKind::Code(code) => {
                 value.as_str().is_some_and(|text| text.to_lowercase().contains(&code.to_lowercase()))
             }
@@ -90,6 +109,22 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 const WORDS: [&str; 11] = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+/// Other words that are a number, behind `a` or alone.
+const OTHER_WORDS: [(&str, usize); 3] = [("dozen", 12), ("fifteen", 15), ("twenty", 20)];
+const ORDINALS: [&str; 10] =
+    ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
+/// Words behind an ordinal that make it a place in an order, and words before it.
+const RANK_AFTER: &str = " place position rank largest biggest highest most best top longest greatest busiest oldest ";
+const RANK_BEFORE: &str = " rank ranks ranked ranking placed places comes came is was ";
+const FACTORS: [(&str, f64); 7] = [
+    ("twice", 2.0),
+    ("double", 2.0),
+    ("doubled", 2.0),
+    ("tripled", 3.0),
+    ("quadrupled", 4.0),
+    ("halved", 0.5),
+    ("half", 0.5),
+];
 
 /// Returns the numbers, dates and codes of a text, in order. Numbers of a list are none.
 pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
@@ -112,6 +147,11 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
             if word.chars().any(|c| c.is_ascii_digit()) {
                 let kind = TextTokenKind::Code(word.to_owned());
                 found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
+            } else if let Some(kind) = rank_or_factor(text, at, word_end) {
+                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
+            } else if let Some((_, number)) = OTHER_WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known)) {
+                let kind = TextTokenKind::Number(WrittenNumber::whole(*number));
+                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
             } else if let Some(number) = WORDS.iter().position(|known| word.eq_ignore_ascii_case(known)) {
                 let kind = TextTokenKind::Number(WrittenNumber::whole(number + 2));
                 found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
@@ -121,6 +161,32 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
     }
     found.sort_by_key(|token| token.start);
     found
+}
+
+/// Returns the place in an order, or the factor, that a word is; `None` of `the second flight` and `half of May`.
+fn rank_or_factor(text: &str, start: usize, end: usize) -> Option<TextTokenKind> {
+    let word = text[start..end].to_ascii_lowercase();
+    let next = text[end..].split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    if let Some((name, factor)) = FACTORS.iter().find(|(known, _)| *known == word) {
+        let needs_as = ["half", "double", "twice"].contains(name);
+        return (!needs_as || next == "as").then_some(TextTokenKind::Factor(*factor));
+    }
+    let ordinal = ORDINALS.iter().position(|known| *known == word).map(|index| index + 1)?;
+    is_rank(text, start, end).then_some(TextTokenKind::Rank(ordinal))
+}
+
+/// Whether an ordinal is a place in an order, by the words beside it.
+fn is_rank(text: &str, start: usize, end: usize) -> bool {
+    let plain = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
+    let is_in = |list: &str, word: &str| !word.is_empty() && list.contains(&format!(" {} ", plain(word)));
+    let mut before = text[..start].split_whitespace().rev();
+    let previous = before.next().unwrap_or_default();
+    let previous =
+        if ["in", "the"].contains(&plain(previous).as_str()) { before.next().unwrap_or_default() } else { previous };
+    let next = text[end..].split_whitespace().next().unwrap_or_default();
+    let is_said_of = is_in(RANK_BEFORE, previous)
+        && (next.is_empty() || plain(next) == "by" || !next.starts_with(char::is_alphanumeric));
+    is_in(RANK_AFTER, next) || is_said_of || plain(previous).starts_with("rank")
 }
 
 /// Reads what begins with a digit. Returns it, unless it is the number of a list or a rank, and where it ends.
@@ -150,7 +216,11 @@ fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
     if !letters.is_empty() && !is_scale && !is_unit(&letters) {
         let length = end + letters.len();
         if ["st", "nd", "rd", "th"].contains(&letters.to_lowercase().as_str()) {
-            return (None, start + length);
+            let rank = rest[..end].parse().ok().filter(|_| is_rank(text, start, start + length));
+            let text = rest[..length].to_owned();
+            let token =
+                rank.map(|rank| TextToken { text, start, end: start + length, kind: TextTokenKind::Rank(rank) });
+            return (token, start + length);
         }
         let code = &rest[..length];
         let kind = TextTokenKind::Code(code.to_owned());
@@ -200,10 +270,13 @@ fn is_unit(letters: &str) -> bool {
 /// Returns the dates of a text: `2014-03-09`, `March 9, 2014`, `9 March 2014`.
 fn dates_in(text: &str) -> Vec<TextToken> {
     let mut found = Vec::new();
-    let mut push = |start: usize, end: usize, date: Option<NaiveDate>| {
-        if let Some(date) = date {
-            found.push(TextToken { text: text[start..end].to_owned(), start, end, kind: TextTokenKind::Date(date) });
+    let mut push = |start: usize, end: usize, days: Vec<NaiveDate>| {
+        if !days.is_empty() {
+            found.push(TextToken { text: text[start..end].to_owned(), start, end, kind: TextTokenKind::Date(days) });
         }
+    };
+    let of_day = |year: u32, month: u32, day: u32| -> Vec<NaiveDate> {
+        NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day).into_iter().collect()
     };
     let words: Vec<(usize, &str)> = text
         .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '\''))
@@ -214,8 +287,10 @@ fn dates_in(text: &str) -> Vec<TextToken> {
         if let Some(day) = word.get(..10)
             && word.get(10..).is_none_or(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
         {
-            push(*start, start + 10, NaiveDate::parse_from_str(day, "%Y-%m-%d").ok());
+            push(*start, start + 10, NaiveDate::parse_from_str(day, "%Y-%m-%d").into_iter().collect());
         }
+        let written = word.trim_end_matches(|c: char| !c.is_ascii_digit());
+        push(*start, start + written.len(), days_of_numbers(written));
         let month = MONTHS.iter().position(|month| {
             let word = word.trim_end_matches('.').to_lowercase();
             *month == word || (word.len() >= 3 && word.len() < 5 && month.starts_with(&word))
@@ -229,16 +304,31 @@ fn dates_in(text: &str) -> Vec<TextToken> {
         };
         let (next, after) = (number(Some(index + 1)), number(Some(index + 2)));
         if let (Some((_, _, day)), Some((_, end, year))) = (next, after) {
-            push(*start, end, NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day));
+            push(*start, end, of_day(year, month, day));
         }
         if let (Some((begin, _, day)), Some((_, end, year))) = (number(index.checked_sub(1)), next)
             && day <= 31
             && year > 31
         {
-            push(begin, end, NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day));
+            push(begin, end, of_day(year, month, day));
         }
     }
     found
+}
+
+/// Returns the days that `03/30/2024`, `30/03/2024` or `30.03.2024` can be.
+fn days_of_numbers(word: &str) -> Vec<NaiveDate> {
+    let forms: &[&str] = match (word.matches('/').count(), word.matches('.').count()) {
+        (2, 0) => &["%m/%d/%Y", "%d/%m/%Y"],
+        (0, 2) => &["%d.%m.%Y"],
+        _ => return Vec::new(),
+    };
+    // A year of two digits is a part of something else.
+    let has_year = word.rsplit(['/', '.']).next().is_some_and(|year| year.len() == 4);
+    let mut days: Vec<NaiveDate> =
+        forms.iter().filter(|_| has_year).filter_map(|form| NaiveDate::parse_from_str(word, form).ok()).collect();
+    days.dedup();
+    days
 }
 
 /// Returns the sentences of a text, each with where it begins. Lines end sentences.

@@ -55,7 +55,14 @@ impl VisitorMut for ColumnFixer<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let NameLookup::Instead(replaced, kind, why) = lookup(&self.scopes, expr) {
+        let found = match lookup(&self.scopes, expr) {
+            NameLookup::Instead(replaced, kind, why) => Some((replaced, kind, why)),
+            NameLookup::Missing(Some(table), column) => {
+                self.key(&table, &column).map(|(key, why)| (key, RepairKind::Column, why))
+            }
+            NameLookup::Missing(None, _) | NameLookup::AsWritten => None,
+        };
+        if let Some((replaced, kind, why)) = found {
             let repair = Repair::new(kind, expr.to_string(), replaced.to_string(), why);
             *expr = replaced;
             if !self.repairs.contains(&repair) {
@@ -63,6 +70,30 @@ impl VisitorMut for ColumnFixer<'_> {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl ColumnFixer<'_> {
+    /// Returns the column by which other tables refer to a table, for an id that it does not have: `p.physician_id` of
+    /// physicians whose key is `employee_id`.
+    fn key(&self, table: &str, column: &str) -> Option<(Expr, String)> {
+        let is_id = column.to_lowercase().ends_with("_id") || column.ends_with("Id") || column.ends_with("ID");
+        if !is_id && !column.eq_ignore_ascii_case("id") {
+            return None;
+        }
+        let source = self.scopes.inner_to_outer().find_map(|scope| scope.source(table))?;
+        let referred = source.table.as_ref()?;
+        let mut keys =
+            self.at_hand.relationships.iter().filter(joins::sure).filter_map(|one| match one.to_columns.as_slice() {
+                [key] if super::key_of(&one.to) == super::key_of(referred) => Some(key),
+                _ => None,
+            });
+        let key = keys.next()?;
+        if !keys.all(|other| other.eq_ignore_ascii_case(key)) {
+            return None;
+        }
+        let why = format!("{} has no column `{column}`; other tables refer to it by `{key}`", shown(source));
+        Some((column_expr(source, key, true), why))
     }
 }
 

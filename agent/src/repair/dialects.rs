@@ -1,25 +1,29 @@
 //! Syntax of other systems that the parser reads and that is not planned here: `TOP`, `LIMIT 5, 10`, hints, `CONVERT`,
-//! `SAFE_CAST`, `REGEXP`, collations, `INTERVAL 1 DAY`, types of columns, and division as MySQL and BigQuery have it.
+//! `SAFE_CAST`, `REGEXP`, collations, `INTERVAL 1 DAY`, types of columns, `ROWNUM`, `DUAL`, `MINUS`, where nulls are
+//! sorted, and division as MySQL and BigQuery have it.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, LimitClause, ObjectName, Query, SetExpr, Statement, TableFactor,
-    TopQuantity, Value, VisitMut, VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    LimitClause, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, Statement, TableFactor,
+    TopQuantity, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
-use super::foreign_functions::function_here;
+use super::foreign_functions::{function_here, time_as_text};
+use super::grouping::has_aggregate;
 use super::joins::expression;
+use super::parse::DialectHabits;
 use super::{Repair, RepairKind};
 
-/// Rewrites what other systems write in another way. `divides_as_decimals`: whether `7 / 2` is 3.5 there.
-pub(super) fn repair(statement: &mut Statement, divides_as_decimals: bool, repairs: &mut Vec<Repair>) {
-    let mut writer = DialectWriter { divides_as_decimals, repairs };
+/// Rewrites what other systems write in another way.
+pub(super) fn repair(statement: &mut Statement, habits: DialectHabits, repairs: &mut Vec<Repair>) {
+    let mut writer = DialectWriter { habits, repairs };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut writer);
 }
 
 struct DialectWriter<'a> {
-    divides_as_decimals: bool,
+    habits: DialectHabits,
     repairs: &'a mut Vec<Repair>,
 }
 
@@ -36,6 +40,12 @@ impl VisitorMut for DialectWriter<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.minus(&mut query.body);
+        self.row_numbers(query);
+        let has_top = matches!(query.body.as_ref(), SetExpr::Select(select) if select.top.is_some());
+        if has_top || self.habits.sorts_nulls_first {
+            self.null_order(query);
+        }
         if let SetExpr::Select(select) = query.body.as_mut()
             && query.limit_clause.is_none()
             && let Some(top) = select.top.take_if(|top| !top.percent && !top.with_ties)
@@ -65,6 +75,21 @@ impl VisitorMut for DialectWriter<'_> {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let is_dual = |factor: &TableFactor| match factor {
+            TableFactor::Table { name, alias: None, .. } => name.to_string().eq_ignore_ascii_case("dual"),
+            _ => false,
+        };
+        if let [from] = select.from.as_slice()
+            && from.joins.is_empty()
+            && is_dual(&from.relation)
+        {
+            select.from.clear();
+            self.note("FROM DUAL", "no FROM", "a query without tables needs no FROM here");
+        }
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { with_hints, index_hints, .. } = factor
             && !(with_hints.is_empty() && index_hints.is_empty())
@@ -85,11 +110,77 @@ impl VisitorMut for DialectWriter<'_> {
 }
 
 impl DialectWriter<'_> {
+    /// Oracle's `MINUS` is EXCEPT.
+    fn minus(&mut self, body: &mut SetExpr) {
+        if let SetExpr::SetOperation { op, left, right, .. } = body {
+            if *op == SetOperator::Minus {
+                *op = SetOperator::Except;
+                self.note("MINUS", "EXCEPT", "Oracle's MINUS is EXCEPT here");
+            }
+            self.minus(left);
+            self.minus(right);
+        }
+    }
+
+    /// Oracle's `WHERE ROWNUM <= 5` is a limit, where rows are not counted before.
+    fn row_numbers(&mut self, query: &mut Query) {
+        let SetExpr::Select(select) = query.body.as_mut() else { return };
+        let is_counted = select.distinct.is_some()
+            || !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty())
+            || select.projection.iter().any(|item| match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_aggregate(expr),
+                _ => false,
+            });
+        if is_counted || query.limit_clause.is_some() {
+            return;
+        }
+        let Some(filter) = select.selection.take() else { return };
+        let mut limit = None;
+        let mut kept = Vec::new();
+        for part in conjuncts(filter) {
+            match row_limit(&part) {
+                Some(count) if limit.is_none() => {
+                    let why = "Oracle's ROWNUM is LIMIT here, which counts after ORDER BY";
+                    self.note(part.to_string(), format!("LIMIT {count}"), why);
+                    limit = Some(count);
+                }
+                _ => kept.push(part),
+            }
+        }
+        select.selection = all_of(kept);
+        if let Some(count) = limit {
+            let limit = Some(number(&count.to_string()));
+            query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
+        }
+    }
+
+    /// SQLite, MySQL, BigQuery and T-SQL sort nulls before all values, and here they come after them.
+    fn null_order(&mut self, query: &mut Query) {
+        let Some(OrderByKind::Expressions(parts)) = query.order_by.as_mut().map(|order| &mut order.kind) else {
+            return;
+        };
+        for part in parts.iter_mut().filter(|part| part.options.nulls_first.is_none()) {
+            let before = part.to_string();
+            part.options.nulls_first = Some(part.options.asc != Some(false));
+            self.note(before, part.to_string(), "rows without a value come first there, and last here");
+        }
+    }
+
     /// Returns what stands here for an expression of another system, and why.
     fn here(&self, expr: &Expr) -> Option<(Expr, String)> {
         let with = |replaced: Expr, why: &str| Some((replaced, why.to_owned()));
         match expr {
+            // There a null makes all of it null; here CONCAT leaves nulls out.
+            Expr::Function(function) if self.habits.divides_as_decimals && joined_texts(function).is_some() => {
+                with(expression(&joined_texts(function)?)?, "CONCAT of a null is null there")
+            }
             Expr::Function(function) => function_here(function),
+            // SQLite's cuts where others round: a difference of days is counted whole.
+            Expr::Cast { expr: inner, data_type, .. }
+                if is_whole_type(data_type) && inner.to_string().contains(JULIAN_DAY) && !is_cut(inner) =>
+            {
+                with(expression(&format!("CAST(trunc({inner}) AS BIGINT)"))?, "SQLite's CAST to a whole number cuts")
+            }
             Expr::Cast { kind, expr: inner, data_type, .. } => {
                 let known = type_here(data_type);
                 let kind_here = if *kind == CastKind::SafeCast { CastKind::TryCast } else { kind.clone() };
@@ -99,6 +190,10 @@ impl DialectWriter<'_> {
                 let data_type = known.unwrap_or_else(|| data_type.clone());
                 let name = if kind_here == CastKind::TryCast { "TRY_CAST" } else { "CAST" };
                 with(expression(&format!("{name}({inner} AS {data_type})"))?, "the type has another name here")
+            }
+            Expr::Convert { expr: time, data_type: Some(data_type), styles, .. } if !styles.is_empty() => {
+                let text = time_as_text(&data_type.to_string(), time, styles.first()?)?;
+                with(expression(&text)?, "CONVERT with a style is strftime here")
             }
             Expr::Convert { is_try, expr: inner, data_type: Some(data_type), .. } => {
                 let name = if *is_try { "TRY_CAST" } else { "CAST" };
@@ -113,6 +208,22 @@ impl DialectWriter<'_> {
                     }
                 };
                 with(expression(&text)?, "CONVERT is CAST here")
+            }
+            // From the end, as SQLite, MySQL and Oracle count.
+            Expr::Substring { expr: text, substring_from: Some(from), substring_for, .. } => {
+                let Expr::UnaryOp { op: UnaryOperator::Minus, expr: places } = from.as_ref() else { return None };
+                let Expr::Value(_) = places.as_ref() else { return None };
+                let end = format!("right({text}, {places})");
+                let text = match substring_for {
+                    Some(length) => format!("substr({end}, 1, {length})"),
+                    None => end,
+                };
+                with(expression(&text)?, "a negative start counts from the end there")
+            }
+            Expr::Extract { field, expr: time, .. } if field.to_string() == "DAYOFWEEK" => {
+                let first = if self.habits.divides_as_decimals { " + 1" } else { "" };
+                let text = format!("(CAST(date_part('dow', {time}) AS BIGINT){first})");
+                with(expression(&text)?, "the day of the week has another name here")
             }
             Expr::RLike { negated, expr: inner, pattern, .. } => {
                 let operator = if *negated { "!~" } else { "~" };
@@ -130,7 +241,7 @@ impl DialectWriter<'_> {
                 with(expression(&format!("div({left}, {right})"))?, "DIV is a function here")
             }
             Expr::BinaryOp { left, op: BinaryOperator::Divide, right }
-                if self.divides_as_decimals && !is_cast(left) && !is_cast(right) =>
+                if self.habits.divides_as_decimals && !is_cast(left) && !is_cast(right) =>
             {
                 let text = format!("CAST({left} AS DOUBLE) / {right}");
                 with(expression(&text)?, "whole numbers divide to a fraction there, and to a whole number here")
@@ -144,6 +255,74 @@ impl DialectWriter<'_> {
             }
             _ => None,
         }
+    }
+}
+
+/// Returns the arguments of `CONCAT`, joined with `||`.
+fn joined_texts(function: &Function) -> Option<String> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if !function.name.to_string().eq_ignore_ascii_case("concat") {
+        return None;
+    }
+    let parts: Option<Vec<String>> = list
+        .args
+        .iter()
+        .map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(format!("CAST({argument} AS VARCHAR)")),
+            _ => None,
+        })
+        .collect();
+    parts.filter(|parts| parts.len() > 1).map(|parts| format!("({})", parts.join(" || ")))
+}
+
+/// How a Julian day is written here.
+const JULIAN_DAY: &str = "/ 86400.0 + 2440587.5";
+
+fn is_whole_type(data_type: &DataType) -> bool {
+    let name = data_type.to_string().to_uppercase();
+    ["INT", "INTEGER", "BIGINT", "SMALLINT"].contains(&name.as_str())
+}
+
+fn is_cut(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if function.name.to_string() == "trunc")
+}
+
+/// Returns the parts of a filter that all must hold.
+pub(super) fn conjuncts(filter: Expr) -> Vec<Expr> {
+    match filter {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            let mut parts = conjuncts(*left);
+            parts.extend(conjuncts(*right));
+            parts
+        }
+        other => vec![other],
+    }
+}
+
+/// Returns the filter whose parts all must hold; none of no parts.
+pub(super) fn all_of(parts: Vec<Expr>) -> Option<Expr> {
+    parts.into_iter().reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::And,
+        right: Box::new(right),
+    })
+}
+
+/// Returns how many rows a condition on Oracle's `ROWNUM` keeps.
+fn row_limit(part: &Expr) -> Option<u64> {
+    let Expr::BinaryOp { left, op, right } = part else { return None };
+    let Expr::Identifier(name) = left.as_ref() else { return None };
+    let Expr::Value(value) = right.as_ref() else { return None };
+    let Value::Number(text, _) = &value.value else { return None };
+    let count: u64 = text.parse().ok()?;
+    if !name.value.eq_ignore_ascii_case("rownum") {
+        return None;
+    }
+    match op {
+        BinaryOperator::LtEq => Some(count),
+        BinaryOperator::Lt => count.checked_sub(1),
+        BinaryOperator::Eq if count == 1 => Some(1),
+        _ => None,
     }
 }
 
@@ -172,7 +351,7 @@ fn type_here(data_type: &DataType) -> Option<DataType> {
     Some(match name {
         "SIGNED" | "SIGNED INTEGER" | "INT64" => DataType::BigInt(None),
         "UNSIGNED" | "UNSIGNED INTEGER" => DataType::BigIntUnsigned(None),
-        "FLOAT64" | "MONEY" => DataType::Double(sqlparser::ast::ExactNumberInfo::None),
+        "FLOAT64" | "MONEY" | "NUMBER" => DataType::Double(sqlparser::ast::ExactNumberInfo::None),
         "STRING" | "NVARCHAR" | "NCHAR" | "NTEXT" | "CLOB" => DataType::Varchar(None),
         "DATETIME" | "DATETIME2" | "SMALLDATETIME" => DataType::Timestamp(None, sqlparser::ast::TimezoneInfo::None),
         "BOOL" | "BIT" => DataType::Boolean,

@@ -1,7 +1,10 @@
-//! Functions of SQLite, MySQL, BigQuery and T-SQL as expressions of functions here. A table has those that are one
-//! expression; those whose arguments are turned (formats, modifiers, units) are written out in code.
+//! Functions of SQLite, MySQL, BigQuery, T-SQL, Oracle and Snowflake as expressions of functions here. A table has
+//! those that are one expression; those whose arguments are turned (formats, modifiers, units) are written out in code.
 
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Value};
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, Value,
+};
 
 use super::joins::expression;
 
@@ -38,11 +41,33 @@ const FORMS: &[(&str, usize, &str)] = &[
     ("truncate", 2, "trunc($1, $2)"),
     ("newid", 0, "uuid()"),
     ("generate_uuid", 0, "uuid()"),
+    ("timediff", 2, "(CAST($1 AS TIMESTAMP) - CAST($2 AS TIMESTAMP))"),
+    ("time_to_sec", 1, "CAST(date_part('epoch', $1) AS BIGINT)"),
+    (
+        "add_months",
+        2,
+        "CASE WHEN CAST($1 AS DATE) = last_day(CAST($1 AS DATE)) \
+         THEN last_day(CAST($1 AS DATE) + CAST(concat($2, ' months') AS INTERVAL)) \
+         ELSE CAST(CAST($1 AS DATE) + CAST(concat($2, ' months') AS INTERVAL) AS DATE) END",
+    ),
+    (
+        "months_between",
+        2,
+        "(date_diff('month', CAST($2 AS DATE), CAST($1 AS DATE)) + CASE \
+         WHEN CAST($1 AS DATE) = last_day(CAST($1 AS DATE)) AND CAST($2 AS DATE) = last_day(CAST($2 AS DATE)) THEN 0 \
+         ELSE CAST(date_part('day', CAST($1 AS DATE)) - date_part('day', CAST($2 AS DATE)) AS DOUBLE) / 31 END)",
+    ),
+    ("generate_array", 2, "generate_series($1, $2)"),
+    ("generate_array", 3, "generate_series($1, $2, $3)"),
+    ("generate_date_array", 2, "generate_series(CAST($1 AS DATE), CAST($2 AS DATE), INTERVAL '1 day')"),
+    ("generate_date_array", 3, "generate_series(CAST($1 AS DATE), CAST($2 AS DATE), $3)"),
+    ("div0", 2, "CASE WHEN $2 = 0 THEN 0 ELSE CAST($1 AS DOUBLE) / $2 END"),
+    ("to_varchar", 1, "CAST($1 AS VARCHAR)"),
     ("safe_divide", 2, "(CAST($1 AS DOUBLE) / nullif($2, 0))"),
     ("ieee_divide", 2, "(CAST($1 AS DOUBLE) / $2)"),
     ("zeroifnull", 1, "coalesce($1, 0)"),
     ("nvl2", 3, "CASE WHEN $1 IS NOT NULL THEN $2 ELSE $3 END"),
-    ("total", 1, "coalesce(sum($1), 0.0)"),
+    ("total", 1, "coalesce(CAST(sum($1) AS DOUBLE), 0)"),
     ("replicate", 2, "repeat($1, $2)"),
     ("space", 1, "repeat(' ', $1)"),
     ("datalength", 1, "octet_length($1)"),
@@ -137,11 +162,19 @@ const DOTNET_FORMATS: [(&str, &str); 16] = [
 /// Returns what stands here for a call of a function of another system, and why.
 pub(super) fn function_here(function: &Function) -> Option<(Expr, String)> {
     let name = function.name.to_string().to_lowercase();
+    if let Some(found) = aggregate_here(&name, function) {
+        return Some(found);
+    }
     let arguments = arguments(function)?;
     if function.over.is_some() {
         return None;
     }
-    let texts: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    // `a + b` stays together where a form divides by it.
+    let as_operand = |argument: &Expr| match argument {
+        Expr::BinaryOp { .. } => format!("({argument})"),
+        other => other.to_string(),
+    };
+    let texts: Vec<String> = arguments.iter().map(as_operand).collect();
     let text = turned(&name, function, &arguments, &texts)
         .or_else(|| {
             let (_, _, form) = FORMS.iter().find(|(known, count, _)| *known == name && *count == texts.len())?;
@@ -151,6 +184,24 @@ pub(super) fn function_here(function: &Function) -> Option<(Expr, String)> {
     let why = format!("`{}` is a function of another system", function.name);
     let replaced = expression(&text)?;
     (replaced.to_string() != function.to_string()).then_some((replaced, why))
+}
+
+/// Returns the aggregate here for one of T-SQL, Oracle or Snowflake, whose order stands in `WITHIN GROUP`.
+fn aggregate_here(name: &str, function: &Function) -> Option<(Expr, String)> {
+    let mut here = function.clone();
+    let why = match name {
+        "count_big" => {
+            here.name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new("count"))]);
+            "COUNT_BIG is count here"
+        }
+        "string_agg" | "listagg" if !function.within_group.is_empty() => {
+            let FunctionArguments::List(list) = &mut here.args else { return None };
+            list.clauses.push(FunctionArgumentClause::OrderBy(std::mem::take(&mut here.within_group)));
+            "the order of what is joined stands among the arguments here"
+        }
+        _ => return None,
+    };
+    Some((Expr::Function(here), why.to_owned()))
 }
 
 /// Functions that are a constant without arguments.
@@ -186,6 +237,14 @@ fn arguments(function: &Function) -> Option<Vec<Expr>> {
 fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String]) -> Option<String> {
     let as_time = |text: &str| format!("CAST({text} AS TIMESTAMP)");
     match (name, arguments) {
+        ("strftime", [format, time]) if literal(format).is_some_and(|text| text.eq_ignore_ascii_case("%j")) => {
+            let time = modified(time, &[])?;
+            // The day of the year, and the Julian day.
+            Some(match literal(format)?.as_str() {
+                "%J" => format!("CAST((date_part('epoch', {time}) / 86400.0 + 2440587.5) AS VARCHAR)"),
+                other => format!("strftime({time}, '{other}')"),
+            })
+        }
         ("strftime", [format, time, modifiers @ ..]) if literal(format).is_some_and(|text| text.contains('%')) => {
             Some(format!("strftime({}, {})", modified(time, modifiers)?, texts[0]))
         }
@@ -204,18 +263,35 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             Some(format!("strftime({}, {})", as_time(&texts[0]), mysql_format(&literal(format)?)))
         }
         ("str_to_date", [_, format]) => Some(format!("strptime({}, {})", texts[0], mysql_format(&literal(format)?))),
+        // MySQL: decimals, with commas.
+        ("format", [_, Expr::Value(places)]) if matches!(&places.value, Value::Number(..)) => {
+            Some(format!("format('{{:,.{}f}}', CAST({} AS DOUBLE))", texts[1], texts[0]))
+        }
         ("format", [_, format]) => {
             let written = literal(format)?;
             let is_date = ["yy", "MM", "dd", "HH"].iter().any(|part| written.contains(part));
-            is_date.then(|| format!("strftime({}, {})", as_time(&texts[0]), dotnet_format(&written)))
+            match is_date {
+                true => Some(format!("strftime({}, {})", as_time(&texts[0]), dotnet_format(&written))),
+                false => Some(format!("format('{}', CAST({} AS DOUBLE))", dotnet_number(&written)?, texts[0])),
+            }
+        }
+        // MySQL and BigQuery count the units that are over, T-SQL and others the bounds that are passed.
+        ("timestampdiff", [unit, _, _]) => {
+            Some(format!("date_sub('{}', {}, {})", unit_of(unit)?, as_time(&texts[1]), as_time(&texts[2])))
+        }
+        ("timestamp_diff", [_, _, unit @ Expr::Identifier(_)]) => {
+            Some(format!("date_sub('{}', {}, {})", unit_of(unit)?, as_time(&texts[1]), as_time(&texts[0])))
         }
         // T-SQL: the unit comes first, as a word.
-        ("datediff" | "timestampdiff", [unit, _, _]) => {
+        ("datediff", [unit, _, _]) => {
             Some(format!("date_diff('{}', {}, {})", unit_of(unit)?, as_time(&texts[1]), as_time(&texts[2])))
         }
         ("dateadd" | "timestampadd", [unit, ..]) if arguments.len() == 3 => {
             let unit = unit_of(unit)?;
             Some(format!("({} + CAST(concat({}, ' {unit}s') AS INTERVAL))", as_time(&texts[2]), texts[1]))
+        }
+        ("datepart", [unit @ Expr::Identifier(_), _]) if unit_of(unit)? == "dow" => {
+            Some(format!("(CAST(date_part('dow', {}) AS BIGINT) + 1)", as_time(&texts[1])))
         }
         ("datepart", [unit @ Expr::Identifier(_), _]) => {
             Some(format!("CAST(date_part('{}', {}) AS BIGINT)", unit_of(unit)?, as_time(&texts[1])))
@@ -227,27 +303,47 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         },
         ("datefromparts", [_, _, _]) => Some(format!("make_date({}, {}, {})", texts[0], texts[1], texts[2])),
         // BigQuery: the unit comes last, as a word.
-        ("date_diff" | "datetime_diff" | "timestamp_diff", [_, _, unit @ Expr::Identifier(_)]) => {
+        ("date_diff" | "datetime_diff", [_, _, unit @ Expr::Identifier(_)]) => {
             Some(format!("date_diff('{}', {}, {})", unit_of(unit)?, as_time(&texts[1]), as_time(&texts[0])))
         }
         ("date_trunc" | "datetime_trunc" | "timestamp_trunc", [_, unit @ Expr::Identifier(_)]) => {
             Some(format!("date_trunc('{}', {})", unit_of(unit)?, texts[0]))
         }
+        ("convert", [target, value, style]) => time_as_text(&target.to_string(), value, style),
+        // Oracle and Snowflake.
+        ("to_date", [_, format]) => Some(format!("CAST(strptime({}, {}) AS DATE)", texts[0], oracle_format(format)?)),
+        ("to_timestamp", [_, format]) => Some(format!("strptime({}, {})", texts[0], oracle_format(format)?)),
+        ("to_varchar", [_, format]) => Some(format!("strftime({}, {})", as_time(&texts[0]), oracle_format(format)?)),
+        ("trunc", [_, unit]) => {
+            Some(format!("date_trunc('{}', {})", oracle_unit(&literal(unit)?)?, as_time(&texts[0])))
+        }
+        ("decode", [value, choices @ ..]) if choices.len() > 1 => {
+            let arms: Vec<String> = choices
+                .chunks_exact(2)
+                .map(|arm| format!("WHEN {value} IS NOT DISTINCT FROM {} THEN {}", arm[0], arm[1]))
+                .collect();
+            let otherwise = if choices.len() % 2 == 1 { format!(" ELSE {}", texts.last()?) } else { String::new() };
+            Some(format!("CASE {}{otherwise} END", arms.join(" ")))
+        }
         // SQLite: of several values.
         ("max", [_, _, ..]) => Some(format!("greatest({})", texts.join(", "))),
         ("min", [_, _, ..]) => Some(format!("least({})", texts.join(", "))),
         ("charindex" | "locate", [_, _, start]) => {
-            Some(format!("(strpos(substr({}, {start}), {}) + {start} - 1)", texts[1], texts[0]))
+            let found = format!("strpos(substr({}, {start}), {})", texts[1], texts[0]);
+            Some(format!("CASE WHEN {found} = 0 THEN 0 ELSE {found} + {start} - 1 END"))
         }
         ("group_concat", [value, ..]) => {
             let separator =
                 separator_of(function).or_else(|| texts.get(1).cloned()).unwrap_or_else(|| "','".to_owned());
             let distinct = function.args.to_string().to_uppercase().starts_with("(DISTINCT ");
             let distinct = if distinct { "DISTINCT " } else { "" };
-            Some(format!("string_agg({distinct}CAST({value} AS VARCHAR), {separator})"))
+            let joined = format!("CAST({value} AS VARCHAR)");
+            Some(format!("string_agg({distinct}{joined}, {separator}{})", order_of(function, value, &joined)))
         }
         ("count", [_, _, ..]) if function.args.to_string().to_uppercase().starts_with("(DISTINCT ") => {
-            Some(format!("count(DISTINCT row({}))", texts.join(", ")))
+            // MySQL leaves out what has a null.
+            let are_there: Vec<String> = texts.iter().map(|text| format!("{text} IS NOT NULL")).collect();
+            Some(format!("count(DISTINCT row({})) FILTER (WHERE {})", texts.join(", "), are_there.join(" AND ")))
         }
         ("stuff", [_, _, _, _]) => {
             Some(format!("overlay({} PLACING {} FROM {} FOR {})", texts[0], texts[3], texts[1], texts[2]))
@@ -269,6 +365,116 @@ fn separator_of(function: &Function) -> Option<String> {
     list.clauses.iter().find_map(|clause| match clause {
         FunctionArgumentClause::Separator(separator) => Some(separator.to_string()),
         _ => None,
+    })
+}
+
+/// Returns the order of what a call joins, ` ORDER BY ...`; the joined value itself as the text that it is joined as,
+/// which distinct values are ordered by alone.
+fn order_of(function: &Function, value: &Expr, joined: &str) -> String {
+    let FunctionArguments::List(list) = &function.args else { return String::new() };
+    let is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    let order = list.clauses.iter().find_map(|clause| match clause {
+        FunctionArgumentClause::OrderBy(order) => Some(order),
+        _ => None,
+    });
+    let parts: Vec<String> = order
+        .into_iter()
+        .flatten()
+        .map(|part| match (is_distinct, part.expr == *value) {
+            (true, true) => format!("{joined}{}", if part.options.asc == Some(false) { " DESC" } else { "" }),
+            _ => part.to_string(),
+        })
+        .collect();
+    if parts.is_empty() { String::new() } else { format!(" ORDER BY {}", parts.join(", ")) }
+}
+
+/// T-SQL's `CONVERT(VARCHAR(10), time, 103)`: a time as text, in the form of a style.
+pub(super) fn time_as_text(target: &str, time: &Expr, style: &Expr) -> Option<String> {
+    const STYLES: [(&str, &str); 16] = [
+        ("1", "%m/%d/%y"),
+        ("3", "%d/%m/%y"),
+        ("20", "%Y-%m-%d %H:%M:%S"),
+        ("23", "%Y-%m-%d"),
+        ("101", "%m/%d/%Y"),
+        ("102", "%Y.%m.%d"),
+        ("103", "%d/%m/%Y"),
+        ("104", "%d.%m.%Y"),
+        ("105", "%d-%m-%Y"),
+        ("106", "%d %b %Y"),
+        ("107", "%b %d, %Y"),
+        ("108", "%H:%M:%S"),
+        ("111", "%Y/%m/%d"),
+        ("112", "%Y%m%d"),
+        ("120", "%Y-%m-%d %H:%M:%S"),
+        ("126", "%Y-%m-%dT%H:%M:%S"),
+    ];
+    let written = style.to_string();
+    let (_, format) = STYLES.iter().find(|(known, _)| *known == written)?;
+    let target = target.to_lowercase();
+    let (name, length) = target.split_once('(').map_or((target.as_str(), None), |(name, length)| {
+        (name, length.trim_end_matches(')').trim().parse::<u32>().ok())
+    });
+    if !["varchar", "nvarchar", "char", "nchar"].contains(&name.trim()) {
+        return None;
+    }
+    let text = format!("strftime(CAST({time} AS TIMESTAMP), '{format}')");
+    Some(length.map_or(text.clone(), |length| format!("left({text}, {length})")))
+}
+
+/// Returns a format of Oracle and Snowflake as one of strftime, quoted; `None` where it is no such format.
+fn oracle_format(format: &Expr) -> Option<String> {
+    const PARTS: [(&str, &str); 19] = [
+        ("YYYY", "%Y"),
+        ("YY", "%y"),
+        ("MONTH", "%B"),
+        ("MON", "%b"),
+        ("MM", "%m"),
+        ("DDD", "%j"),
+        ("DD", "%d"),
+        ("DAY", "%A"),
+        ("DY", "%a"),
+        ("HH24", "%H"),
+        ("HH12", "%I"),
+        ("HH", "%I"),
+        ("MI", "%M"),
+        ("SS", "%S"),
+        ("AM", "%p"),
+        ("PM", "%p"),
+        ("RRRR", "%Y"),
+        ("RR", "%y"),
+        ("FM", ""),
+    ];
+    let written = literal(format)?;
+    let upper = written.to_ascii_uppercase();
+    let mut found = String::new();
+    let mut at = 0;
+    while let Some(first) = written[at..].chars().next() {
+        if let Some((part, here)) = PARTS.iter().find(|(part, _)| upper[at..].starts_with(part)) {
+            found.push_str(here);
+            at += part.len();
+        } else if first.is_alphanumeric() || first == '%' {
+            return None;
+        } else {
+            if first != '"' {
+                found.push(first);
+            }
+            at += first.len_utf8();
+        }
+    }
+    found.contains('%').then(|| quoted(&found))
+}
+
+/// Returns the unit to which Oracle's `TRUNC` cuts a time.
+fn oracle_unit(written: &str) -> Option<&'static str> {
+    Some(match written.to_ascii_uppercase().as_str() {
+        "YYYY" | "YEAR" | "YY" | "Y" => "year",
+        "Q" => "quarter",
+        "MM" | "MONTH" | "MON" => "month",
+        "IW" => "week",
+        "DD" | "DDD" | "J" => "day",
+        "HH" | "HH24" => "hour",
+        "MI" => "minute",
+        _ => return None,
     })
 }
 
@@ -345,6 +551,18 @@ fn mysql_format(written: &str) -> String {
         }
     }
     quoted(&format)
+}
+
+/// Returns the format here of .NET's `N2` (with commas) and `F2`.
+fn dotnet_number(written: &str) -> Option<String> {
+    let comma = match written.chars().next()? {
+        'N' | 'n' => ",",
+        'F' | 'f' => "",
+        _ => return None,
+    };
+    let digits = &written[1..];
+    let places: u8 = if digits.is_empty() { 2 } else { digits.parse().ok()? };
+    Some(format!("{{:{comma}.{places}f}}"))
 }
 
 fn dotnet_format(written: &str) -> String {

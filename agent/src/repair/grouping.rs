@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut,
+    SelectItem, SetExpr, Statement, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::joins::expression;
@@ -56,12 +56,15 @@ impl VisitorMut for GroupingFixer<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.scopes.enter_query(query);
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            let mut order: Vec<&mut Expr> = match query.order_by.as_mut().map(|order| &mut order.kind) {
-                Some(OrderByKind::Expressions(parts)) => parts.iter_mut().map(|part| &mut part.expr).collect(),
-                _ => Vec::new(),
-            };
-            group(select, &mut order, &self.scopes, self.repairs);
+        match query.body.as_mut() {
+            SetExpr::Select(select) => {
+                let mut order: Vec<&mut Expr> = match query.order_by.as_mut().map(|order| &mut order.kind) {
+                    Some(OrderByKind::Expressions(parts)) => parts.iter_mut().map(|part| &mut part.expr).collect(),
+                    _ => Vec::new(),
+                };
+                group(select, &mut order, &self.scopes, self.repairs);
+            }
+            body => self.operands(body),
         }
         ControlFlow::Continue(())
     }
@@ -69,6 +72,24 @@ impl VisitorMut for GroupingFixer<'_> {
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.scopes.leave_query();
         ControlFlow::Continue(())
+    }
+}
+
+impl GroupingFixer<'_> {
+    /// Groups the SELECTs of a union, an intersection or a difference.
+    fn operands(&mut self, body: &mut SetExpr) {
+        match body {
+            SetExpr::Select(select) => {
+                self.scopes.enter_select(select);
+                group(select, &mut [], &self.scopes, self.repairs);
+                self.scopes.leave_select();
+            }
+            SetExpr::SetOperation { left, right, .. } => {
+                self.operands(left);
+                self.operands(right);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -213,8 +234,31 @@ fn aggregates_of(select: &mut Select, order: &mut [&mut Expr]) -> Vec<Function> 
     finder.1
 }
 
+/// Whether an expression holds an aggregate, outside of its subqueries.
+pub(super) fn has_aggregate(expr: &Expr) -> bool {
+    struct AggregateFinder(usize, bool);
+    impl Visitor for AggregateFinder {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            self.1 |= self.0 == 0 && aggregate(expr).is_some();
+            ControlFlow::Continue(())
+        }
+    }
+    let mut finder = AggregateFinder(0, false);
+    let _: ControlFlow<()> = expr.visit(&mut finder);
+    finder.1
+}
+
 /// Returns the aggregate that an expression is.
-fn aggregate(expr: &Expr) -> Option<&Function> {
+pub(super) fn aggregate(expr: &Expr) -> Option<&Function> {
     match expr {
         Expr::Function(function) if function.over.is_none() => {
             let name = function.name.to_string().to_lowercase();

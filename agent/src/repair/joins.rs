@@ -222,6 +222,7 @@ fn direct(scope: &Scope, at_hand: &TablesAtHand, table: &TableName) -> Option<Jo
     })
 }
 
+/// Whether tables are joined by a relationship.
 pub(super) fn sure(one: &&Relationship) -> bool {
     one.confidence >= MIN_CONFIDENCE
 }

@@ -21,8 +21,16 @@ const MAX_TOKENS: usize = 4_000;
 pub(crate) struct DialectQuery {
     pub(crate) statement: Statement,
     pub(crate) repairs: Vec<Repair>,
-    /// Whether it is written for a system where `7 / 2` is 3.5.
+    pub(crate) habits: DialectHabits,
+}
+
+/// What the system does otherwise that a query is written for, without another word for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DialectHabits {
+    /// `7 / 2` is 3.5.
     pub(crate) divides_as_decimals: bool,
+    /// Rows without a value come before all others.
+    pub(crate) sorts_nulls_first: bool,
 }
 
 /// Parses the first query of a text. Returns `None` where it is none in any dialect.
@@ -67,19 +75,26 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
         repairs.push(Repair::new(RepairKind::Dialect, format!("syntax of {name}"), "the syntax here", why));
     }
     let has_backquotes = turned.contains(&'`');
-    for quote in turned.iter().filter(|quote| **quote != '\'') {
-        let (from, why) = match quote {
-            '`' => ("`name`", "names are in double quotes here, not in backquotes"),
-            _ => ("[name]", "names are in double quotes here, not in brackets"),
+    for sign in &turned {
+        let (kind, from, to, why) = match sign {
+            '`' => (RepairKind::Quotes, "`name`", "\"name\"", "names are in double quotes here, not in backquotes"),
+            '[' => (RepairKind::Quotes, "[name]", "\"name\"", "names are in double quotes here, not in brackets"),
+            'r' => (RepairKind::Quotes, "r'text'", "'text'", "every text is raw here"),
+            '%' => (RepairKind::Dialect, "MOD", "%", "the remainder is % here"),
+            '*' => (RepairKind::Dialect, "GLOB", "~", "a regular expression says the same"),
+            _ => continue,
         };
-        repairs.push(Repair::new(RepairKind::Quotes, from, "\"name\"", why));
+        repairs.push(Repair::new(kind, from, to, why));
     }
     if turned.contains(&'\'') {
         let why = "texts are in single quotes; double quotes are for names";
         repairs.push(Repair::new(RepairKind::Quotes, "\"text\"", "'text'", why));
     }
-    let divides_as_decimals = has_backquotes || ["MySQL", "BigQuery"].contains(&name);
-    Some(DialectQuery { statement, repairs, divides_as_decimals })
+    let habits = DialectHabits {
+        divides_as_decimals: has_backquotes || ["MySQL", "BigQuery"].contains(&name),
+        sorts_nulls_first: has_backquotes || turned.contains(&'[') || !name.is_empty(),
+    };
+    Some(DialectQuery { statement, repairs, habits })
 }
 
 /// Returns the text from its first SELECT or WITH to its end, without a fence and what follows it.
@@ -102,7 +117,7 @@ fn statement_text(sql: &str) -> &str {
     text[start..].trim().trim_end_matches(';').trim()
 }
 
-/// Tokenizes a text and turns its quotes. Returns the tokens and the quotes that were turned.
+/// Tokenizes a text and turns its quotes. Returns the tokens, and a sign for each kind of what was turned.
 fn tokens(text: &str, dialect: &dyn Dialect) -> Option<(Vec<TokenWithSpan>, Vec<char>)> {
     let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
     if tokens.len() > MAX_TOKENS {
@@ -123,12 +138,68 @@ fn tokens(text: &str, dialect: &dyn Dialect) -> Option<(Vec<TokenWithSpan>, Vec<
                 token.token = Token::SingleQuotedString(std::mem::take(text));
                 turned.push('\'');
             }
+            Token::SingleQuotedRawStringLiteral(text) | Token::DoubleQuotedRawStringLiteral(text) => {
+                token.token = Token::SingleQuotedString(std::mem::take(text));
+                turned.push('r');
+            }
             _ => {}
         }
     }
+    let tokens = with_operators(tokens, &mut turned);
     turned.sort_unstable();
     turned.dedup();
     Some((split_paths(tokens), turned))
+}
+
+/// Writes operators that are words as those that the parser knows: `7 MOD 2`, and `name GLOB 'A*'` as a regular
+/// expression.
+fn with_operators(mut tokens: Vec<TokenWithSpan>, turned: &mut Vec<char>) -> Vec<TokenWithSpan> {
+    let seen: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    for window in seen.windows(3) {
+        let [before, at, after] = *window else { continue };
+        let Token::Word(word) = &tokens[at].token else { continue };
+        let is_operand = match &tokens[before].token {
+            Token::Word(word) => word.keyword != Keyword::NOT && word.keyword != Keyword::SELECT,
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::RParen => true,
+            _ => false,
+        };
+        if word.quote_style.is_some() || !is_operand {
+            continue;
+        }
+        let is_value = match &tokens[after].token {
+            Token::Word(word) => word.keyword == Keyword::NoKeyword,
+            Token::Number(..) => true,
+            _ => false,
+        };
+        if is_value && word.value.eq_ignore_ascii_case("mod") {
+            tokens[at].token = Token::Mod;
+            turned.push('%');
+        } else if word.value.eq_ignore_ascii_case("glob")
+            && let Token::SingleQuotedString(pattern) = &tokens[after].token
+        {
+            let expression = expression_of_glob(pattern);
+            tokens[at].token = Token::Tilde;
+            turned.push('*');
+            tokens[after].token = Token::SingleQuotedString(expression);
+        }
+    }
+    tokens
+}
+
+/// Returns the regular expression of a pattern of `GLOB`.
+fn expression_of_glob(pattern: &str) -> String {
+    let mut expression = "^".to_owned();
+    for letter in pattern.chars() {
+        match letter {
+            '*' => expression.push_str(".*"),
+            '?' => expression.push('.'),
+            '[' | ']' | '-' | '^' => expression.push(letter),
+            other if other.is_alphanumeric() || other.is_whitespace() => expression.push(other),
+            other => expression.extend(['\\', other]),
+        }
+    }
+    expression.push('$');
+    expression
 }
 
 /// Splits `"a.b"`, a quoted path, into `"a"."b"`, where it is the name of a table.
@@ -175,6 +246,9 @@ mod tests {
             ("SELECT [a b] FROM [t]", "SELECT \"a b\" FROM \"t\""),
             ("SELECT a FROM `project.sales.orders`", "SELECT a FROM \"project\".\"sales\".\"orders\""),
             ("SELECT a FROM t; SELECT 2", "SELECT a FROM t"),
+            ("SELECT a MOD 2 FROM t", "SELECT a % 2 FROM t"),
+            ("SELECT a FROM t WHERE a GLOB 'x.*'", "SELECT a FROM t WHERE a ~ '^x\\..*$'"),
+            ("SELECT a FROM `t` WHERE f(a, r'^x')", "SELECT a FROM \"t\" WHERE f(a, '^x')"),
         ] {
             let parsed = parse_query(sql).unwrap_or_else(|| panic!("{sql}"));
             assert_eq!(parsed.statement.to_string(), expected, "{sql}");

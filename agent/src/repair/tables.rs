@@ -11,7 +11,7 @@ use sqlparser::ast::{
     VisitorMut,
 };
 
-use super::near::nearest;
+use super::near::{Likeness, nearest};
 use super::{KnownTables, Repair, RepairKind, TablesAtHand, qualified};
 use crate::sql_text::quote_identifier;
 
@@ -238,9 +238,13 @@ impl Resolver<'_> {
         (best, equals.collect())
     }
 
-    /// Counts the columns that the query asks of a table under the name `binding` and that it has.
+    /// Counts the columns that the query asks of a table under the name `binding` and that it has, in other letters
+    /// (`FirstName` for `first_name`) as well.
     fn fit(&self, info: &TableInfo, binding: &str) -> i64 {
-        let has = |column: &str| info.columns.iter().any(|known| known.name.eq_ignore_ascii_case(column));
+        let has = |column: &str| {
+            let names = info.columns.iter().map(|known| known.name.as_str());
+            nearest(column, names).is_some_and(|(_, likeness)| likeness <= Likeness::Words)
+        };
         let mut fit = 0;
         for (_, column) in self.named.qualified.iter().filter(|(qualifier, _)| qualifier == binding) {
             fit += if has(column) { 2 } else { -2 };

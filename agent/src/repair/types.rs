@@ -1,11 +1,11 @@
-//! Columns that are computed with as another type than they have: sums and averages of texts, and parts of dates that
-//! are kept as texts.
+//! Columns that are computed with, or compared, as another type than they have: sums and averages of texts, parts of
+//! dates that are kept as texts, texts beside numbers, truth values beside `1`, and texts that are added.
 
 use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, Statement,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, Statement, Value,
     VisitMut, VisitorMut,
 };
 
@@ -14,8 +14,8 @@ use super::scopes::{Scopes, column_of};
 use super::{KnownTables, Repair, RepairKind};
 
 /// Functions of numbers, and those of times.
-const OF_NUMBERS: [&str; 10] =
-    ["sum", "avg", "mean", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "round"];
+const OF_NUMBERS: [&str; 11] =
+    ["sum", "avg", "mean", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "round", "trunc"];
 const OF_TIMES: [&str; 14] = [
     "year",
     "month",
@@ -71,6 +71,14 @@ impl VisitorMut for TextCaster<'_> {
         match expr {
             Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) => {
                 let name = name.to_string().to_lowercase();
+                if let ("trunc", [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))]) =
+                    (name.as_str(), list.args.as_slice())
+                    && self.kind_of(argument).is_some_and(|kind| kind.is_temporal())
+                {
+                    let text = format!("CAST({argument} AS DATE)");
+                    self.put(expr, &text, "Oracle's TRUNC takes the day of a time");
+                    return ControlFlow::Continue(());
+                }
                 let as_time = OF_TIMES.contains(&name.as_str());
                 if as_time || OF_NUMBERS.contains(&name.as_str()) {
                     for argument in &mut list.args {
@@ -81,13 +89,25 @@ impl VisitorMut for TextCaster<'_> {
                 }
             }
             Expr::Extract { expr, .. } => self.cast(expr, true),
+            Expr::BinaryOp { left, op: BinaryOperator::Plus, right } if self.are_texts(left, right) => {
+                let text = format!("{left} || {right}");
+                self.put(expr, &text, "texts are joined with || here");
+            }
             Expr::BinaryOp { left, op, right } => {
-                use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
-                if matches!(op, Divide | Minus | Modulo | Multiply | Plus) {
-                    self.cast(left, false);
-                    self.cast(right, false);
+                use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
+                match op {
+                    Divide | Minus | Modulo | Multiply | Plus => {
+                        self.cast(left, false);
+                        self.cast(right, false);
+                    }
+                    Eq | Gt | GtEq | Lt | LtEq | NotEq => {
+                        self.compare(left, &mut [&mut **right]);
+                        self.compare(right, &mut [&mut **left]);
+                    }
+                    _ => {}
                 }
             }
+            Expr::Between { expr, low, high, .. } => self.compare(expr, &mut [&mut **low, &mut **high]),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -95,13 +115,65 @@ impl VisitorMut for TextCaster<'_> {
 }
 
 impl TextCaster<'_> {
-    /// Casts a column of texts.
+    /// Returns the type of a column; `None` where it is none, or not known.
+    fn kind_of(&self, expr: &Expr) -> Option<DataType> {
+        self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr)).and_then(|(_, _, kind)| kind.cloned())
+    }
+
+    fn is_text_column(&self, expr: &Expr) -> bool {
+        self.kind_of(expr).is_some_and(|kind| is_text(&kind))
+    }
+
+    /// Whether `+` stands between texts: one of them is a text that is no number, the other a text as well.
+    fn are_texts(&self, left: &Expr, right: &Expr) -> bool {
+        let joins = |expr: &Expr| {
+            is_written_text(expr) || matches!(expr, Expr::BinaryOp { op: BinaryOperator::StringConcat, .. })
+        };
+        let is_text = |expr: &Expr| joins(expr) || self.is_text_column(expr);
+        (joins(left) || joins(right)) && is_text(left) && is_text(right)
+    }
+
+    /// Compares a column with constants of its own type.
+    fn compare(&mut self, column: &mut Expr, constants: &mut [&mut Expr]) {
+        let Some(kind) = self.kind_of(column) else { return };
+        if kind == DataType::Boolean {
+            for constant in constants {
+                if let Some(value) = truth_of(constant) {
+                    self.put(constant, value, "the column holds truth values");
+                }
+            }
+        } else if is_text(&kind) && constants.iter().all(|constant| is_number(constant)) {
+            let name = column.to_string().to_lowercase();
+            let is_of_time = ["date", "day", "time", "year", "month"].iter().any(|word| name.contains(word));
+            if is_of_time && constants.iter().all(|constant| constant.to_string().len() == YEAR_DIGITS) {
+                for constant in constants {
+                    let text = format!("'{constant}'");
+                    self.put(constant, &text, "the column holds texts; they are compared as texts, as SQLite does");
+                }
+            } else {
+                self.cast(column, false);
+            }
+        }
+    }
+
+    /// Writes an expression in the place of another.
+    fn put(&mut self, expr: &mut Expr, text: &str, why: &str) {
+        let Some(replaced) = expression(text) else { return };
+        let repair = Repair::new(RepairKind::Type, expr.to_string(), text, why);
+        *expr = replaced;
+        if !self.repairs.contains(&repair) {
+            self.repairs.push(repair);
+        }
+    }
+
+    /// Casts a column of texts, or parts of a time as SQLite gives them.
     fn cast(&mut self, expr: &mut Expr, as_time: bool) {
-        let is_text =
-            self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr)).is_some_and(|(_, _, kind)| {
-                kind.is_some_and(|kind| matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View))
-            });
-        if !is_text {
+        if !as_time && is_part_of_time(expr) {
+            let text = format!("CAST({expr} AS DOUBLE)");
+            self.put(expr, &text, "SQLite computes with the digits of a text");
+            return;
+        }
+        if !self.is_text_column(expr) {
             return;
         }
         let (text, why) = match as_time {
@@ -111,11 +183,49 @@ impl TextCaster<'_> {
                 "the column holds texts; they are read as numbers, and those that are none count as null",
             ),
         };
-        let Some(cast) = expression(&text) else { return };
-        let repair = Repair::new(RepairKind::Type, expr.to_string(), text, why);
-        *expr = cast;
-        if !self.repairs.contains(&repair) {
-            self.repairs.push(repair);
-        }
+        self.put(expr, &text, why);
     }
+}
+
+/// Digits of a year.
+const YEAR_DIGITS: usize = 4;
+
+fn is_text(kind: &DataType) -> bool {
+    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+fn is_number(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))
+}
+
+/// Whether an expression is a text that is no number.
+fn is_written_text(expr: &Expr) -> bool {
+    let Expr::Value(value) = expr else { return false };
+    matches!(&value.value, Value::SingleQuotedString(text) if text.trim().parse::<f64>().is_err())
+}
+
+/// Returns the truth value that a constant of SQLite or MySQL stands for.
+fn truth_of(expr: &Expr) -> Option<&'static str> {
+    let Expr::Value(value) = expr else { return None };
+    let written = match &value.value {
+        Value::Number(text, _) => text.clone(),
+        Value::SingleQuotedString(text) => text.trim().to_lowercase(),
+        _ => return None,
+    };
+    match written.as_str() {
+        "1" | "true" | "t" | "yes" | "y" => Some("true"),
+        "0" | "false" | "f" | "no" | "n" => Some("false"),
+        _ => None,
+    }
+}
+
+/// Whether an expression is `strftime` with a format of digits alone, such as `'%Y'`.
+fn is_part_of_time(expr: &Expr) -> bool {
+    let text = expr.to_string();
+    let is_digits = ["'%Y')", "'%m')", "'%d')", "'%H')", "'%M')", "'%S')", "'%s')", "'%j')", "'%w')"];
+    let Expr::Function(function) = expr else {
+        // The Julian day that SQLite's `%J` is.
+        return matches!(expr, Expr::Cast { .. }) && text.ends_with("/ 86400.0 + 2440587.5) AS VARCHAR)");
+    };
+    function.name.to_string().eq_ignore_ascii_case("strftime") && is_digits.iter().any(|end| text.ends_with(end))
 }

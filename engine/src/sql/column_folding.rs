@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::FieldRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
@@ -40,6 +41,9 @@ pub(crate) fn plan_folded<S: ContextProvider>(
     loop {
         let error = match plan_exactly(scope, statement.clone(), parameters) {
             Ok(plan) => {
+                if sorts_by_missing(&plan)? && column_scopes::rebind(scope, &mut statement, &Doubt::Any)? {
+                    continue;
+                }
                 let doubt = column_scopes::doubtful(&plan)?;
                 if doubt.is_none() || !column_scopes::rebind(scope, &mut statement, &doubt)? {
                     return settle_times(plan);
@@ -59,6 +63,21 @@ pub(crate) fn plan_folded<S: ContextProvider>(
             _ => return Err(error),
         }
     }
+}
+
+/// Whether rows are sorted by a column that they do not have: the planner takes a qualified name of ORDER BY as it is
+/// written, and only the analysis of the plan misses it.
+fn sorts_by_missing(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_missing = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Sort(sort) = node {
+            let schema = sort.input.schema();
+            let mut columns = sort.expr.iter().flat_map(|sort| sort.expr.column_refs());
+            is_missing |= columns.any(|column| !schema.has_column(column));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(is_missing)
 }
 
 fn plan_exactly<S: ContextProvider>(

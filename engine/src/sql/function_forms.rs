@@ -173,6 +173,10 @@ fn add_modifiers(function: &mut Function, call: &Function) {
     if let (FunctionArguments::List(own), FunctionArguments::List(given)) = (&mut function.args, &call.args) {
         own.duplicate_treatment = own.duplicate_treatment.or(given.duplicate_treatment);
         own.clauses.extend(given.clauses.iter().cloned());
+        // `listagg(x, ',') WITHIN GROUP (ORDER BY y)` is `string_agg(x, ',' ORDER BY y)`.
+        if !call.within_group.is_empty() {
+            own.clauses.push(FunctionArgumentClause::OrderBy(call.within_group.clone()));
+        }
     }
 }
 

@@ -34,7 +34,48 @@ const CASES: &[(&str, &[&str])] = &[
     ),
     ("SELECT sum(credit) AS s FROM shop.customers", &[]),
     ("SELECT count(DISTINCT c.id) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id", &[]),
+    ("SELECT count(c.id) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id", &["fan_out"]),
+    (
+        "SELECT c.city, sum(c.credit) AS s FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id GROUP BY 1",
+        &["fan_out"],
+    ),
+    (
+        "WITH joined AS (SELECT sum(c.credit) AS s FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id) \
+         SELECT s FROM joined",
+        &["fan_out"],
+    ),
+    (
+        "SELECT c.name, count(o.id) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id GROUP BY \
+         c.name",
+        &[],
+    ),
+    (
+        "SELECT c.name, count(c.id) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id GROUP BY \
+         c.name",
+        &[],
+    ),
     // Nulls.
+    ("SELECT name FROM shop.customers WHERE NOT (id IN (SELECT customer_id FROM shop.orders))", &["nulls"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE status NOT LIKE 'p%'", &["nulls"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE NOT status = 'paid'", &["nulls"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE status = NULL", &["nulls"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE status IS DISTINCT FROM 'paid'", &[]),
+    (
+        "SELECT c.name, count(*) AS n FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id GROUP BY \
+         c.name",
+        &["nulls"],
+    ),
+    (
+        "SELECT c.name, count(o.id) AS n FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id \
+         GROUP BY c.name",
+        &[],
+    ),
+    (
+        "SELECT c.name FROM shop.orders o RIGHT JOIN shop.customers c ON o.customer_id = c.id WHERE o.status = 'paid'",
+        &["nulls"],
+    ),
+    ("SELECT id FROM shop.orders ORDER BY status DESC LIMIT 1", &["nulls"]),
+    ("SELECT id FROM shop.orders ORDER BY status DESC NULLS LAST LIMIT 2", &[]),
     ("SELECT name FROM shop.customers WHERE id NOT IN (SELECT customer_id FROM shop.orders)", &["nulls"]),
     (
         "SELECT name FROM shop.customers WHERE id NOT IN (SELECT customer_id FROM shop.orders WHERE customer_id IS NOT \
@@ -57,7 +98,17 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT count(*) AS n FROM shop.orders WHERE day BETWEEN '2024-03-01' AND '2024-04-01'", &["period"]),
     ("SELECT count(*) AS n FROM shop.orders WHERE day BETWEEN '2024-03-01' AND '2024-03-30'", &["period"]),
     ("SELECT count(*) AS n FROM shop.orders WHERE day BETWEEN '2024-03-01' AND '2024-03-31'", &[]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE placed = '2024-03-01' OR amount = 7", &["period"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE placed = '2024-03-01 10:00:00'", &[]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE placed >= '2024-03-01' AND placed < '2024-03-31'", &["period"]),
+    (
+        "SELECT count(*) AS n FROM shop.orders WHERE placed BETWEEN '2024-04-02' AND '2024-04-02' OR amount > 6",
+        &["period"],
+    ),
     // Limits.
+    ("WITH few AS (SELECT amount FROM shop.orders LIMIT 2) SELECT sum(amount) AS s FROM few", &["limit"]),
+    ("SELECT name FROM shop.customers WHERE id IN (SELECT customer_id FROM shop.orders LIMIT 2)", &["limit"]),
+    ("SELECT name FROM shop.customers WHERE EXISTS (SELECT 1 FROM shop.orders LIMIT 1)", &[]),
     ("SELECT id FROM shop.orders LIMIT 2", &["limit"]),
     ("SELECT id FROM shop.orders ORDER BY id LIMIT 2", &[]),
     ("SELECT id FROM shop.orders ORDER BY amount DESC LIMIT 1", &["limit"]),
@@ -66,6 +117,7 @@ const CASES: &[(&str, &[&str])] = &[
     // Whole numbers.
     ("SELECT count(status) / count(*) AS share FROM shop.orders", &["division"]),
     ("SELECT 1.0 * count(status) / count(*) AS share FROM shop.orders", &[]),
+    ("SELECT customer_id FROM shop.orders GROUP BY customer_id HAVING count(status) / count(*) > 0.4", &["division"]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -109,6 +109,58 @@ async fn what_a_number_is_proven_by_is_said() {
     }
 }
 
+/// Regions with orders, revenue, a share as a fraction, and a day.
+const REGIONS: &str = "SELECT * FROM (VALUES ('North', 1284, 45210.75, 0.125, DATE '2024-02-03'), \
+                       ('South', 642, 30112.5, 0.25, DATE '2024-01-17'), ('East', 321, 12999.99, 0.0625, \
+                       DATE '2024-03-30'), ('West', 963, 41000.0, 0.081, DATE '2024-05-01'), \
+                       ('Central', 5, 812.4, 0.4, DATE '2024-04-11')) \
+                       AS t(region, orders, revenue, return_rate, first_order)";
+const YEARS: &str = "SELECT * FROM (VALUES (2021, 60), (2022, 120), (2023, 120), (2024, 90)) AS t(year, sales)";
+
+/// A query, a sentence that its rows prove, and one that they do not.
+const PAIRS: &[(&str, &str, &str)] = &[
+    (REGIONS, "North and South had 1284 and 642 orders, respectively.", "North and South had 642 and 1284 orders."),
+    (REGIONS, "Central and North had 5 and 1284 orders.", "Central and North had 1284 and 5 orders, respectively."),
+    (REGIONS, "North has a return rate of 12.5 %.", "North has a return rate of 0.125 %."),
+    (REGIONS, "In East, 6.25% of orders came back.", "In East, 7.25% of orders came back."),
+    (REGIONS, "North ranks first by orders.", "North ranks second by orders."),
+    (REGIONS, "West came in 2nd place by orders.", "West came in 3rd place by orders."),
+    (REGIONS, "South is number 3 by orders.", "South is number 4 by orders."),
+    (REGIONS, "East had 642 fewer orders than West.", "East had 644 fewer orders than West."),
+    (REGIONS, "West has a share of 30.0 % of all orders.", "West has a share of 31.7 % of all orders."),
+    (REGIONS, "Central has a share of 0.2 % of all orders.", "Central has a share of 1.9 % of all orders."),
+    (REGIONS, "North had four times as many orders as East.", "North had three times as many orders as South."),
+    (REGIONS, "South had half as many orders as North.", "East had half as many orders as North."),
+    (REGIONS, "North had twice as many orders as South.", "North had twice as many orders as West."),
+    (REGIONS, "Central had only five orders.", "Central had a dozen orders."),
+    (REGIONS, "East started on 03/30/2024.", "East started on 05/01/2024."),
+    (REGIONS, "The first order of West came on May 1, 2024.", "The first order of West came on May 2, 2024."),
+    (YEARS, "Sales doubled from 2021 to 2022.", "Sales tripled from 2021 to 2022."),
+    (YEARS, "From 2021 to 2022 sales doubled.", "From 2022 to 2023 sales doubled."),
+    (YEARS, "Sales fell by 25 % from 2023 to 2024.", "Sales fell by 30 % from 2023 to 2024."),
+    (YEARS, "Sales grew by 100 % in 2022.", "Sales grew by 50 % in 2022."),
+    (YEARS, "Over the four years there were 390 sales.", "Over the four years there were 380 sales."),
+    (YEARS, "The change from 2023 to 2024 was -30.", "The change from 2023 to 2024 was -20."),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_of_rows_is_counted_again() {
+    let fixture = AnswersFixture::new().await;
+    let mut failures = Vec::new();
+    for (sql, proven, wrong) in PAIRS {
+        for (text, is_wrong) in [(proven, false), (wrong, true)] {
+            let (_, links) = answer(&fixture.ask("How did the regions sell?", turns(sql, text)).await);
+            let is_doubted = links.iter().any(|link| {
+                matches!(link.origin, ProofOrigin::Unproven | ProofOrigin::Cell { corrected_from: Some(_), .. })
+            });
+            if is_doubted != is_wrong {
+                failures.push(format!("{text} {links:?}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), PAIRS.len() * 2, failures.join("\n"));
+}
+
 fn table() -> String {
     let rows: Vec<String> =
         ROWS.iter().map(|(name, count, mean, day)| format!("('{name}', {count}, {mean}, DATE '{day}')")).collect();

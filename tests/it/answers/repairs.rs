@@ -103,6 +103,14 @@ async fn columns_are_found_where_they_are() {
             &["join", "join"],
             json!([{"n": 3}]),
         ),
+        // An id that the table calls otherwise: by what other tables refer to it.
+        (
+            CONCERTS,
+            "SELECT s.name FROM concert_singer.singer_in_concert AS x JOIN concert_singer.singer AS s \
+             ON x.singer_id = s.person_id WHERE x.concert_id = 2",
+            &["column"],
+            json!([{"name": "Justin"}]),
+        ),
         // A join that says not by what.
         (
             CONCERTS,
@@ -221,6 +229,171 @@ async fn other_dialects_are_turned() {
             "Here it is:\n```sql\nSELECT count(*) AS n FROM votes;\n```\nIt counts.",
             &["statement", "table"],
             json!([{"n": 3}]),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_of_other_systems_keep_their_meaning() {
+    let votes = |sql: &'static str, kinds: &'static [&'static str], rows: Value| (VOTES, sql, kinds, rows);
+    run_table(vec![
+        // From the end, as SQLite and MySQL count.
+        votes(
+            "SELECT SUBSTR(contestant, -2) AS s FROM votes WHERE vote_id = 2",
+            &["dialect", "table"],
+            json!([{"s": "ob"}]),
+        ),
+        // MySQL counts the months that are over, T-SQL those that have begun.
+        votes(
+            "SELECT TIMESTAMPDIFF(MONTH, '2018-03-09', created) AS m FROM votes WHERE vote_id = 3",
+            &["dialect", "table"],
+            json!([{"m": 0}]),
+        ),
+        votes(
+            "SELECT DATEDIFF(month, '2018-03-09', created) AS m FROM votes WHERE vote_id = 3",
+            &["dialect", "table"],
+            json!([{"m": 1}]),
+        ),
+        // The first of April 2018 was a Sunday: 1 in T-SQL.
+        votes(
+            "SELECT DATEPART(weekday, created) AS d FROM votes WHERE vote_id = 3",
+            &["dialect", "table"],
+            json!([{"d": 1}]),
+        ),
+        votes(
+            "SELECT GROUP_CONCAT(DISTINCT contestant ORDER BY contestant DESC SEPARATOR '/') AS c FROM votes",
+            &["dialect", "table"],
+            json!([{"c": "Bob/Ann"}]),
+        ),
+        votes(
+            "SELECT STRING_AGG(contestant, ',') WITHIN GROUP (ORDER BY vote_id DESC) AS c FROM votes \
+             WHERE state = 'CA'",
+            &["dialect", "table"],
+            json!([{"c": "Ann,Bob"}]),
+        ),
+        votes(
+            "SELECT DECODE(state, 'CA', 'west', 'east') AS d FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"d": "east"}]),
+        ),
+        votes(
+            "SELECT contestant FROM votes WHERE ROWNUM <= 1 AND state = 'NY'",
+            &["dialect", "table"],
+            json!([{"contestant": "Ann"}]),
+        ),
+        votes(
+            "SELECT state FROM votes MINUS SELECT state FROM votes WHERE state = 'CA'",
+            &["dialect", "table"],
+            json!([{"state": "NY"}]),
+        ),
+        votes("SELECT 1 + 1 AS two FROM DUAL", &["dialect"], json!([{"two": 2}])),
+        votes(
+            "SELECT contestant FROM votes WHERE created > TO_DATE('2018-03-31', 'YYYY-MM-DD')",
+            &["dialect", "table"],
+            json!([{"contestant": "Ann"}]),
+        ),
+        votes(
+            "SELECT ADD_MONTHS(created, 1) AS d FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"d": "2018-04-09"}]),
+        ),
+        votes(
+            "SELECT CONVERT(VARCHAR(10), created, 103) AS d FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"d": "09/03/2018"}]),
+        ),
+        // Not found behind a place, nulls in CONCAT, and .NET's formats.
+        votes(
+            "SELECT CHARINDEX('A', contestant, 2) AS i FROM votes WHERE vote_id = 1",
+            &["dialect", "table"],
+            json!([{"i": 0}]),
+        ),
+        votes(
+            "SELECT CONCAT(`state`, NULL) AS c FROM `votes` WHERE `vote_id` = 1",
+            &["dialect", "quotes", "table"],
+            json!([{"c": null}]),
+        ),
+        votes(
+            "SELECT FORMAT(vote_id * 1000, 'N1') AS f FROM votes WHERE vote_id = 2",
+            &["dialect", "table"],
+            json!([{"f": "2,000.0"}]),
+        ),
+        votes("SELECT COUNT_BIG(*) AS n FROM votes", &["dialect", "table"], json!([{"n": 3}])),
+        votes("SELECT vote_id MOD 2 AS m FROM votes WHERE vote_id = 3", &["dialect", "table"], json!([{"m": 1}])),
+        votes(
+            "SELECT contestant FROM votes WHERE contestant GLOB 'B*'",
+            &["dialect", "table"],
+            json!([{"contestant": "Bob"}]),
+        ),
+        votes(
+            "SELECT contestant + '/' + state AS c FROM votes WHERE vote_id = 1",
+            &["table", "type"],
+            json!([{"c": "Ann/NY"}]),
+        ),
+        votes(
+            "SELECT strftime('%Y', created) - 1 AS y FROM votes WHERE vote_id = 1",
+            &["dialect", "table", "type"],
+            json!([{"y": 2017.0}]),
+        ),
+        votes(
+            "SELECT TRUNC(created) AS d FROM votes WHERE vote_id = 1",
+            &["table", "type"],
+            json!([{"d": "2018-03-09"}]),
+        ),
+        // Texts beside numbers.
+        (CARS, "SELECT id FROM cars_data WHERE mpg > 20", &["table", "type"], json!([{"id": 3}])),
+        (
+            CONCERTS,
+            "SELECT concert_name AS c FROM concert WHERE year > 2014",
+            &["table", "type"],
+            json!([{"c": "Week"}]),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn aggregates_stand_where_they_can() {
+    run_table(vec![
+        (
+            WORLD,
+            "SELECT name FROM world_1.country WHERE population = max(population)",
+            &["grouping"],
+            json!([{"name": "France"}]),
+        ),
+        (
+            WORLD,
+            "SELECT name FROM world_1.country WHERE continent = 'Europe' AND population < avg(population)",
+            &["grouping"],
+            json!([{"name": "Spain"}]),
+        ),
+        (
+            WORLD,
+            "SELECT continent FROM world_1.country WHERE count(*) > 1 GROUP BY continent",
+            &["grouping"],
+            json!([{"continent": "Europe"}]),
+        ),
+        (
+            WORLD,
+            "SELECT continent, count(*) AS n FROM world_1.country WHERE n > 1 GROUP BY continent",
+            &["grouping"],
+            json!([{"continent": "Europe", "n": 2}]),
+        ),
+        (WORLD, "SELECT max(count(*)) AS m FROM world_1.country GROUP BY continent", &["grouping"], json!([{"m": 2}])),
+        (
+            CONCERTS,
+            "SELECT name FROM concert_singer.stadium WHERE stadium_id IN (SELECT * FROM concert_singer.concert \
+             WHERE year = '2015')",
+            &["column"],
+            json!([{"name": "Stark"}]),
+        ),
+        (
+            WORLD,
+            "SELECT name FROM world_1.country UNION SELECT name FROM world_1.city WHERE population > 2 \
+             ORDER BY country.name",
+            &["column"],
+            json!([{"name": "France"}, {"name": "Madrid"}, {"name": "Perú"}, {"name": "Spain"}]),
         ),
     ])
     .await;

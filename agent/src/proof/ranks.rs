@@ -1,0 +1,100 @@
+//! Places in an order (`ranks second`) and factors (`twice as many`) of the rows that a sentence names, counted and
+//! divided again over the cells of a column.
+
+use super::tokens::find_word;
+use super::{CellReference, ProofOrigin, ProofRows, number_of};
+
+/// Rows of which a place is counted.
+const MAX_RANKED: usize = 50;
+/// By how much, of itself, a factor in words may differ.
+const FACTOR_TOLERANCE: f64 = 0.05;
+/// Words by which the least comes first.
+const FROM_LEAST: [&str; 7] = ["lowest", "smallest", "fewest", "least", "shortest", "cheapest", "worst"];
+
+/// Whether a number is a place in an order by the words before it: `is number 3`, `ranked 3`.
+pub(super) fn is_said_as_rank(clause: &str, start: usize) -> bool {
+    let before = clause[..start].trim_end().to_lowercase();
+    let before = before.trim_end_matches(['#', '.']).trim_end();
+    ["number", "no", "rank", "ranks", "ranked", "place", "position"]
+        .iter()
+        .any(|word| before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(char::is_alphanumeric)))
+}
+
+/// Returns what proves that a row has a place in the order of its rows: by the column that the sentence names, else by
+/// any of numbers. `None` where there is no such column.
+pub(super) fn rank_origin(result: &ProofRows, row: usize, rank: usize, sentence: &str) -> Option<ProofOrigin> {
+    if result.rows.len() > MAX_RANKED || result.rows.len() < 2 {
+        return None;
+    }
+    let lower = sentence.to_lowercase();
+    let is_ascending = FROM_LEAST.iter().any(|word| find_word(&lower, word).is_some());
+    let mut found = None;
+    for column in measured_columns(result, sentence) {
+        let value = number_of(result.rows.get(row)?.get(column)?)?;
+        let numbers: Vec<f64> = result.rows.iter().filter_map(|row| number_of(row.get(column)?)).collect();
+        let is_before = |other: &&f64| if is_ascending { **other < value } else { **other > value };
+        let before = numbers.iter().filter(is_before).count();
+        let equals = numbers.iter().filter(|other| **other == value).count();
+        // Rows that are equal share their places.
+        if (before + 1..=before + equals).contains(&rank) {
+            let sign = if is_ascending { '<' } else { '>' };
+            let terms: Vec<String> =
+                numbers.iter().map(|other| format!("CASE WHEN {other} {sign} {value} THEN 1 ELSE 0 END")).collect();
+            let shared = rank - before;
+            return Some(ProofOrigin::Expression {
+                expression: format!("{shared} + {}", terms.join(" + ")),
+                value: rank as f64,
+                cells: (0..result.rows.len()).map(|row| result.cell(row, column)).collect(),
+            });
+        }
+        found = Some(ProofOrigin::Unproven);
+    }
+    found
+}
+
+/// Returns what proves that of the two rows that a sentence names one has `factor` times what the other has. `None`
+/// where it names another number of rows, or there is nothing to divide.
+pub(super) fn factor_origin(
+    result: &ProofRows,
+    named: &[(usize, usize)],
+    factor: f64,
+    sentence: &str,
+) -> Option<ProofOrigin> {
+    let [(first, _), (second, _)] = *named else { return None };
+    let lower = sentence.to_lowercase();
+    // `X has half as many as Y`; `sales doubled from X to Y`.
+    let is_of_second = !lower.contains(" as ");
+    let goes_both_ways =
+        lower.contains("compared") || lower.contains("unlike") || is_of_second && !lower.contains("from ");
+    let mut found = None;
+    for column in measured_columns(result, sentence) {
+        let number = |row: usize| number_of(result.rows.get(row)?.get(column)?);
+        let (Some(of_first), Some(of_second)) = (number(first), number(second)) else { continue };
+        let order = if is_of_second { [(second, first), (first, second)] } else { [(first, second), (second, first)] };
+        for (left, right) in order.into_iter().take(if goes_both_ways { 2 } else { 1 }) {
+            let (l, r) = if left == first { (of_first, of_second) } else { (of_second, of_first) };
+            if r != 0.0 && (l / r - factor).abs() <= factor * FACTOR_TOLERANCE {
+                let cells: Vec<CellReference> = vec![result.cell(left, column), result.cell(right, column)];
+                let expression = format!("{l:?} / CAST({r:?} AS DOUBLE)");
+                return Some(ProofOrigin::Expression { expression, value: l / r, cells });
+            }
+        }
+        found = Some(ProofOrigin::Unproven);
+    }
+    found
+}
+
+/// Returns the columns of numbers that a sentence names, else all but the labels.
+fn measured_columns(result: &ProofRows, sentence: &str) -> Vec<usize> {
+    let labels = result.label_columns();
+    let is_measured = |column: &usize| {
+        !labels.contains(column)
+            && result.rows.iter().any(|row| row.get(*column).is_some_and(|value| number_of(value).is_some()))
+    };
+    let measured: Vec<usize> = (0..result.columns.len()).filter(is_measured).collect();
+    let is_named = |column: &&usize| {
+        result.columns.get(**column).is_some_and(|name| find_word(sentence, &name.replace('_', " ")).is_some())
+    };
+    let named: Vec<usize> = measured.iter().filter(is_named).copied().collect();
+    if named.is_empty() { measured } else { named }
+}
