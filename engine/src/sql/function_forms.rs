@@ -213,18 +213,6 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ("struct_extract", Some([value, position @ Expr::Value(ValueWithSpan { value: Value::Number(..), .. })])) => {
             Some(call("struct_extract_at", vec![value.clone(), position.clone()]))
         }
-        ("time_bucket", Some([width, time, origin])) => {
-            // An offset is an interval, an origin a time.
-            let function = match origin {
-                Expr::Interval(_) => "time_bucket_offset",
-                _ => "date_bin",
-            };
-            let origin = match function {
-                "date_bin" => parse("CAST($1 AS TIMESTAMP)").map(|cast| filled(cast, std::slice::from_ref(origin)))?,
-                _ => origin.clone(),
-            };
-            Some(call(function, vec![width.clone(), time.clone(), origin]))
-        }
         (
             "list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate",
             Some([list, which, separator]),
@@ -255,14 +243,6 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
                 clauses: Vec::new(),
             });
             Some(Expr::Function(counted))
-        }
-        ("time_bucket", Some([width, time])) => {
-            // DuckDB's and PostgreSQL's origins: a Monday, and for months the first of one.
-            let written = width.to_string().to_lowercase();
-            let by_month = ["month", "quarter", "year", "decade"].iter().any(|unit| written.contains(unit));
-            let origin = if by_month { "2000-01-01" } else { "2000-01-03" };
-            let origin = call("to_timestamp", vec![text(origin)]);
-            Some(call("date_bin", vec![width.clone(), time.clone(), origin]))
         }
         ("list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate", Some([list, which])) => {
             let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(which), .. }) = which else {

@@ -50,7 +50,6 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("age", 1, "age(CAST(current_date() AS TIMESTAMP), $1)"),
     ("datepart", 2, "date_part($1, $2)"),
     ("datetrunc", 2, "date_trunc($1, $2)"),
-    ("time_bucket", 3, "date_bin($1, $2, $3)"),
     ("greatest_common_divisor", 2, "gcd($1, $2)"),
     ("least_common_multiple", 2, "lcm($1, $2)"),
     ("get_current_timestamp", 0, "now()"),
