@@ -25,6 +25,7 @@ mod column_names;
 mod column_scopes;
 mod date_arithmetic;
 mod dialect;
+mod domain_checks;
 mod elapsed_times;
 pub(crate) mod embedded_texts;
 mod expansion;

@@ -55,6 +55,7 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
             is_of_one_kind || name == ROUND
         }
+        Expr::WindowFunction(call) => call.fun.name() == "avg",
         Expr::AggregateFunction(call) => call.func.name() == "avg" || OF_NUMBERS.contains(&call.func.name()),
         _ => false,
     }
@@ -128,6 +129,16 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
                 }
             }
             Transformed::new_transformed(Expr::AggregateFunction(AggregateFunction { func, params }), changed)
+        }
+        Expr::WindowFunction(mut call) if call.fun.name() == "avg" => {
+            let mut changed = false;
+            for arg in &mut call.params.args {
+                if arg.get_type(schema).is_ok_and(|found| found.is_decimal()) {
+                    *arg = cast(std::mem::take(arg), DataType::Float64);
+                    changed = true;
+                }
+            }
+            Transformed::new_transformed(Expr::WindowFunction(call), changed)
         }
         // A column that is null everywhere has no type that they take.
         Expr::AggregateFunction(AggregateFunction { func, mut params }) if OF_NUMBERS.contains(&func.name()) => {
