@@ -23,6 +23,7 @@ pub(crate) mod column_defaults;
 mod column_folding;
 mod column_names;
 mod column_scopes;
+mod conflict_clauses;
 mod date_arithmetic;
 mod dialect;
 mod domain_checks;

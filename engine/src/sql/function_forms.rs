@@ -219,6 +219,11 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ) if which.to_string().eq_ignore_ascii_case("'string_agg'") => {
             Some(call("array_to_string", vec![list.clone(), separator.clone()]))
         }
+        // Also of texts and structs, as the subscript is.
+        ("array_extract" | "list_extract" | "list_element", Some([value, position])) => {
+            Some(filled(parse("($1)[$2]")?, &[value.clone(), position.clone()]))
+        }
+        ("make_date", Some([days])) => Some(call("date_from_days", vec![days.clone()])),
         // A null by itself has no type that they take.
         ("sum" | "avg" | "mean" | "median", Some([value])) if is_null(value) => {
             let mut typed = function.clone();
