@@ -5,6 +5,7 @@ mod indexed_lambda;
 mod json_values;
 mod more_forms;
 mod table;
+mod time_patterns;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
