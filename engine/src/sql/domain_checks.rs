@@ -22,9 +22,10 @@ pub(super) fn may_leave_domain(expr: &Expr) -> bool {
 /// Returns a call with its numbers checked.
 pub(super) fn with_domain_checks(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+    let domains = domains_of(call.func.name(), call.args.len());
     let mut changed = false;
-    for (arg, domain) in call.args.iter_mut().zip(domains_of(call.func.name(), call.args.len())) {
-        let is_checked = matches!(arg, Expr::ScalarFunction(inner) if inner.name() == *domain);
+    for (arg, domain) in call.args.iter_mut().zip(domains) {
+        let is_checked = matches!(&*arg, Expr::ScalarFunction(inner) if inner.name() == *domain);
         let is_number = arg.get_type(schema).is_ok_and(|found| found.is_numeric());
         if is_number && !is_checked {
             *arg = own_call(domain, vec![std::mem::take(arg)])?;
