@@ -136,11 +136,21 @@ fn start_of_part(part: &str, has_zone: bool) -> Option<StartOfPart> {
 fn start_of_bin(stride: IntervalMonthDayNano, origin: i64) -> Option<StartOfPart> {
     let length = i128::from(stride.days) * NANOS_A_DAY + i128::from(stride.nanoseconds);
     match (stride.months, length) {
-        (0, 1..) => Some(Box::new(move |micros: i64| {
-            let at = i128::from(micros) * 1_000;
-            let start = at - (at - i128::from(origin)).rem_euclid(length);
-            i64::try_from(start.div_euclid(1_000)).map_err(|_| out_of_range())
-        })),
+        (0, 1..) => {
+            let whole_micros = |nanos: i128| (nanos % 1_000 == 0).then(|| i64::try_from(nanos / 1_000).ok()).flatten();
+            // Most strides and origins are whole microseconds, and are divided by as such.
+            if let (Some(length), Some(origin)) = (whole_micros(length), whole_micros(i128::from(origin))) {
+                return Some(Box::new(move |micros: i64| {
+                    let into_bin = micros.checked_sub(origin).map(|since| since.rem_euclid(length));
+                    into_bin.and_then(|into_bin| micros.checked_sub(into_bin)).ok_or_else(out_of_range)
+                }));
+            }
+            Some(Box::new(move |micros: i64| {
+                let at = i128::from(micros) * 1_000;
+                let start = at - (at - i128::from(origin)).rem_euclid(length);
+                i64::try_from(start.div_euclid(1_000)).map_err(|_| out_of_range())
+            }))
+        }
         (months @ 1.., 0) => {
             let first = DateTime::from_timestamp_nanos(origin).naive_utc();
             Some(Box::new(move |micros: i64| {
@@ -220,6 +230,8 @@ mod tests {
         let months = start_of_bin(IntervalMonthDayNano::new(2, 0, 0), 9 * NANOS_A_DAY as i64).unwrap();
         assert_eq!(months(micros("1500-03-05 00:00:00")).unwrap(), micros("1500-01-10 00:00:00"));
         assert_eq!(months(micros("1500-03-10 00:00:00")).unwrap(), micros("1500-03-10 00:00:00"));
+        let odd = start_of_bin(IntervalMonthDayNano::new(0, 0, 1_500), 0).unwrap();
+        assert_eq!((odd(2).unwrap(), odd(4).unwrap(), odd(-1).unwrap()), (1, 3, -2));
         assert!(start_of_bin(IntervalMonthDayNano::new(1, 1, 0), 0).is_none());
     }
 }
