@@ -191,7 +191,8 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
         LogicalPlan::Values(Values { schema, values }) => {
             let common: Vec<Option<DataType>> = (0..schema.fields().len())
                 .map(|column| {
-                    let types = values.iter().filter_map(|row| row.get(column));
+                    // A null has the type of its column already.
+                    let types = values.iter().filter_map(|row| row.get(column)).filter(|value| !is_null(value));
                     let types: Vec<_> =
                         types.filter_map(|value| uncast(value, &schema).get_type(&schema).ok()).collect();
                     meeting_type(&types)
@@ -211,6 +212,14 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
         }
         other => Transformed::no(other),
     })
+}
+
+fn is_null(value: &Expr) -> bool {
+    match value {
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Cast(cast) => is_null(&cast.expr),
+        _ => false,
+    }
 }
 
 /// Returns a double, a date or a timestamp without the cast that brought it to the type of its column.
