@@ -1,7 +1,7 @@
 //! Values as text in the form that SQL gives them: `2024-01-01 10:00:00`, `1 day 02:00:00`, `[a, 'b, c']`, `{'k': 1}`. It is
 //! what a cast to text is; Arrow's own has a `T` in times, and none for structures and maps.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
@@ -145,11 +145,11 @@ fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
         // With the fewest digits that tell a number of its type from its neighbours.
         DataType::Float32 => {
             let values = array.as_primitive::<Float32Type>();
-            each(&|row| Ok(number_text(&format!("{:e}", values.value(row)), &values.value(row).to_string())))
+            each(&|row| Ok(number_text(&format!("{:e}", values.value(row)), &values.value(row))))
         }
         DataType::Float64 => {
             let values = array.as_primitive::<Float64Type>();
-            each(&|row| Ok(number_text(&format!("{:e}", values.value(row)), &values.value(row).to_string())))
+            each(&|row| Ok(number_text(&format!("{:e}", values.value(row)), &values.value(row))))
         }
         DataType::Time32(_) | DataType::Time64(_) => {
             let plain = cast(array, &DataType::Utf8)?;
@@ -167,17 +167,19 @@ fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
 }
 
 /// Returns a number, given as Rust writes it with an exponent and without, as DuckDB does: `1000.0`, `1e+16`, `1e-05`.
-fn number_text(scientific: &str, plain: &str) -> String {
+fn number_text(scientific: &str, plain: &dyn Display) -> String {
     let exponent = scientific.split_once('e').and_then(|(digits, power)| Some((digits, power.parse::<i32>().ok()?)));
     match exponent {
         Some((digits, power)) if !(-4..16).contains(&power) => {
             let sign = if power < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", power.abs())
         }
-        Some(_) if !plain.contains('.') => format!("{plain}.0"),
-        Some(_) => plain.to_owned(),
+        Some(_) => {
+            let text = plain.to_string();
+            if text.contains('.') { text } else { format!("{text}.0") }
+        }
         // NaN and the infinities have no exponent.
-        None => plain.to_lowercase(),
+        None => plain.to_string().to_lowercase(),
     }
 }
 
@@ -265,10 +267,10 @@ mod tests {
             (f64::NEG_INFINITY, "-inf"),
         ];
         for (number, text) in numbers {
-            assert_eq!(number_text(&format!("{number:e}"), &number.to_string()), text);
+            assert_eq!(number_text(&format!("{number:e}"), &number), text);
         }
         let narrow = 1.5e-7_f32;
-        assert_eq!(number_text(&format!("{narrow:e}"), &narrow.to_string()), "1.5e-07");
+        assert_eq!(number_text(&format!("{narrow:e}"), &narrow), "1.5e-07");
     }
 
     #[test]
