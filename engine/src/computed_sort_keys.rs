@@ -1,14 +1,20 @@
 //! Keys of sorting that are computed with, as columns below. DataFusion 54 asks an expression for the range of its values while it
 //! looks whether rows have the order that an operator asks for; it has none for functions, CASE and subqueries, and a comparison or
 //! sum of them has an error in its place. Rows that were just sorted by such a key then count as unsorted, and the statement fails.
+//!
+//! And keys of rows that an outer join may fill with nulls: DataFusion 54 takes what is one value on a side of a join (`'x' AS k`,
+//! `WHERE k = 'x'`, `ON ... AND k = 'x'`) for one value behind the join too, where it is null for rows without a match, and leaves
+//! the sort out. Such a key is computed of what is no constant.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, Result};
-use datafusion::logical_expr::expr::{Alias, Cast, Sort as SortExpr};
+use datafusion::common::{Column, JoinType, Result};
+use datafusion::functions::expr_fn::random;
+use datafusion::logical_expr::expr::{Alias, Case, Cast, Sort as SortExpr};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// What the columns that hold keys are called.
@@ -38,13 +44,17 @@ fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let (is_sort, is_aggregate) = (matches!(node, LogicalPlan::Sort(_)), matches!(node, LogicalPlan::Aggregate(_)));
     let original = Arc::clone(node.schema());
     let names = NamePreserver::new(&node);
+    let unmatched = match input.as_ref().exists(|node| Ok(is_outer_join(node)))? {
+        true => unmatched_columns(&input),
+        false => HashSet::new(),
+    };
     let mut keys = Vec::new();
     let node = node.map_expressions(|expr| {
         if is_sort {
-            return Ok(computed(expr, &mut keys));
+            return Ok(computed(expr, &unmatched, &mut keys));
         }
         let name = names.save(&expr);
-        let written = expr.transform_up(|expr| Ok(with_keys(expr, &mut keys)))?;
+        let written = expr.transform_up(|expr| Ok(with_keys(expr, &unmatched, &mut keys)))?;
         Ok(written.update_data(|expr| name.restore(expr)))
     })?;
     if keys.is_empty() {
@@ -62,17 +72,19 @@ fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// Returns a function of windows or an aggregate with its keys as columns.
-fn with_keys(expr: Expr, keys: &mut Vec<Expr>) -> Transformed<Expr> {
+fn with_keys(expr: Expr, unmatched: &HashSet<Column>, keys: &mut Vec<Expr>) -> Transformed<Expr> {
     let before = keys.len();
     let expr = match expr {
         Expr::WindowFunction(mut call) => {
             let groups = std::mem::take(&mut call.params.partition_by).into_iter();
-            call.params.partition_by = groups.map(|group| computed(group, keys).data).collect();
-            call.params.order_by = with_sort_keys(std::mem::take(&mut call.params.order_by), keys);
+            // Partitions need no order.
+            let none = HashSet::new();
+            call.params.partition_by = groups.map(|group| computed(group, &none, keys).data).collect();
+            call.params.order_by = with_sort_keys(std::mem::take(&mut call.params.order_by), unmatched, keys);
             Expr::WindowFunction(call)
         }
         Expr::AggregateFunction(mut call) => {
-            call.params.order_by = with_sort_keys(std::mem::take(&mut call.params.order_by), keys);
+            call.params.order_by = with_sort_keys(std::mem::take(&mut call.params.order_by), unmatched, keys);
             Expr::AggregateFunction(call)
         }
         other => other,
@@ -80,20 +92,93 @@ fn with_keys(expr: Expr, keys: &mut Vec<Expr>) -> Transformed<Expr> {
     Transformed::new_transformed(expr, keys.len() > before)
 }
 
-fn with_sort_keys(order: Vec<SortExpr>, keys: &mut Vec<Expr>) -> Vec<SortExpr> {
-    order.into_iter().map(|sort| SortExpr { expr: computed(sort.expr, keys).data, ..sort }).collect()
+fn with_sort_keys(order: Vec<SortExpr>, unmatched: &HashSet<Column>, keys: &mut Vec<Expr>) -> Vec<SortExpr> {
+    order.into_iter().map(|sort| SortExpr { expr: computed(sort.expr, unmatched, keys).data, ..sort }).collect()
 }
 
-/// Returns the column of a key that has no range, and the key itself where it has one.
-fn computed(key: Expr, keys: &mut Vec<Expr>) -> Transformed<Expr> {
-    if !lacks_range(&key) {
+/// Returns the column of a key that has no range, or that may be null where DataFusion takes it for a constant, and other keys as
+/// they are.
+fn computed(key: Expr, unmatched: &HashSet<Column>, keys: &mut Vec<Expr>) -> Transformed<Expr> {
+    let may_be_unmatched = !unmatched.is_empty() && key.column_refs().iter().any(|column| unmatched.contains(*column));
+    if !may_be_unmatched && !lacks_range(&key) {
         return Transformed::no(key);
     }
+    let key = if may_be_unmatched { varying(key) } else { key };
     let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
         keys.push(key);
         keys.len() - 1
     });
     Transformed::yes(Expr::Column(Column::new_unqualified(format!("{KEY}{place}"))))
+}
+
+/// Returns an expression of the same values that is no constant whatever it is computed of: the condition always holds.
+fn varying(key: Expr) -> Expr {
+    let holds = random().gt_eq(lit(0.0_f64));
+    Expr::Case(Case::new(None, vec![(Box::new(holds), Box::new(key))], None))
+}
+
+fn is_outer_join(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Join(join) => matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full),
+        _ => false,
+    }
+}
+
+/// Returns the columns of a plan's rows that an outer join in it fills with nulls, or that are computed of some.
+fn unmatched_columns(plan: &LogicalPlan) -> HashSet<Column> {
+    let own = || plan.schema().columns().into_iter();
+    match plan {
+        LogicalPlan::Join(join) => {
+            let (of_left, of_right) = match join.join_type {
+                JoinType::Left => (false, true),
+                JoinType::Right => (true, false),
+                JoinType::Full => (true, true),
+                _ => (false, false),
+            };
+            let of = |input: &LogicalPlan, all: bool| match all {
+                true => input.schema().columns().into_iter().collect(),
+                false => unmatched_columns(input),
+            };
+            let mut found: HashSet<Column> = of(&join.left, of_left);
+            found.extend(of(&join.right, of_right));
+            found
+        }
+        LogicalPlan::Projection(projection) => {
+            let below = unmatched_columns(&projection.input);
+            let columns = projection.expr.iter().zip(own()).filter(|(expr, column)| {
+                !column.name.starts_with(KEY) && expr.column_refs().iter().any(|inner| below.contains(*inner))
+            });
+            columns.map(|(_, column)| column).collect()
+        }
+        LogicalPlan::SubqueryAlias(alias) => {
+            let below = unmatched_columns(&alias.input);
+            let columns = alias.input.schema().columns().into_iter().zip(own());
+            columns.filter(|(inner, _)| below.contains(inner)).map(|(_, column)| column).collect()
+        }
+        // Groups are values of the rows below; aggregates are computed.
+        LogicalPlan::Aggregate(aggregate) => {
+            let below = unmatched_columns(&aggregate.input);
+            let is_unmatched = |expr: &Expr| expr.column_refs().iter().any(|inner| below.contains(*inner));
+            if let [Expr::GroupingSet(_)] = aggregate.group_expr.as_slice() {
+                let groups = if below.is_empty() { 0 } else { aggregate.group_expr_len().unwrap_or_default() };
+                return own().take(groups).collect();
+            }
+            let groups = aggregate.group_expr.iter().zip(own()).filter(|(expr, _)| is_unmatched(expr));
+            groups.map(|(_, column)| column).collect()
+        }
+        LogicalPlan::Union(union) => {
+            let at = |input: &Arc<LogicalPlan>| {
+                let below = unmatched_columns(input);
+                let columns = input.schema().columns().into_iter().zip(own());
+                columns.filter(move |(inner, _)| below.contains(inner)).map(|(_, column)| column).collect::<Vec<_>>()
+            };
+            union.inputs.iter().flat_map(at).collect()
+        }
+        other => {
+            let below = other.inputs().into_iter().flat_map(unmatched_columns);
+            below.filter(|column| other.schema().has_column(column)).collect()
+        }
+    }
 }
 
 /// Whether some part of a key is computed of what has no range of values.
@@ -139,7 +224,7 @@ fn needs_ranges(op: Operator) -> bool {
 #[cfg(test)]
 mod tests {
     use datafusion::functions::expr_fn::character_length;
-    use datafusion::prelude::{col, lit};
+    use datafusion::prelude::col;
 
     use super::*;
 
@@ -153,5 +238,25 @@ mod tests {
         assert!(lacks_range(&(col("a") * col("a")).lt(lit(1))));
         assert!(lacks_range(&Expr::Negative(Box::new(length()))));
         assert!(lacks_range(&length().gt(lit(1)).is_null()));
+    }
+
+    #[test]
+    fn columns_of_rows_without_a_match_are_known_through_the_plan() {
+        let one = |name: &str| LogicalPlanBuilder::empty(true).project([lit(1).alias(name)]).unwrap().build().unwrap();
+        let joined = |kind| {
+            let on = (vec![Column::from_name("a")], vec![Column::from_name("b")]);
+            let both = LogicalPlanBuilder::from(one("a")).join(one("b"), kind, on, None).unwrap();
+            both.project([(col("b") + lit(1)).alias("c"), col("a")]).unwrap().build().unwrap()
+        };
+        let names = |kind| {
+            let mut names: Vec<String> =
+                unmatched_columns(&joined(kind)).into_iter().map(|column| column.name).collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(names(JoinType::Left), ["c"]);
+        assert_eq!(names(JoinType::Right), ["a"]);
+        assert_eq!(names(JoinType::Full), ["a", "c"]);
+        assert!(names(JoinType::Inner).is_empty());
     }
 }

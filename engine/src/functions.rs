@@ -7,6 +7,7 @@ mod checked_integers;
 mod checked_sum;
 mod dates;
 mod definition;
+mod domains;
 mod elapsed;
 mod embed;
 mod exact_percentiles;
@@ -30,10 +31,12 @@ mod text;
 mod text_lists;
 mod text_parts;
 mod text_ranks;
+mod time_buckets;
 mod time_text;
 mod value_conversions;
 mod value_text;
 mod vectors;
+mod wide_times;
 mod wrapped_aggregates;
 
 use std::sync::{Arc, LazyLock};
@@ -46,8 +49,12 @@ use querent_kql::graph;
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
+pub(crate) use domains::{
+    ANGLE_DOMAIN, COTANGENT_DOMAIN, GAMMA_DOMAIN, LOGARITHM_BASE, LOGARITHM_DOMAIN, ROOT_DOMAIN, UNIT_DOMAIN,
+};
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
+pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::JSON_MARK;
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::refuse_repeated_keys;
@@ -92,6 +99,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
         .map(bounded::bounded)
+        .map(wide_times::wide)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }
@@ -100,7 +108,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
 pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
     static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         let families = [
-            vec![hex::from_hex(), row_hash(), value_text::function()],
+            vec![hex::from_hex(), row_hash(), value_text::function(), time_buckets::function()],
             dates::functions(),
             time_text::functions(),
             text::functions(),
@@ -111,6 +119,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             json_changes::functions(),
             vectors::functions(),
             intervals::functions(),
+            domains::functions(),
             elapsed::functions(),
             json_rows::functions(),
             json_shape::functions(),

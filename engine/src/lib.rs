@@ -37,7 +37,7 @@
 //! | 1 | `plan_cache` | plans of statements that were planned before, and rows of queries that were answered |
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
-//! | 1 | `computed_sort_keys` | keys of sorting that are computed with, as columns below |
+//! | 1 | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |

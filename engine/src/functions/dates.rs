@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Date32Array, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray,
+    TimestampMicrosecondArray,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
-    TimestampMicrosecondType,
+    DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit, TimestampMicrosecondType,
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike, Weekday};
 use datafusion::error::Result;
@@ -85,6 +87,23 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             },
             returns: |_| Ok(micros()),
             compute: made,
+        },
+        Definition {
+            name: "date_from_days",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| {
+                match types {
+                [DataType::Struct(fields)] if fields.len() == 3 => Ok(types.to_vec()),
+                [found] if found.is_integer() || found.is_null() => Ok(vec![DataType::Int64]),
+                _ => Err(unfit(
+                    "make_date takes a year, a month and a day, the days since 1970, or a struct of year, month and day"
+                        .into(),
+                )),
+            }
+            },
+            returns: |_| Ok(DataType::Date32),
+            compute: made_dates,
         },
         Definition {
             name: "timezone",
@@ -323,6 +342,30 @@ fn epochs(arrays: &[ArrayRef], _rows: usize, micros_a_unit: i64) -> Result<Array
             Ok(Arc::new(times.unary::<_, Int64Type>(|time| time.div_euclid(micros_a_unit))))
         }
     }
+}
+
+/// Returns the dates of days since 1970, or of structs of a year, a month and a day.
+fn made_dates(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let Some(parts) = arrays[0].as_struct_opt() else {
+        let days = arrays[0].as_primitive::<Int64Type>();
+        let date = |days: i64| i32::try_from(days).map_err(|_| invalid("the date is out of range".into()));
+        return Ok(Arc::new(days.try_unary::<_, Date32Type, _>(date)?));
+    };
+    let columns = parts.columns().iter().map(|column| cast(column, &DataType::Int64));
+    let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut dates = Vec::with_capacity(rows);
+    for row in 0..rows {
+        if parts.is_null(row) || columns.iter().any(|column| column.is_null(row)) {
+            dates.push(None);
+            continue;
+        }
+        let at = |index: usize| columns.get(index).map_or(0, |column| column.as_primitive::<Int64Type>().value(row));
+        let part = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
+        let date = i32::try_from(at(0)).ok().and_then(|year| NaiveDate::from_ymd_opt(year, part(at(1)), part(at(2))));
+        let date = date.ok_or_else(|| invalid(format!("there is no date {:04}-{:02}-{:02}", at(0), at(1), at(2))))?;
+        dates.push(Some(Date32Type::from_naive_date(date)));
+    }
+    Ok(Arc::new(Date32Array::from(dates)))
 }
 
 fn made(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {

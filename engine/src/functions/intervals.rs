@@ -1,4 +1,5 @@
-//! Arithmetic with times of day and intervals that Arrow lacks: a time of day stays one, and an interval times a number is one.
+//! Arithmetic with times of day and intervals that Arrow lacks: a time of day stays one, a date and a time of day are a time, and
+//! an interval times a number is one.
 
 use std::sync::Arc;
 
@@ -7,14 +8,17 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType,
-    TimeUnit, TimestampMicrosecondType,
+    DataType, Date32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
-use chrono::{DateTime, Datelike};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 
+use super::dates::micros;
 use super::definition::{Definition, invalid};
+
+/// The function that returns the time of a date and a time of day.
+pub(crate) const DATE_PLUS_TIME: &str = "date_plus_time";
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
 const NANOS_A_DAY: f64 = 86_400e9;
@@ -56,15 +60,21 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             },
         },
         Definition {
-            name: "time_bucket_offset",
+            name: DATE_PLUS_TIME,
             aliases: &[],
-            arguments: 3..=3,
-            takes: |_| {
-                let interval = DataType::Interval(IntervalUnit::MonthDayNano);
-                Ok(vec![interval.clone(), DataType::Timestamp(TimeUnit::Microsecond, None), interval])
+            arguments: 2..=2,
+            takes: |_| Ok(vec![DataType::Date32, DataType::Time64(TimeUnit::Microsecond)]),
+            returns: |_| Ok(micros()),
+            compute: |arrays, _| {
+                let times = arrays[1].as_primitive::<Time64MicrosecondType>();
+                let sums = (0..times.len()).map(|row| match arrays.iter().all(|array| array.is_valid(row)) {
+                    true => {
+                        micros_at(&arrays[0], row)?.checked_add(times.value(row)).ok_or_else(out_of_range).map(Some)
+                    }
+                    false => Ok(None),
+                });
+                Ok(Arc::new(sums.collect::<Result<TimestampMicrosecondArray>>()?))
             },
-            returns: |_| Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
-            compute: buckets,
         },
         Definition {
             name: "make_time",
@@ -114,44 +124,14 @@ fn times(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDay
     })
 }
 
-/// Buckets of time that begin at DuckDB's origin and an offset.
-fn buckets(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-    let widths = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
-    let moments = arrays[1].as_primitive::<TimestampMicrosecondType>();
-    let offsets = arrays[2].as_primitive::<IntervalMonthDayNanoType>();
-    let mut found = Vec::with_capacity(rows);
-    for row in 0..rows {
-        if widths.is_null(row) || moments.is_null(row) || offsets.is_null(row) {
-            found.push(None);
-            continue;
-        }
-        let (width, moment, offset) = (widths.value(row), moments.value(row), offsets.value(row));
-        let micros =
-            |interval: IntervalMonthDayNano| i64::from(interval.days) * MICROS_A_DAY + interval.nanoseconds / 1_000;
-        let start = match (width.months, micros(width)) {
-            (0, length @ 1..) if offset.months == 0 => {
-                // A Monday.
-                let origin = 946_857_600_000_000 + micros(offset);
-                (moment - origin).div_euclid(length) * length + origin
-            }
-            (months @ 1.., 0) if micros(offset) == 0 => {
-                let date = DateTime::from_timestamp_micros(moment)
-                    .ok_or_else(|| invalid("the time is out of range".into()))?
-                    .date_naive();
-                let count = (date.year() - 2000) * 12 + i32::try_from(date.month0()).unwrap_or(0);
-                let first = (count - offset.months).div_euclid(months) * months + offset.months;
-                let year = 2000 + first.div_euclid(12);
-                let month = u32::try_from(first.rem_euclid(12)).unwrap_or(0) + 1;
-                let start = chrono::NaiveDate::from_ymd_opt(year, month, 1).and_then(|date| date.and_hms_opt(0, 0, 0));
-                start.ok_or_else(|| invalid("the time is out of range".into()))?.and_utc().timestamp_micros()
-            }
-            _ => {
-                return Err(invalid(
-                    "a bucket is as wide as months or as days and times, more than none, and so is its offset".into(),
-                ));
-            }
-        };
-        found.push(Some(start));
+/// Returns a value of a date's or a timestamp's array in microseconds.
+pub(super) fn micros_at(times: &ArrayRef, row: usize) -> Result<i64> {
+    match times.as_primitive_opt::<Date32Type>() {
+        Some(days) => i64::from(days.value(row)).checked_mul(MICROS_A_DAY).ok_or_else(out_of_range),
+        None => Ok(times.as_primitive::<TimestampMicrosecondType>().value(row)),
     }
-    Ok(Arc::new(TimestampMicrosecondArray::from(found)))
+}
+
+fn out_of_range() -> DataFusionError {
+    invalid("the time is out of range".into())
 }

@@ -47,7 +47,8 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (from, DataType::Float32) => from.is_string() || *from == DataType::Float64 || has_fraction(from),
         (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => rounded_ticks(*from, *to).is_some(),
         (from, DataType::Timestamp(_, _)) => from.is_string() || from.is_numeric(),
-        (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer(),
+        (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer() || from.is_string(),
+        (from, DataType::Date32) => from.is_string(),
         (DataType::Struct(from), DataType::Struct(to)) => {
             let pairs = from.iter().enumerate().map(|(at, field)| (field, counterpart(from, at, to)));
             pairs.into_iter().any(|(from, to)| to.is_some_and(|to| fields_differ(from, to) || is_renamed(from, to)))

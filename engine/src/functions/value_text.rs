@@ -1,13 +1,14 @@
 //! Values as text in the form that SQL gives them: `2024-01-01 10:00:00`, `1 day 02:00:00`, `[a, 'b, c']`, `{'k': 1}`. It is
 //! what a cast to text is; Arrow's own has a `T` in times, and none for structures and maps.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
-    DataType, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
+    DataType, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    TimestampNanosecondType,
 };
 use chrono::{DateTime, NaiveDateTime};
 use datafusion::error::{DataFusionError, Result};
@@ -39,7 +40,9 @@ pub(super) fn function() -> Arc<ScalarUDF> {
 pub(crate) fn has_form_of_its_own(data_type: &DataType) -> bool {
     matches!(
         data_type,
-        DataType::Timestamp(_, _)
+        DataType::Float32
+            | DataType::Float64
+            | DataType::Timestamp(_, _)
             | DataType::Interval(_)
             | DataType::Duration(_)
             | DataType::Struct(_)
@@ -139,6 +142,15 @@ fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
             let values = plain.as_binary::<i32>();
             each(&|row| Ok(blob_text(values.value(row))))
         }
+        // With the fewest digits that tell a number of its type from its neighbours.
+        DataType::Float32 => {
+            let values = array.as_primitive::<Float32Type>();
+            each(&|row| Ok(number_text(&format!("{:e}", values.value(row)), &values.value(row))))
+        }
+        DataType::Float64 => {
+            let values = array.as_primitive::<Float64Type>();
+            each(&|row| Ok(number_text(&format!("{:e}", values.value(row)), &values.value(row))))
+        }
         DataType::Time32(_) | DataType::Time64(_) => {
             let plain = cast(array, &DataType::Utf8)?;
             let values = plain.as_string::<i32>();
@@ -151,6 +163,23 @@ fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
             let plain = cast(array, &DataType::Utf8)?;
             Ok(plain.as_string::<i32>().clone())
         }
+    }
+}
+
+/// Returns a number, given as Rust writes it with an exponent and without, as DuckDB does: `1000.0`, `1e+16`, `1e-05`.
+fn number_text(scientific: &str, plain: &dyn Display) -> String {
+    let exponent = scientific.split_once('e').and_then(|(digits, power)| Some((digits, power.parse::<i32>().ok()?)));
+    match exponent {
+        Some((digits, power)) if !(-4..16).contains(&power) => {
+            let sign = if power < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", power.abs())
+        }
+        Some(_) => {
+            let text = plain.to_string();
+            if text.contains('.') { text } else { format!("{text}.0") }
+        }
+        // NaN and the infinities have no exponent.
+        None => plain.to_string().to_lowercase(),
     }
 }
 
@@ -223,6 +252,26 @@ fn interval_text(months: i32, days: i32, nanoseconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_duckdbs_form() {
+        let numbers = [
+            (1e16, "1e+16"),
+            (1e15, "1000000000000000.0"),
+            (-1.5e300, "-1.5e+300"),
+            (1e-5, "1e-05"),
+            (0.0001, "0.0001"),
+            (5e-324, "5e-324"),
+            (0.0, "0.0"),
+            (f64::NAN, "nan"),
+            (f64::NEG_INFINITY, "-inf"),
+        ];
+        for (number, text) in numbers {
+            assert_eq!(number_text(&format!("{number:e}"), &number), text);
+        }
+        let narrow = 1.5e-7_f32;
+        assert_eq!(number_text(&format!("{narrow:e}"), &narrow), "1.5e-07");
+    }
 
     #[test]
     fn intervals_and_texts_have_duckdbs_form() {

@@ -11,8 +11,8 @@ use super::function_forms::is_aggregate;
 use super::shorthand::{call, taken};
 use super::syntax::change_own_exprs;
 
-/// The aggregates of a SELECT before one: without their casts, and as they are written.
-type SeenAggregates = Vec<(String, String)>;
+/// The aggregates of a SELECT before one: without their casts, as they are written, and how often their argument is renamed.
+type SeenAggregates = Vec<(String, String, usize)>;
 
 /// Tells such aggregates of a SELECT apart.
 pub(super) fn tell_casts_apart(select: &mut Select) {
@@ -34,15 +34,14 @@ fn tell_apart(expr: &mut Expr, seen: &mut SeenAggregates) {
     let mut bare = function.clone();
     let _: ControlFlow<()> = VisitMut::visit(&mut bare, &mut CastRemover);
     let bare = bare.to_string().to_lowercase();
-    let mut others: Vec<&String> =
-        seen.iter().filter(|(own, other)| *own == bare && *other != text).map(|(_, other)| other).collect();
-    others.sort_unstable();
-    others.dedup();
-    let others = others.len();
-    let is_again = seen.iter().any(|(_, other)| *other == text);
-    seen.push((bare, text));
-    if !is_again && others > 0 {
-        rename_argument(function, others);
+    let known = seen.iter().find(|(_, other, _)| *other == text).map(|(_, _, times)| *times);
+    // As many as there are others that differ from it in a cast; the same again has the same name.
+    let times = known.unwrap_or_else(|| seen.iter().filter(|(own, _, _)| *own == bare).count());
+    if known.is_none() {
+        seen.push((bare, text, times));
+    }
+    if times > 0 {
+        rename_argument(function, times);
     }
 }
 

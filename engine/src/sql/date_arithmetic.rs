@@ -1,5 +1,5 @@
-//! A date and an interval with hours are a time, and between two dates lie days, as in PostgreSQL and DuckDB. Arrow's own sum
-//! is a date again, which loses the hours, and its difference a duration.
+//! A date and an interval with hours are a time, so are a date and a time of day, and between two dates lie days, as in
+//! PostgreSQL and DuckDB. Arrow's own sum is a date again, which loses the hours, and its difference a duration.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,7 +11,8 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::field_access::FieldAccess;
+use super::field_access::{FieldAccess, own_call};
+use crate::functions::DATE_PLUS_TIME;
 
 /// Returns the planners of expressions: ours, then DataFusion's.
 pub(super) fn expr_planners() -> &'static [Arc<dyn ExprPlanner>] {
@@ -31,6 +32,12 @@ impl ExprPlanner for DateArithmetic {
         if op == BinaryOperator::Minus && is_date(&left, schema) && is_date(&right, schema) {
             return Ok(PlannerResult::Planned(days(left) - days(right)));
         }
+        if op == BinaryOperator::Plus && is_date(&left, schema) && is_time_of_day(&right, schema) {
+            return Ok(PlannerResult::Planned(own_call(DATE_PLUS_TIME, vec![left, right])?));
+        }
+        if op == BinaryOperator::Plus && is_time_of_day(&left, schema) && is_date(&right, schema) {
+            return Ok(PlannerResult::Planned(own_call(DATE_PLUS_TIME, vec![right, left])?));
+        }
         let is_sum = matches!(op, BinaryOperator::Plus | BinaryOperator::Minus);
         let (left, right) = match is_sum {
             true if is_date(&left, schema) && has_hours(&right, schema) => (as_time(left), right),
@@ -43,6 +50,10 @@ impl ExprPlanner for DateArithmetic {
 
 fn is_date(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64))
+}
+
+fn is_time_of_day(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Time32(_) | DataType::Time64(_)))
 }
 
 /// Returns whether an interval has hours, or may have: one of whole days keeps a date a date.

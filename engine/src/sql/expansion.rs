@@ -5,6 +5,7 @@
 
 mod chosen_by_lambda;
 mod columns;
+mod having_aliases;
 mod hidden_columns;
 mod merged_columns;
 mod multisets;
@@ -31,6 +32,7 @@ use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
 use columns::{Chosen, columns_call, is_columns};
+use having_aliases::name_aggregates_in_having;
 use hidden_columns::{rename_subquery_columns, sort_by_hidden, write_out_distinct};
 use merged_columns::{MergedFrom, columns_of_star, merge_columns, name_sides_in_where};
 use multisets::numbered;
@@ -316,8 +318,9 @@ impl<S: ContextProvider> Expander<'_, S> {
         plan_folded(self.scope, statement, &[])
     }
 
-    /// Writes out aliases in WHERE and in the select list behind them.
+    /// Writes out aliases in WHERE, in HAVING and in the select list behind them.
     fn aliases(&mut self, select: &mut Select) -> Result<()> {
+        name_aggregates_in_having(select);
         let mut aliases: Vec<(String, Expr)> = Vec::new();
         let mut used = false;
         for item in &select.projection {

@@ -116,7 +116,7 @@ pub(super) async fn resolve_foreign_keys(
 }
 
 /// Returns the columns of a table's primary key.
-async fn primary_key(catalog: &Catalog, who: &Principal, table: &TableName) -> Result<Option<Vec<String>>> {
+pub(super) async fn primary_key(catalog: &Catalog, who: &Principal, table: &TableName) -> Result<Option<Vec<String>>> {
     let only = TableFilter {
         database: Some(table.database.clone()),
         name: Some(table.table.clone()),

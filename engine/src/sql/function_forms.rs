@@ -5,6 +5,7 @@ mod indexed_lambda;
 mod json_values;
 mod more_forms;
 mod table;
+mod time_patterns;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -217,24 +218,17 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ("struct_extract", Some([value, position @ Expr::Value(ValueWithSpan { value: Value::Number(..), .. })])) => {
             Some(call("struct_extract_at", vec![value.clone(), position.clone()]))
         }
-        ("time_bucket", Some([width, time, origin])) => {
-            // An offset is an interval, an origin a time.
-            let function = match origin {
-                Expr::Interval(_) => "time_bucket_offset",
-                _ => "date_bin",
-            };
-            let origin = match function {
-                "date_bin" => parse("CAST($1 AS TIMESTAMP)").map(|cast| filled(cast, std::slice::from_ref(origin)))?,
-                _ => origin.clone(),
-            };
-            Some(call(function, vec![width.clone(), time.clone(), origin]))
-        }
         (
             "list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate",
             Some([list, which, separator]),
         ) if which.to_string().eq_ignore_ascii_case("'string_agg'") => {
             Some(call("array_to_string", vec![list.clone(), separator.clone()]))
         }
+        // Also of texts and structs, as the subscript is.
+        ("array_extract" | "list_extract" | "list_element", Some([value, position])) => {
+            Some(filled(parse("($1)[$2]")?, &[value.clone(), position.clone()]))
+        }
+        ("make_date", Some([days])) => Some(call("date_from_days", vec![days.clone()])),
         // A null by itself has no type that they take.
         ("sum" | "avg" | "mean" | "median", Some([value])) if is_null(value) => {
             let mut typed = function.clone();
@@ -259,14 +253,6 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
                 clauses: Vec::new(),
             });
             Some(Expr::Function(counted))
-        }
-        ("time_bucket", Some([width, time])) => {
-            // DuckDB's and PostgreSQL's origins: a Monday, and for months the first of one.
-            let written = width.to_string().to_lowercase();
-            let by_month = ["month", "quarter", "year", "decade"].iter().any(|unit| written.contains(unit));
-            let origin = if by_month { "2000-01-01" } else { "2000-01-03" };
-            let origin = call("to_timestamp", vec![text(origin)]);
-            Some(call("date_bin", vec![width.clone(), time.clone(), origin]))
         }
         ("list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate", Some([list, which])) => {
             let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(which), .. }) = which else {

@@ -1,10 +1,11 @@
 //! The types in which numbers meet. A double beside a decimal makes a double, and decimals are divided as doubles, as in DuckDB:
 //! DataFusion turns both into decimals of fifteen digits, which a large, small or infinite double has no place in, and keeps four
-//! digits of a quotient. Narrow integers are added as wide ones, since Arrow's sums wrap around.
+//! digits of a quotient. Narrow integers are added as wide ones, since Arrow's sums wrap around. A date beside a timestamp is
+//! one of microseconds: DataFusion's is of nanoseconds, which reach from 1677 to 2262.
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
@@ -22,6 +23,11 @@ const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "nvl"
 /// The functions that are computed with doubles whatever they are given.
 const OF_DOUBLES: [&str; 1] = ["power"];
 
+/// The aggregates of numbers, and of nothing else.
+const OF_NUMBERS: [&str; 3] = ["sum", "median", "stddev"];
+/// The functions whose second argument is a timestamp, also where it is written as a date.
+const OF_TIMES: [&str; 2] = ["date_trunc", "date_bin"];
+
 /// A whole number is rounded already, and stays of its type.
 const ROUND: &str = "round";
 
@@ -32,7 +38,12 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             let is_plain = |expr: &Expr| match expr {
                 Expr::Literal(value, _) => !matches!(
                     value.data_type(),
-                    DataType::Decimal128(_, _) | DataType::Decimal256(_, _) | DataType::Float64
+                    DataType::Decimal128(_, _)
+                        | DataType::Decimal256(_, _)
+                        | DataType::Float64
+                        | DataType::Date32
+                        | DataType::Date64
+                        | DataType::Timestamp(_, _)
                 ),
                 _ => false,
             };
@@ -40,9 +51,12 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
         }
         Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
         Expr::ScalarFunction(call) => {
-            OF_ONE_TYPE.contains(&call.name()) || OF_DOUBLES.contains(&call.name()) || call.name() == ROUND
+            let name = call.name();
+            let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
+            is_of_one_kind || name == ROUND
         }
-        Expr::AggregateFunction(call) => call.func.name() == "avg",
+        Expr::WindowFunction(call) => call.fun.name() == "avg",
+        Expr::AggregateFunction(call) => call.func.name() == "avg" || OF_NUMBERS.contains(&call.func.name()),
         _ => false,
     }
 }
@@ -51,7 +65,7 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
 pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if meets(op) => {
-            let types = (left.get_type(schema), right.get_type(schema));
+            let types = (met_type(&left, schema), met_type(&right, schema));
             let (Ok(left_type), Ok(right_type)) = types else {
                 return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))));
             };
@@ -90,6 +104,14 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
                 if has_decimal { args.into_iter().map(|arg| cast(arg, DataType::Float64)).collect() } else { args };
             Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func, args }), has_decimal)
         }
+        Expr::ScalarFunction(mut call) if OF_TIMES.contains(&call.name()) => {
+            let date = call.args.get_mut(1).filter(|arg| arg.get_type(schema).is_ok_and(|found| is_date(&found)));
+            let has_date = date.is_some();
+            if let Some(date) = date {
+                *date = cast(std::mem::take(date), DataType::Timestamp(TimeUnit::Microsecond, None));
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(call), has_date)
+        }
         Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == ROUND && args.len() == 1 => {
             let is_whole =
                 args.first().and_then(|arg| arg.get_type(schema).ok()).is_some_and(|found| found.is_integer());
@@ -101,8 +123,29 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
         Expr::AggregateFunction(AggregateFunction { func, mut params }) if func.name() == "avg" => {
             let mut changed = false;
             for arg in &mut params.args {
+                if arg.get_type(schema).is_ok_and(|found| found.is_decimal() || found.is_null()) {
+                    *arg = cast(std::mem::take(arg), DataType::Float64);
+                    changed = true;
+                }
+            }
+            Transformed::new_transformed(Expr::AggregateFunction(AggregateFunction { func, params }), changed)
+        }
+        Expr::WindowFunction(mut call) if call.fun.name() == "avg" => {
+            let mut changed = false;
+            for arg in &mut call.params.args {
                 if arg.get_type(schema).is_ok_and(|found| found.is_decimal()) {
                     *arg = cast(std::mem::take(arg), DataType::Float64);
+                    changed = true;
+                }
+            }
+            Transformed::new_transformed(Expr::WindowFunction(call), changed)
+        }
+        // A column that is null everywhere has no type that they take.
+        Expr::AggregateFunction(AggregateFunction { func, mut params }) if OF_NUMBERS.contains(&func.name()) => {
+            let mut changed = false;
+            for arg in &mut params.args {
+                if arg.get_type(schema).is_ok_and(|found| found.is_null()) {
+                    *arg = cast(std::mem::take(arg), DataType::Int64);
                     changed = true;
                 }
             }
@@ -136,7 +179,7 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
                 .map(|column| {
                     let types = inputs.iter().filter_map(|input| input.schema().fields().get(column));
                     let types: Vec<_> = types.map(|field| field.data_type().clone()).collect();
-                    float_beside_decimals(&types)
+                    meeting_type(&types)
                 })
                 .collect();
             if common.iter().all(Option::is_none) {
@@ -148,10 +191,11 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
         LogicalPlan::Values(Values { schema, values }) => {
             let common: Vec<Option<DataType>> = (0..schema.fields().len())
                 .map(|column| {
-                    let types = values.iter().filter_map(|row| row.get(column));
+                    // A null has the type of its column already.
+                    let types = values.iter().filter_map(|row| row.get(column)).filter(|value| !is_null(value));
                     let types: Vec<_> =
                         types.filter_map(|value| uncast(value, &schema).get_type(&schema).ok()).collect();
-                    float_beside_decimals(&types)
+                    meeting_type(&types)
                 })
                 .collect();
             if common.iter().all(Option::is_none) {
@@ -170,20 +214,30 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
     })
 }
 
-/// Returns a double without the cast that brought it to the type of its column.
-fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
-    let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|found| found.is_floating());
+fn is_null(value: &Expr) -> bool {
     match value {
-        Expr::Cast(cast) if cast.field.data_type().is_decimal() && is_float(&cast.expr) => &cast.expr,
-        other => other,
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Cast(cast) => is_null(&cast.expr),
+        _ => false,
     }
+}
+
+/// Returns a double, a date or a timestamp without the cast that brought it to the type of its column.
+fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
+    let Expr::Cast(cast) = value else { return value };
+    let Ok(found) = cast.expr.get_type(schema) else { return value };
+    let is_coerced = match cast.field.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => is_date(&found) || matches!(found, DataType::Timestamp(_, _)),
+        wanted => wanted.is_decimal() && found.is_floating(),
+    };
+    if is_coerced { &cast.expr } else { value }
 }
 
 fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
     let columns = input.schema().columns().into_iter().zip(types).map(|(column, wanted)| {
         let name = (column.relation.clone(), column.name.clone());
         match (wanted, Expr::Column(column.clone()).get_type(input.schema())) {
-            (Some(wanted), Ok(found)) if found.is_decimal() => {
+            (Some(wanted), Ok(found)) if gives_way(&found, wanted) => {
                 cast(Expr::Column(column), wanted.clone()).alias_qualified(name.0, name.1)
             }
             _ => Expr::Column(column),
@@ -200,6 +254,11 @@ fn meets(op: Operator) -> bool {
 /// Returns the type in which two numbers meet, where it is not the one that DataFusion takes.
 fn common_type(op: Operator, left: &DataType, right: &DataType) -> Option<DataType> {
     let is_exact = |found: &DataType| found.is_decimal() || found.is_integer();
+    if (compares(op) || op == Operator::Minus)
+        && let Some(time) = time_beside_dates(&[left.clone(), right.clone()])
+    {
+        return Some(time);
+    }
     match (left, right) {
         (float, decimal) | (decimal, float) if float.is_floating() && decimal.is_decimal() => Some(float.clone()),
         _ if op == Operator::Divide && (left.is_decimal() || right.is_decimal()) => {
@@ -230,13 +289,55 @@ fn float_beside_decimals(types: &[DataType]) -> Option<DataType> {
     types.iter().any(DataType::is_decimal).then(|| float.clone())
 }
 
-/// Returns expressions whose decimals are doubles where some are.
+/// Returns the type of the timestamps among types, where there are dates beside them. Where those are of nanoseconds, a date
+/// becomes one of them.
+fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
+    let mut time = None;
+    for found in types {
+        match found {
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => return None,
+            DataType::Timestamp(_, zone) => time = Some(DataType::Timestamp(TimeUnit::Microsecond, zone.clone())),
+            _ => {}
+        }
+    }
+    time.filter(|_| types.iter().any(is_date))
+}
+
+/// Returns the type in which values meet, where it is not the one that DataFusion takes.
+fn meeting_type(types: &[DataType]) -> Option<DataType> {
+    float_beside_decimals(types).or_else(|| time_beside_dates(types))
+}
+
+/// Returns whether values of a type become those of the type in which they meet others.
+fn gives_way(found: &DataType, common: &DataType) -> bool {
+    match common {
+        DataType::Timestamp(_, _) => is_date(found),
+        _ => found.is_decimal(),
+    }
+}
+
+fn is_date(found: &DataType) -> bool {
+    matches!(found, DataType::Date32 | DataType::Date64)
+}
+
+/// Returns the type of an expression that meets another: now is no more exact than a microsecond there, so that it meets all days.
+fn met_type(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
+    let found = expr.get_type(schema)?;
+    Ok(match (expr, found) {
+        (Expr::ScalarFunction(call), DataType::Timestamp(_, zone)) if call.name() == "now" => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone)
+        }
+        (_, found) => found,
+    })
+}
+
+/// Returns expressions whose decimals are doubles where some are, and whose dates are timestamps.
 fn unified(exprs: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
-    let types = exprs.iter().map(|expr| expr.get_type(schema)).collect::<Result<Vec<_>>>();
-    let common = types.ok().and_then(|types| Some((float_beside_decimals(&types)?, types)));
+    let types = exprs.iter().map(|expr| met_type(expr, schema)).collect::<Result<Vec<_>>>();
+    let common = types.ok().and_then(|types| Some((meeting_type(&types)?, types)));
     match common {
         Some((common, types)) => {
-            let exprs = exprs.into_iter().zip(types).map(|(expr, found)| match found.is_decimal() {
+            let exprs = exprs.into_iter().zip(types).map(|(expr, found)| match gives_way(&found, &common) {
                 true => cast(expr, common.clone()),
                 false => expr,
             });
@@ -250,11 +351,11 @@ fn with_one_result_type(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let results = when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(else_expr.as_deref());
     let types: Vec<_> = results.filter_map(|result| result.get_type(schema).ok()).collect();
-    let Some(common) = float_beside_decimals(&types) else {
+    let Some(common) = meeting_type(&types) else {
         return Transformed::no(Expr::Case(Case { expr, when_then_expr, else_expr }));
     };
     let as_common = |result: Box<Expr>| match result.get_type(schema) {
-        Ok(found) if found.is_decimal() => Box::new(cast(*result, common.clone())),
+        Ok(found) if gives_way(&found, &common) => Box::new(cast(*result, common.clone())),
         _ => result,
     };
     let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (when, as_common(then))).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::catalog::TableFunctionArgs;
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
@@ -50,12 +50,22 @@ pub(super) fn table_function_source(
     Ok(provider_as_source(provider))
 }
 
-/// Returns a point in time in nanoseconds, the only ones that the functions take.
+/// Returns a point in time in nanoseconds, the only ones that the functions take. Errors: `unsupported` for one beyond them.
 fn in_nanoseconds(arg: Expr) -> Result<Expr> {
+    let nanoseconds = |value: &ScalarValue, zone: Option<Arc<str>>| {
+        value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone)).map_err(|_| EngineError::Unsupported {
+            what: "a series in FROM of times before 1678 or after 2261".into(),
+            hint: "write SELECT unnest(generate_series(start, stop, step))".into(),
+        })
+    };
     match arg {
         Expr::Literal(value, metadata) => {
             let value = match value.data_type() {
-                DataType::Timestamp(_, zone) => value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone))?,
+                DataType::Timestamp(_, zone) => nanoseconds(&value, zone)?,
+                DataType::Date32 => {
+                    nanoseconds(&value, None)?;
+                    value
+                }
                 _ => value,
             };
             Ok(Expr::Literal(value, metadata))

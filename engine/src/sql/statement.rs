@@ -73,6 +73,7 @@ impl StatementPlanner<'_> {
         insert_with(&mut statement);
         let with = take_with(&mut statement);
         self.write_out_like(&mut statement).await?;
+        self.refuse_conflict_clause(&statement).await?;
         nesting.with_room(|| check_accepted(&statement))?;
         match statement {
             Statement::Statement(statement)

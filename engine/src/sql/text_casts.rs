@@ -13,7 +13,7 @@ use super::field_access::own_call;
 use crate::functions::{VALUE_TEXT, has_form_of_its_own};
 
 /// The functions that make texts of their arguments.
-const JOINING: [&str; 2] = ["concat", "concat_ws"];
+const JOINING: [&str; 4] = ["concat", "concat_ws", "format", "printf"];
 
 /// Returns whether an expression may be such a cast.
 pub(super) fn may_be_text_cast(expr: &Expr) -> bool {

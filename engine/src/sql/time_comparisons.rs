@@ -1,7 +1,7 @@
 //! What SQL says of timestamps and DataFusion's planner does not: a text that is compared with a timestamp is one of
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
-//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::integer_overflow`], [`super::float_order`]),
+//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]),
 //! intervals ([`super::elapsed_times`]), texts ([`super::text_replacements`]) and subqueries
 //! ([`super::subquery_values`], [`super::subquery_places`]).
 //!
@@ -21,6 +21,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 
+use super::domain_checks::{may_leave_domain, with_domain_checks};
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
 use super::float_order::{
     groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
@@ -65,6 +66,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
+                let settled = settled.transform_data(|expr| with_domain_checks(expr, &schema))?;
                 let settled = settled.transform_data(with_plain_tables)?;
                 let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
                 let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
@@ -89,7 +91,7 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
         expr if may_be_text_cast(expr) || may_mix_numbers(expr) => true,
         expr if may_overflow(expr) => true,
-        expr if may_compare_zero(expr) || may_order_nested(expr) => true,
+        expr if may_compare_zero(expr) || may_order_nested(expr) || may_leave_domain(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),
         Expr::TryCast(cast) => may_convert(cast.field.data_type()),
@@ -216,7 +218,12 @@ enum LiteralPlacement {
 /// would convert it to one, and so compare with NULL where that overflows, and without the digits that are too many.
 fn placement(literal: &Expr, compared_with: Option<&DataType>) -> Option<LiteralPlacement> {
     let (Expr::Cast(cast), Some(DataType::Timestamp(unit, zone))) = (literal, compared_with) else { return None };
-    let DataType::Timestamp(literal_unit, literal_zone) = cast.field.data_type() else { return None };
+    let (literal_unit, literal_zone) = match cast.field.data_type() {
+        DataType::Timestamp(unit, zone) => (unit, zone),
+        // A day is a value of all timestamps but those of nanoseconds.
+        DataType::Date32 if *unit == TimeUnit::Nanosecond => (unit, zone),
+        _ => return None,
+    };
     let time_zone: Tz = zone.as_deref().unwrap_or("UTC").parse().ok()?;
     let time = string_to_datetime(&time_zone, text(&cast.expr)?).ok()?.to_utc();
     if *unit == TimeUnit::Nanosecond {

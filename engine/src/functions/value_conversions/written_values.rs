@@ -10,9 +10,16 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
     let normal = match data_type {
         integer if integer.is_integer() => whole_number(trimmed).unwrap_or_else(|| trimmed.to_owned()),
         DataType::Timestamp(_, _) if trimmed.eq_ignore_ascii_case("epoch") => "1970-01-01 00:00:00".to_owned(),
-        DataType::Timestamp(_, _) => with_seconds(trimmed).unwrap_or_else(|| trimmed.to_owned()),
-        DataType::Date32 => written_date(trimmed).unwrap_or_else(|| trimmed.to_owned()),
-        DataType::Time32(_) | DataType::Time64(_) => with_colons(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        DataType::Timestamp(_, _) => {
+            let dashed = with_dashes(trimmed).unwrap_or_else(|| trimmed.to_owned());
+            with_seconds(&dashed).unwrap_or(dashed)
+        }
+        DataType::Date32 => {
+            with_dashes(trimmed).or_else(|| written_date(trimmed)).unwrap_or_else(|| trimmed.to_owned())
+        }
+        DataType::Time32(_) | DataType::Time64(_) => {
+            with_colons(trimmed).or_else(|| with_two_digits(trimmed)).unwrap_or_else(|| trimmed.to_owned())
+        }
         number if number.is_numeric() => trimmed.to_owned(),
         _ => return None,
     };
@@ -31,6 +38,36 @@ fn written_date(text: &str) -> Option<String> {
         return None;
     }
     FORMS.iter().find_map(|form| Some(NaiveDate::parse_from_str(text, form).ok()?.format("%Y-%m-%d").to_string()))
+}
+
+/// Returns a date that is written with slashes, and what is behind it, with dashes: `2024/2/9` is one of DuckDB and PostgreSQL.
+fn with_dashes(text: &str) -> Option<String> {
+    let (date, rest) = text.split_at(text.find([' ', 'T']).unwrap_or(text.len()));
+    let is_number = |part: &str, digits: std::ops::RangeInclusive<usize>| {
+        digits.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let parts: Vec<&str> = date.split('/').collect();
+    match parts.as_slice() {
+        [year, month, day] if is_number(year, 4..=4) && is_number(month, 1..=2) && is_number(day, 1..=2) => {
+            Some(format!("{year}-{month:0>2}-{day:0>2}{rest}"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns a time of day with two digits in each place: `1:2:3.5` is one of DuckDB and PostgreSQL.
+fn with_two_digits(text: &str) -> Option<String> {
+    let (clock, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let is_number = |part: &&str| matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = clock.split(':').collect();
+    if !parts.iter().all(is_number) {
+        return None;
+    }
+    match parts.as_slice() {
+        [hour, minute] if fraction.is_empty() => Some(format!("{hour:0>2}:{minute:0>2}:00")),
+        [hour, minute, second] => Some(format!("{hour:0>2}:{minute:0>2}:{second:0>2}{fraction}")),
+        _ => None,
+    }
 }
 
 /// Returns a time of day without colons with them: `040506`, which Arrow reads as a number, is one of PostgreSQL.
@@ -113,6 +150,11 @@ mod tests {
             ("January 8, 1999", DataType::Date32, Some("1999-01-08")),
             ("08-Jan-1999", DataType::Date32, Some("1999-01-08")),
             ("1999-01-08", DataType::Date32, None),
+            ("1999/1/8", DataType::Date32, Some("1999-01-08")),
+            ("1999/1", DataType::Date32, None),
+            ("2024/01/31 08:15", DataType::Timestamp(TimeUnit::Microsecond, None), Some("2024-01-31 08:15:00")),
+            ("1:2:3.5", DataType::Time64(TimeUnit::Microsecond), Some("01:02:03.5")),
+            ("1:2:300", DataType::Time64(TimeUnit::Microsecond), None),
             ("040506", DataType::Time64(TimeUnit::Microsecond), Some("04:05:06")),
             ("04:05:06", DataType::Time64(TimeUnit::Microsecond), None),
             (" x", DataType::Utf8, None),

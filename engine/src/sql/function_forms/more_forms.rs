@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan,
 };
 
+use super::time_patterns::parsed_time;
 use super::{call, filled, parse};
 use crate::error::{EngineError, Result};
 
@@ -51,6 +52,7 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
             }
             None => None,
         },
+        ("to_date" | "to_timestamp", Some([value, pattern])) => parsed_time(name, value, pattern)?,
         ("to_number", Some([value, format])) => {
             check_number_format(format)?;
             let meaning = "CAST(concat(CASE WHEN regexp_like($1, '[-<]') THEN '-' ELSE '' END, \

@@ -5,6 +5,10 @@ use std::sync::LazyLock;
 
 use super::Form;
 
+/// A list of the value of a key, without values where the map has no such key.
+const MAP_EXTRACT: &str = "CASE WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) \
+         WHEN $1 IS NOT NULL THEN array_slice(map_extract($1, $2), 2, 2) END";
+
 /// Functions of one row.
 const SCALAR: &[(&str, usize, &str)] = &[
     // Parts of dates and times.
@@ -50,7 +54,6 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("age", 1, "age(CAST(current_date() AS TIMESTAMP), $1)"),
     ("datepart", 2, "date_part($1, $2)"),
     ("datetrunc", 2, "date_trunc($1, $2)"),
-    ("time_bucket", 3, "date_bin($1, $2, $3)"),
     ("greatest_common_divisor", 2, "gcd($1, $2)"),
     ("least_common_multiple", 2, "lcm($1, $2)"),
     ("get_current_timestamp", 0, "now()"),
@@ -178,11 +181,8 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("list_string_agg", 1, "array_to_string($1, ',')"),
     ("list_approx_count_distinct", 1, "list_unique($1)"),
     ("list_sem", 1, "list_stddev_pop($1) / sqrt(CAST(list_count($1) AS DOUBLE))"),
-    (
-        "map_extract",
-        2,
-        "CASE WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) ELSE array_slice(map_extract($1, $2), 2, 2) END",
-    ),
+    ("map_extract", 2, MAP_EXTRACT),
+    ("element_at", 2, MAP_EXTRACT),
     ("list_zip", 2, "arrays_zip($1, $2)"),
     ("list_zip", 3, "arrays_zip($1, $2, $3)"),
     ("list_distinct", 1, "array_distinct(array_compact($1))"),

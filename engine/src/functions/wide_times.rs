@@ -1,0 +1,237 @@
+//! `date_trunc` and `date_bin` of times beyond nanoseconds. DataFusion counts in them whatever the unit of its argument
+//! is, so that it refuses months before 1677 and after 2262, and its bins there wrap around.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+
+use super::dates::moment;
+use super::definition::invalid;
+
+const MICROS_AN_HOUR: i64 = 3_600_000_000;
+const NANOS_A_DAY: i128 = 86_400_000_000_000;
+
+/// Returns the function, which knows all times where it is one of those.
+pub(super) fn wide(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+    match function.name() {
+        "date_trunc" | "date_bin" => Arc::new(ScalarUDF::new_from_impl(WideTimes { inner: function })),
+        _ => function,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WideTimes {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for WideTimes {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let Some(start) = start_of(self.name(), &args.args)
+            && let Some(times) = args.args.get(1)
+        {
+            return starts(times, start.as_ref());
+        }
+        self.inner.invoke_with_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.inner.simplify(args, info)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner.output_ordering(inputs)
+    }
+
+    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.inner.preserves_lex_ordering(inputs)
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(arg_types)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+/// Where the part of time that microseconds since 1970 are in begins.
+type StartOfPart = Box<dyn Fn(i64) -> Result<i64>>;
+
+/// Returns what a call computes, in microseconds; `None` where DataFusion's function does so for all times that there are.
+fn start_of(function: &str, args: &[ColumnarValue]) -> Option<StartOfPart> {
+    let [ColumnarValue::Scalar(step), times, rest @ ..] = args else { return None };
+    let DataType::Timestamp(unit, zone) = times.data_type() else { return None };
+    let is_utc = zone.as_deref().is_none_or(|zone| matches!(zone, "UTC" | "+00:00"));
+    if unit == TimeUnit::Nanosecond || !is_utc {
+        return None;
+    }
+    if function == "date_trunc" {
+        return start_of_part(&step.try_as_str().flatten()?.to_lowercase(), zone.is_some());
+    }
+    let ScalarValue::IntervalMonthDayNano(Some(stride)) = step else { return None };
+    let origin = match rest {
+        [] => 0,
+        [ColumnarValue::Scalar(ScalarValue::TimestampNanosecond(Some(origin), _))] => *origin,
+        _ => return None,
+    };
+    start_of_bin(*stride, origin)
+}
+
+fn start_of_part(part: &str, has_zone: bool) -> Option<StartOfPart> {
+    let first_day: fn(NaiveDate) -> Option<NaiveDate> = match part {
+        "week" => |date: NaiveDate| date.checked_sub_days(Days::new(u64::from(date.weekday().num_days_from_monday()))),
+        "month" => |date: NaiveDate| date.with_day(1),
+        "quarter" => |date: NaiveDate| NaiveDate::from_ymd_opt(date.year(), date.month0() / 3 * 3 + 1, 1),
+        "year" => |date: NaiveDate| NaiveDate::from_ymd_opt(date.year(), 1, 1),
+        // Without a zone these are counted in the unit of the argument.
+        "hour" | "day" if has_zone => {
+            let length = if part == "day" { 24 * MICROS_AN_HOUR } else { MICROS_AN_HOUR };
+            return Some(Box::new(move |micros: i64| {
+                micros.checked_sub(micros.rem_euclid(length)).ok_or_else(out_of_range)
+            }));
+        }
+        _ => return None,
+    };
+    Some(Box::new(move |micros: i64| {
+        let midnight = first_day(moment(micros)?.date()).and_then(|date| date.and_hms_opt(0, 0, 0));
+        midnight.map(in_micros).ok_or_else(out_of_range)
+    }))
+}
+
+fn start_of_bin(stride: IntervalMonthDayNano, origin: i64) -> Option<StartOfPart> {
+    let length = i128::from(stride.days) * NANOS_A_DAY + i128::from(stride.nanoseconds);
+    match (stride.months, length) {
+        (0, 1..) => {
+            let whole_micros = |nanos: i128| (nanos % 1_000 == 0).then(|| i64::try_from(nanos / 1_000).ok()).flatten();
+            // Most strides and origins are whole microseconds, and are divided by as such.
+            if let (Some(length), Some(origin)) = (whole_micros(length), whole_micros(i128::from(origin))) {
+                return Some(Box::new(move |micros: i64| {
+                    let into_bin = micros.checked_sub(origin).map(|since| since.rem_euclid(length));
+                    into_bin.and_then(|into_bin| micros.checked_sub(into_bin)).ok_or_else(out_of_range)
+                }));
+            }
+            Some(Box::new(move |micros: i64| {
+                let at = i128::from(micros) * 1_000;
+                let start = at - (at - i128::from(origin)).rem_euclid(length);
+                i64::try_from(start.div_euclid(1_000)).map_err(|_| out_of_range())
+            }))
+        }
+        (months @ 1.., 0) => {
+            let first = DateTime::from_timestamp_nanos(origin).naive_utc();
+            Some(Box::new(move |micros: i64| {
+                let time = moment(micros)?;
+                let between = (time.year() - first.year()) * 12 + time.month() as i32 - first.month() as i32;
+                let whole = between.div_euclid(months) * months;
+                let start = months_later(first, whole)?;
+                // The bins may begin within a month.
+                let start = if start > time { months_later(first, whole - months)? } else { start };
+                Ok(in_micros(start))
+            }))
+        }
+        _ => None,
+    }
+}
+
+fn months_later(time: NaiveDateTime, months: i32) -> Result<NaiveDateTime> {
+    let count = Months::new(months.unsigned_abs());
+    let later = if months < 0 { time.checked_sub_months(count) } else { time.checked_add_months(count) };
+    later.ok_or_else(out_of_range)
+}
+
+fn in_micros(time: NaiveDateTime) -> i64 {
+    time.and_utc().timestamp_micros()
+}
+
+fn out_of_range() -> DataFusionError {
+    invalid("the time is out of range".into())
+}
+
+/// Returns the starts of times, in their type.
+fn starts(times: &ColumnarValue, start: &dyn Fn(i64) -> Result<i64>) -> Result<ColumnarValue> {
+    let array = times.to_array(1)?;
+    let data_type = array.data_type().clone();
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let micros = cast_with_options(&array, &DataType::Timestamp(TimeUnit::Microsecond, None), &strict)?;
+    let moved: PrimitiveArray<TimestampMicrosecondType> =
+        micros.as_primitive::<TimestampMicrosecondType>().try_unary(start)?;
+    let moved = match &data_type {
+        DataType::Timestamp(_, zone) => moved.with_timezone_opt(zone.clone()),
+        _ => moved,
+    };
+    let moved = cast_with_options(&(Arc::new(moved) as ArrayRef), &data_type, &strict)?;
+    Ok(match times {
+        ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&moved, 0)?),
+        ColumnarValue::Array(_) => ColumnarValue::Array(moved),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(text: &str) -> i64 {
+        in_micros(NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S").unwrap())
+    }
+
+    #[test]
+    fn parts_begin_at_all_times() {
+        for (part, time, start) in [
+            ("week", "0001-01-03 10:00:00", "0001-01-01 00:00:00"),
+            ("month", "1500-03-15 10:00:00", "1500-03-01 00:00:00"),
+            ("quarter", "3000-05-05 00:00:00", "3000-04-01 00:00:00"),
+            ("year", "9999-12-31 23:59:59", "9999-01-01 00:00:00"),
+        ] {
+            let start_of = start_of_part(part, false).unwrap();
+            assert_eq!(start_of(micros(time)).unwrap(), micros(start), "{part}");
+        }
+        assert!(start_of_part("day", false).is_none() && start_of_part("day", true).is_some());
+    }
+
+    #[test]
+    fn bins_begin_at_all_times() {
+        let day = IntervalMonthDayNano::new(0, 1, 0);
+        let start_of = start_of_bin(day, 0).unwrap();
+        assert_eq!(start_of(micros("1066-10-14 09:00:00")).unwrap(), micros("1066-10-14 00:00:00"));
+        let months = start_of_bin(IntervalMonthDayNano::new(2, 0, 0), 9 * NANOS_A_DAY as i64).unwrap();
+        assert_eq!(months(micros("1500-03-05 00:00:00")).unwrap(), micros("1500-01-10 00:00:00"));
+        assert_eq!(months(micros("1500-03-10 00:00:00")).unwrap(), micros("1500-03-10 00:00:00"));
+        let odd = start_of_bin(IntervalMonthDayNano::new(0, 0, 1_500), 0).unwrap();
+        assert_eq!((odd(2).unwrap(), odd(4).unwrap(), odd(-1).unwrap()), (1, 3, -2));
+        assert!(start_of_bin(IntervalMonthDayNano::new(1, 1, 0), 0).is_none());
+    }
+}
