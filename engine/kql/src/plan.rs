@@ -211,7 +211,7 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::TopNested(levels) => self.top_nested(input, levels, span, environment),
             OperatorKind::Union(tables) => self.union_with(input, tables, &operator.parameters, environment),
-            OperatorKind::Where(predicate) => self.filter(input, &predicate.expr, environment),
+            OperatorKind::Where(predicate) => self.where_rows(input, predicate, environment),
             OperatorKind::Find(_)
             | OperatorKind::MacroExpand { .. }
             | OperatorKind::Print(_)

@@ -39,6 +39,11 @@ async fn values_are_kustos() {
             ("print datetime(Jan 1 2020), todatetime('8:00') == startofday(now()) + 8h", "2020-01-01T00:00:00.0000000Z True"),
             ("print hash(true) == hash(false), hash(1.5) == hash(1.5), hash(int(1)) % 10 < 10, hash(1.5, 3) < 3", "False True True True"),
             ("print hash_many(1, 'a') == hash_combine(hash(1), hash('a')), hash_many(1, 'a') == hash_many('a', 1)", "True False"),
+            // Every element of an array has one path.
+            (
+                r#"print treepath(parse_json('{"listProperty":[100,200,300,"abcde",{"x":"y"}]}'))"#,
+                r#"["['listProperty']","['listProperty'][0]","['listProperty'][0]['x']"]"#,
+            ),
             // Nothing has no schema and no sketch.
             ("print d = dynamic(1) | where d == 2 | summarize isnull(buildschema(d)), isnull(hll(d)), isnull(tdigest(tolong(d)))", "True True True"),
         ],
@@ -89,6 +94,7 @@ async fn what_kusto_refuses_is_refused() {
         ("let f = (x:datetime) { x }; print f(1)", "kql_type_mismatch", "must be datetime, not long"),
         ("let x = 5; let x = 6; print x", "kql_invalid", "`x` is there already"),
         ("let f = () { let a = 1; let a = 2; a }; print f()", "kql_invalid", "`a` is there already"),
+        ("D | where x = 1", "kql_type_mismatch", "it is a long, no bool"),
         ("print 1 | render nosuch", "kql_invalid", "there is no chart `nosuch`"),
         ("print 1 | render timechart | take 1", "kql_invalid", "`render` is the last operator"),
         ("evaluate schema_merge('a')", "kql_not_supported", "known to Kusto"),

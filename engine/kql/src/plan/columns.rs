@@ -8,7 +8,8 @@ use crate::ast::{
     ColumnDeclaration, Expr, ExprKind, Literal, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
 use crate::bind::{
-    Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, invalid, text_literal, unique_name,
+    BindError, BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, invalid,
+    text_literal, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -184,16 +185,28 @@ impl<'a> Binder<'a> {
         self.extend(Relation { is_serialized: true, ..input }, columns, environment)
     }
 
-    pub(super) fn filter(
+    /// Keeps the rows of a condition. One that has a name is a truth value: `where a = 1` is no comparison.
+    pub(super) fn where_rows(
         &mut self,
         input: Relation,
-        predicate: &'a Expr,
+        predicate: &'a NamedExpr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
+        if predicate.names != Names::Unnamed {
+            let windows = Windows::over(&input);
+            let columns = ExpressionScope::over_columns(environment, &input.columns);
+            let scope = ExpressionScope { windows: Some(&windows), ..columns };
+            let named = self.scalar(&predicate.expr, &scope)?.kql_type;
+            if named != KqlType::Bool {
+                let message = format!("`=` gives the condition a name, and it is a {}, no bool", named.name());
+                let error = BindError::new(BindErrorCode::TypeMismatch, predicate.span, message);
+                return Err(error.with_hint("compare with `==`").into());
+            }
+        }
         let windows = Windows::over(&input);
         let scope =
             ExpressionScope { windows: Some(&windows), ..ExpressionScope::over_columns(environment, &input.columns) };
-        let predicate = self.predicate(predicate, &scope)?;
+        let predicate = self.predicate(&predicate.expr, &scope)?;
         let (input, predicate) = self.with_windows(input, windows)?.narrowed(predicate)?;
         match predicate {
             Some(predicate) => self.filtered(input, predicate),
