@@ -52,6 +52,9 @@ async fn values_are_kustos() {
     let degrees = "let E = datatable(s:string, t:string)['a', 'b']; E | make-graph s --> t with_node_id=id \
                    | graph-match (x)-->(y) project node_degree_out(x), node_degree_in(y)";
     assert_eq!(answered(&session, degrees).await.unwrap().0, ["node_degree_out_x:long", "node_degree_in_y:long"]);
+    let chosen =
+        "let T = datatable(a:long)[1]; let f = (x:(*), c:string) { x | project column_ifexists(c, 'none') }; f(T, 'a')";
+    assert_eq!(answered(&session, chosen).await.unwrap().0, ["a:long"]);
     let touching = "print geo_intersection_2polygons(\
                     dynamic({'type':'Polygon','coordinates':[[[2,45],[0,45],[1,44],[2,45]]]}), \
                     dynamic({'type':'MultiPolygon','coordinates':[[[[3,44],[2,45],[2,43],[3,44]]],\
