@@ -22,6 +22,7 @@ async fn values_are_kustos() {
             ("print a = 'Lab1 PCs' | search 'Lab*PC' | count", "0"),
             ("print a = 'a lab1 pcs', b = 'x' | search a:'Lab*PC*' | project b", "x"),
             ("print a = 'a lab1 pcs', b = 'x' | search kind=case_sensitive 'Lab*PC*' | count", "0"),
+            ("print a = 'ab b' | search 'ab' | search 'b' | project a, ['$table']", "ab b search_arg0"),
             // Constants with `in` are constants.
             ("let mode = 2; print iff(mode in (1, 2), 1d, 1h)", "1.00:00:00"),
             ("range x from 1 to 9 step 1 | take iff(3 !in (1, 2), 2, 1) | count", "2"),
@@ -98,6 +99,8 @@ async fn what_kusto_refuses_is_refused() {
         ("let x = 5; let x = 6; print x", "kql_invalid", "`x` is there already"),
         ("let f = () { let a = 1; let a = 2; a }; print f()", "kql_invalid", "`a` is there already"),
         ("D | where x = 1", "kql_type_mismatch", "it is a long, no bool"),
+        ("union withsource=x D, D", "kql_invalid", "two columns would be called `x`"),
+        ("D | sort by x asc | scan with_match_id=y with (step a: true;)", "kql_invalid", "`y` is there already"),
         ("print 1 | render nosuch", "kql_invalid", "there is no chart `nosuch`"),
         ("print 1 | render timechart | take 1", "kql_invalid", "`render` is the last operator"),
         ("evaluate schema_merge('a')", "kql_not_supported", "known to Kusto"),
