@@ -99,6 +99,7 @@ async fn what_kusto_refuses_is_refused() {
         ("let x = 5; let x = 6; print x", "kql_invalid", "`x` is there already"),
         ("let f = () { let a = 1; let a = 2; a }; print f()", "kql_invalid", "`a` is there already"),
         ("D | where x = 1", "kql_type_mismatch", "it is a long, no bool"),
+        ("print x = dynamic([1]) | mv-expand a = x, a = x", "kql_invalid", "`a` is there twice"),
         ("union withsource=x D, D", "kql_invalid", "two columns would be called `x`"),
         ("D | sort by x asc | scan with_match_id=y with (step a: true;)", "kql_invalid", "`y` is there already"),
         ("print 1 | render nosuch", "kql_invalid", "there is no chart `nosuch`"),
