@@ -227,7 +227,7 @@ fn treepath(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let values = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
         let (mut paths, mut seen) = (Vec::new(), HashSet::new());
-        collect_paths(&values.get(row), "", &mut |path| {
+        collect_paths(&values.get(row), "", &mut |path: &str| {
             if !seen.contains(path) {
                 seen.insert(path.to_owned());
                 paths.push(path.to_owned());
