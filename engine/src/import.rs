@@ -224,7 +224,8 @@ async fn create(
     let prepared = source.prepare(state, request, &progress).await?;
     let columns = ColumnMapping::from_file(&prepared.fields, &source.partitioning);
     let mut draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
-    let json = prepared.json_columns();
+    let mut json = prepared.json_columns();
+    json.extend(source.json_columns(state).await?);
     for column in &mut draft.columns {
         column.is_json = json.contains(&column.name);
     }
@@ -341,6 +342,18 @@ impl ImportSource {
         Ok(PreparedImport { fields, reader })
     }
 
+    /// Returns the names of the columns of text of which the files themselves say that they hold JSON.
+    async fn json_columns(&self, state: &dyn Session) -> Result<Vec<String>> {
+        match self.format {
+            FileFormat::Parquet => external::parquet_json_columns(state, &self.files).await,
+            FileFormat::Arrow => {
+                let files = self.files.clone();
+                blocking(move || external::ipc_json_columns(&files)).await
+            }
+            FileFormat::Csv | FileFormat::Ndjson | FileFormat::Xlsx | FileFormat::Lance => Ok(Vec::new()),
+        }
+    }
+
     fn counter(&self, task: &str, progress: &Arc<dyn Progress>) -> ByteCounter {
         let name = Path::new(&self.location).file_name().map(|name| name.to_string_lossy().into_owned());
         ByteCounter {
@@ -379,7 +392,7 @@ impl PreparedImport {
         }
     }
 
-    /// Returns the names of the columns of text that hold JSON.
+    /// Returns the names of the columns of text that hold JSON, where reading them told it.
     fn json_columns(&self) -> Vec<String> {
         match &self.reader {
             FormatReader::Json(json) => json.json_columns(),

@@ -30,10 +30,13 @@ mod union;
 mod unique_side;
 mod written;
 
+use std::collections::HashSet;
+
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
 use crate::ast::{Name, Operator, OperatorKind, Property};
 use crate::bind::{BindError, BindErrorCode, Binder, Environment, Result, invalid};
+use crate::span::Span;
 pub(crate) use columns::matches_wildcard;
 pub(super) use materialize::MaterializedPart;
 use operator_parameters::check_parameters;
@@ -96,6 +99,19 @@ pub struct Rendering {
     pub properties: Vec<(String, String)>,
 }
 
+/// Returns a table of which no two columns have one name. Errors: `kql_invalid`.
+fn with_names_once(made: Relation, span: Span) -> Result<Relation> {
+    match repeated_name(&made.columns) {
+        Some(name) => invalid(span, format!("two columns would be called `{name}`; give one of them another name")),
+        None => Ok(made),
+    }
+}
+
+fn repeated_name(columns: &[Column]) -> Option<&str> {
+    let mut names = HashSet::with_capacity(columns.len());
+    columns.iter().map(|column| column.name.as_str()).find(|name| !names.insert(*name))
+}
+
 impl<'a> Binder<'a> {
     /// Plans an operator that starts a query.
     pub(super) fn source_operator(
@@ -103,6 +119,11 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
+        let made = self.first_rows(operator, environment)?;
+        with_names_once(made, operator.span)
+    }
+
+    fn first_rows(&mut self, operator: &'a Operator, environment: &Environment<'a>) -> Result<Relation> {
         self.spend(1, operator.span)?;
         check_parameters(operator)?;
         match &operator.kind {
@@ -126,6 +147,11 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
+        let made = self.rows_of(input, operator, environment)?;
+        with_names_once(made, operator.span)
+    }
+
+    fn rows_of(&mut self, input: Relation, operator: &'a Operator, environment: &Environment<'a>) -> Result<Relation> {
         self.spend(OPERATOR_NODES, operator.span)?;
         check_parameters(operator)?;
         let span = operator.span;
@@ -211,7 +237,7 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::TopNested(levels) => self.top_nested(input, levels, span, environment),
             OperatorKind::Union(tables) => self.union_with(input, tables, &operator.parameters, environment),
-            OperatorKind::Where(predicate) => self.filter(input, &predicate.expr, environment),
+            OperatorKind::Where(predicate) => self.where_rows(input, predicate, environment),
             OperatorKind::Find(_)
             | OperatorKind::MacroExpand { .. }
             | OperatorKind::Print(_)

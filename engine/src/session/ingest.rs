@@ -32,7 +32,7 @@ use crate::sql::column_defaults::default_value;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
-use crate::tables::external::table_type;
+use crate::tables::external::{is_json_text, table_type};
 use crate::temporary::no_session;
 
 /// The name of the rows that arrive, in a plan.
@@ -141,6 +141,8 @@ impl Session {
             (IngestMode::Create | IngestMode::CreateOrAppend, _) => IfExists::Error,
             (IngestMode::Replace | IngestMode::Overwrite, _) => IfExists::Replace,
         };
+        let json = input.schema().fields().iter().filter(|field| is_json_text(field));
+        let json = json.map(|field| field.name().clone()).collect();
         let input = with_types(input)?;
         Ok(WriteStatement::CreateTable {
             name,
@@ -151,7 +153,7 @@ impl Session {
             foreign_keys: Vec::new(),
             defaults: Vec::new(),
             sort_order: Vec::new(),
-            json: Vec::new(),
+            json,
             input: Arc::new(input),
         }
         .into_plan())

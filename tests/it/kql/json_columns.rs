@@ -1,10 +1,15 @@
 //! Columns of type JSON: text to SQL, `dynamic` to KQL, as Kusto's columns of that type are.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::ipc::writer::FileWriter;
+use parquet::arrow::ArrowWriter;
 use querent_catalog::{NoProgress, Principal, TableName};
-use querent_engine::{Engine, ImportRequest};
+use querent_engine::{Engine, ImportRequest, IngestMode};
 
 use super::{answered, cells};
 use crate::sql::{admin, engine, rows};
@@ -155,4 +160,39 @@ async fn imported_json_without_one_type_is_dynamic() {
     std::fs::write(&separated, "id,payload\n1,\"{\"\"a\"\": 1}\"\n").unwrap();
     import(&engine, &separated, "separated", Some("payload=JSON")).await;
     assert_eq!(cells(&session, "separated | project gettype(payload), payload.a").await, [["dictionary", "1"]]);
+}
+
+/// A column that Arrow's extension type calls JSON is one, in files and in what is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_arrow_calls_json_is_dynamic() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let extension = [("ARROW:extension:name".to_owned(), "arrow.json".to_owned())].into();
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("payload", DataType::Utf8, true).with_metadata(extension),
+        Field::new("note", DataType::Utf8, true),
+    ]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![r#"{"a": {"b": 5}}"#, "plain"]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(&texts), texts]).unwrap();
+
+    let parquet = folder.path().join("x.parquet");
+    let mut writer = ArrowWriter::try_new(File::create(&parquet).unwrap(), Arc::clone(&schema), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    import(&engine, &parquet, "parquet_rows", None).await;
+    let arrow = folder.path().join("x.arrow");
+    let mut writer = FileWriter::try_new(File::create(&arrow).unwrap(), &schema).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    import(&engine, &arrow, "arrow_rows", None).await;
+    let sent = futures::stream::iter([Ok(batch)]);
+    let table = TableName::new("default", "sent_rows");
+    session.ingest(&table, false, IngestMode::Create, schema, sent).await.unwrap();
+
+    for table in ["parquet_rows", "arrow_rows", "sent_rows"] {
+        let query = format!("{table} | project kind = gettype(payload), tolong(payload.a.b), gettype(note)");
+        let mut found = cells(&session, &query).await;
+        found.sort();
+        assert_eq!(found, [["dictionary", "5", "string"], ["string", "null", "string"]], "{table}");
+    }
 }

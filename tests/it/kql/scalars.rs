@@ -22,6 +22,7 @@ async fn values_are_kustos() {
             ("print a = 'Lab1 PCs' | search 'Lab*PC' | count", "0"),
             ("print a = 'a lab1 pcs', b = 'x' | search a:'Lab*PC*' | project b", "x"),
             ("print a = 'a lab1 pcs', b = 'x' | search kind=case_sensitive 'Lab*PC*' | count", "0"),
+            ("print a = 'ab b' | search 'ab' | search 'b' | project a, ['$table']", "ab b search_arg0"),
             // Constants with `in` are constants.
             ("let mode = 2; print iff(mode in (1, 2), 1d, 1h)", "1.00:00:00"),
             ("range x from 1 to 9 step 1 | take iff(3 !in (1, 2), 2, 1) | count", "2"),
@@ -39,6 +40,11 @@ async fn values_are_kustos() {
             ("print datetime(Jan 1 2020), todatetime('8:00') == startofday(now()) + 8h", "2020-01-01T00:00:00.0000000Z True"),
             ("print hash(true) == hash(false), hash(1.5) == hash(1.5), hash(int(1)) % 10 < 10, hash(1.5, 3) < 3", "False True True True"),
             ("print hash_many(1, 'a') == hash_combine(hash(1), hash('a')), hash_many(1, 'a') == hash_many('a', 1)", "True False"),
+            // Every element of an array has one path.
+            (
+                r#"print treepath(parse_json('{"listProperty":[100,200,300,"abcde",{"x":"y"}]}'))"#,
+                r#"["['listProperty']","['listProperty'][0]","['listProperty'][0]['x']"]"#,
+            ),
             // Nothing has no schema and no sketch.
             ("print d = dynamic(1) | where d == 2 | summarize isnull(buildschema(d)), isnull(hll(d)), isnull(tdigest(tolong(d)))", "True True True"),
         ],
@@ -47,6 +53,9 @@ async fn values_are_kustos() {
     let degrees = "let E = datatable(s:string, t:string)['a', 'b']; E | make-graph s --> t with_node_id=id \
                    | graph-match (x)-->(y) project node_degree_out(x), node_degree_in(y)";
     assert_eq!(answered(&session, degrees).await.unwrap().0, ["node_degree_out_x:long", "node_degree_in_y:long"]);
+    let chosen =
+        "let T = datatable(a:long)[1]; let f = (x:(*), c:string) { x | project column_ifexists(c, 'none') }; f(T, 'a')";
+    assert_eq!(answered(&session, chosen).await.unwrap().0, ["a:long"]);
     let touching = "print geo_intersection_2polygons(\
                     dynamic({'type':'Polygon','coordinates':[[[2,45],[0,45],[1,44],[2,45]]]}), \
                     dynamic({'type':'MultiPolygon','coordinates':[[[[3,44],[2,45],[2,43],[3,44]]],\
@@ -89,6 +98,10 @@ async fn what_kusto_refuses_is_refused() {
         ("let f = (x:datetime) { x }; print f(1)", "kql_type_mismatch", "must be datetime, not long"),
         ("let x = 5; let x = 6; print x", "kql_invalid", "`x` is there already"),
         ("let f = () { let a = 1; let a = 2; a }; print f()", "kql_invalid", "`a` is there already"),
+        ("D | where x = 1", "kql_type_mismatch", "it is a long, no bool"),
+        ("print x = dynamic([1]) | mv-expand a = x, a = x", "kql_invalid", "`a` is there twice"),
+        ("union withsource=x D, D", "kql_invalid", "two columns would be called `x`"),
+        ("D | sort by x asc | scan with_match_id=y with (step a: true;)", "kql_invalid", "`y` is there already"),
         ("print 1 | render nosuch", "kql_invalid", "there is no chart `nosuch`"),
         ("print 1 | render timechart | take 1", "kql_invalid", "`render` is the last operator"),
         ("evaluate schema_merge('a')", "kql_not_supported", "known to Kusto"),

@@ -166,3 +166,22 @@ async fn long_series_are_refused_or_quick() {
     assert_eq!(code_of(&session, &format!("{long} | project series_fir(y, y)")).await, "invalid_value");
     assert_eq!(code_of(&session, "print series_periods_detect(dynamic([1]), 1, 2, 1000000000)").await, "invalid_value");
 }
+
+/// What is no number, or beyond all bins, is in none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn axes_have_bins_for_numbers_only() {
+    let (_folder, engine) = flights().await;
+    let session = admin(&engine);
+    let reals = "datatable(c:real)[1.0, real(nan), 2.0, 1e300] | where not(c > 1e200) | make-series v=count() on c";
+    let all = "datatable(c:real)[1.0, real(nan), 2.0, real(inf), 1e300] | make-series v=count() on c";
+    let long = "datatable(c:long)[9223372036854775807, -9223372036854775807, 1] | make-series v=count() on c";
+    for (kql, expected) in [
+        (format!("{all} from 0 to 4 step 1"), [["[0,1,1,0]", "[0.0,1.0,2.0,3.0]"]]),
+        (format!("{reals} step 1"), [["[1,1]", "[1.0,2.0]"]]),
+        (format!("{long} from 0 to 3 step 1"), [["[0,1,0]", "[0,1,2]"]]),
+    ] {
+        assert_eq!(cells(&session, &kql).await, expected, "{kql}");
+    }
+    assert_eq!(code_of(&session, &format!("{all} step 1")).await, "kql_invalid");
+    assert_eq!(code_of(&session, &format!("{long} step 10")).await, "kql_invalid");
+}

@@ -1,5 +1,7 @@
 //! Functions that build dynamic values and read from them: members, elements, paths.
 
+use std::collections::HashSet;
+
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Map, Value};
@@ -224,22 +226,32 @@ fn steps(path: &str) -> Option<Vec<String>> {
 fn treepath(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let values = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
-        let mut paths = Vec::new();
-        collect_paths(&values.get(row), "", &mut paths);
+        let (mut paths, mut seen) = (Vec::new(), HashSet::new());
+        collect_paths(&values.get(row), "", &mut |path: &str| {
+            if !seen.contains(path) {
+                seen.insert(path.to_owned());
+                paths.push(path.to_owned());
+            }
+        });
         Ok(paths.into())
     })
 }
 
-fn collect_paths(value: &Value, prefix: &str, paths: &mut Vec<String>) {
-    let mut add = |path: String, value: &Value| {
-        paths.push(path.clone());
-        collect_paths(value, &path, paths);
-    };
+/// Names the path of each value inside another one. Every element of an array has the path `[0]`.
+fn collect_paths(value: &Value, prefix: &str, add: &mut impl FnMut(&str)) {
     match value {
-        Value::Object(members) => members.iter().for_each(|(name, value)| add(format!("{prefix}['{name}']"), value)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                let path = format!("{prefix}['{name}']");
+                add(&path);
+                collect_paths(member, &path, add);
+            }
+        }
         Value::Array(elements) => {
-            if let Some(first) = elements.first() {
-                add(format!("{prefix}[0]"), first);
+            let path = format!("{prefix}[0]");
+            for element in elements {
+                add(&path);
+                collect_paths(element, &path, add);
             }
         }
         _ => {}

@@ -279,6 +279,7 @@ fn times_are_computed_in_ticks() {
         (call("weekofyear", &[datetime("2016-01-01")]), "53"),
         (call("dayofweek", &[datetime("1970-05-11")]), "1.00:00:00"),
         (call("datetime_add", &[text("quarter"), long(-5), datetime("2020-05-31")]), "2019-02-28T00:00:00.0000000Z"),
+        (call("datetime_add", &[text("year"), long(100_000), datetime("2020-01-01")]), "null"),
         (call("datetime_diff", &[text("year"), datetime("2020-12-31"), datetime("2021-01-01")]), "-1"),
         (call("datetime_diff", &[text("week"), datetime("2021-03-01"), datetime("2020-12-31")]), "9"),
         (call("make_datetime", &[long(2020), long(13), long(1)]), "null"),

@@ -5,10 +5,11 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 
 use super::{Column, Relation};
 use crate::ast::{
-    ColumnDeclaration, Expr, ExprKind, Literal, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
+    ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
 use crate::bind::{
-    Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, invalid, text_literal, unique_name,
+    BindError, BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, constant_of,
+    invalid, text_literal, text_of, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -20,16 +21,6 @@ pub(super) fn numbered_name(outputs: &[(String, Typed)]) -> String {
         number += 1;
     }
     format!("Column{number}")
-}
-
-/// Returns the name that `column_ifexists("name", default)` gives: the column's, where there is one.
-fn existing_column_name(expr: &Expr, columns: &[Column]) -> Option<String> {
-    let ExprKind::Call(call) = &expr.kind else { return None };
-    let is_choice = matches!(call.function.text.as_str(), "column_ifexists" | "columnifexists");
-    let ExprKind::Literal(Literal::String(name)) = &call.arguments.first().filter(|_| is_choice)?.expr.kind else {
-        return None;
-    };
-    columns.iter().any(|column| column.name == *name).then(|| name.clone())
 }
 
 fn has_name(outputs: &[(String, Typed)], name: &str) -> bool {
@@ -92,13 +83,26 @@ impl<'a> Binder<'a> {
                 Names::Unnamed => {
                     // A column keeps its name as if it was given.
                     let given = if matches!(named.expr.kind, ExprKind::Name(_)) { natural.clone() } else { None };
-                    let natural = natural.or_else(|| existing_column_name(&named.expr, &input.columns));
+                    let natural = match natural {
+                        Some(natural) => Some(natural),
+                        None => self.existing_column_name(&named.expr, &scope)?,
+                    };
                     all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
                 }
             }
         }
         let input = self.with_windows(input, windows)?;
         Ok((input, all))
+    }
+
+    /// Returns the name that `column_ifexists("name", default)` gives: the column's, where there is one.
+    fn existing_column_name(&mut self, expr: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Option<String>> {
+        let ExprKind::Call(call) = &expr.kind else { return Ok(None) };
+        let is_choice = matches!(call.function.text.as_str(), "column_ifexists" | "columnifexists");
+        let Some(name) = call.arguments.first().filter(|_| is_choice) else { return Ok(None) };
+        let name = constant_of(&self.scalar(&name.expr, scope)?.expr)?;
+        let column = text_of(name.as_ref()).and_then(|name| scope.column(name));
+        Ok(column.map(|column| column.name.clone()))
     }
 
     /// Returns unique names for the columns that a clause computes, in order. A name that the query gives stays as it
@@ -184,16 +188,28 @@ impl<'a> Binder<'a> {
         self.extend(Relation { is_serialized: true, ..input }, columns, environment)
     }
 
-    pub(super) fn filter(
+    /// Keeps the rows of a condition. One that has a name is a truth value: `where a = 1` is no comparison.
+    pub(super) fn where_rows(
         &mut self,
         input: Relation,
-        predicate: &'a Expr,
+        predicate: &'a NamedExpr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
+        if predicate.names != Names::Unnamed {
+            let windows = Windows::over(&input);
+            let columns = ExpressionScope::over_columns(environment, &input.columns);
+            let scope = ExpressionScope { windows: Some(&windows), ..columns };
+            let named = self.scalar(&predicate.expr, &scope)?.kql_type;
+            if named != KqlType::Bool {
+                let message = format!("`=` gives the condition a name, and it is a {}, no bool", named.name());
+                let error = BindError::new(BindErrorCode::TypeMismatch, predicate.span, message);
+                return Err(error.with_hint("compare with `==`").into());
+            }
+        }
         let windows = Windows::over(&input);
         let scope =
             ExpressionScope { windows: Some(&windows), ..ExpressionScope::over_columns(environment, &input.columns) };
-        let predicate = self.predicate(predicate, &scope)?;
+        let predicate = self.predicate(&predicate.expr, &scope)?;
         let (input, predicate) = self.with_windows(input, windows)?.narrowed(predicate)?;
         match predicate {
             Some(predicate) => self.filtered(input, predicate),

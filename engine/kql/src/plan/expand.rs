@@ -121,7 +121,7 @@ impl<'a> Binder<'a> {
         columns: &'a [Expansion],
         environment: &Environment<'a>,
     ) -> Result<(Vec<String>, Vec<Typed>)> {
-        let mut names = Vec::with_capacity(columns.len());
+        let mut names: Vec<String> = Vec::with_capacity(columns.len());
         let mut values = Vec::with_capacity(columns.len());
         let mut unnamed = 0_usize;
         for expansion in columns {
@@ -132,6 +132,9 @@ impl<'a> Binder<'a> {
                 return fail(BindErrorCode::TypeMismatch, expansion.expr.span, message);
             }
             let name = given_name(&expansion.expr.names).map(str::to_owned);
+            if let Some(twice) = name.as_ref().filter(|name| names.contains(name)) {
+                return invalid(expansion.expr.span, format!("the column `{twice}` is there twice"));
+            }
             let name = name.or_else(|| argument_name(&expansion.expr.expr));
             names.push(name.unwrap_or_else(|| {
                 unnamed += 1;

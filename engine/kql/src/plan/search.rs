@@ -77,11 +77,13 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let case_sensitive = is_case_sensitive(operator);
-        let searched = Searched { terms: &input.columns, columns: &input.columns, case_sensitive };
+        let own: Vec<Column> = input.columns.iter().filter(|column| column.name != TABLE_COLUMN).cloned().collect();
+        let searched = Searched { terms: &own, columns: &input.columns, case_sensitive: is_case_sensitive(operator) };
         let predicate = self.search_predicate(&search.predicate, &searched, environment)?;
+        let is_named = own.len() < input.columns.len();
         let found = self.filtered(input, predicate)?;
-        self.with_table_name(found)
+        // A search of what a search found keeps the names of the tables.
+        if is_named { Ok(found) } else { self.with_table_name(found) }
     }
 
     pub(super) fn search_predicate(

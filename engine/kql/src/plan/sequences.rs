@@ -71,6 +71,11 @@ impl<'a> Binder<'a> {
             });
             row.push(Column { name: name.clone(), field: self.field(name), kql_type });
         }
+        if let Some(name) = &match_id
+            && row.iter().any(|column| column.name == *name)
+        {
+            return invalid(span, format!("the column `{name}` is there already"));
+        }
 
         // Expressions may name the row's columns, and as `step.column` those of the row that each step matched last.
         let mut seen = row.clone();

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use datafusion::functions::math::floor;
+use datafusion::functions::math::{floor, isnan};
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit, try_cast, when};
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
@@ -164,7 +164,8 @@ impl<'a> Binder<'a> {
         let real = |expr: PlanExpr| cast(expr, DataType::Float64);
         // Ticks are exact in 64 bits and not in a float; the difference is small enough for both.
         let distance = value - lit(axis.from.clone());
-        cast(floor().call(vec![real(distance) / real(lit(axis.step.clone()))]), DataType::Int64)
+        // What is no number, or beyond all integers, is in no bin.
+        try_cast(floor().call(vec![real(distance) / real(lit(axis.step.clone()))]), DataType::Int64)
     }
 
     fn axis(
@@ -219,7 +220,7 @@ impl<'a> Binder<'a> {
             {
                 let steps = (high - low) / step;
                 // A conversion of a float saturates.
-                if includes_end { steps.floor() as i64 + 1 } else { steps.ceil() as i64 }
+                if includes_end { (steps.floor() as i64).saturating_add(1) } else { steps.ceil() as i64 }
             }
             (low, high, _) if low.is_null() || high.is_null() => 0,
             _ => return invalid(step_span, "the step must be more than 0"),
@@ -234,7 +235,7 @@ impl<'a> Binder<'a> {
     fn aligned(&self, value: ScalarValue, step: &ScalarValue) -> ScalarValue {
         match (value, step) {
             (ScalarValue::Int64(Some(value)), ScalarValue::Int64(Some(step))) if *step != 0 => {
-                ScalarValue::Int64(Some(value - value.rem_euclid(*step)))
+                ScalarValue::Int64(Some(value.saturating_sub(value.rem_euclid(*step))))
             }
             (ScalarValue::Float64(Some(value)), ScalarValue::Float64(Some(step))) => {
                 ScalarValue::Float64(Some((value / step).floor() * step))
@@ -257,6 +258,11 @@ impl<'a> Binder<'a> {
         use datafusion::functions_aggregate::expr_fn::{max, min};
         let kql_type = if on.kql_type == KqlType::Int { KqlType::Long } else { on.kql_type };
         let value = cast(on.expr.clone(), kql_type.arrow_type());
+        let value = if kql_type == KqlType::Real {
+            when(isnan().call(vec![value.clone()]), lit(ScalarValue::Float64(None))).otherwise(value)?
+        } else {
+            value
+        };
         let aggregates = vec![min(value.clone()).alias("low"), max(value).alias("high")];
         let plan =
             LogicalPlanBuilder::from(input.plan.clone()).aggregate(Vec::<PlanExpr>::new(), aggregates)?.build()?;

@@ -24,6 +24,6 @@ pub(crate) fn date_of(ticks: i64) -> Option<NaiveDate> {
 
 /// Returns the beginning of a date; `None` outside years 1 to 9999.
 pub(crate) fn date_ticks(date: NaiveDate) -> Option<i64> {
-    let ticks = i64::from(date.num_days_from_ce() - 1) * TICKS_PER_DAY;
+    let ticks = i64::from(date.num_days_from_ce() - 1).checked_mul(TICKS_PER_DAY)?;
     (0..=MAX_DATETIME_TICKS).contains(&ticks).then_some(ticks)
 }

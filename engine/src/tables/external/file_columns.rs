@@ -15,6 +15,8 @@ use crate::functions::prepared_for_cast;
 /// The names of the extension types that become others.
 const UUID: &str = "arrow.uuid";
 const BOOL8: &str = "arrow.bool8";
+/// The name of the extension type of text that holds JSON.
+const JSON: &str = "arrow.json";
 
 /// Returns the columns of a file as a table has them; any may be null.
 pub(super) fn table_columns(file: &Schema) -> Schema {
@@ -31,6 +33,11 @@ pub(super) fn table_names(file: &Schema) -> Vec<String> {
 pub(super) fn renamed_columns(file: &Schema) -> BTreeMap<String, String> {
     let names = table_names(file).into_iter().zip(file.fields());
     names.filter(|(name, field)| name != field.name()).map(|(name, field)| (name, field.name().clone())).collect()
+}
+
+/// Whether a column is text that is said to hold JSON.
+pub(crate) fn is_json_text(field: &Field) -> bool {
+    field.data_type().is_string() && field.extension_type_name() == Some(JSON)
 }
 
 /// Returns the type that a file's column has in a table.
@@ -115,6 +122,8 @@ mod tests {
         let shown: Vec<_> =
             columns.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
         assert_eq!(shown, ["a Int64", "A_1 Int64", "column_3 Utf8", "b Boolean"]);
+        let json = |data_type| Field::new("j", data_type, true).with_metadata(extension(JSON));
+        assert_eq!([DataType::Utf8, DataType::Binary].map(|stored| is_json_text(&json(stored))), [true, false]);
         assert_eq!(renamed_columns(&file).keys().collect::<Vec<_>>(), ["A_1", "column_3"]);
     }
 }

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 
-use super::file_columns::{ColumnPlaces, plain_type, table_columns, table_names};
+use super::file_columns::{ColumnPlaces, is_json_text, plain_type, table_columns, table_names};
 use super::file_streams::{EachBatch, ScanReader};
 use super::ipc_blocks::IpcBlocks;
 use super::{LocatedFile, OpenSourceFile, open};
@@ -33,6 +33,17 @@ pub(crate) fn infer_ipc(files: &[LocatedFile]) -> Result<SchemaRef> {
         merged = Schema::try_merge([merged, table_columns(&schema)]).map_err(|error| unfit(&file.path, &error))?;
     }
     Ok(Arc::new(merged))
+}
+
+/// Returns the columns, by their names in a table, that one of the files says hold JSON. Blocks.
+pub(crate) fn ipc_json_columns(files: &[LocatedFile]) -> Result<Vec<String>> {
+    let mut json = Vec::new();
+    for file in files {
+        let (schema, _) = open_ipc(file, None)?;
+        let columns = table_names(&schema).into_iter().zip(schema.fields());
+        json.extend(columns.filter(|(_, field)| is_json_text(field)).map(|(name, _)| name));
+    }
+    Ok(json)
 }
 
 /// The schema without encodings, which differ from file to file and say nothing about the values; any column may be null.

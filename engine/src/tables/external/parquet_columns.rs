@@ -23,11 +23,12 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::LogicalType;
+use parquet::basic::{ConvertedType, LogicalType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::schema::types::TypePtr;
 
-use super::file_columns::{ColumnPlaces, renamed_columns, table_columns, table_type};
+use super::file_columns::{ColumnPlaces, is_json_text, renamed_columns, table_columns, table_names, table_type};
 use super::file_streams::{EachBatch, ScanReader};
 use super::reader_options::COLUMN_KEYS;
 use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
@@ -65,15 +66,28 @@ pub(crate) async fn infer_parquet(
     Ok((Arc::new(merged), options))
 }
 
+/// Returns the columns of text, by their names in a table, that one of the files says hold JSON: by Parquet's type, as
+/// DuckDB does, or by Arrow's.
+pub(crate) async fn parquet_json_columns(state: &dyn Session, files: &[LocatedFile]) -> Result<Vec<String>> {
+    let store = state.runtime_env().object_store(store_of(files.first()))?;
+    let mut json = Vec::new();
+    for file in files.iter().take(INFERENCE_FOOTERS) {
+        let (schema, written) = footer_columns(state, store.as_ref(), &object_meta(file)?).await?;
+        let columns = table_names(&schema).into_iter().zip(schema.fields().iter().zip(written));
+        let marked = columns.filter(|(_, (field, written))| {
+            let written = written.get_basic_info();
+            let is_json = matches!(written.logical_type_ref(), Some(LogicalType::Json))
+                || written.converted_type() == ConvertedType::JSON;
+            is_json_text(field) || (is_json && field.data_type().is_string())
+        });
+        json.extend(marked.map(|(name, _)| name));
+    }
+    Ok(json)
+}
+
 /// Returns a file's columns in the types of tables, without what Arrow wrote of them.
 async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<Schema> {
-    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
-    let footer = DFParquetMetadata::new(store, meta).with_file_metadata_cache(Some(cache));
-    let metadata = footer.fetch_metadata().await?;
-    // Arrow's reader of the schema that Arrow wrote panics where that is damaged (arrow-ipc 58, `convert.rs`).
-    let schema = AssertUnwindSafe(footer.fetch_schema()).catch_unwind().await;
-    let schema = schema.unwrap_or_else(|_| exec_err!("the Arrow schema in its footer is damaged"))?;
-    let written = metadata.file_metadata().schema_descr().root_schema().get_fields().to_vec();
+    let (schema, written) = footer_columns(state, store, meta).await?;
     let fields = schema.fields().iter().zip(written).map(|(field, written)| {
         let is_uuid = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
         let data_type = match field.data_type() {
@@ -84,6 +98,22 @@ async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &Object
         Field::new(field.name(), data_type, field.is_nullable())
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Returns a file's columns as Arrow's reader and as Parquet has them.
+async fn footer_columns(
+    state: &dyn Session,
+    store: &dyn ObjectStore,
+    meta: &ObjectMeta,
+) -> DfResult<(Schema, Vec<TypePtr>)> {
+    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let footer = DFParquetMetadata::new(store, meta).with_file_metadata_cache(Some(cache));
+    let metadata = footer.fetch_metadata().await?;
+    // Arrow's reader of the schema that Arrow wrote panics where that is damaged (arrow-ipc 58, `convert.rs`).
+    let schema = AssertUnwindSafe(footer.fetch_schema()).catch_unwind().await;
+    let schema = schema.unwrap_or_else(|_| exec_err!("the Arrow schema in its footer is damaged"))?;
+    let written = metadata.file_metadata().schema_descr().root_schema().get_fields().to_vec();
+    Ok((schema, written))
 }
 
 /// Reads a file's rows as columns of `wanted`, by the names that they have in a table. Ends early when `each` says so by
