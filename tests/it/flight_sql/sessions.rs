@@ -175,6 +175,10 @@ async fn temporary_tables_are_the_sessions_own() {
     // The lasting table of that name is not what queries read.
     assert_eq!(refused(raw.rows("show create table t").await).1, "unsupported");
     raw.rows("drop table described").await.unwrap();
+    // An ingest matches columns without regard to case, and would write one value into both.
+    for sql in ["create temp table twice (a int, \"A\" int)", "create temp table twice as select 1 as a, 2 as \"A\""] {
+        assert_eq!(refused(raw.rows(sql).await).1, "invalid_name", "{sql}");
+    }
     let listed = async |raw: &mut Raw, catalog: Option<&str>, types: &[&str]| {
         let command = CommandGetTables {
             catalog: catalog.map(str::to_owned),
