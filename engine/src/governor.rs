@@ -7,6 +7,7 @@
 
 mod concat;
 mod function;
+mod lambdas;
 mod rules;
 mod text;
 mod window;
@@ -33,6 +34,7 @@ use window::governed_window;
 
 use crate::error::EngineError;
 
+pub(crate) use lambdas::governed_lambdas;
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
 pub(crate) use window::{
     Repetition, governed_aggregate, governed_window_function, ungoverned_aggregate, ungoverned_window_function,

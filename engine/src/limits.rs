@@ -9,6 +9,7 @@ mod kept_memory;
 mod plan_size;
 mod pool;
 mod resident;
+mod restartable;
 mod row_pace;
 mod scan_budget;
 mod unnest_pace;
@@ -32,7 +33,7 @@ pub(crate) use row_pace::{
 pub(crate) use scan_budget::ScanBudget;
 pub use scan_budget::{ScanLimit, ScanLimits};
 pub(crate) use unnest_pace::pace_unnests;
-pub(crate) use usage::{InterruptWatch, QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks};
+pub(crate) use usage::{InterruptWatch, QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks, measured};
 pub(crate) use wide_rows::{checked_width, is_checked_width};
 pub(crate) use window_memory::{
     KeptFrameRows, WindowMemory, charge_windows, keeps_rows, window_mark, window_watched_again,

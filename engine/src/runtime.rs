@@ -25,7 +25,7 @@ use crate::distinct_limits::FitDistinctLimits;
 use crate::distributed::Cluster;
 use crate::error::{EngineError, Result};
 use crate::functions;
-use crate::governor::{governed, governed_optimizer_rules, governed_physical_rules};
+use crate::governor::{governed, governed_lambdas, governed_optimizer_rules, governed_physical_rules};
 use crate::limits::{EnginePool, KeptMemory, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
 use crate::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
@@ -135,7 +135,9 @@ impl Runtime {
             .with_default_features()
             .with_scalar_functions(scalar_functions.map(governed).collect())
             .with_aggregate_functions(functions::aggregate_functions())
-            .with_higher_order_functions(functions::higher_order_functions())
+            .with_higher_order_functions(
+                functions::higher_order_functions().into_iter().map(governed_lambdas).collect(),
+            )
             .with_optimizer_rules(governed_optimizer_rules(std::iter::once(comparisons).chain(rules)))
             .with_physical_optimizer_rules(governed_physical_rules([
                 Arc::new(FitDistinctLimits) as _,

@@ -139,7 +139,8 @@ impl TemporaryTables {
         Ok(())
     }
 
-    /// Makes a table of rows. Returns how many there are. Errors: `already_exists`, `memory_exceeded`.
+    /// Makes a table of rows. Returns how many there are. Errors: `already_exists`, `memory_exceeded`, `invalid_name` for
+    /// columns that case alone tells apart, as in tables that last.
     pub(crate) fn create(
         &self,
         name: &str,
@@ -159,6 +160,7 @@ impl TemporaryTables {
                 }
             }
         }
+        check_column_names(schema)?;
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let table = TemporaryTable::new(name.to_owned(), Arc::clone(schema), batches)?;
         self.reserve(table.bytes)?;
@@ -243,6 +245,17 @@ fn kept_bytes(batches: &[RecordBatch]) -> usize {
         pending.extend(data.child_data().iter().cloned());
     }
     bytes
+}
+
+fn check_column_names(schema: &Schema) -> Result<()> {
+    let mut seen = HashSet::new();
+    match schema.fields().iter().find(|field| !seen.insert(field.name().to_lowercase())) {
+        Some(twice) => {
+            let reason = "another column of the table has this name (case aside)".to_owned();
+            Err(CatalogError::InvalidName { name: twice.name().clone(), reason }.into())
+        }
+        None => Ok(()),
+    }
 }
 
 fn no_such_table(name: &str) -> EngineError {

@@ -23,7 +23,7 @@ const TIMEOUT: &str = "2s";
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Attacks of every run of the tests.
-const ALWAYS_TRIED: [&str; 26] = [
+const ALWAYS_TRIED: [&str; 28] = [
     "centroids",
     "a long unknown function",
     "KQL doubling views",
@@ -31,6 +31,8 @@ const ALWAYS_TRIED: [&str; 26] = [
     "text to decimal",
     "a number of many digits",
     "nested types",
+    "lists of a lambda",
+    "a join that reads a side again",
     "large texts in an aggregate",
     "nested concat",
     "regexp_replace",

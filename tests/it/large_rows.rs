@@ -4,7 +4,7 @@ use futures::StreamExt;
 use querent_catalog::Principal;
 use querent_engine::{Limits, ResultTypes, Session};
 
-use crate::sql::{admin, engine};
+use crate::sql::{admin, engine, rows};
 
 /// A batch is cut well below this, whatever the query is; one row alone may be larger.
 const MAX_BATCH_BYTES: usize = 4 << 20;
@@ -109,4 +109,15 @@ async fn a_reader_gets_the_types_that_it_takes() {
     assert!(plain[2].starts_with("List("), "{plain:?}");
     let asked = types(session.with_result_types(ResultTypes { views: true, dictionaries: true })).await;
     assert_eq!(asked[..2], ["Utf8View", "Dictionary(Int32, Utf8)"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_side_of_a_join_that_does_not_fit_is_read_again() {
+    let (_folder, engine) = engine().await;
+    let limits = Limits { memory_bytes: 16 << 20, ..Limits::default() };
+    let session = engine.session(Principal::local_admin(), limits);
+    // The cross join on the left has an exchange, which gives each of its partitions once.
+    let query = "SELECT count(*) FROM generate_series(1, 3000) a(x), generate_series(1, 30) b(y), \
+                 generate_series(1, 30) c(z) WHERE x + y + z = 5";
+    assert_eq!(rows(&session, query).await.unwrap(), [["6"]]);
 }

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_null_array};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{cast, take, take_arrays};
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, HigherOrderFunctionArgs, HigherOrderReturnFieldArgs, HigherOrderSignature, HigherOrderUDF,
     HigherOrderUDFImpl, LambdaParametersProgress, ValueOrLambda, Volatility,
@@ -31,6 +31,10 @@ pub(super) fn list_reduce() -> Arc<HigherOrderUDF> {
 struct ListReduce {
     signature: HigherOrderSignature,
     aliases: Vec<String>,
+}
+
+fn too_much() -> DataFusionError {
+    invalid(format!("list_reduce makes at most {} MiB at a time", MAX_BYTES >> 20))
 }
 
 fn element_of(list: &DataType) -> Result<FieldRef> {
@@ -127,6 +131,13 @@ impl HigherOrderUDFImpl for ListReduce {
             let next = lambda.evaluate(&[&|| Ok(Arc::clone(&before)), &|| Ok(Arc::clone(&elements))], |captured| {
                 Ok(take_arrays(captured, &taking, None)?)
             })?;
+            let constant_bytes = match &next {
+                ColumnarValue::Scalar(value) => value.size().saturating_mul(taking.len()),
+                ColumnarValue::Array(_) => 0,
+            };
+            if constant_bytes > MAX_BYTES {
+                return Err(too_much());
+            }
             let next = cast(&next.into_array(taking.len())?, &result_type)?;
             // Spreads what was computed over all rows again.
             let mut places = vec![None; rows];
@@ -137,7 +148,7 @@ impl HigherOrderUDFImpl for ListReduce {
             let spread = take(&next, &UInt32Array::from(places), None)?;
             results = zip(&mask, &spread, &results)?;
             if results.get_array_memory_size() > MAX_BYTES {
-                return Err(invalid(format!("list_reduce makes at most {} MiB at a time", MAX_BYTES >> 20)));
+                return Err(too_much());
             }
         }
         if list.null_count() > 0 {

@@ -3,10 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, MapArray, StructArray, new_empty_array};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, MapArray, PrimitiveArray, StructArray, new_empty_array,
+};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::interleave;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, Fields, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimeUnit,
+};
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -147,9 +152,9 @@ fn maps(
     Ok(Arc::new(MapArray::try_new(Arc::clone(&entries), OffsetBuffer::from_lengths(lengths), pairs, nulls, false)?))
 }
 
-/// Refuses maps, by themselves or within other values, in which a key is twice: SQL makes none, and DuckDB reads no table
-/// that has one.
-pub(crate) fn refuse_repeated_keys(values: &ArrayRef) -> Result<()> {
+/// Refuses what SQL makes none of, by itself or within other values: maps in which a key is twice, of which DuckDB reads no
+/// table, and times of day that are not within a day, which nobody could read again.
+pub(crate) fn refuse_impossible_values(values: &ArrayRef) -> Result<()> {
     match values.data_type() {
         DataType::Map(_, _) => {
             let map = values.as_map();
@@ -165,14 +170,34 @@ pub(crate) fn refuse_repeated_keys(values: &ArrayRef) -> Result<()> {
                     }
                 }
             }
-            refuse_repeated_keys(map.values())
+            refuse_impossible_values(map.values())
         }
-        DataType::Struct(_) => values.as_struct().columns().iter().try_for_each(refuse_repeated_keys),
-        DataType::List(_) => refuse_repeated_keys(values.as_list::<i32>().values()),
-        DataType::LargeList(_) => refuse_repeated_keys(values.as_list::<i64>().values()),
-        DataType::FixedSizeList(_, _) => refuse_repeated_keys(values.as_fixed_size_list().values()),
+        DataType::Struct(_) => values.as_struct().columns().iter().try_for_each(refuse_impossible_values),
+        DataType::List(_) => refuse_impossible_values(values.as_list::<i32>().values()),
+        DataType::LargeList(_) => refuse_impossible_values(values.as_list::<i64>().values()),
+        DataType::FixedSizeList(_, _) => refuse_impossible_values(values.as_fixed_size_list().values()),
+        DataType::Time32(TimeUnit::Second) => within_a_day(values.as_primitive::<Time32SecondType>(), 1),
+        DataType::Time32(TimeUnit::Millisecond) => within_a_day(values.as_primitive::<Time32MillisecondType>(), 1_000),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            within_a_day(values.as_primitive::<Time64MicrosecondType>(), 1_000_000)
+        }
+        DataType::Time64(TimeUnit::Nanosecond) => {
+            within_a_day(values.as_primitive::<Time64NanosecondType>(), 1_000_000_000)
+        }
         _ => Ok(()),
     }
+}
+
+fn within_a_day<T>(times: &PrimitiveArray<T>, units_of_a_second: i64) -> Result<()>
+where
+    T: ArrowPrimitiveType<Native: Into<i64>>,
+{
+    const SECONDS_OF_A_DAY: i64 = 86_400;
+    let day = 0..SECONDS_OF_A_DAY * units_of_a_second;
+    if times.iter().flatten().map(Into::into).all(|time: i64| day.contains(&time)) {
+        return Ok(());
+    }
+    Err(invalid("a time of day is at least 00:00:00 and before 24:00:00".into()))
 }
 
 #[cfg(test)]
@@ -192,12 +217,12 @@ mod tests {
 
     #[test]
     fn a_key_is_once_in_a_map() {
-        assert!(refuse_repeated_keys(&counts(vec!["a", "b", "a"], [2, 1])).is_ok());
+        assert!(refuse_impossible_values(&counts(vec!["a", "b", "a"], [2, 1])).is_ok());
         let repeated = counts(vec!["a", "b", "b"], [1, 2]);
-        assert!(refuse_repeated_keys(&repeated).is_err());
-        assert!(refuse_repeated_keys(&repeated.slice(0, 1)).is_ok());
+        assert!(refuse_impossible_values(&repeated).is_err());
+        assert!(refuse_impossible_values(&repeated.slice(0, 1)).is_ok());
         let item = Arc::new(Field::new("item", repeated.data_type().clone(), true));
         let list = ListArray::new(item, OffsetBuffer::from_lengths([2]), repeated, None);
-        assert!(refuse_repeated_keys(&(Arc::new(list) as ArrayRef)).is_err());
+        assert!(refuse_impossible_values(&(Arc::new(list) as ArrayRef)).is_err());
     }
 }

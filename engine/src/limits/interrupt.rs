@@ -23,6 +23,7 @@ use datafusion::physical_plan::{ExecutionPlan, with_new_children_if_necessary};
 use datafusion_distributed::NetworkBoundaryExt;
 
 use super::clock::QueryClock;
+use super::restartable::restartable;
 
 /// When a query has to end: once nobody waits for it any more, or once its time is over.
 #[derive(Debug, Clone)]
@@ -73,7 +74,9 @@ impl Interrupt {
     fn with_checked_filter(&self, node: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
             let filter = join.filter().map(|filter| self.interruptible_filter(filter));
-            return Ok(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?));
+            let watched = Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?);
+            let inputs = vec![restartable(join.left()), Arc::clone(join.right())];
+            return watched.with_new_children(inputs);
         }
         if let Some(join) = node.downcast_ref::<HashJoinExec>() {
             let filter = join.filter().map(|filter| self.interruptible_filter(filter));

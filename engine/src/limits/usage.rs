@@ -214,6 +214,19 @@ pub(super) fn measure_with(meter: &Arc<AtomicUsize>) {
     METER.with_borrow_mut(|current| *current = Some(Arc::clone(meter)));
 }
 
+/// Does work, and returns with its result the bytes of the largest value that a function made on the way.
+pub(crate) fn measured<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let meter = Arc::<AtomicUsize>::default();
+    let before = METER.with_borrow_mut(|current| current.replace(Arc::clone(&meter)));
+    let done = work();
+    let largest = meter.load(Ordering::Relaxed);
+    if let Some(before) = &before {
+        before.fetch_max(largest, Ordering::Relaxed);
+    }
+    METER.with_borrow_mut(|current| *current = before);
+    (done, largest)
+}
+
 /// A future that works for a query.
 pub(crate) struct InQuery<F> {
     usage: Arc<QueryUsage>,

@@ -410,7 +410,8 @@ impl<'p> Below<'_, '_, 'p> {
             }
             #[expect(deprecated, reason = "an exhaustive match names it")]
             Expr::Wildcard { .. } => {
-                return Err(EngineError::Internal("a wildcard was left in an analysed plan".into()));
+                let message = "`*` stands where one value is expected; name the columns";
+                return Err(EngineError::Plan { message: message.into() });
             }
         }
         Ok(())

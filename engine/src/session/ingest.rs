@@ -24,7 +24,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::functions::{converted, refuse_repeated_keys};
+use crate::functions::{converted, refuse_impossible_values};
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
@@ -69,7 +69,7 @@ impl Session {
     ) -> Result<u64> {
         let rows = rows.map(|batch| {
             let batch = batch?;
-            batch.columns().iter().try_for_each(refuse_repeated_keys)?;
+            batch.columns().iter().try_for_each(refuse_impossible_values)?;
             Ok::<_, DataFusionError>(batch)
         });
         let rows = rows.boxed();

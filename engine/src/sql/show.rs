@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
@@ -95,6 +96,12 @@ pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &Tabl
         columns.map(|column| row(&column.name, &column.data_type, column.nullable, column.comment.as_deref())).collect()
     };
     described(rows)
+}
+
+/// Plans `DESCRIBE` of a temporary table, whose columns have no comments.
+pub(super) fn temporary_columns(schema: &Schema) -> Result<LogicalPlan> {
+    let fields = schema.fields().iter();
+    described(fields.map(|field| row(field.name(), field.data_type(), field.is_nullable(), None)).collect())
 }
 
 /// Plans `DESCRIBE SELECT ...`: the columns that a query has; they have no comments.

@@ -134,11 +134,11 @@ impl StatementPlanner<'_> {
             }
             ast::Statement::ShowColumns { show_options, .. } => {
                 let reference = object_name_to_table_reference(show::columns_of(show_options)?, false)?;
-                show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
+                self.described(&reference).await
             }
             ast::Statement::ExplainTable { table_name, .. } => {
                 let reference = object_name_to_table_reference(table_name, false)?;
-                show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
+                self.described(&reference).await
             }
             ast::Statement::Explain {
                 describe_alias: ast::DescribeAlias::Describe | ast::DescribeAlias::Desc,
@@ -174,6 +174,12 @@ impl StatementPlanner<'_> {
             ast::Statement::ShowFunctions { filter } => show_functions::plan(self.state, filter),
             ast::Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } => {
                 let reference = object_name_to_table_reference(obj_name, false)?;
+                if let Some(name) = self.temporary_name(&reference) {
+                    return Err(EngineError::Unsupported {
+                        what: format!("SHOW CREATE TABLE of the temporary table `{name}`"),
+                        hint: format!("write DESCRIBE {}", quote_identifier(&name)),
+                    });
+                }
                 show::definition(self.catalog, self.who, &self.full_name(&reference)?).await
             }
             ast::Statement::ShowVariable { variable } => match shown_indexes(&variable, self.database)? {
@@ -277,6 +283,15 @@ impl StatementPlanner<'_> {
         match reference {
             TableReference::Bare { table } if self.temporary?.contains(table) => Some(table.to_string()),
             _ => None,
+        }
+    }
+
+    /// Plans the columns of a table: of the session's own where it has one of that name, as queries read.
+    async fn described(&self, reference: &TableReference) -> Result<LogicalPlan> {
+        let own = self.temporary_name(reference).and_then(|name| self.temporary?.provider(&name));
+        match own {
+            Some(table) => show::temporary_columns(&table.schema()),
+            None => show::columns(self.catalog, self.who, &self.full_name(reference)?).await,
         }
     }
 

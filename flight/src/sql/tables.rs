@@ -93,7 +93,7 @@ fn temporary_tables(
 fn filter_of(command: &CommandGetTables) -> Option<TableFilter> {
     let kinds: Vec<_> = [TableKind::Managed, TableKind::External, TableKind::View]
         .into_iter()
-        .filter(|kind| command.table_types.iter().any(|wanted| wanted.eq_ignore_ascii_case(kind.table_type())))
+        .filter(|kind| command.table_types.iter().any(|wanted| is_type(*kind, wanted)))
         .collect();
     let no_such_type = kinds.is_empty() && !command.table_types.is_empty();
     if no_such_type || !catalog_matches(command.catalog.as_deref()) {
@@ -105,6 +105,11 @@ fn filter_of(command: &CommandGetTables) -> Option<TableFilter> {
         kinds,
         ..TableFilter::default()
     })
+}
+
+/// Whether tables of a kind are wanted. `TABLE` is what the protocol and JDBC call every table that is no view.
+fn is_type(kind: TableKind, wanted: &str) -> bool {
+    wanted.eq_ignore_ascii_case(kind.table_type()) || (wanted.eq_ignore_ascii_case("table") && kind != TableKind::View)
 }
 
 fn batch_with_schemas(schema: &SchemaRef, tables: &[TableInfo]) -> Result<RecordBatch, ArrowError> {

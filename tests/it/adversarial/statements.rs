@@ -78,6 +78,31 @@ fn aborts() -> Vec<Attack> {
         sql("nested dictionaries", format!("SELECT arrow_cast('1', '{dictionaries}')")),
         sql("nested SQL types", format!("SELECT CAST(NULL AS INT{})", "[]".repeat(20_000))),
         sql("nested JSON", format!("SELECT json_get('{}', 'a')", "[".repeat(1_000_000))),
+        sql("lists of a lambda", "SELECT list_transform(range(1, 100000), x -> range(1, 1000000))"),
+        sql(
+            "lists of nested lambdas",
+            "SELECT list_transform(range(1, 5000), x -> list_transform(range(1, 5000), y -> \
+             list_transform(range(1, 5000), z -> x + y + z)))",
+        ),
+        sql(
+            "lists in some cases of a lambda",
+            "SELECT list_transform(range(1, 100000), x -> CASE WHEN x % 2 = 0 THEN range(1, 1000000) ELSE [x] END)",
+        ),
+        sql(
+            "a column in a lambda",
+            "SELECT list_filter(range(1, 100000), x -> r[x] > 5) FROM (SELECT range(1, 1000000 + value) r \
+             FROM generate_series(1, 10) AS t(value))",
+        ),
+        sql(
+            "lists that reduce to a constant",
+            "SELECT max(len(list_reduce([value, 1, 2], (x, y) -> range(1, 1000000)))) \
+             FROM generate_series(1, 8192) AS t(value)",
+        ),
+        sql(
+            "a join that reads a side again",
+            "SELECT count(*) FROM generate_series(1, 30000) a, generate_series(1, 30000) b, generate_series(1, 30) c \
+             WHERE a.value + b.value + c.value = 5",
+        ),
         sql(
             "large texts in a join",
             "SELECT count(*), max(length(x || b.value)) FROM (SELECT arrow_cast(repeat('x', 100000000), 'LargeUtf8') x) \

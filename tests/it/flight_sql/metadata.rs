@@ -106,6 +106,8 @@ async fn tables_are_filtered_by_patterns_and_types() {
     };
     assert_eq!(tables_of(&mut raw, typed(&["VIEW"])).await, base[3..]);
     assert_eq!(tables_of(&mut raw, typed(&["BASE TABLE", "table"])).await, base[..3], "as Grafana asks");
+    assert_eq!(tables_of(&mut raw, typed(&["TABLE"])).await, base[..3], "the protocol's own word for tables");
+    assert_eq!(tables_of(&mut raw, typed(&["TABLE", "VIEW", "SYSTEM TABLE"])).await, base, "as JDBC's programs ask");
     assert_eq!(tables_of(&mut raw, typed(&["SYNONYM"])).await, [""; 0]);
 
     let anywhere = CommandGetTables { table_name_filter_pattern: Some("orders".into()), ..Default::default() };

@@ -282,6 +282,32 @@ async fn a_handle_is_its_callers_until_it_is_closed() {
 }
 
 #[tokio::test]
+async fn what_was_prepared_or_planned_sees_what_policies_leave_by_now() {
+    let server = TestServer::start(TestSettings::default().tokens("boss-tok:admin:boss,reader-tok:read:anna")).await;
+    for sql in [
+        "CREATE DATABASE lib",
+        "CREATE TABLE lib.p AS SELECT * FROM (VALUES (1, 10), (2, 20)) AS v(a, num)",
+        "GRANT SELECT ON lib.p TO SUBJECT anna",
+    ] {
+        server.execute(sql).await;
+    }
+    let mut anna = Raw::connect(&server).await.token("reader-tok");
+    let handle = anna.prepare("select num from lib.p").await.unwrap().handle;
+    let planned = anna.plan("select num from lib.p").await.unwrap();
+    assert_eq!(anna.numbers_of(&handle).await.unwrap(), [10, 20]);
+
+    server.execute("CREATE ROW POLICY second ON lib.p USING (a = 2) TO SUBJECT anna").await;
+    assert_eq!(anna.numbers_of(&handle).await.unwrap(), [20]);
+    let (_, batches) = decode(anna.fetch(ticket_of(&planned)).await.unwrap()).await;
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+    assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().value(0), 20);
+
+    server.execute("REVOKE SELECT ON lib.p FROM SUBJECT anna").await;
+    assert_eq!(refused(anna.numbers_of(&handle).await).1, "table_not_found");
+    assert_eq!(refused(anna.fetch(ticket_of(&planned)).await).1, "table_not_found");
+}
+
+#[tokio::test]
 async fn handles_outlive_the_server_and_cost_nothing_while_open() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;

@@ -165,6 +165,20 @@ async fn temporary_tables_are_the_sessions_own() {
     assert_eq!(raw.number("select a from \"default\".t").await, 1);
     raw.rows("insert into t values (3), (4)").await.unwrap();
     assert_eq!(raw.number("select sum(a) from t").await, 9);
+    raw.rows("create temp table described (only_here bigint)").await.unwrap();
+    for (name, columns) in [("described", ["only_here"]), ("t", ["a"])] {
+        for sql in [format!("describe {name}"), format!("show columns from {name}")] {
+            let (_, batches) = raw.rows(&sql).await.unwrap();
+            assert_eq!(super::metadata::texts(&batches[0], "column_name"), columns, "{sql}");
+        }
+    }
+    // The lasting table of that name is not what queries read.
+    assert_eq!(refused(raw.rows("show create table t").await).1, "unsupported");
+    raw.rows("drop table described").await.unwrap();
+    // An ingest matches columns without regard to case, and would write one value into both.
+    for sql in ["create temp table twice (a int, \"A\" int)", "create temp table twice as select 1 as a, 2 as \"A\""] {
+        assert_eq!(refused(raw.rows(sql).await).1, "invalid_name", "{sql}");
+    }
     let listed = async |raw: &mut Raw, catalog: Option<&str>, types: &[&str]| {
         let command = CommandGetTables {
             catalog: catalog.map(str::to_owned),

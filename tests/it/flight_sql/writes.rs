@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow::array::{
     ArrayRef, DictionaryArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
-    StringViewArray,
+    StringViewArray, Time32SecondArray,
 };
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type};
 use arrow_flight::sql::{
@@ -429,6 +429,22 @@ async fn what_an_ingest_cannot_do_is_refused() {
         let put = raw.client.do_put(raw.request(futures::stream::iter([first]))).await;
         assert!(super::collect_put(put).await.is_err());
     }
+}
+
+#[tokio::test]
+async fn times_that_no_day_has_are_refused() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let times = |seconds: i32| {
+        let column: ArrayRef = Arc::new(Time32SecondArray::from(vec![None, Some(seconds)]));
+        RecordBatch::try_from_iter_with_nullable([("moment", column, true)]).unwrap()
+    };
+    for seconds in [-1, 86_400, 90_000] {
+        let error = refused(raw.updated(&into(CREATE, "times"), &[times(seconds)]).await);
+        assert_eq!(error.1, "invalid_value", "{seconds}");
+    }
+    assert_eq!(raw.updated(&into(CREATE, "times"), &[times(86_399)]).await.unwrap(), 2);
+    assert_eq!(raw.number("select count(*) from times where moment = time '23:59:59'").await, 1);
 }
 
 #[tokio::test]
