@@ -20,7 +20,7 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::LogicalType;
@@ -36,6 +36,8 @@ use crate::functions::value_conversion;
 
 /// The rows that are read at a time.
 const BATCH_ROWS: usize = 8192;
+/// The end of a file: the length of its footer, and a mark.
+const FOOTER_TAIL_BYTES: u64 = 8;
 
 /// Returns the merged columns of Parquet files as a table has them, and the options of a table that has to know that some do
 /// not keep their names. Errors: `bad_data`, those of stores.
@@ -45,8 +47,8 @@ pub(crate) async fn infer_parquet(
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     let store = state.runtime_env().object_store(store_of(files.first()))?;
     let metas = files.iter().take(INFERENCE_FOOTERS).map(object_meta).collect::<Result<Vec<_>>>()?;
-    let schemas: Vec<Schema> = futures::stream::iter(&metas)
-        .map(|meta| file_schema(state, store.as_ref(), meta))
+    let schemas: Vec<Schema> = futures::stream::iter(files.iter().zip(&metas))
+        .map(|(file, meta)| file_schema(state, store.as_ref(), file, meta))
         .boxed()
         .buffered(state.config_options().execution.meta_fetch_concurrency.max(1))
         .try_collect()
@@ -66,7 +68,16 @@ pub(crate) async fn infer_parquet(
 }
 
 /// Returns a file's columns in the types of tables, without what Arrow wrote of them.
-async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<Schema> {
+async fn file_schema(
+    state: &dyn Session,
+    store: &dyn ObjectStore,
+    file: &LocatedFile,
+    meta: &ObjectMeta,
+) -> DfResult<Schema> {
+    // Stores on other machines refuse such a range themselves.
+    if file.object.is_none() {
+        check_footer_length(store, meta).await?;
+    }
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let footer = DFParquetMetadata::new(store, meta).with_file_metadata_cache(Some(cache));
     let metadata = footer.fetch_metadata().await?;
@@ -84,6 +95,18 @@ async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &Object
         Field::new(field.name(), data_type, field.is_nullable())
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Refuses a local file whose footer would be longer than the file: DataFusion's reader asks for so many bytes before the
+/// beginning, and memory for them (parquet 58, `push_decoder.rs`).
+async fn check_footer_length(store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<()> {
+    let Some(start) = meta.size.checked_sub(FOOTER_TAIL_BYTES) else { return Ok(()) };
+    let tail = store.get_range(&meta.location, start..meta.size).await?;
+    let length = tail.first_chunk::<4>().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
+    match length > start {
+        true => exec_err!("the file is damaged: its footer would be longer than the file"),
+        false => Ok(()),
+    }
 }
 
 /// Reads a file's rows as columns of `wanted`, by the names that they have in a table. Ends early when `each` says so by
