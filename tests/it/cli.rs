@@ -273,6 +273,32 @@ fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
 }
 
+/// People work in a folder beside their data.
+#[test]
+fn files_above_the_working_folder_are_found() {
+    let work = WorkFolder::new();
+    std::fs::create_dir_all(work.path("notes/today")).unwrap();
+    let below = |arguments: &[&str]| {
+        let mut command = work.querent(arguments);
+        Done::of(command.current_dir(work.path("notes/today")).output().unwrap())
+    };
+    let counted = "{\"n\":3}\n";
+    let sql = "SELECT count(*) AS n FROM flights";
+    assert_eq!(below(&["../../flights.csv", "--json", "-c", sql]).succeeded(), counted);
+    below(&["import", "../../flights.csv", "../../Air Lines.csv"]).succeeded();
+    assert_eq!(below(&["sql", "--json", sql]).succeeded(), counted);
+    below(&["import", "--table", "globbed", "../../fl*.csv"]).succeeded();
+    let read = "SELECT count(*) AS n FROM '../../flights.csv'";
+    assert_eq!(below(&["sql", "--json", read]).succeeded(), counted);
+    below(&["sql", "COPY flights TO '../copied.csv'"]).succeeded();
+    assert!(std::fs::read_to_string(work.path("notes/copied.csv")).unwrap().starts_with("carrier,delay\n"));
+    let said = below(&["import", "../nothing/../flights.csv"]).failed(1);
+    assert!(said.contains("[location_not_allowed]") && said.contains("nothing"), "{said}");
+    // The data folder's own files stay closed.
+    let own = "SELECT * FROM '../today/querent-data/catalog.sqlite'";
+    assert!(below(&["sql", own]).failed(1).contains("[location_not_allowed]"));
+}
+
 #[test]
 fn external_tables_refer_to_their_files() {
     let work = WorkFolder::new();

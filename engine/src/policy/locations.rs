@@ -63,6 +63,11 @@ async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf
     let refused = |reason: String| EngineError::LocationNotAllowed { location: location.to_owned(), reason };
     let path = local_path(location).map_err(&refused)?;
     let path = std::path::absolute(&path).map_err(|error| refused(error.to_string()))?;
+    // For others the answer would say which folders there are.
+    let path = match who.role() {
+        Role::Admin => without_parents(&path).await.map_err(&refused)?,
+        Role::Write | Role::Read => path,
+    };
     if path.components().any(|part| matches!(part, Component::ParentDir)) {
         return Err(refused("it contains `..`".into()));
     }
@@ -89,6 +94,19 @@ async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf
         Some(text) => Ok(text.to_owned()),
         None => Err(refused("it is not UTF-8".into())),
     }
+}
+
+/// Returns `path` without `..`, as the system follows it: through links. What is before the last `..` has to be there.
+async fn without_parents(path: &Path) -> std::result::Result<PathBuf, String> {
+    let parts: Vec<Component<'_>> = path.components().collect();
+    let Some(last) = parts.iter().rposition(|part| matches!(part, Component::ParentDir)) else {
+        return Ok(path.to_owned());
+    };
+    let (above, below) = parts.split_at(last + 1);
+    let above: PathBuf = above.iter().collect();
+    let mut real = tokio::fs::canonicalize(&above).await.map_err(|error| format!("{}: {error}", above.display()))?;
+    real.extend(below);
+    Ok(real)
 }
 
 /// Returns whether a glob's first wildcard matches the folder on the way to `data_dir`; everything below could match then.

@@ -76,6 +76,13 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
         let reply = import(&server, query, body, Some(token)).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{query}: {}", reply.text);
     }
+    // A refusal calls the file as its sender does, whatever its kind.
+    let old = [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(), &[0; 64]].concat();
+    let request = server.http.post(server.url("/v1/import?table=t&filename=a.xls")).bearer_auth("w").body(old);
+    let reply = request.send().await.unwrap();
+    assert_eq!(reply.status(), 400);
+    let said = reply.text().await.unwrap();
+    assert!(said.contains("a.xls: an Excel workbook") && !said.contains("spool"), "{said}");
     let made = import(&server, "table=t&filename=a.CSV", "a\n1\n", Some("w")).await;
     assert_eq!(made.status, 200, "{}", made.text);
     assert_spool_is_empty(&server);

@@ -143,3 +143,22 @@ async fn files_of_a_glob_are_matched_by_name() {
     let read = format!("SELECT sum(n) FROM read_parquet('{}', union_by_name = true)", all.display());
     assert_eq!(rows(&session, &read).await.unwrap(), [["1099511627777"]]);
 }
+
+/// A reader that believes the length of the footer asks for four gigabytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_footer_longer_than_its_file_is_refused() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let column = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    let whole = std::fs::read(parquet(&folder.path().join("whole.parquet"), &column)).unwrap();
+    let mut longer = whole.clone();
+    let place = longer.len() - 8;
+    longer[place..place + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    for (name, bytes) in [("tiny.parquet", b"PAR1\xff\xff\xff\xffPAR1".to_vec()), ("longer.parquet", longer)] {
+        let file = write(folder.path(), name, bytes);
+        let error = import(&engine, &file, &[]).await.unwrap_err();
+        assert!(error.code() == "bad_data" && error.to_string().contains(name), "{error}");
+        let read = format!("SELECT * FROM '{}'", file.display());
+        assert_eq!(rows(&session, &read).await.unwrap_err().code(), "bad_data");
+    }
+}

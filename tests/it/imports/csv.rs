@@ -285,6 +285,34 @@ async fn a_first_line_may_name_the_delimiter() {
     assert_eq!((reading.delimiter.as_deref(), reading.header_line), (Some(","), Some(1)));
 }
 
+/// A page that was saved instead of the file behind it, and other files whose name says csv.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_by_the_name_of_csv_are_refused_with_what_to_do() {
+    let (folder, engine) = engine().await;
+    let utf_32 = b"\xff\xfe\0\0a\0\0\0\n\0\0\01\0\0\0\n\0\0\0".as_slice();
+    let cases: [(&[u8], &str); 9] = [
+        (b"<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", "is XML or HTML"),
+        (b"\n <html>\n<body>a,b</body>\n</html>\n", "is XML or HTML"),
+        (b"\xef\xbb\xbf<?xml version=\"1.0\"?>\n<a><b>1</b></a>\n", "is XML or HTML"),
+        (b"%PDF-1.4\n1 0 obj\n", "is a PDF"),
+        (b"SQLite format 3\0\x10\0\x01\x01\0", "sqlite3 -header -csv"),
+        (utf_32, "iconv -f UTF-32 -t UTF-8"),
+        (b"i\0d\0\n\x001\0\n\0", "utf-16le"),
+        (b"\n\n\n", "blank lines"),
+        (b"\xef\xbb\xbf", "holds no line"),
+    ];
+    for (bytes, said) in cases {
+        let file = write(folder.path(), "t.csv", bytes);
+        let error = import(&engine, &file, &[]).await.unwrap_err();
+        assert_eq!(error.code(), "bad_data");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    // Who says how lines are taken apart gets them.
+    let file = write(folder.path(), "t.csv", "<html>\n<b>\n</html>\n");
+    let lines = [("header", "false"), ("quote", ""), ("delimiter", "\\t")];
+    assert_eq!(import(&engine, &file, &lines).await.unwrap().rows, Some(3));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_line_of_the_header_is_that_of_an_editor() {
     let (folder, engine) = engine().await;

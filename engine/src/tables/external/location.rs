@@ -139,23 +139,32 @@ fn format_of_content(path: &Path) -> Result<FileFormat> {
     bytes.take(SAMPLE).read_to_end(&mut start).map_err(|error| unreadable(path, &error))?;
     let text = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&start).trim_ascii_start();
     let is_utf_16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
-    let begins = |with: &str| text.get(..with.len()).is_some_and(|first| first.eq_ignore_ascii_case(with.as_bytes()));
     let detail = match text {
         [b'P', b'A', b'R', b'1', ..] => return Ok(FileFormat::Parquet),
         [b'A', b'R', b'R', b'O', b'W', b'1', ..] => return Ok(FileFormat::Arrow),
         [b'P', b'K', 3, 4, ..] | [0xD0, 0xCF, 0x11, 0xE0, ..] => return Ok(FileFormat::Xlsx),
         [b'{', ..] | [b'[', b'{' | b'[' | b'\n' | b'\r' | b' ' | b'\t', ..] => return Ok(FileFormat::Ndjson),
-        _ if begins("<?xml") || begins("<!doctype") || begins("<html") => {
-            "is XML or HTML, which is not read; convert it to CSV or JSON"
-        }
-        _ if begins("%PDF-") => "is a PDF, which is not read; export its tables as CSV",
-        _ if begins("SQLite format 3") => {
-            "is a SQLite database; export a table: sqlite3 -header -csv FILE 'SELECT * FROM t' > t.csv"
-        }
-        _ if is_utf_16 || !start.contains(&0) => return Ok(FileFormat::Csv),
-        _ => "is of no known format; name the format, or convert it to CSV or Parquet",
+        _ => match document(&start) {
+            Some(detail) => detail,
+            None if is_utf_16 || !start.contains(&0) => return Ok(FileFormat::Csv),
+            None => "is of no known format; name the format, or convert it to CSV or Parquet",
+        },
     };
     Err(EngineError::BadData { location: path.display().to_string(), detail: detail.to_owned() })
+}
+
+/// Returns what to do about a file whose first bytes are those of a document or a database and not of records.
+pub(super) fn document(start: &[u8]) -> Option<&'static str> {
+    let text = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
+    let begins = |with: &str| text.get(..with.len()).is_some_and(|first| first.eq_ignore_ascii_case(with.as_bytes()));
+    if begins("<?xml") || begins("<!doctype") || begins("<html") {
+        return Some("is XML or HTML, which is not read; convert it to CSV or JSON");
+    }
+    if begins("%PDF-") {
+        return Some("is a PDF, which is not read; export its tables as CSV");
+    }
+    begins("SQLite format 3")
+        .then_some("is a SQLite database; export a table: sqlite3 -header -csv FILE 'SELECT * FROM t' > t.csv")
 }
 
 /// The format that all files below a location have, when their endings say one and the same, or the one that a single file

@@ -20,7 +20,7 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{ConvertedType, LogicalType};
@@ -37,6 +37,8 @@ use crate::functions::value_conversion;
 
 /// The rows that are read at a time.
 const BATCH_ROWS: usize = 8192;
+/// The end of a file: the length of its footer, and a mark.
+const FOOTER_TAIL_BYTES: u64 = 8;
 
 /// Returns the merged columns of Parquet files as a table has them, and the options of a table that has to know that some do
 /// not keep their names. Errors: `bad_data`, those of stores.
@@ -46,8 +48,8 @@ pub(crate) async fn infer_parquet(
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     let store = state.runtime_env().object_store(store_of(files.first()))?;
     let metas = files.iter().take(INFERENCE_FOOTERS).map(object_meta).collect::<Result<Vec<_>>>()?;
-    let schemas: Vec<Schema> = futures::stream::iter(&metas)
-        .map(|meta| file_schema(state, store.as_ref(), meta))
+    let schemas: Vec<Schema> = futures::stream::iter(files.iter().zip(&metas))
+        .map(|(file, meta)| file_schema(state, store.as_ref(), file, meta))
         .boxed()
         .buffered(state.config_options().execution.meta_fetch_concurrency.max(1))
         .try_collect()
@@ -72,7 +74,7 @@ pub(crate) async fn parquet_json_columns(state: &dyn Session, files: &[LocatedFi
     let store = state.runtime_env().object_store(store_of(files.first()))?;
     let mut json = Vec::new();
     for file in files.iter().take(INFERENCE_FOOTERS) {
-        let (schema, written) = footer_columns(state, store.as_ref(), &object_meta(file)?).await?;
+        let (schema, written) = footer_columns(state, store.as_ref(), file, &object_meta(file)?).await?;
         let columns = table_names(&schema).into_iter().zip(schema.fields().iter().zip(written));
         let marked = columns.filter(|(_, (field, written))| {
             let written = written.get_basic_info();
@@ -86,8 +88,13 @@ pub(crate) async fn parquet_json_columns(state: &dyn Session, files: &[LocatedFi
 }
 
 /// Returns a file's columns in the types of tables, without what Arrow wrote of them.
-async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<Schema> {
-    let (schema, written) = footer_columns(state, store, meta).await?;
+async fn file_schema(
+    state: &dyn Session,
+    store: &dyn ObjectStore,
+    file: &LocatedFile,
+    meta: &ObjectMeta,
+) -> DfResult<Schema> {
+    let (schema, written) = footer_columns(state, store, file, meta).await?;
     let fields = schema.fields().iter().zip(written).map(|(field, written)| {
         let is_uuid = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
         let data_type = match field.data_type() {
@@ -104,8 +111,13 @@ async fn file_schema(state: &dyn Session, store: &dyn ObjectStore, meta: &Object
 async fn footer_columns(
     state: &dyn Session,
     store: &dyn ObjectStore,
+    file: &LocatedFile,
     meta: &ObjectMeta,
 ) -> DfResult<(Schema, Vec<TypePtr>)> {
+    // Stores on other machines refuse such a range themselves.
+    if file.object.is_none() {
+        check_footer_length(store, meta).await?;
+    }
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let footer = DFParquetMetadata::new(store, meta).with_file_metadata_cache(Some(cache));
     let metadata = footer.fetch_metadata().await?;
@@ -114,6 +126,18 @@ async fn footer_columns(
     let schema = schema.unwrap_or_else(|_| exec_err!("the Arrow schema in its footer is damaged"))?;
     let written = metadata.file_metadata().schema_descr().root_schema().get_fields().to_vec();
     Ok((schema, written))
+}
+
+/// Refuses a local file whose footer would be longer than the file: DataFusion's reader asks for so many bytes before the
+/// beginning, and memory for them (parquet 58, `push_decoder.rs`).
+async fn check_footer_length(store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<()> {
+    let Some(start) = meta.size.checked_sub(FOOTER_TAIL_BYTES) else { return Ok(()) };
+    let tail = store.get_range(&meta.location, start..meta.size).await?;
+    let length = tail.first_chunk::<4>().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
+    match length > start {
+        true => exec_err!("the file is damaged: its footer would be longer than the file"),
+        false => Ok(()),
+    }
 }
 
 /// Reads a file's rows as columns of `wanted`, by the names that they have in a table. Ends early when `each` says so by

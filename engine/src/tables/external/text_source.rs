@@ -99,7 +99,7 @@ pub(crate) fn open_text(
     })
 }
 
-/// Returns what to do about a file whose first bytes are those of compressed data and not of text.
+/// Returns what to do about a file whose first bytes are those of compressed data, or of text that is not read.
 fn packed_text(start: &[u8]) -> Option<&'static str> {
     let is_bzip2 = start.starts_with(b"BZh") && start.get(4..10) == Some(b"\x31\x41\x59\x26\x53\x59".as_slice());
     match start {
@@ -116,6 +116,10 @@ fn packed_text(start: &[u8]) -> Option<&'static str> {
             Some("is compressed with bzip2; say so by the option compression = 'bzip2' or the ending .bz2")
         }
         [b'P', b'K', 3, 4, ..] => Some("is a zip archive; unpack it first"),
+        // Before the mark of UTF-16, with which that of UTF-32 begins.
+        [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => {
+            Some("is UTF-32 text, which is not read; convert it: iconv -f UTF-32 -t UTF-8 FILE > NEW_FILE")
+        }
         _ => None,
     }
 }

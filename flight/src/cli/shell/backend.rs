@@ -125,12 +125,14 @@ impl ShellBackend {
 impl EmbeddedShell {
     /// Makes a table of a file, named after it, or one of each sheet of a workbook.
     async fn import(&self, file: &PathBuf, bars: &Arc<Bars>) -> Result<Vec<String>, CliError> {
-        let source = file.to_string_lossy();
-        let table = table_name(&source)
+        let source = file
+            .to_str()
+            .ok_or_else(|| CliError::Usage(format!("the name {} is not UTF-8; rename the file", file.display())))?;
+        let table = table_name(source)
             .ok_or_else(|| CliError::Usage(format!("no table name can be made of {source}; rename the file")))?;
-        let tables = tables_of(&source, &table, None).await?;
+        let tables = tables_of(source, &table, None).await?;
         let is_url = source.contains("://");
-        let path = if is_url { source.into_owned() } else { std::path::absolute(file)?.display().to_string() };
+        let path = if is_url { source.to_owned() } else { std::path::absolute(file)?.display().to_string() };
         // What can be queried where it lies is not copied.
         let external = ["parquet", "arrow", "arrows", "ipc", "feather", "lance"]
             .iter()

@@ -205,6 +205,7 @@ impl Spool {
             EngineError::NoFiles { location, format } => {
                 EngineError::NoFiles { location: named(location), format }.into()
             }
+            EngineError::Unsupported { what, hint } => EngineError::Unsupported { what: named(what), hint }.into(),
             error => error.into(),
         }
     }

@@ -14,6 +14,7 @@ use super::inference::ColumnInference;
 use super::kinds::{is_numeric, kinds_of};
 use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
 use crate::error::Result;
+use crate::tables::external::location::document;
 use crate::tables::external::{bad_line, unreadable};
 
 /// The text that is looked at.
@@ -47,9 +48,14 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
     let mut sample = Vec::new();
     text.take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(|error| unreadable(path, &error))?;
     let sample = SampledText { is_whole: (sample.len() as u64) < SAMPLE_BYTES, text: sample };
+    // Who says how lines are taken apart wants them as they are.
+    let is_told = ["delimiter", "quote", "skip"].iter().any(|option| dialect.is_given(option));
+    if let Some(detail) = document(&sample.text).filter(|_| !is_told) {
+        return Err(bad_line(path, None, None, detail.to_owned()));
+    }
     if sample.text.iter().filter(|byte| **byte == 0).count() * MOST_NULS > sample.text.len() {
-        let detail =
-            "holds NUL characters, as UTF-16 text and files that are no text do; the option encoding names an encoding";
+        let detail = "holds NUL characters, as UTF-16 text and files that are no text do; the option encoding names an \
+                      encoding: utf-16le, utf-16be";
         return Err(bad_line(path, None, None, detail.to_owned()));
     }
     let named = named_delimiter(&sample.text).filter(|_| !dialect.is_given("skip"));
@@ -63,8 +69,10 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
         if let Some(line) = best.unclosed {
             return Err(bad_line(path, Some(dialect.skip + line), None, "a quoted field that does not end".to_owned()));
         }
-        let detail =
-            if text.is_empty() { "no columns: no line after the skipped ones" } else { "no columns in the file" };
+        let detail = match dialect.skip {
+            0 => "no columns: the file holds no line, or blank lines and comments only",
+            _ => "no columns: no line that holds anything after the skipped ones",
+        };
         return Err(bad_line(path, None, None, detail.to_owned()));
     }
     let notes = if dialect.is_given("skip") { 0 } else { best.notes };
