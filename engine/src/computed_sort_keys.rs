@@ -4,7 +4,8 @@
 //!
 //! And keys of rows that an outer join may fill with nulls: DataFusion 54 takes what is one value on a side of a join (`'x' AS k`,
 //! `WHERE k = 'x'`, `ON ... AND k = 'x'`) for one value behind the join too, where it is null for rows without a match, and leaves
-//! the sort out. Such a key is computed of what is no constant.
+//! the sort out. What is one value in each part of a union it leaves out of the key, and the first rows of one part then end the
+//! search in the others. Such keys are computed of what is no constant.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let (is_sort, is_aggregate) = (matches!(node, LogicalPlan::Sort(_)), matches!(node, LogicalPlan::Aggregate(_)));
     let original = Arc::clone(node.schema());
     let names = NamePreserver::new(&node);
-    let unmatched = match input.as_ref().exists(|node| Ok(is_outer_join(node)))? {
+    let unmatched = match input.as_ref().exists(|node| Ok(is_outer_join_or_union(node)))? {
         true => unmatched_columns(&input),
         false => HashSet::new(),
     };
@@ -117,14 +118,16 @@ fn varying(key: Expr) -> Expr {
     Expr::Case(Case::new(None, vec![(Box::new(holds), Box::new(key))], None))
 }
 
-fn is_outer_join(node: &LogicalPlan) -> bool {
+fn is_outer_join_or_union(node: &LogicalPlan) -> bool {
     match node {
+        LogicalPlan::Union(_) => true,
         LogicalPlan::Join(join) => matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full),
         _ => false,
     }
 }
 
-/// Returns the columns of a plan's rows that an outer join in it fills with nulls, or that are computed of some.
+/// Returns the columns of a plan's rows that an outer join in it fills with nulls, that are one value in a part of a union, or
+/// that are computed of some.
 fn unmatched_columns(plan: &LogicalPlan) -> HashSet<Column> {
     let own = || plan.schema().columns().into_iter();
     match plan {
@@ -170,7 +173,8 @@ fn unmatched_columns(plan: &LogicalPlan) -> HashSet<Column> {
             let at = |input: &Arc<LogicalPlan>| {
                 let below = unmatched_columns(input);
                 let columns = input.schema().columns().into_iter().zip(own());
-                columns.filter(move |(inner, _)| below.contains(inner)).map(|(_, column)| column).collect::<Vec<_>>()
+                let varies = |inner: &Column| below.contains(inner) || may_be_constant(input, inner);
+                columns.filter(|(inner, _)| varies(inner)).map(|(_, column)| column).collect::<Vec<_>>()
             };
             union.inputs.iter().flat_map(at).collect()
         }
@@ -179,6 +183,43 @@ fn unmatched_columns(plan: &LogicalPlan) -> HashSet<Column> {
             below.filter(|column| other.schema().has_column(column)).collect()
         }
     }
+}
+
+/// Whether a column of a plan's rows may be known as one value: it is written, or a condition says it.
+fn may_be_constant(plan: &LogicalPlan, column: &Column) -> bool {
+    let place = || plan.schema().columns().iter().position(|own| own == column);
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let expr = place().and_then(|place| projection.expr.get(place));
+            expr.is_some_and(|expr| expr.column_refs().iter().all(|inner| may_be_constant(&projection.input, inner)))
+        }
+        LogicalPlan::SubqueryAlias(alias) => {
+            let inner = place().and_then(|place| alias.input.schema().columns().into_iter().nth(place));
+            inner.is_some_and(|inner| may_be_constant(&alias.input, &inner))
+        }
+        LogicalPlan::Filter(filter) => fixes(&filter.predicate, column) || may_be_constant(&filter.input, column),
+        LogicalPlan::TableScan(scan) => scan.filters.iter().any(|filter| fixes(filter, column)),
+        LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => true,
+        other => {
+            other.inputs().into_iter().any(|input| input.schema().has_column(column) && may_be_constant(input, column))
+        }
+    }
+}
+
+/// Whether some part of a condition says what a column is.
+fn fixes(condition: &Expr, column: &Column) -> bool {
+    let is_column = |expr: &Expr| matches!(expr, Expr::Column(own) if own == column);
+    let mut found = false;
+    let visited = condition.apply(|part| {
+        found |= match part {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => is_column(left) || is_column(right),
+            Expr::InList(list) => is_column(&list.expr),
+            Expr::IsNull(inner) => is_column(inner),
+            _ => false,
+        };
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    visited.is_err() || found
 }
 
 /// Whether some part of a key is computed of what has no range of values.
@@ -238,6 +279,16 @@ mod tests {
         assert!(lacks_range(&(col("a") * col("a")).lt(lit(1))));
         assert!(lacks_range(&Expr::Negative(Box::new(length()))));
         assert!(lacks_range(&length().gt(lit(1)).is_null()));
+    }
+
+    #[test]
+    fn columns_that_are_one_value_in_a_part_of_a_union_are_known() {
+        let tagged =
+            |tag: i64| LogicalPlanBuilder::empty(true).project([lit(tag).alias("tag")]).unwrap().build().unwrap();
+        let both = LogicalPlanBuilder::from(tagged(1)).union(tagged(2)).unwrap().build().unwrap();
+        assert_eq!(unmatched_columns(&both).len(), 1);
+        let condition = col("a").eq(lit(1)).and(col("b").gt(lit(2)));
+        assert!(fixes(&condition, &Column::from_name("a")) && !fixes(&condition, &Column::from_name("b")));
     }
 
     #[test]

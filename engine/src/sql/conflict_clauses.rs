@@ -84,7 +84,8 @@ fn merge_of(insert: &Insert, table: &str, columns: &[String], keys: &[String]) -
         None => String::new(),
     };
     format!(
-        "MERGE INTO {table} USING ({rows}) AS excluded({names}) ON {matches}{update} WHEN NOT MATCHED THEN INSERT ({names}) \
+        "MERGE INTO {table} USING ({rows}) AS excluded({names}) ON {matches}{update} WHEN NOT MATCHED THEN INSERT \
+         ({names}) \
          VALUES ({})",
         list(&|name| format!("excluded.{}", written(name))),
     )
