@@ -1,5 +1,5 @@
-//! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. And arithmetic that Arrow lacks: a
-//! time of day and an interval, an interval and a number.
+//! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. Arithmetic that Arrow lacks: a
+//! time of day and an interval, an interval and a number. And texts that are compared with booleans.
 
 use arrow::datatypes::DataType;
 use datafusion::common::utils::list_ndims;
