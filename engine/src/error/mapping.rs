@@ -493,14 +493,16 @@ fn plain_words(message: &str) -> String {
 
 /// Returns the error of a call whose arguments have types that the function does not take.
 fn from_unfit_call(message: &str) -> Option<EngineError> {
-    let (before, rest) = message.split_once("No function matches the given name and argument types '")?;
-    // What a function of ours says of its arguments is more than that they do not fit.
+    let Some((before, rest)) = message.split_once("No function matches the given name and argument types '") else {
+        let types = message.strip_prefix("Failed to coerce types ")?.strip_suffix(" in BETWEEN expression")?;
+        return Some(EngineError::Plan { message: format!("BETWEEN cannot compare {}", plain_words(types)) });
+    };
+    // What a function of ours says of its arguments is more.
     if let Some((_, own)) = before.split_once("External error: ") {
         let own = own.split("\n").next().unwrap_or(own).trim().trim_end_matches(['"', '.', ' ']);
         return Some(EngineError::Plan { message: tidy(own) });
     }
-    let call = rest.split("'.").next()?.trim_end_matches('\'');
-    let (function, types) = call.split_once('(')?;
+    let (function, types) = rest.split("'.").next()?.trim_end_matches('\'').split_once('(')?;
     let types = plain_words(types.strip_suffix(')').unwrap_or(types));
     let message = match types.is_empty() {
         true => format!("`{function}` needs arguments"),

@@ -1,12 +1,12 @@
-//! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. And arithmetic that Arrow lacks: a
-//! time of day and an interval, an interval and a number.
+//! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. Arithmetic that Arrow lacks: a
+//! time of day and an interval, an interval and a number. And texts that are compared with booleans.
 
 use arrow::datatypes::DataType;
 use datafusion::common::utils::list_ndims;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_nested::expr_fn::array_concat;
-use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -56,6 +56,15 @@ impl ExprPlanner for FieldAccess {
         let is_time = |found: &Option<DataType>| matches!(found, Some(DataType::Time32(_) | DataType::Time64(_)));
         let is_interval = |found: &Option<DataType>| matches!(found, Some(DataType::Interval(_)));
         let is_number = |found: &Option<DataType>| found.as_ref().is_some_and(DataType::is_numeric);
+        let (left, right) = match op {
+            BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq => (beside_boolean(left, &right_type), beside_boolean(right, &left_type)),
+            _ => (left, right),
+        };
         let (times, plus) = ("interval_times", "time_plus");
         let planned = match op {
             BinaryOperator::StringConcat
@@ -84,6 +93,16 @@ impl ExprPlanner for FieldAccess {
             op => return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right })),
         };
         Ok(PlannerResult::Planned(planned))
+    }
+}
+
+/// Returns a text that is compared with a boolean as one, as in DuckDB and PostgreSQL: the planner asks for the type of the
+/// comparison at once, and DataFusion finds none.
+fn beside_boolean(expr: Expr, compared_with: &Option<DataType>) -> Expr {
+    let is_text = matches!(&expr, Expr::Literal(value, _) if value.try_as_str().flatten().is_some());
+    match is_text && *compared_with == Some(DataType::Boolean) {
+        true => Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean)),
+        false => expr,
     }
 }
 

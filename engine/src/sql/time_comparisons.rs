@@ -189,9 +189,13 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits.
+/// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits; and one that is compared
+/// with a boolean as a boolean, of which DataFusion finds no common type.
 fn as_time(expr: Expr, compared_with: Option<&DataType>) -> Transformed<Expr> {
     match (text(&expr).map(has_nanoseconds), compared_with) {
+        (Some(_), Some(DataType::Boolean)) => {
+            Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean)))
+        }
         (Some(has_nanoseconds), Some(DataType::Timestamp(_, zone))) => {
             let unit = if has_nanoseconds { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
             let time = DataType::Timestamp(unit, zone.clone());
