@@ -213,6 +213,8 @@ await page.getByRole("button", { name: "Edit comment of table flights" }).click(
 await page.getByLabel("Comment of table flights").fill("nothing of this");
 await page.keyboard.press("Escape");
 await page.locator(".table-head .comment", { hasText: "Departures of a year" }).waitFor();
+// All tables are in the list, so nothing says that there are others.
+assert.equal(await page.getByText("These are the first").count(), 0);
 await picture("catalog");
 await accessible("Catalog");
 
@@ -298,6 +300,11 @@ await page.getByLabel("Dates", { exact: true }).fill("%d.%m.%Y");
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.getByText("2 rows became").waitFor();
 await picture("import");
+// A workbook has a sheet, and no delimiter.
+await page.getByLabel("Format", { exact: true }).selectOption("xlsx");
+await page.getByLabel("Sheet", { exact: true }).waitFor();
+assert.equal(await page.getByLabel("Delimiter", { exact: true }).count(), 0);
+await page.getByLabel("Format", { exact: true }).selectOption("csv");
 await accessible("Data in");
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.locator(".failure-code", { hasText: "already_exists" }).waitFor();

@@ -35,7 +35,8 @@ interface SchemaPage {
       columns: { name: string; data_type: string; nullable: boolean; comment?: string | null }[];
     }[];
   }[];
-  next_page_token: string | null;
+  /** Left out of the last page. */
+  next_page_token?: string | null;
 }
 
 const MOST_TABLES = 2000;
@@ -60,7 +61,7 @@ async function readPages(): Promise<void> {
       if (!names.databases.includes(database.name)) names.databases.push(database.name);
       for (const table of database.tables) names.tables.push(readTable(database.name, table));
     }
-    next = page.next_page_token;
+    next = page.next_page_token ?? null;
   } while (next && names.tables.length < MOST_TABLES);
   names.isCut = next !== null;
   catalogNames.set(names);

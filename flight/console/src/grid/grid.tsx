@@ -87,6 +87,8 @@ class GridPainter {
   private measure(rows: Rows): void {
     this.sampled = rows.count;
     const samples = Math.min(rows.count, WIDTH_SAMPLE);
+    // On a narrow screen numbers at the right of a wide column would be out of sight.
+    const widest = Math.max(NARROWEST, Math.min(WIDEST, (this.box.clientWidth || WIDEST) * 0.75));
     this.widths = rows.columns.map((column, at) => {
       // The header's letters are bold, and wider.
       let longest = column.name.length * 1.15;
@@ -94,7 +96,7 @@ class GridPainter {
         const row = Math.floor((sample * (rows.count - 1)) / Math.max(1, samples - 1));
         longest = Math.max(longest, (rows.text(row, at) ?? "").length);
       }
-      const width = Math.max(NARROWEST, Math.min(WIDEST, Math.ceil(longest * 7.7) + 32));
+      const width = Math.max(NARROWEST, Math.min(widest, Math.ceil(longest * 7.7) + 32));
       return Math.max(width, this.widths[at] ?? 0);
     });
     let left = 0;

@@ -43,9 +43,17 @@ const OPTIONS = [
   ["compression", "Compression", "gzip"],
 ] as const;
 
+/** How a workbook is read: the server refuses the others. */
+const SHEET_OPTIONS = [
+  ["sheet", "Sheet", "the first that holds something"],
+  ["range", "Cells", "B3:F"],
+  ...OPTIONS.filter(([name]) => ["types", "has_header", "skip", "null_value", "ignore_errors", "rejects"].includes(name)),
+] as const;
+
 const FORMATS: Record<string, string> = {
   csv: "csv", tsv: "csv", tab: "csv", txt: "csv", json: "ndjson", ndjson: "ndjson", jsonl: "ndjson", geojson: "ndjson",
-  parquet: "parquet", arrow: "arrow", arrows: "arrow", feather: "arrow",
+  parquet: "parquet", parq: "parquet", pq: "parquet", arrow: "arrow", arrows: "arrow", ipc: "arrow", feather: "arrow",
+  xlsx: "xlsx", xlsm: "xlsx", xls: "xlsx", ods: "xlsx",
 };
 
 export function ImportView() {
@@ -69,13 +77,14 @@ export function ImportView() {
     setTable(base);
     setFormat(FORMATS[ending] ?? "csv");
   };
+  const isText = format === "csv" || format === "ndjson";
+  const shown = isText ? OPTIONS : format === "xlsx" ? SHEET_OPTIONS : [];
   const send = () => {
     const params = new URLSearchParams({ table, format, database: chosen, if_exists: ifExists });
-    for (const [name, value] of Object.entries(options)) if (value !== "") params.set(name, value);
+    for (const [name] of shown) if (options[name]) params.set(name, options[name]);
     upload(files, params, setState);
   };
   const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
-  const isText = format === "csv" || format === "ndjson";
   return (
     <div class="view scroll page">
       <h1>Data in</h1>
@@ -85,7 +94,7 @@ export function ImportView() {
         onDragLeave={() => setOver(false)}
         onDrop={(event) => { event.preventDefault(); setOver(false); choose(event.dataTransfer?.files); }}
       >
-        <p>Drop CSV, JSON, Parquet or Arrow files here; several become one table.</p>
+        <p>Drop CSV, JSON, Excel, Parquet or Arrow files here; several become one table.</p>
         <button onClick={() => picker.current?.click()}>Choose files</button>
         <input ref={picker} type="file" multiple class="off-screen" tabIndex={-1} aria-label="Files"
           onChange={(event) => choose(event.currentTarget.files)} />
@@ -105,7 +114,7 @@ export function ImportView() {
             <label>Format
               <select value={format} onChange={(event) => setFormat(event.currentTarget.value)}>
                 <option value="csv">CSV</option><option value="ndjson">JSON</option>
-                <option value="parquet">Parquet</option><option value="arrow">Arrow</option>
+                <option value="xlsx">Excel</option><option value="parquet">Parquet</option><option value="arrow">Arrow</option>
               </select>
             </label>
             <label>If the table is there
@@ -114,11 +123,11 @@ export function ImportView() {
               </select>
             </label>
           </div>
-          {isText && (
+          {shown.length > 0 && (
             <details>
-              <summary>How to read the text (found in the file where nothing is said)</summary>
+              <summary>How to read the {isText ? "text" : "sheet"} (found in the file where nothing is said)</summary>
               <div class="form-grid">
-                {OPTIONS.map(([name, label, example]) => (
+                {shown.map(([name, label, example]) => (
                   <label>{label}
                     <input name={name} placeholder={example} value={options[name] ?? ""}
                       onInput={(event) => setOptions({ ...options, [name]: event.currentTarget.value })} />
