@@ -301,10 +301,10 @@ await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.getByText("2 rows became").waitFor();
 await picture("import");
 // A workbook has a sheet, and no delimiter.
-await page.getByLabel("Format", { exact: true }).selectOption("xlsx");
+await page.getByRole("combobox", { name: "Format" }).selectOption("xlsx");
 await page.getByLabel("Sheet", { exact: true }).waitFor();
 assert.equal(await page.getByLabel("Delimiter", { exact: true }).count(), 0);
-await page.getByLabel("Format", { exact: true }).selectOption("csv");
+await page.getByRole("combobox", { name: "Format" }).selectOption("csv");
 await accessible("Data in");
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.locator(".failure-code", { hasText: "already_exists" }).waitFor();
