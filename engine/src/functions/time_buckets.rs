@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Date32Array, TimestampMicrosecondArray};
-use arrow::datatypes::{
-    DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
-};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
 use chrono::{Datelike, Months, NaiveDate};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
