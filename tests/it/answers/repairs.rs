@@ -439,6 +439,63 @@ async fn texts_are_spelled_as_the_column_spells_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn texts_are_found_in_other_columns() {
+    run_table(vec![
+        // A key that is compared with the name of what it refers to.
+        (
+            WORLD,
+            "SELECT count(*) AS n FROM world_1.city WHERE country_code = 'france'",
+            &["literal"],
+            json!([{"n": 2}]),
+        ),
+        (
+            WORLD,
+            "SELECT c.name FROM world_1.city AS c WHERE c.country_code = 'Spain' AND c.population > 2",
+            &["literal"],
+            json!([{"name": "Madrid"}]),
+        ),
+        // Another column of the same table.
+        (
+            WORLD,
+            "SELECT max(population) AS p FROM world_1.country WHERE code = 'South America'",
+            &["literal"],
+            json!([{"p": 33}]),
+        ),
+        // A text that no column has stays where it is.
+        (WORLD, "SELECT name FROM world_1.city WHERE country_code = 'Atlantis'", &[], json!([])),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subquery_reads_the_table_that_has_its_columns() {
+    run_table(vec![(
+        CARS,
+        "SELECT car_names.model FROM car_1.cars_data JOIN car_1.car_names ON cars_data.id = car_names.make_id \
+         WHERE horsepower = (SELECT min(horsepower) FROM car_1.car_names)",
+        &["table"],
+        json!([{"model": "ford"}]),
+    )])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_other_table_of_the_name_is_read_where_one_finds_nothing() {
+    let fixture = AnswersFixture::new().await;
+    fixture.execute("CREATE SCHEMA company_employee").await;
+    fixture.execute("CREATE TABLE company_employee.people (people_id BIGINT, nationality VARCHAR, age BIGINT)").await;
+    fixture.execute("INSERT INTO company_employee.people VALUES (1, 'Spain', 30)").await;
+    fixture.engine.catalog().search().index_idle().await.unwrap();
+    let sql = "SELECT nationality FROM company_employee.people GROUP BY nationality HAVING count(*) >= 2";
+    let result = fixture.result_of("Which nationalities do at least two people share?", sql).await;
+    assert_eq!(result.result["rows"], json!([{"nationality": "Russia"}]), "{}", result.text);
+    assert_eq!(result.result["repaired"]["changes"][0]["kind"], "table");
+    // Who names the company means it.
+    let result = fixture.result_of("Which nationalities do two employees of the company share?", sql).await;
+    assert_eq!(result.result["rows"], json!([]), "{}", result.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_query_that_runs_is_left_alone_and_one_beyond_repair_fails() {
     let fixture = AnswersFixture::new().await;
     let result = fixture.result_of(VOTES, "SELECT count(*) AS n FROM voter_1.votes").await;
