@@ -186,6 +186,7 @@ impl Prover {
             // Of several that are wrong nobody can say which is meant.
             if let ([only], Some((cell, value))) = (wrong.as_slice(), self.only_cell(clause))
                 && !numbers.iter().any(|token| self.proves(token, &cell, place))
+                && !is_share_of_one(&clause[only.end..], &value)
             {
                 let text = match &value {
                     Value::String(text) => text.clone(),
@@ -423,6 +424,8 @@ impl ProofRows {
             .into_iter()
             .filter(|one| matches!(one.kind, TextTokenKind::Number(_)))
             .filter(|one| !named.iter().any(|(_, end)| *end == one.end))
+            // What the query asks by, such as a year, is no measure of theirs.
+            .filter(|one| !self.query.iter().any(|known| known.kind == one.kind))
             .map(|one| one.start)
             .collect();
         let are_behind = numbers.first().is_some_and(|first| *first >= last_end);
@@ -469,16 +472,25 @@ impl ProofRows {
     }
 }
 
+/// Whether a percentage is about a value that may be a fraction: which of the two it should be is not known.
+fn is_share_of_one(behind: &str, value: &Value) -> bool {
+    let behind = behind.trim_start();
+    let is_percentage = behind.starts_with('%') || behind.starts_with("percent");
+    is_percentage && number_of(value).is_some_and(|number| number.abs() <= 1.0)
+}
+
 /// Returns how a column writes shares, by its name and its values.
 fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> ShareScale {
     let name = name.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&["percent", "pct"]) {
-        return ShareScale::Percent;
+    let has = |words: &[&str]| name.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
+    let mut numbers = rows.iter().filter_map(|row| row.get(column).and_then(number_of));
+    let are_small = numbers.all(|number| number.abs() <= 1.0);
+    // A column that is called a percentage may hold fractions all the same.
+    if has(&["percent", "percentage", "pct"]) {
+        return if are_small { ShareScale::Unknown } else { ShareScale::Percent };
     }
     let is_share = has(&["rate", "ratio", "share", "fraction", "proportion", "probability"]);
-    let mut numbers = rows.iter().filter_map(|row| row.get(column).and_then(number_of));
-    match is_share && numbers.all(|number| number.abs() <= 1.0) {
+    match is_share && are_small {
         true => ShareScale::Fraction,
         false => ShareScale::Unknown,
     }

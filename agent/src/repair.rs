@@ -182,9 +182,16 @@ pub(crate) fn repair_database(sql: &str, database: &str, from: &TableName, to: &
 /// Whether a question in lower case names a table's database, by a word that the table's own name does not have.
 pub(crate) fn names_database(question: &str, table: &TableName) -> bool {
     let (database, table) = (table.database.to_lowercase(), table.table.to_lowercase());
-    let mut words = database.split(|c: char| !c.is_alphabetic()).filter(|word| word.chars().count() > 2);
+    // `sales2019` has two words.
+    let letters = database.split(|c: char| !c.is_alphabetic());
+    let numbers = database.split(|c: char| !c.is_ascii_digit());
+    let mut words = letters.chain(numbers).filter(|word| word.chars().count() > 1);
     let asked: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
-    words.any(|word| !table.contains(word) && asked.iter().any(|one| one.starts_with(word)))
+    let is_asked = |word: &str| match word.chars().count() {
+        2 => asked.contains(&word),
+        _ => asked.iter().any(|one| one.starts_with(word)),
+    };
+    words.any(|word| !table.contains(word) && is_asked(word))
 }
 
 /// Resolves the names of a statement, as the caller may see them; the tables at hand are known beside them.

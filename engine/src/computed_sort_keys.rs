@@ -200,6 +200,15 @@ fn may_be_constant(plan: &LogicalPlan, column: &Column) -> bool {
         LogicalPlan::Filter(filter) => fixes(&filter.predicate, column) || may_be_constant(&filter.input, column),
         LogicalPlan::TableScan(scan) => scan.filters.iter().any(|filter| fixes(filter, column)),
         LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => true,
+        // A condition moves below the join later, and what it says of one key is said of the other too.
+        LogicalPlan::Join(join) => {
+            let is_own = |expr: &Expr| matches!(expr, Expr::Column(own) if own == column);
+            join.on.iter().any(|(left, right)| is_own(left) || is_own(right))
+                || join.filter.as_ref().is_some_and(|condition| fixes(condition, column))
+                || [&join.left, &join.right]
+                    .into_iter()
+                    .any(|input| input.schema().has_column(column) && may_be_constant(input, column))
+        }
         other => {
             other.inputs().into_iter().any(|input| input.schema().has_column(column) && may_be_constant(input, column))
         }
@@ -212,9 +221,13 @@ fn fixes(condition: &Expr, column: &Column) -> bool {
     let mut found = false;
     let visited = condition.apply(|part| {
         found |= match part {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => is_column(left) || is_column(right),
+            // The optimizer makes an equality of what is denied.
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq | Operator::NotEq, right }) => {
+                is_column(left) || is_column(right)
+            }
             Expr::InList(list) => is_column(&list.expr),
             Expr::IsNull(inner) => is_column(inner),
+            Expr::Not(inner) => matches!(inner.as_ref(), Expr::IsNotNull(denied) if is_column(denied)),
             _ => false,
         };
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

@@ -50,7 +50,7 @@ pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use domains::{
-    ANGLE_DOMAIN, COTANGENT_DOMAIN, GAMMA_DOMAIN, LOGARITHM_BASE, LOGARITHM_DOMAIN, ROOT_DOMAIN, UNIT_DOMAIN,
+    ANGLE_DOMAIN, COTANGENT_DOMAIN, DOMAINS, GAMMA_DOMAIN, LOGARITHM_BASE, LOGARITHM_DOMAIN, ROOT_DOMAIN, UNIT_DOMAIN,
 };
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};

@@ -72,20 +72,33 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
 
 /// Looks for `count(*)` of groups that an outer join keeps without a match: it is 1 of them.
 async fn counted_without_match(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
-    let is_grouped = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
+    let keys = match &select.group_by {
+        GroupByExpr::Expressions(keys, _) if !keys.is_empty() => keys,
+        _ => return None,
+    };
     let counts_rows = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
             expr.to_string().eq_ignore_ascii_case("count(*)")
         }
         _ => false,
     });
-    let [far] = far_sides(select).try_into().ok().filter(|_: &[String; 1]| is_grouped && counts_rows)?;
+    let [far] = far_sides(select).try_into().ok().filter(|_: &[String; 1]| counts_rows)?;
     let source = scope.source(&far)?;
+    // Groups of what has no match count those that have none.
+    let is_of_far = |key: &Expr| column_of(scope, key).is_some_and(|(source, _, _)| source.name == far);
+    if keys.iter().any(is_of_far) {
+        return None;
+    }
     let column = source.columns.as_ref()?.first()?.0.clone();
     let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
-    let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
+    let filter = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
     let (table, column) = (quote_identifier(&far), quote_identifier(&column));
-    let sql = format!("SELECT 1 FROM {} WHERE {filter}{table}.{column} IS NULL LIMIT 1", from.join(", "));
+    let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    let sql = format!(
+        "SELECT 1 FROM {}{filter} GROUP BY {} HAVING count(*) = 1 AND count({table}.{column}) = 0 LIMIT 1",
+        from.join(", "),
+        keys.join(", ")
+    );
     let message = format!(
         "count(*) is 1, not 0, of what has no match in `{far}`; write count({far}.{column}) to count the matches"
     );

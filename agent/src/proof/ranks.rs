@@ -8,8 +8,13 @@ use super::{CellReference, ProofOrigin, ProofRows, number_of};
 const MAX_RANKED: usize = 50;
 /// By how much, of itself, a factor in words may differ.
 const FACTOR_TOLERANCE: f64 = 0.05;
+/// Words by which the greatest comes first.
+const FROM_GREATEST: [&str; 9] =
+    ["highest", "largest", "greatest", "biggest", "most", "longest", "busiest", "richest", "tallest"];
+/// Words in the names of columns by whose values somebody may be the first in either direction.
+const OF_TIME: [&str; 8] = ["year", "date", "day", "time", "age", "rank", "position", "place"];
 /// Words by which the least comes first.
-const FROM_LEAST: [&str; 7] = ["lowest", "smallest", "fewest", "least", "shortest", "cheapest", "worst"];
+const FROM_LEAST: [&str; 6] = ["lowest", "smallest", "fewest", "least", "shortest", "cheapest"];
 
 /// Whether a number is a place in an order by the words before it: `is number 3`, `ranked 3`.
 pub(super) fn is_said_as_rank(clause: &str, start: usize) -> bool {
@@ -27,27 +32,45 @@ pub(super) fn rank_origin(result: &ProofRows, row: usize, rank: usize, sentence:
         return None;
     }
     let lower = sentence.to_lowercase();
-    let is_ascending = FROM_LEAST.iter().any(|word| find_word(&lower, word).is_some());
+    let says = |words: &[&str]| words.iter().any(|word| find_word(&lower, word).is_some());
+    let is_told = says(&FROM_LEAST) || says(&FROM_GREATEST);
     let mut found = None;
     for column in measured_columns(result, sentence) {
         let value = number_of(result.rows.get(row)?.get(column)?)?;
         let numbers: Vec<f64> = result.rows.iter().filter_map(|row| number_of(row.get(column)?)).collect();
-        let is_before = |other: &&f64| if is_ascending { **other < value } else { **other > value };
-        let before = numbers.iter().filter(is_before).count();
         let equals = numbers.iter().filter(|other| **other == value).count();
-        // Rows that are equal share their places.
-        if (before + 1..=before + equals).contains(&rank) {
-            let sign = if is_ascending { '<' } else { '>' };
-            let terms: Vec<String> =
-                numbers.iter().map(|other| format!("CASE WHEN {other} {sign} {value} THEN 1 ELSE 0 END")).collect();
-            let shared = rank - before;
-            return Some(ProofOrigin::Expression {
-                expression: format!("{shared} + {}", terms.join(" + ")),
-                value: rank as f64,
-                cells: (0..result.rows.len()).map(|row| result.cell(row, column)).collect(),
-            });
+        // Without a word for it the greatest comes first; of times, who is the earliest or the latest.
+        let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+        let is_time = !is_told && name.split(|c: char| !c.is_alphanumeric()).any(|word| OF_TIME.contains(&word));
+        let directions: &[bool] = match (is_time, says(&FROM_LEAST)) {
+            (true, _) => &[true, false],
+            (false, is_ascending) => {
+                if is_ascending {
+                    &[true]
+                } else {
+                    &[false]
+                }
+            }
+        };
+        for is_ascending in directions {
+            let is_before = |other: &&f64| if *is_ascending { **other < value } else { **other > value };
+            let before = numbers.iter().filter(is_before).count();
+            // Rows that are equal share their places.
+            if (before + 1..=before + equals).contains(&rank) {
+                let sign = if *is_ascending { '<' } else { '>' };
+                let terms: Vec<String> =
+                    numbers.iter().map(|other| format!("CASE WHEN {other} {sign} {value} THEN 1 ELSE 0 END")).collect();
+                let shared = rank - before;
+                return Some(ProofOrigin::Expression {
+                    expression: format!("{shared} + {}", terms.join(" + ")),
+                    value: rank as f64,
+                    cells: (0..result.rows.len()).map(|row| result.cell(row, column)).collect(),
+                });
+            }
         }
-        found = Some(ProofOrigin::Unproven);
+        if !is_time {
+            found = Some(ProofOrigin::Unproven);
+        }
     }
     found
 }

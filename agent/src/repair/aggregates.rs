@@ -31,6 +31,7 @@ impl VisitorMut for AggregateMover<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.scopes.enter_query(query);
         if matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) {
             self.order_of_union(query);
         }
@@ -39,6 +40,11 @@ impl VisitorMut for AggregateMover<'_> {
             query.body = body;
             self.repairs.push(repair);
         }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave_query();
         ControlFlow::Continue(())
     }
 
@@ -103,7 +109,7 @@ impl AggregateMover<'_> {
     fn filter(&mut self, select: &mut Select) {
         let Some(filter) = select.selection.take() else { return };
         let scope = self.scopes.scope_of(select);
-        let is_column = |name: &str| scope.sources.iter().any(|source| source.column(name).is_some());
+        let is_column = |name: &str| scope.sources.iter().any(|source| source.may_have(name));
         let named: Vec<(String, Expr)> = select
             .projection
             .iter()
@@ -118,7 +124,7 @@ impl AggregateMover<'_> {
         let (mut kept, mut moved) = (Vec::new(), Vec::new());
         for mut part in conjuncts(filter) {
             let before = part.to_string();
-            let _: ControlFlow<()> = VisitMut::visit(&mut part, &mut NameFiller { named: &named });
+            let _: ControlFlow<()> = VisitMut::visit(&mut part, &mut NameFiller { named: &named, depth: 0 });
             if has_aggregate(&part) { moved.push((before, part)) } else { kept.push(part) }
         }
         select.selection = all_of(kept);
@@ -143,14 +149,27 @@ impl AggregateMover<'_> {
 /// Writes what a SELECT calls by a name where that name stands.
 struct NameFiller<'a> {
     named: &'a [(String, Expr)],
+    /// Subqueries around, whose names are their own.
+    depth: usize,
 }
 
 impl VisitorMut for NameFiller<'_> {
     type Break = ();
 
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
     // After what is inside: an aggregate may be called as its own argument is.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Identifier(name) = expr
+        if self.depth == 0
+            && let Expr::Identifier(name) = expr
             && let Some((_, meant)) = self.named.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name.value))
         {
             *expr = meant.clone();
@@ -182,7 +201,7 @@ fn aggregate_of_groups(query: &Query) -> Option<(Box<SetExpr>, Repair)> {
     else {
         return None;
     };
-    let outer = aggregate(item)?;
+    let outer = aggregate(item).filter(|outer| outer.filter.is_none())?;
     let inner = only_argument(outer).filter(|inner| aggregate(inner).is_some())?;
     if matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()) || query.order_by.is_some() {
         return None;

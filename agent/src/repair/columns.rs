@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{Expr, Ident, Query, Select, Statement, Value, VisitMut, VisitorMut};
 
 use super::joins;
-use super::near::{Likeness, nearest};
+use super::near::{Likeness, nearest, singular};
 use super::scopes::{Scope, ScopeSource, Scopes};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind, TablesAtHand};
@@ -83,6 +83,12 @@ impl ColumnFixer<'_> {
         }
         let source = self.scopes.inner_to_outer().find_map(|scope| scope.source(table))?;
         let referred = source.table.as_ref()?;
+        // The `customer_id` of orders is somebody else's.
+        let lower = column.to_lowercase();
+        let stem = lower.strip_suffix("id").unwrap_or(&lower).trim_end_matches('_');
+        if !stem.is_empty() && singular(stem) != singular(&referred.table.to_lowercase()) {
+            return None;
+        }
         let mut keys =
             self.at_hand.relationships.iter().filter(joins::sure).filter_map(|one| match one.to_columns.as_slice() {
                 [key] if super::key_of(&one.to) == super::key_of(referred) => Some(key),

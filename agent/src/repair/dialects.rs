@@ -5,9 +5,9 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    LimitClause, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, Statement, TableFactor,
-    TopQuantity, UnaryOperator, Value, VisitMut, VisitorMut,
+    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr,
+    SetOperator, Statement, TableFactor, TopQuantity, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::foreign_functions::{function_here, time_as_text};
@@ -124,6 +124,9 @@ impl DialectWriter<'_> {
 
     /// Oracle's `WHERE ROWNUM <= 5` is a limit, where rows are not counted before.
     fn row_numbers(&mut self, query: &mut Query) {
+        if names_row_number(query) {
+            return;
+        }
         let SetExpr::Select(select) = query.body.as_mut() else { return };
         let is_counted = select.distinct.is_some()
             || !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty())
@@ -308,6 +311,47 @@ pub(super) fn all_of(parts: Vec<Expr>) -> Option<Expr> {
     })
 }
 
+/// Whether a query calls something of its own `rownum`, such as `row_number() OVER (...) AS rownum`.
+fn names_row_number(query: &Query) -> bool {
+    struct Aliases;
+    impl Visitor for Aliases {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+            let mut columns = tables.flat_map(|table| &table.alias.columns);
+            match columns.any(|column| is_row_number(&column.name)) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            let is_called = |item: &SelectItem| match item {
+                SelectItem::ExprWithAlias { alias, .. } => is_row_number(alias),
+                _ => false,
+            };
+            match select.projection.iter().any(is_called) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            match factor {
+                TableFactor::Derived { alias: Some(alias), .. }
+                    if alias.columns.iter().any(|column| is_row_number(&column.name)) =>
+                {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    query.visit(&mut Aliases).is_break()
+}
+
+fn is_row_number(name: &Ident) -> bool {
+    name.value.eq_ignore_ascii_case("rownum")
+}
+
 /// Returns how many rows a condition on Oracle's `ROWNUM` keeps.
 fn row_limit(part: &Expr) -> Option<u64> {
     let Expr::BinaryOp { left, op, right } = part else { return None };
@@ -315,7 +359,7 @@ fn row_limit(part: &Expr) -> Option<u64> {
     let Expr::Value(value) = right.as_ref() else { return None };
     let Value::Number(text, _) = &value.value else { return None };
     let count: u64 = text.parse().ok()?;
-    if !name.value.eq_ignore_ascii_case("rownum") {
+    if !is_row_number(name) {
         return None;
     }
     match op {
@@ -346,16 +390,23 @@ pub(super) fn number(text: &str) -> Expr {
 
 /// Returns the type here for one of another system.
 fn type_here(data_type: &DataType) -> Option<DataType> {
+    if let DataType::Custom(custom, parameters) = data_type
+        && custom.to_string().eq_ignore_ascii_case("number")
+        && let [precision, scale] = parameters.as_slice()
+        && let (Ok(precision), Ok(scale)) = (precision.parse(), scale.parse())
+    {
+        return Some(DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)));
+    }
     let name = data_type.to_string().to_uppercase();
     let name = name.split('(').next().unwrap_or_default().trim();
     Some(match name {
         "SIGNED" | "SIGNED INTEGER" | "INT64" => DataType::BigInt(None),
         "UNSIGNED" | "UNSIGNED INTEGER" => DataType::BigIntUnsigned(None),
-        "FLOAT64" | "MONEY" | "NUMBER" => DataType::Double(sqlparser::ast::ExactNumberInfo::None),
+        "FLOAT64" | "MONEY" | "NUMBER" => DataType::Double(ExactNumberInfo::None),
         "STRING" | "NVARCHAR" | "NCHAR" | "NTEXT" | "CLOB" => DataType::Varchar(None),
         "DATETIME" | "DATETIME2" | "SMALLDATETIME" => DataType::Timestamp(None, sqlparser::ast::TimezoneInfo::None),
         "BOOL" | "BIT" => DataType::Boolean,
-        "BIGNUMERIC" => DataType::Double(sqlparser::ast::ExactNumberInfo::None),
+        "BIGNUMERIC" => DataType::Double(ExactNumberInfo::None),
         _ => return None,
     })
 }

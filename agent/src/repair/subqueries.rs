@@ -10,6 +10,7 @@ use querent_catalog::TableName;
 use sqlparser::ast::{Expr, ObjectName, ObjectNamePart, Query, Select, Statement, TableFactor, VisitMut, VisitorMut};
 
 use super::joins::direct_columns;
+use super::near::nearest;
 use super::scopes::Scopes;
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind};
@@ -73,6 +74,11 @@ impl SubqueryFixer<'_> {
             })
             .collect::<Option<_>>()?;
         if names.is_empty() || names.iter().any(|name| own.has_alias(name)) {
+            return None;
+        }
+        // A name that is misspelled is of its own table.
+        let own_names = || source.columns.iter().flatten().map(|(name, _)| name.as_str());
+        if names.iter().any(|name| nearest(name, own_names()).is_some()) {
             return None;
         }
         let mut around = self.scopes.inner_to_outer().flat_map(|scope| &scope.sources);

@@ -144,7 +144,8 @@ impl TextCaster<'_> {
             }
         } else if is_text(&kind) && constants.iter().all(|constant| is_number(constant)) {
             let name = column.to_string().to_lowercase();
-            let is_of_time = ["date", "day", "time", "year", "month"].iter().any(|word| name.contains(word));
+            let mut words = name.split(|c: char| !c.is_alphanumeric());
+            let is_of_time = words.any(|word| ["date", "day", "time", "year", "month", "birthday"].contains(&word));
             if is_of_time && constants.iter().all(|constant| constant.to_string().len() == YEAR_DIGITS) {
                 for constant in constants {
                     let text = format!("'{constant}'");

@@ -401,6 +401,10 @@ fn time_of(text: &str, items: &[Item<'static>]) -> Option<NaiveDateTime> {
         }
     }
     let date = parsed.to_naive_date().ok()?;
+    // An hour of twelve without its half of the day is the hour that it says, as in DuckDB: 12 is noon.
+    if let (None, Some(hour)) = (parsed.hour_div_12(), parsed.hour_mod_12()) {
+        parsed.set_ampm(hour == 0).ok()?;
+    }
     let has_time = parsed.hour_div_12().is_some() || parsed.hour_mod_12().is_some();
     if has_time && parsed.minute().is_none() {
         parsed.set_minute(0).ok()?;

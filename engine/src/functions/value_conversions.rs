@@ -139,15 +139,35 @@ pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<
     if *to == DataType::Float32 {
         return single_precision(&read_texts(array, &DataType::Float64, options)?, options.safe);
     }
-    if read.null_count() == array.null_count() {
+    let is_read = read.null_count() == array.null_count();
+    let is_time = matches!(to, DataType::Time32(_) | DataType::Time64(_));
+    if is_read && !is_time {
         return Ok(read);
     }
-    let texts = cast(array, &DataType::Utf8)?;
-    let normal = texts.as_string::<i32>().iter().enumerate().map(|(row, text)| match text {
-        Some(text) if read.is_null(row) => Some(normal_form(text, to).unwrap_or_else(|| text.to_owned())),
-        text => text.map(str::to_owned),
+    let utf8 = cast(array, &DataType::Utf8)?;
+    let texts = utf8.as_string::<i32>();
+    // Arrow takes a time without colons for a number of microseconds or another unit.
+    let is_number = |text: &str| is_time && !has_colons(text);
+    if is_read && !texts.iter().flatten().any(is_number) {
+        return Ok(read);
+    }
+    let normal = texts.iter().enumerate().map(|(row, text)| match text {
+        Some(text) if read.is_null(row) || is_number(text) => {
+            let normal = normal_form(text, to).unwrap_or_else(|| text.to_owned());
+            match is_number(&normal) {
+                false => Ok(Some(normal)),
+                true if options.safe => Ok(None),
+                true => Err(ArrowError::CastError(format!("Cannot cast string '{text}' to value of {to} type"))),
+            }
+        }
+        text => Ok(text.map(str::to_owned)),
     });
-    cast_with_options(&normal.collect::<StringArray>(), to, options)
+    cast_with_options(&normal.collect::<Result<StringArray, ArrowError>>()?, to, options)
+}
+
+/// Returns whether a text may be a time of day as Arrow reads it.
+pub(crate) fn has_colons(text: &str) -> bool {
+    text.contains(':')
 }
 
 fn options(is_try: bool) -> CastOptions<'static> {

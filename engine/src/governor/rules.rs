@@ -16,6 +16,7 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use super::GovernExpressions;
 use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
+use crate::guarded_domains::DropGuardedChecks;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
 use crate::repeated_aggregates::MergeAggregates;
@@ -41,10 +42,10 @@ type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> Vec<Rule> {
     let govern: Rule = Arc::new(GovernExpressions);
     let with_ours = |rule: Rule| {
-        let before: Option<Rule> = match rule.name() {
-            COMPARES_PROJECTIONS => Some(Arc::new(DistinguishProjections)),
-            SHARES_EXPRESSIONS => Some(Arc::new(MergeAggregates)),
-            _ => None,
+        let before: Vec<Rule> = match rule.name() {
+            COMPARES_PROJECTIONS => vec![Arc::new(DistinguishProjections)],
+            SHARES_EXPRESSIONS => vec![Arc::new(DropGuardedChecks), Arc::new(MergeAggregates)],
+            _ => Vec::new(),
         };
         before.into_iter().chain([rule])
     };

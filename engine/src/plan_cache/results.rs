@@ -20,7 +20,7 @@ use super::PlanKey;
 
 /// No result takes more than this part of a cache.
 const LARGEST_SHARE: usize = 8;
-/// What a result takes beside its rows and its text; a guess, on the large side.
+/// What a result takes beside its rows, its text and the values of its parameters; a guess, on the large side.
 const ENTRY_BYTES: usize = 1_024;
 
 /// What decides the rows of a query.
@@ -125,8 +125,9 @@ impl ResultCache {
 
     /// Keeps all rows of a query, unless they are too many or of an older version than others.
     pub(crate) fn keep(&self, key: ResultKey, schema: SchemaRef, batches: Vec<RecordBatch>) {
-        let bytes =
-            key.plan.text.len() + ENTRY_BYTES + batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>();
+        let values = key.values.iter().map(ScalarValue::size).sum::<usize>();
+        let rows = batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>();
+        let bytes = key.plan.text.len() + values + rows + ENTRY_BYTES;
         if bytes > self.largest_bytes() {
             return;
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -64,6 +64,9 @@ impl Session {
     }
 }
 
+/// The part of a query's memory that its gathered rows may take: they do not give way to what it computes.
+const GATHERED_SHARE: usize = 8;
+
 /// The rows of a query so far, which are charged to it.
 struct GatheredRows {
     batches: Vec<RecordBatch>,
@@ -90,6 +93,10 @@ fn kept_when_read(
     memory: &Arc<dyn MemoryPool>,
 ) -> SendableRecordBatchStream {
     let schema = rows.schema();
+    let most = match memory.memory_limit() {
+        MemoryLimit::Finite(bytes) => cache.largest_bytes().min(bytes / GATHERED_SHARE),
+        MemoryLimit::Infinite | MemoryLimit::Unknown => cache.largest_bytes(),
+    };
     let reservation = MemoryConsumer::new("a result that is kept").register(memory);
     let gathered = Some(GatheredRows { batches: Vec::new(), memory: reservation });
     let row_schema = Arc::clone(&schema);
@@ -98,7 +105,7 @@ fn kept_when_read(
         async move {
             match rows.next().await {
                 Some(Ok(batch)) => {
-                    let gathered = gathered.and_then(|gathered| gathered.and(&batch, cache.largest_bytes()));
+                    let gathered = gathered.and_then(|gathered| gathered.and(&batch, most));
                     Some((Ok(batch), (rows, gathered)))
                 }
                 Some(Err(error)) => Some((Err(error), (rows, None))),

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::list_casts::is_list;
 use crate::error::EngineError;
-use crate::functions::{converted, converts_otherwise, normal_form};
+use crate::functions::{converted, converts_otherwise, has_colons, normal_form};
 use crate::type_names::sql_name;
 
 /// Functions whose result is a whole number already.
@@ -34,10 +34,14 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     let stays = match value.as_ref() {
-        // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL, or are rounded.
-        Expr::Literal(_, _) => {
+        // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL, are rounded, or
+        // are times without colons, which it takes for numbers.
+        Expr::Literal(value, _) => {
+            let text = value.try_as_str().flatten();
+            let is_number = matches!(target, DataType::Time32(_) | DataType::Time64(_))
+                && text.is_some_and(|text| !has_colons(text));
             let is_rounded = matches!(target, DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _));
-            from.is_string() && *target != DataType::Float32 && !is_rounded
+            from.is_string() && *target != DataType::Float32 && !is_rounded && !is_number
         }
         Expr::ScalarFunction(call) => target.is_integer() && WHOLE.contains(&call.name()),
         _ => false,

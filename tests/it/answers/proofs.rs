@@ -115,6 +115,7 @@ const REGIONS: &str = "SELECT * FROM (VALUES ('North', 1284, 45210.75, 0.125, DA
                        DATE '2024-03-30'), ('West', 963, 41000.0, 0.081, DATE '2024-05-01'), \
                        ('Central', 5, 812.4, 0.4, DATE '2024-04-11')) \
                        AS t(region, orders, revenue, return_rate, first_order)";
+const ON_TIME: &str = "SELECT 0.87 AS pct_on_time";
 const YEARS: &str = "SELECT * FROM (VALUES (2021, 60), (2022, 120), (2023, 120), (2024, 90)) AS t(year, sales)";
 
 /// A query, a sentence that its rows prove, and one that they do not.
@@ -135,6 +136,7 @@ const PAIRS: &[(&str, &str, &str)] = &[
     (REGIONS, "Central had only five orders.", "Central had a dozen orders."),
     (REGIONS, "East started on 03/30/2024.", "East started on 05/01/2024."),
     (REGIONS, "The first order of West came on May 1, 2024.", "The first order of West came on May 2, 2024."),
+    (ON_TIME, "87% of the flights were on time.", "78% of the flights were on time."),
     (YEARS, "Sales doubled from 2021 to 2022.", "Sales tripled from 2021 to 2022."),
     (YEARS, "From 2021 to 2022 sales doubled.", "From 2022 to 2023 sales doubled."),
     (YEARS, "Sales fell by 25 % from 2023 to 2024.", "Sales fell by 30 % from 2023 to 2024."),

@@ -468,6 +468,18 @@ async fn texts_are_found_in_other_columns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_column_of_the_querys_own_is_no_limit() {
+    run_table(vec![(
+        VOTES,
+        "SELECT [state], [RowNum] FROM (SELECT [state], ROW_NUMBER() OVER (PARTITION BY [state] ORDER BY [vote_id]) AS \
+         RowNum FROM voter_1.votes) x WHERE RowNum <= 1 ORDER BY [state]",
+        &["quotes"],
+        json!([{"state": "CA", "RowNum": 1}, {"state": "NY", "RowNum": 1}]),
+    )])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_subquery_reads_the_table_that_has_its_columns() {
     run_table(vec![(
         CARS,

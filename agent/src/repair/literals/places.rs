@@ -13,6 +13,8 @@ use crate::sql_text::quote_identifier;
 
 /// Columns of a table in which a text is looked for.
 const MAX_COLUMNS: usize = 6;
+/// The shortest text that is looked for in another column of its table: shorter ones are codes and flags.
+const SHORTEST_MOVED: usize = 3;
 
 /// The column that has a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,15 +69,33 @@ pub(super) async fn place_of(
     compared: &ColumnKey,
     literal: &str,
 ) -> Option<Place> {
+    let mut only = None;
     for (table, key) in references(at_hand, compared) {
         if let Some(info) = known.get(&table)
             && let Some((column, value)) = only_column(session, info, &key, literal).await
         {
-            return Some(Place { referred: Some((table, key)), column, value });
+            if only.is_some() {
+                return None;
+            }
+            only = Some(Place { referred: Some((table, key)), column, value });
         }
     }
-    let (column, value) = only_column(session, known.get(&compared.0)?, &compared.1, literal).await?;
-    Some(Place { referred: None, column, value })
+    if only.is_some() || literal.chars().count() < SHORTEST_MOVED {
+        return only;
+    }
+    let info = known.get(&compared.0)?;
+    let (column, value) = only_column(session, info, &compared.1, literal).await?;
+    let is_apart = !share_values(session, info, &compared.1, &column).await?;
+    is_apart.then_some(Place { referred: None, column, value })
+}
+
+/// Whether two columns of a table have a value in common: flags, or the two ends of a route. Which of them is asked about
+/// is then not for a text to tell. `None` where it takes too long to know.
+async fn share_values(session: &Session, info: &TableInfo, left: &str, right: &str) -> Option<bool> {
+    let (left, right, table) = (quote_identifier(left), quote_identifier(right), qualified(&info.name));
+    let sql = format!("SELECT {left} FROM {table} WHERE {left} IN (SELECT {right} FROM {table}) LIMIT 1");
+    let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, &sql)).await.ok()?.ok()?;
+    Some(!read.is_empty())
 }
 
 /// Returns the tables that a column alone refers to, with their columns.
@@ -97,8 +117,12 @@ async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &s
     let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let others =
         info.columns.iter().filter(|column| is_text(&column.data_type) && !column.name.eq_ignore_ascii_case(but));
+    let others: Vec<_> = others.collect();
+    if others.len() > MAX_COLUMNS {
+        return None;
+    }
     let mut found = None;
-    for column in others.take(MAX_COLUMNS) {
+    for column in others {
         let quoted = quote_identifier(&column.name);
         let sql = format!(
             "SELECT DISTINCT {quoted} FROM {} WHERE lower({quoted}) = lower({}) LIMIT 2",

@@ -55,6 +55,7 @@ pub(crate) async fn infer_parquet(
         .try_collect()
         .await
         .map_err(|error| bad_files(files, EngineError::from(error)))?;
+    check_other_footers(state, store.as_ref(), files.get(INFERENCE_FOOTERS..).unwrap_or_default()).await?;
     let mut renamed = BTreeMap::new();
     for schema in &schemas {
         renamed.extend(renamed_columns(schema));
@@ -126,6 +127,22 @@ async fn footer_columns(
     let schema = schema.unwrap_or_else(|_| exec_err!("the Arrow schema in its footer is damaged"))?;
     let written = metadata.file_metadata().schema_descr().root_schema().get_fields().to_vec();
     Ok((schema, written))
+}
+
+/// Refuses local files among those whose columns are not looked at, as [`check_footer_length`] does: they are read all the same.
+async fn check_other_footers(state: &dyn Session, store: &dyn ObjectStore, files: &[LocatedFile]) -> Result<()> {
+    let local = files.iter().filter(|file| file.object.is_none());
+    let metas = local.map(|file| Ok((file, object_meta(file)?))).collect::<Result<Vec<_>>>()?;
+    futures::stream::iter(&metas)
+        .map(|(file, meta)| async move {
+            let checked = check_footer_length(store, meta).await;
+            checked.map_err(|error| bad_files(std::slice::from_ref(*file), EngineError::from(error)))
+        })
+        .boxed()
+        .buffered(state.config_options().execution.meta_fetch_concurrency.max(1))
+        .try_collect::<Vec<()>>()
+        .await?;
+    Ok(())
 }
 
 /// Refuses a local file whose footer would be longer than the file: DataFusion's reader asks for so many bytes before the
