@@ -7,6 +7,7 @@
 
 mod concat;
 mod function;
+mod guarded_domains;
 mod lambdas;
 mod rules;
 mod text;

@@ -1,7 +1,7 @@
 //! Checks of the numbers that a function is defined for: the root of a negative number is an error, as in DuckDB and
 //! PostgreSQL, where DataFusion's functions return NaN or an infinity. SQL puts them around arguments
-//! (`engine/src/sql/domain_checks.rs`), and the optimizer takes those away that would be of rows that a condition leaves out
-//! (`engine/src/guarded_domains.rs`); KQL, whose functions have no errors, does not.
+//! (`engine/src/sql/domain_checks.rs`), and the optimizer takes those away that would be of rows that a condition leaves
+//! out (`engine/src/governor/guarded_domains.rs`); KQL, whose functions have no errors, does not.
 
 use std::sync::Arc;
 
@@ -28,15 +28,8 @@ pub(crate) const COTANGENT_DOMAIN: &str = "cotangent_domain";
 pub(crate) const GAMMA_DOMAIN: &str = "gamma_domain";
 
 /// All of them: each is a function of one argument that returns it.
-pub(crate) const DOMAINS: [&str; 7] = [
-    ROOT_DOMAIN,
-    LOGARITHM_DOMAIN,
-    LOGARITHM_BASE,
-    UNIT_DOMAIN,
-    ANGLE_DOMAIN,
-    COTANGENT_DOMAIN,
-    GAMMA_DOMAIN,
-];
+pub(crate) const DOMAINS: [&str; 7] =
+    [ROOT_DOMAIN, LOGARITHM_DOMAIN, LOGARITHM_BASE, UNIT_DOMAIN, ANGLE_DOMAIN, COTANGENT_DOMAIN, GAMMA_DOMAIN];
 
 /// Returns the functions of this file: each returns its argument, or an error.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {

@@ -14,9 +14,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
+use super::guarded_domains::DropGuardedChecks;
 use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
-use crate::guarded_domains::DropGuardedChecks;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
 use crate::repeated_aggregates::MergeAggregates;

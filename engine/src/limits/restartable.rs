@@ -2,8 +2,8 @@
 //! executes that side again, to spill it; exchanges below it give each partition once, and panic when they are asked
 //! again. So what is executed again is the plan in its first state.
 //!
-//! Invariant: a plan with dynamic filters is not executed again. Its scans keep what the first execution found, such as the
-//! last of the first rows, and would leave out rows (DataFusion 54, `reset_plan_states`); the join is refused instead.
+//! Invariant: a plan with dynamic filters is not executed again. Its scans keep what the first execution found, such as
+//! the last of the first rows, and would leave out rows (DataFusion 54, `reset_plan_states`); the join is refused.
 
 use std::fmt;
 use std::sync::Arc;

@@ -34,10 +34,10 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     let stays = match value.as_ref() {
-        // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL, are rounded, or
-        // are times without colons, which it takes for numbers.
-        Expr::Literal(value, _) => {
-            let text = value.try_as_str().flatten();
+        // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL, are
+        // rounded, or are times without colons, which it takes for numbers.
+        Expr::Literal(literal, _) => {
+            let text = literal.try_as_str().flatten();
             let is_number = matches!(target, DataType::Time32(_) | DataType::Time64(_))
                 && text.is_some_and(|text| !has_colons(text));
             let is_rounded = matches!(target, DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _));

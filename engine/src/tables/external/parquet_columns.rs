@@ -129,7 +129,8 @@ async fn footer_columns(
     Ok((schema, written))
 }
 
-/// Refuses local files among those whose columns are not looked at, as [`check_footer_length`] does: they are read all the same.
+/// Refuses local files among those whose columns are not looked at, as [`check_footer_length`] does: they are read all
+/// the same.
 async fn check_other_footers(state: &dyn Session, store: &dyn ObjectStore, files: &[LocatedFile]) -> Result<()> {
     let local = files.iter().filter(|file| file.object.is_none());
     let metas = local.map(|file| Ok((file, object_meta(file)?))).collect::<Result<Vec<_>>>()?;
