@@ -25,8 +25,6 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// The header with which clients ask for what is not in the protocol for good.
 const BETAS: HeaderName = HeaderName::from_static("anthropic-beta");
-/// The protocol's versions; what differs between them is not sent here.
-const VERSIONS: [&str; 2] = ["2023-06-01", "2023-01-01"];
 
 /// `POST /v1/messages`.
 pub(super) async fn create(
@@ -90,14 +88,14 @@ pub(super) async fn render_errors(request: Request, next: Next) -> Response {
     with_request_id(in_own_shape(response, &request_id), &request_id)
 }
 
-/// Refuses a version of the protocol that there is not, and what is no name of a beta. A beta allows fields, each of which is
+/// Refuses what is no version of the protocol, and what is no name of a beta. A beta allows fields, each of which is
 /// honoured or refused by its own name. Errors: `bad_header`.
 fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
     let bad = |message: String| ApiError::new(ErrorCode::BadHeader, message);
     if let Some(version) = header_text(headers, &[ANTHROPIC_VERSION])?
-        && !VERSIONS.contains(&version.as_str())
+        && !is_date(&version)
     {
-        return Err(bad(format!("{ANTHROPIC_VERSION}: `{version}` is no version; there are {}", VERSIONS.join(", "))));
+        return Err(bad(format!("{ANTHROPIC_VERSION}: `{version}` is no version; they are dates, as in 2023-06-01")));
     }
     for value in headers.get_all(BETAS) {
         let names = value.to_str().map_err(|_| bad(format!("header {BETAS} is not text")))?;
@@ -109,6 +107,14 @@ fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// Whether a text is a date, as in `2023-06-01`. Clients send the version that was the newest when they were released; the
+/// fields of a request are judged by their own names.
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_number = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(parts.as_slice(), [year, month, day] if is_number(year, 4) && is_number(month, 2) && is_number(day, 2))
 }
 
 /// Whether this is the name of a beta: words, then a date, as in `mcp-client-2025-04-04` and `claude-code-20250219`.

@@ -303,8 +303,8 @@ async fn what_was_prepared_or_planned_sees_what_policies_leave_by_now() {
     assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().value(0), 20);
 
     server.execute("REVOKE SELECT ON lib.p FROM SUBJECT anna").await;
-    assert_eq!(refused(anna.numbers_of(&handle).await).1, "table_not_found");
-    assert_eq!(refused(anna.fetch(ticket_of(&planned)).await).1, "table_not_found");
+    assert_eq!(refused(anna.numbers_of(&handle).await).1, "database_not_found");
+    assert_eq!(refused(anna.fetch(ticket_of(&planned)).await).1, "database_not_found");
 }
 
 #[tokio::test]

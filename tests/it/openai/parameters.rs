@@ -139,7 +139,7 @@ async fn headers_of_anthropics_clients_are_versions_and_betas() {
         let reply = asked("/v1/messages?beta=true", &headers).await;
         assert_eq!(reply.status, 200, "{headers:?}: {}", reply.text);
     }
-    for header in [("anthropic-version", "zzz"), ("anthropic-version", "2024-06-01"), ("anthropic-beta", "zzz")] {
+    for header in [("anthropic-version", "zzz"), ("anthropic-version", "20230601"), ("anthropic-beta", "zzz")] {
         let reply = asked("/v1/messages", &[header]).await;
         refused_by_anthropic(&reply, header.1);
         assert!(reply.text.contains(header.0) && reply.text.contains(header.1), "{}", reply.text);
@@ -239,7 +239,7 @@ async fn calls_and_results_of_messages_are_read_or_refused() {
     let call = |arguments: Value| json!({ "id": "c1", "type": "function", "function": { "name": "f", "arguments": arguments } });
     let after = |calls: Value| {
         json!({ "messages": [
-            { "role": "user", "content": "thanks" },
+            { "role": "user", "content": "weather" },
             { "role": "assistant", "content": null, "tool_calls": calls },
             { "role": "tool", "tool_call_id": "c1", "content": "thanks" },
         ] })

@@ -27,7 +27,7 @@ const BODY: Media = Media::json(&[
 /// What the beta clients of its libraries send with each request.
 const BETA: &[Field] = &[Field::new("beta", FieldKind::Flag, "it has no effect")];
 const HEADERS: &[Field] = &[
-    Field::text("anthropic-version", "2023-06-01 or 2023-01-01"),
+    Field::text("anthropic-version", "a date, as in 2023-06-01"),
     Field::text(
         "anthropic-beta",
         "betas, each NAME-DATE; they have no effect, since each field is honoured or refused by its name",
