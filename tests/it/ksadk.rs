@@ -181,8 +181,8 @@ async fn sessions_are_an_agents_and_a_users() {
         body[field] = json!(other);
         let refused = server.post(RUN_AGENT, &body, as_ann).await;
         assert_eq!((refused.status, &refused.json()["error"]["code"]), (409, &json!("session_conflict")), "{field}");
-        body["SessionId"] = json!("s1");
-        let get = server.post("/agentengine/api/v1/GetSession", &body, as_ann).await;
+        let named = json!({ "AgentId": body["AgentId"], "UserId": body["UserId"], "SessionId": "s1" });
+        let get = server.post("/agentengine/api/v1/GetSession", &named, as_ann).await;
         assert_eq!(get.status, 404, "{field}");
     }
     assert_eq!(server.post(RUN_AGENT, &asked("plain"), Some("bob-tok")).await.status, 409);

@@ -151,6 +151,12 @@ fn carry(written: &mut Expr, call: &Function, to_all: bool) {
                 return ControlFlow::Continue(());
             }
             add_modifiers(function, self.0);
+            // `listagg(x, ',') WITHIN GROUP (ORDER BY y)` is `string_agg(x, ',' ORDER BY y)`.
+            if let FunctionArguments::List(own) = &mut function.args
+                && !self.0.within_group.is_empty()
+            {
+                own.clauses.push(FunctionArgumentClause::OrderBy(self.0.within_group.clone()));
+            }
             // What an argument calls is not ours.
             if self.1 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         }
@@ -174,10 +180,6 @@ fn add_modifiers(function: &mut Function, call: &Function) {
     if let (FunctionArguments::List(own), FunctionArguments::List(given)) = (&mut function.args, &call.args) {
         own.duplicate_treatment = own.duplicate_treatment.or(given.duplicate_treatment);
         own.clauses.extend(given.clauses.iter().cloned());
-        // `listagg(x, ',') WITHIN GROUP (ORDER BY y)` is `string_agg(x, ',' ORDER BY y)`.
-        if !call.within_group.is_empty() {
-            own.clauses.push(FunctionArgumentClause::OrderBy(call.within_group.clone()));
-        }
     }
 }
 
