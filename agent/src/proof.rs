@@ -420,20 +420,27 @@ impl ProofRows {
     fn respective_row(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<usize> {
         let named = self.labels_in_order(place.sentence);
         let (_, last_end) = *named.last().filter(|_| named.len() > 1)?;
-        let numbers: Vec<usize> = tokens_in(place.sentence)
+        let mut numbers: Vec<TextToken> = tokens_in(place.sentence)
             .into_iter()
             .filter(|one| matches!(one.kind, TextTokenKind::Number(_)))
             .filter(|one| !named.iter().any(|(_, end)| *end == one.end))
-            // What the query asks by, such as a year, is no measure of theirs.
-            .filter(|one| !self.query.iter().any(|known| known.kind == one.kind))
-            .map(|one| one.start)
             .collect();
+        if numbers.iter().any(|one| self.is_year_of_query(one)) {
+            numbers.retain(|one| !self.is_year_of_query(one));
+        }
+        let numbers: Vec<usize> = numbers.into_iter().map(|one| one.start).collect();
         let are_behind = numbers.first().is_some_and(|first| *first >= last_end);
         if !are_behind || numbers.len() != named.len() {
             return None;
         }
         let index = numbers.iter().position(|start| *start == place.offset + token.start)?;
         named.get(index).map(|(row, _)| *row)
+    }
+
+    /// Whether a number may be a year that the query asks by, which is no measure of its rows.
+    fn is_year_of_query(&self, token: &TextToken) -> bool {
+        let is_year = matches!(token.kind, TextTokenKind::Number(_)) && token.text.len() == 4;
+        is_year && token.text.starts_with(['1', '2']) && self.query.iter().any(|known| known.kind == token.kind)
     }
 
     /// Returns the columns that tell rows apart by name: those of texts, else the first of several.

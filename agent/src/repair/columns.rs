@@ -3,11 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Ident, Query, Select, Statement, Value, VisitMut, VisitorMut};
+use sqlparser::ast::{BinaryOperator, Expr, Ident, Query, Select, Statement, Value, VisitMut, VisitorMut};
 
 use super::joins;
-use super::near::{Likeness, nearest, singular};
-use super::scopes::{Scope, ScopeSource, Scopes};
+use super::near::{Likeness, nearest};
+use super::scopes::{Scope, ScopeSource, Scopes, column_of};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind, TablesAtHand};
 
@@ -55,12 +55,10 @@ impl VisitorMut for ColumnFixer<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.join_by_key(expr);
         let found = match lookup(&self.scopes, expr) {
             NameLookup::Instead(replaced, kind, why) => Some((replaced, kind, why)),
-            NameLookup::Missing(Some(table), column) => {
-                self.key(&table, &column).map(|(key, why)| (key, RepairKind::Column, why))
-            }
-            NameLookup::Missing(None, _) | NameLookup::AsWritten => None,
+            NameLookup::Missing(..) | NameLookup::AsWritten => None,
         };
         if let Some((replaced, kind, why)) = found {
             let repair = Repair::new(kind, expr.to_string(), replaced.to_string(), why);
@@ -74,31 +72,49 @@ impl VisitorMut for ColumnFixer<'_> {
 }
 
 impl ColumnFixer<'_> {
-    /// Returns the column by which other tables refer to a table, for an id that it does not have: `p.physician_id` of
-    /// physicians whose key is `employee_id`.
-    fn key(&self, table: &str, column: &str) -> Option<(Expr, String)> {
-        let is_id = column.to_lowercase().ends_with("_id") || column.ends_with("Id") || column.ends_with("ID");
-        if !is_id && !column.eq_ignore_ascii_case("id") {
-            return None;
-        }
+    /// Compares a column that refers to a table with the table's key, where an id stands that the table does not have:
+    /// `s.physician_id = p.physician_id` of physicians whose key is `employee_id`.
+    fn join_by_key(&mut self, expr: &mut Expr) {
+        let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = expr else { return };
+        let (id, found) = match self.key_beside(left, right) {
+            Some(found) => (left, found),
+            None => match self.key_beside(right, left) {
+                Some(found) => (right, found),
+                None => return,
+            },
+        };
+        let (key, why) = found;
+        self.repairs.push(Repair::new(RepairKind::Column, id.to_string(), key.to_string(), why));
+        **id = key;
+    }
+
+    /// Returns the key that an id which its table does not have is, beside a column that refers to the table.
+    fn key_beside(&self, id: &Expr, other: &Expr) -> Option<(Expr, String)> {
+        let NameLookup::Missing(Some(table), column) = lookup(&self.scopes, id) else { return None };
+        let lower = column.to_lowercase();
+        let is_id = lower == "id" || lower.ends_with("_id") || column.ends_with("Id") || column.ends_with("ID");
+        if is_id { self.key(&table, &column, other) } else { None }
+    }
+
+    /// Returns the column of a table to which another column refers.
+    fn key(&self, table: &str, column: &str, other: &Expr) -> Option<(Expr, String)> {
         let source = self.scopes.inner_to_outer().find_map(|scope| scope.source(table))?;
         let referred = source.table.as_ref()?;
-        // The `customer_id` of orders is somebody else's.
-        let lower = column.to_lowercase();
-        let stem = lower.strip_suffix("id").unwrap_or(&lower).trim_end_matches('_');
-        if !stem.is_empty() && singular(stem) != singular(&referred.table.to_lowercase()) {
-            return None;
-        }
-        let mut keys =
-            self.at_hand.relationships.iter().filter(joins::sure).filter_map(|one| match one.to_columns.as_slice() {
-                [key] if super::key_of(&one.to) == super::key_of(referred) => Some(key),
+        let (referring, name, _) = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, other))?;
+        let referring = referring.table.as_ref()?;
+        let key = self.at_hand.relationships.iter().filter(joins::sure).find_map(|one| {
+            match (one.from_columns.as_slice(), one.to_columns.as_slice()) {
+                ([from], [key])
+                    if joins::same(&one.from, referring)
+                        && joins::same(&one.to, referred)
+                        && from.eq_ignore_ascii_case(name) =>
+                {
+                    Some(key)
+                }
                 _ => None,
-            });
-        let key = keys.next()?;
-        if !keys.all(|other| other.eq_ignore_ascii_case(key)) {
-            return None;
-        }
-        let why = format!("{} has no column `{column}`; other tables refer to it by `{key}`", shown(source));
+            }
+        })?;
+        let why = format!("{} has no column `{column}`; `{name}` refers to its `{key}`", shown(source));
         Some((column_expr(source, key, true), why))
     }
 }

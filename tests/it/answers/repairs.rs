@@ -472,7 +472,7 @@ async fn a_column_of_the_querys_own_is_no_limit() {
     run_table(vec![(
         VOTES,
         "SELECT [state], [RowNum] FROM (SELECT [state], ROW_NUMBER() OVER (PARTITION BY [state] ORDER BY [vote_id]) AS \
-         RowNum FROM voter_1.votes) x WHERE RowNum <= 1 ORDER BY [state]",
+         RowNum FROM [voter_1].[votes]) x WHERE RowNum <= 1 ORDER BY [state]",
         &["quotes"],
         json!([{"state": "CA", "RowNum": 1}, {"state": "NY", "RowNum": 1}]),
     )])
@@ -483,9 +483,9 @@ async fn a_column_of_the_querys_own_is_no_limit() {
 async fn a_subquery_reads_the_table_that_has_its_columns() {
     run_table(vec![(
         CARS,
-        "SELECT car_names.model FROM car_1.cars_data JOIN car_1.car_names ON cars_data.id = car_names.make_id \
-         WHERE horsepower = (SELECT min(horsepower) FROM car_1.car_names)",
-        &["table"],
+        "SELECT car_names.model FROM cars_data JOIN car_names ON cars_data.id = car_names.make_id \
+         WHERE horsepower = (SELECT min(horsepower) FROM car_names)",
+        &["table", "table", "table"],
         json!([{"model": "ford"}]),
     )])
     .await;
