@@ -18,7 +18,8 @@ use datafusion::logical_expr::{
 use super::dates::moment;
 use super::definition::invalid;
 
-const MICROS_AN_HOUR: i64 = 3_600_000_000;
+const MICROS_A_SECOND: i64 = 1_000_000;
+const MICROS_AN_HOUR: i64 = 3_600 * MICROS_A_SECOND;
 const NANOS_A_DAY: i128 = 86_400_000_000_000;
 
 /// Returns the function, which knows all times where it is one of those.
@@ -101,7 +102,9 @@ fn start_of(function: &str, args: &[ColumnarValue]) -> Option<StartOfPart> {
         return None;
     }
     if function == "date_trunc" {
-        return start_of_part(&step.try_as_str().flatten()?.to_lowercase(), zone.is_some());
+        // DataFusion counts these in the unit of its argument only in arrays without a zone.
+        let counts_nanos = zone.is_some() || matches!(times, ColumnarValue::Scalar(_));
+        return start_of_part(&step.try_as_str().flatten()?.to_lowercase(), counts_nanos);
     }
     let ScalarValue::IntervalMonthDayNano(Some(stride)) = step else { return None };
     let origin = match rest {
@@ -112,15 +115,20 @@ fn start_of(function: &str, args: &[ColumnarValue]) -> Option<StartOfPart> {
     start_of_bin(*stride, origin)
 }
 
-fn start_of_part(part: &str, has_zone: bool) -> Option<StartOfPart> {
+fn start_of_part(part: &str, counts_nanos: bool) -> Option<StartOfPart> {
     let first_day: fn(NaiveDate) -> Option<NaiveDate> = match part {
         "week" => |date: NaiveDate| date.checked_sub_days(Days::new(u64::from(date.weekday().num_days_from_monday()))),
         "month" => |date: NaiveDate| date.with_day(1),
         "quarter" => |date: NaiveDate| NaiveDate::from_ymd_opt(date.year(), date.month0() / 3 * 3 + 1, 1),
         "year" => |date: NaiveDate| NaiveDate::from_ymd_opt(date.year(), 1, 1),
-        // Without a zone these are counted in the unit of the argument.
-        "hour" | "day" if has_zone => {
-            let length = if part == "day" { 24 * MICROS_AN_HOUR } else { MICROS_AN_HOUR };
+        "day" | "hour" | "minute" | "second" | "millisecond" if counts_nanos => {
+            let length = match part {
+                "day" => 24 * MICROS_AN_HOUR,
+                "hour" => MICROS_AN_HOUR,
+                "minute" => MICROS_AN_HOUR / 60,
+                "second" => MICROS_A_SECOND,
+                _ => MICROS_A_SECOND / 1_000,
+            };
             return Some(Box::new(move |micros: i64| {
                 micros.checked_sub(micros.rem_euclid(length)).ok_or_else(out_of_range)
             }));
