@@ -425,7 +425,7 @@ impl ProofRows {
             .filter(|one| matches!(one.kind, TextTokenKind::Number(_)))
             .filter(|one| !named.iter().any(|(_, end)| *end == one.end))
             .collect();
-        if numbers.iter().any(|one| self.is_year_of_query(one)) {
+        if numbers.len() != named.len() {
             numbers.retain(|one| !self.is_year_of_query(one));
         }
         let numbers: Vec<usize> = numbers.into_iter().map(|one| one.start).collect();

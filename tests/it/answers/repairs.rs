@@ -473,7 +473,7 @@ async fn a_column_of_the_querys_own_is_no_limit() {
         VOTES,
         "SELECT [state], [RowNum] FROM (SELECT [state], ROW_NUMBER() OVER (PARTITION BY [state] ORDER BY [vote_id]) AS \
          RowNum FROM [voter_1].[votes]) x WHERE RowNum <= 1 ORDER BY [state]",
-        &["quotes"],
+        &["dialect", "quotes"],
         json!([{"state": "CA", "RowNum": 1}, {"state": "NY", "RowNum": 1}]),
     )])
     .await;
