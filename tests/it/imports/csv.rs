@@ -289,7 +289,7 @@ async fn a_first_line_may_name_the_delimiter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_by_the_name_of_csv_are_refused_with_what_to_do() {
     let (folder, engine) = engine().await;
-    let utf_32 = b"\xff\xfe\0\0a\0\0\0\n\0\0\01\0\0\0\n\0\0\0".as_slice();
+    let utf_32 = b"\xff\xfe\x00\x00a\x00\x00\x00\n\x00\x00\x001\x00\x00\x00\n\x00\x00\x00".as_slice();
     let cases: [(&[u8], &str); 9] = [
         (b"<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", "is XML or HTML"),
         (b"\n <html>\n<body>a,b</body>\n</html>\n", "is XML or HTML"),
