@@ -23,7 +23,7 @@ use super::scopes::{Scopes, column_of};
 use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse, qualified};
 use crate::sql_text::quote_identifier;
 use matching::{ValueMatch, date_in, value_meant};
-use places::{Place, place_of};
+use places::{TextPlace, place_of};
 
 /// Values that are read of a column, and how long that may take.
 const MAX_VALUES: usize = 5_000;
@@ -110,7 +110,7 @@ pub(crate) async fn repair_places(session: &Session, at_hand: &TablesAtHand, sql
     let known = known_tables(session, at_hand, &statement).await;
     let comparisons = comparisons(&mut statement, &known, session.database());
     let values = values_of(session, &known, &comparisons).await;
-    let mut places: BTreeMap<(ColumnKey, String), Place> = BTreeMap::new();
+    let mut places: BTreeMap<(ColumnKey, String), TextPlace> = BTreeMap::new();
     for LiteralComparison { column, is_time, literal } in comparisons {
         let is_unknown = values.get(&column).is_some_and(|values| !is_time && !values.contains(&literal));
         if is_unknown && let Some(place) = place_of(session, at_hand, &known, &column, &literal).await {
@@ -139,7 +139,7 @@ fn comparisons(statement: &mut Statement, known: &KnownTables, database: &str) -
 enum LiteralStep<'a> {
     Find(Vec<LiteralComparison>),
     Write { meant: &'a BTreeMap<(ColumnKey, String), ValueMatch>, repairs: Vec<Repair> },
-    Move { places: &'a BTreeMap<(ColumnKey, String), Place>, repairs: Vec<Repair> },
+    Move { places: &'a BTreeMap<(ColumnKey, String), TextPlace>, repairs: Vec<Repair> },
 }
 
 struct LiteralWriter<'a> {

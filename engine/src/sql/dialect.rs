@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -46,6 +47,14 @@ impl Dialect for SqlDialect {
             Precedence::Caret => 45,
             Precedence::PgOther => 25,
             other => GenericDialect.prec_value(other),
+        }
+    }
+
+    /// In PostgreSQL texts are joined after numbers are computed: `'a' || 1 + 2` is `a3`.
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        match parser.peek_token_ref().token {
+            Token::StringConcat => Some(Ok(self.prec_value(Precedence::PgOther))),
+            _ => GenericDialect.get_next_precedence(parser),
         }
     }
 

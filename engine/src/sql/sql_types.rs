@@ -10,7 +10,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryLength, CreateTable, ExactNumberInfo, ObjectNamePart, TimezoneInfo, TypedString, Value, ValueWithSpan,
+    self, BinaryLength, ColumnOption, CreateTable, ExactNumberInfo, ObjectNamePart, TimezoneInfo, TypedString, Value,
+    ValueWithSpan,
 };
 
 use crate::error::EngineError;
@@ -167,6 +168,28 @@ fn no_such_precision(sql_type: &ast::DataType, range: &str) -> datafusion::error
 
 fn has_zone(zone: &TimezoneInfo) -> bool {
     matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz)
+}
+
+/// Refuses options that a managed table cannot hold, rather than ignore them. Errors: `unsupported`.
+pub(super) fn check_column_options(table: &CreateTable) -> crate::error::Result<()> {
+    for column in &table.columns {
+        for option in &column.options {
+            if !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull) {
+                return Err(EngineError::Unsupported {
+                    what: format!("`{}` on column `{}`", option.option, column.name.value),
+                    hint: "columns take a type, NULL or NOT NULL, DEFAULT, and keys; comments are set with COMMENT ON COLUMN"
+                        .into(),
+                });
+            }
+        }
+    }
+    if let Some(constraint) = table.constraints.first() {
+        return Err(EngineError::Unsupported {
+            what: format!("`{constraint}`"),
+            hint: "tables have PRIMARY KEY, UNIQUE and FOREIGN KEY, which are recorded and not enforced".into(),
+        });
+    }
+    Ok(())
 }
 
 /// Refuses a column of a managed table whose digits the lake cannot hold: its times, and its timestamps with a time zone,

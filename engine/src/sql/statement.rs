@@ -36,7 +36,7 @@ use super::shorthand::{insert_with, write_out_asof};
 use super::show;
 use super::show_functions;
 use super::sort_orders::{sort_keys, take_sort_order};
-use super::sql_types::check_column_types;
+use super::sql_types::{check_column_options, check_column_types};
 use super::syntax::folded_name;
 use super::unique_keys::{WrittenKey, resolve_unique_keys, take_unique_keys};
 use super::vector_index_statement::{is_of_vectors, shown_indexes};
@@ -578,26 +578,4 @@ pub(super) fn database_name(name: &ObjectName) -> Result<String> {
         }
         .into()),
     }
-}
-
-/// Refuses options that a managed table cannot hold, rather than ignore them.
-fn check_column_options(table: &ast::CreateTable) -> Result<()> {
-    for column in &table.columns {
-        for option in &column.options {
-            if !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull) {
-                return Err(EngineError::Unsupported {
-                    what: format!("`{}` on column `{}`", option.option, column.name.value),
-                    hint: "columns take a type, NULL or NOT NULL, DEFAULT, and keys; comments are set with COMMENT ON COLUMN"
-                        .into(),
-                });
-            }
-        }
-    }
-    if let Some(constraint) = table.constraints.first() {
-        return Err(EngineError::Unsupported {
-            what: format!("`{constraint}`"),
-            hint: "tables have PRIMARY KEY, UNIQUE and FOREIGN KEY, which are recorded and not enforced".into(),
-        });
-    }
-    Ok(())
 }

@@ -18,7 +18,7 @@ const SHORTEST_MOVED: usize = 3;
 
 /// The column that has a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TextPlace {
     /// The table that the compared column refers to, and its column there; absent where the text is in its own table.
     referred: Option<(TableName, String)>,
     column: String,
@@ -26,7 +26,7 @@ pub(super) struct Place {
     value: String,
 }
 
-impl Place {
+impl TextPlace {
     /// Returns what stands for the comparison of a column with the text.
     pub(super) fn comparison(&self, compared: &Expr) -> Option<Expr> {
         let (column, value) = (quote_identifier(&self.column), text(&self.value));
@@ -68,7 +68,7 @@ pub(super) async fn place_of(
     known: &KnownTables,
     compared: &ColumnKey,
     literal: &str,
-) -> Option<Place> {
+) -> Option<TextPlace> {
     let mut only = None;
     for (table, key) in references(at_hand, compared) {
         if let Some(info) = known.get(&table)
@@ -77,7 +77,7 @@ pub(super) async fn place_of(
             if only.is_some() {
                 return None;
             }
-            only = Some(Place { referred: Some((table, key)), column, value });
+            only = Some(TextPlace { referred: Some((table, key)), column, value });
         }
     }
     if only.is_some() || literal.chars().count() < SHORTEST_MOVED {
@@ -86,7 +86,7 @@ pub(super) async fn place_of(
     let info = known.get(&compared.0)?;
     let (column, value) = only_column(session, info, &compared.1, literal).await?;
     let is_apart = !share_values(session, info, &compared.1, &column).await?;
-    is_apart.then_some(Place { referred: None, column, value })
+    is_apart.then_some(TextPlace { referred: None, column, value })
 }
 
 /// Whether two columns of a table have a value in common: flags, or the two ends of a route. Which of them is asked about
