@@ -22,7 +22,7 @@ fn table(number: usize) -> NewTable {
     NewTable {
         name: TableName::new(format!("yard_{}", number / 100), format!("shipment_{}", number % 100)),
         schema: Arc::new(Schema::new(columns.collect::<Vec<_>>())),
-        comment: (number % 2 == 0).then(|| format!("it's \"number\" {number}\\\n")),
+        comment: number.is_multiple_of(2).then(|| format!("it's \"number\" {number}\\\n")),
         column_comments: BTreeMap::from([("C1".to_string(), format!("how heavy {}", number % 7))]),
         external: None,
     }
