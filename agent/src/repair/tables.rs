@@ -1,8 +1,9 @@
 //! Names of tables. A name that finds nothing is looked for among the tables at hand: by itself in whichever database,
-//! as the name of a database, and by its likeness. Of several the one is meant whose columns the query asks for, then
-//! one of a database that the query names anyway, then the best-ranked.
+//! as the name of a database, and by its likeness. Of several the one is meant whose database has all tables that the
+//! query names, then the one whose columns the query asks for, then one of a database that the query names anyway, then
+//! the best-ranked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use querent_catalog::{TableInfo, TableName};
@@ -122,8 +123,31 @@ pub(super) fn repair(
     let found = names.iter().filter_map(|name| full_name(name, database)).filter(|name| known.get(name).is_some());
     let databases: BTreeSet<String> = found.map(|name| name.database.to_lowercase()).collect();
     let ctes = common_tables(statement);
-    let mut resolver = Resolver { at_hand, known, database, named, databases, ctes, repairs };
+    let read: Vec<TableName> = names.iter().filter_map(|name| full_name(name, database)).collect();
+    let whole = whole_databases(&read, at_hand, known);
+    let mut resolver = Resolver { at_hand, known, database, named, whole, databases, ctes, repairs };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut resolver);
+}
+
+/// Returns the lowercase names of the databases that have every table that a query of several names: one query seldom joins
+/// tables of two.
+fn whole_databases(read: &[TableName], at_hand: &TablesAtHand, known: &KnownTables) -> BTreeSet<String> {
+    let lower = |name: &str| name.to_lowercase();
+    let wanted: BTreeSet<String> = read.iter().map(|name| lower(&name.table)).collect();
+    if wanted.len() < 2 {
+        return BTreeSet::new();
+    }
+    let mut tables: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for info in &at_hand.tables {
+        tables.entry(lower(&info.name.database)).or_default().insert(lower(&info.name.table));
+    }
+    // What is found by its database stays there.
+    let found = read.iter().filter(|name| known.get(name).is_some()).map(|name| lower(&name.database));
+    let named: BTreeSet<String> = found.collect();
+    let is_whole = |database: &String, tables: &BTreeSet<String>| {
+        wanted.is_subset(tables) && named.iter().all(|name| name == database)
+    };
+    tables.into_iter().filter(|(database, tables)| is_whole(database, tables)).map(|(database, _)| database).collect()
 }
 
 struct Resolver<'a> {
@@ -131,6 +155,8 @@ struct Resolver<'a> {
     known: &'a KnownTables,
     database: &'a str,
     named: QueryColumns,
+    /// The lowercase names of the databases that have all tables that the query names.
+    whole: BTreeSet<String>,
     /// The lowercase names of the databases of tables that are found.
     databases: BTreeSet<String>,
     ctes: BTreeSet<String>,
@@ -224,17 +250,18 @@ impl Resolver<'_> {
 
     /// Returns the table of several that fits the query best, and the others that fit as well.
     fn best<'t>(&self, candidates: Vec<&'t TableInfo>, binding: &str) -> (&'t TableInfo, Vec<&'t TableInfo>) {
-        let mut ranked: Vec<(i64, bool, &TableInfo)> = candidates
+        let mut ranked: Vec<((bool, i64, bool), &TableInfo)> = candidates
             .into_iter()
             .map(|info| {
-                let is_near = self.databases.contains(&info.name.database.to_lowercase());
-                (self.fit(info, binding), is_near, info)
+                let database = info.name.database.to_lowercase();
+                let (is_whole, is_near) = (self.whole.contains(&database), self.databases.contains(&database));
+                ((is_whole, self.fit(info, binding), is_near), info)
             })
             .collect();
         // Stable: of equals the best-ranked stays first.
-        ranked.sort_by_key(|(fit, is_near, _)| std::cmp::Reverse((*fit, *is_near)));
-        let (fit, is_near, best) = ranked[0];
-        let equals = ranked[1..].iter().filter(|other| (other.0, other.1) == (fit, is_near)).map(|other| other.2);
+        ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+        let (rank, best) = ranked[0];
+        let equals = ranked[1..].iter().filter(|(other, _)| *other == rank).map(|(_, info)| *info);
         (best, equals.collect())
     }
 

@@ -508,6 +508,22 @@ async fn the_other_table_of_the_name_is_read_where_one_finds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tables_of_one_query_are_of_one_database_where_one_has_them_all() {
+    let fixture = AnswersFixture::new().await;
+    fixture.execute("CREATE SCHEMA albums").await;
+    fixture.execute("CREATE TABLE albums.singer (singer_id BIGINT, name VARCHAR)").await;
+    fixture.execute("CREATE TABLE albums.song (song_id BIGINT, singer_id BIGINT, sales BIGINT)").await;
+    fixture.execute("INSERT INTO albums.singer VALUES (1, 'Adele'), (2, 'Beck')").await;
+    fixture.execute("INSERT INTO albums.song VALUES (1, 2, 5), (2, 2, 6)").await;
+    fixture.engine.catalog().search().index_idle().await.unwrap();
+    let sql = "SELECT singer.name, sum(song.sales) AS sales FROM singer JOIN song \
+               ON singer.singer_id = song.singer_id GROUP BY singer.name";
+    let question = "For each singer of a concert, what are the total sales of the songs?";
+    let result = fixture.result_of(question, sql).await;
+    assert_eq!(result.result["rows"], json!([{"name": "Beck", "sales": 11}]), "{}", result.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_query_that_runs_is_left_alone_and_one_beyond_repair_fails() {
     let fixture = AnswersFixture::new().await;
     let result = fixture.result_of(VOTES, "SELECT count(*) AS n FROM voter_1.votes").await;
