@@ -26,7 +26,9 @@ use std::ops::ControlFlow;
 use querent_catalog::{Relationship, TableInfo, TableName};
 use querent_engine::Session;
 use serde::Serialize;
-use sqlparser::ast::{ObjectName, ObjectNamePart, Statement, visit_relations_mut};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Statement, visit_expressions, visit_relations_mut,
+};
 
 use crate::sql_text::quote_identifier;
 
@@ -130,6 +132,7 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
     dialects::repair(&mut statement, parsed.habits, &mut repairs);
     let known = known_tables(session, at_hand, &statement).await;
     let database = session.database();
+    let compared_with_themselves = self_comparisons(&statement);
     tables::repair(&mut statement, at_hand, &known, database, &mut repairs);
     subqueries::repair(&mut statement, &known, database, &mut repairs);
     for _ in 0..ROUNDS {
@@ -139,10 +142,29 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
             break;
         }
     }
+    // A join by a column that one side does not have is no join of every row with every other.
+    if self_comparisons(&statement) > compared_with_themselves {
+        return None;
+    }
     types::repair(&mut statement, &known, database, &mut repairs);
     aggregates::repair(&mut statement, &known, database, &mut repairs);
     grouping::repair(&mut statement, &known, database, &mut repairs);
     (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
+}
+
+/// Counts the comparisons of a column with itself.
+fn self_comparisons(statement: &Statement) -> usize {
+    let mut count = 0;
+    let _: ControlFlow<()> = visit_expressions(statement, |expr| {
+        if let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = expr
+            && let (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) = (&**left, &**right)
+        {
+            let is_same = |(left, right): (&Ident, &Ident)| left.value.eq_ignore_ascii_case(&right.value);
+            count += usize::from(left.len() == right.len() && left.iter().zip(right).all(is_same));
+        }
+        ControlFlow::Continue(())
+    });
+    count
 }
 
 /// Returns the tables that a query reads, as far as the caller may see them; none for what cannot be parsed.

@@ -129,25 +129,31 @@ pub(super) fn repair(
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut resolver);
 }
 
-/// Returns the lowercase names of the databases that have every table that a query of several names: one query seldom joins
-/// tables of two.
+/// Returns the lowercase names of the databases that have every table that a query of several names: one query seldom
+/// joins tables of two.
 fn whole_databases(read: &[TableName], at_hand: &TablesAtHand, known: &KnownTables) -> BTreeSet<String> {
     let lower = |name: &str| name.to_lowercase();
     let wanted: BTreeSet<String> = read.iter().map(|name| lower(&name.table)).collect();
     if wanted.len() < 2 {
         return BTreeSet::new();
     }
-    let mut tables: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut tables: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for info in &at_hand.tables {
-        tables.entry(lower(&info.name.database)).or_default().insert(lower(&info.name.table));
+        tables.entry(lower(&info.name.database)).or_default().push(&info.name.table);
     }
     // What is found by its database stays there.
     let found = read.iter().filter(|name| known.get(name).is_some()).map(|name| lower(&name.database));
     let named: BTreeSet<String> = found.collect();
-    let is_whole = |database: &String, tables: &BTreeSet<String>| {
-        wanted.is_subset(tables) && named.iter().all(|name| name == database)
+    let is_whole = |database: &String, tables: &[&str]| {
+        named.iter().all(|name| name == database) && wanted.iter().all(|name| same_words(name, tables).is_some())
     };
     tables.into_iter().filter(|(database, tables)| is_whole(database, tables)).map(|(database, _)| database).collect()
+}
+
+/// Returns the one of some tables whose name has the same words, in the singular or the plural.
+fn same_words<'t>(name: &str, tables: &[&'t str]) -> Option<&'t str> {
+    let (near, likeness) = nearest(name, tables.iter().copied())?;
+    (likeness <= Likeness::Words).then_some(near)
 }
 
 struct Resolver<'a> {
@@ -200,11 +206,21 @@ impl Resolver<'_> {
     fn meant(&self, written: &TableName, has_database: bool, binding: &str) -> Option<(&TableInfo, String)> {
         let tables = &self.at_hand.tables;
         let same = |left: &str, right: &str| left.eq_ignore_ascii_case(right);
-        let by_name: Vec<&TableInfo> = tables.iter().filter(|info| same(&info.name.table, &written.table)).collect();
+        // `countries` of a database that has all else is its `country`, and not another's table of that very name.
+        let is_of_whole = |info: &TableInfo| {
+            self.whole.contains(&info.name.database.to_lowercase())
+                && same_words(&written.table, &[info.name.table.as_str()]).is_some()
+        };
+        let is_meant = |info: &&TableInfo| same(&info.name.table, &written.table) || is_of_whole(info);
+        let by_name: Vec<&TableInfo> = tables.iter().filter(is_meant).collect();
         if !by_name.is_empty() {
             let best = self.best(by_name, binding);
             let why = match has_database {
                 true => format!("`{}` has no such table", written.database),
+                false if !same(&best.0.name.table, &written.table) => format!(
+                    "`{}` has the table `{}`, and the other tables of the query",
+                    best.0.name.database, best.0.name.table
+                ),
                 false => format!("the shown table of that name is in the database `{}`", best.0.name.database),
             };
             return Some(with_others(best, why));

@@ -521,6 +521,22 @@ async fn tables_of_one_query_are_of_one_database_where_one_has_them_all() {
     let question = "For each singer of a concert, what are the total sales of the songs?";
     let result = fixture.result_of(question, sql).await;
     assert_eq!(result.result["rows"], json!([{"name": "Beck", "sales": 11}]), "{}", result.text);
+    // `albums.songs` is not there, and `song` is; another database's table of the very name is not meant.
+    fixture.execute("CREATE SCHEMA sheets").await;
+    fixture.execute("CREATE TABLE sheets.songs (singer_id BIGINT, sales BIGINT)").await;
+    fixture.engine.catalog().search().index_idle().await.unwrap();
+    let sql = sql.replace("JOIN song ", "JOIN songs AS song ");
+    let result = fixture.result_of(question, &sql).await;
+    assert_eq!(result.result["rows"], json!([{"name": "Beck", "sales": 11}]), "{}", result.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_does_not_become_a_comparison_of_a_column_with_itself() {
+    let fixture = AnswersFixture::new().await;
+    let sql = "SELECT s.name FROM concert_singer.stadium AS s JOIN concert_singer.singer AS g \
+               ON s.stadium_id = g.stadium_id";
+    let result = fixture.result_of(CONCERTS, sql).await;
+    assert_eq!((result.result.get("repaired"), result.status), (None, ToolStatus::Error), "{}", result.result);
 }
 
 #[tokio::test(flavor = "multi_thread")]
