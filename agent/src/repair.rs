@@ -8,6 +8,7 @@
 
 mod aggregates;
 mod columns;
+mod counts;
 mod dialects;
 mod foreign_functions;
 mod grouping;

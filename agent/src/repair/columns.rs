@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, Query, Select, Statement, Value, VisitMut, VisitorMut};
 
+use super::counts::counted;
 use super::joins;
 use super::near::{Likeness, nearest};
 use super::scopes::{Scope, ScopeSource, Scopes, column_of};
@@ -58,7 +59,11 @@ impl VisitorMut for ColumnFixer<'_> {
         self.join_by_key(expr);
         let found = match lookup(&self.scopes, expr) {
             NameLookup::Instead(replaced, kind, why) => Some((replaced, kind, why)),
-            NameLookup::Missing(..) | NameLookup::AsWritten => None,
+            NameLookup::Missing(qualifier, column) => {
+                counted(&self.scopes, self.at_hand, qualifier.as_deref(), &column)
+                    .map(|(rows, why)| (rows, RepairKind::Column, why))
+            }
+            NameLookup::AsWritten => None,
         };
         if let Some((replaced, kind, why)) = found {
             let repair = Repair::new(kind, expr.to_string(), replaced.to_string(), why);

@@ -255,7 +255,7 @@ pub(super) fn related<'r>(at_hand: &'r TablesAtHand, left: &TableName, right: &T
 }
 
 /// Returns the condition by which a relationship joins `left`, called `left_name`, to the table called `right_name`.
-fn condition(one: &Relationship, left: Option<&TableName>, left_name: &str, right_name: &str) -> String {
+pub(super) fn condition(one: &Relationship, left: Option<&TableName>, left_name: &str, right_name: &str) -> String {
     let is_from = left.is_some_and(|left| same(&one.from, left));
     let (left_columns, right_columns) =
         if is_from { (&one.from_columns, &one.to_columns) } else { (&one.to_columns, &one.from_columns) };

@@ -531,6 +531,20 @@ async fn tables_of_one_query_are_of_one_database_where_one_has_them_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_column_called_as_a_table_that_refers_to_it_is_its_rows_counted() {
+    run_table(vec![
+        (
+            CONCERTS,
+            "SELECT name FROM concert_singer.stadium WHERE concerts > 0 ORDER BY number_of_concerts DESC",
+            &["column"],
+            json!([{"name": "Stark"}, {"name": "Glebe"}]),
+        ),
+        (WORLD, "SELECT c.name FROM world_1.country AS c WHERE c.city > 1", &["column"], json!([{"name": "France"}])),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_join_does_not_become_a_comparison_of_a_column_with_itself() {
     let fixture = AnswersFixture::new().await;
     let sql = "SELECT s.name FROM concert_singer.stadium AS s JOIN concert_singer.singer AS g \
