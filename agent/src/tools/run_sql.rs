@@ -70,13 +70,14 @@ impl Tool for RunSql {
             Ok(Attempt { rows, repaired }) => {
                 let ran = repaired.as_ref().map_or(sql, |repaired| repaired.sql.as_str());
                 let findings = check(&session, &context.at_hand, ran, rows.len()).await;
-                let before = repaired.as_ref().map(|repaired| repaired.to_text(context.text_tokens / NOTE_SHARE));
-                let after = checks_text(&findings, context.text_tokens / NOTE_SHARE);
-                let notes = [before.as_deref(), after.as_deref()];
+                // After the rows: a small model repeats what comes first.
+                let changed = repaired.as_ref().map(|repaired| repaired.to_text(context.text_tokens / NOTE_SHARE));
+                let checks = checks_text(&findings, context.text_tokens / NOTE_SHARE);
+                let notes = [changed.as_deref(), checks.as_deref()];
                 let cost: usize = notes.iter().flatten().map(|note| estimate_tokens(note) + 1).sum();
                 let tokens = context.text_tokens.saturating_sub(cost);
                 let table = result_text(&rows, tokens);
-                let text: Vec<&str> = [notes[0], Some(table.as_str()), notes[1]].into_iter().flatten().collect();
+                let text: Vec<&str> = std::iter::once(table.as_str()).chain(notes.into_iter().flatten()).collect();
                 let mut output = rows.output(text.join("\n"), offered);
                 if let Some(repaired) = &repaired {
                     output.json[REPAIRED] = repaired.to_json(sql);

@@ -604,7 +604,7 @@ async fn the_answer_reports_the_query_that_ran() {
     assert_eq!(repaired["sent"], "SELECT count(*) AS n FROM votes WHERE state = 'CA'");
     assert_eq!(repaired["ran"].as_str(), used.as_deref());
     assert_eq!(repaired["changes"][0]["to"], "voter_1.votes");
-    assert!(results(&events)[0].text.starts_with("The query was corrected and ran as: "));
+    assert!(results(&events)[0].text.contains("\nThe query was corrected and ran as: "));
 }
 
 /// Runs every case and reports all that fail.
