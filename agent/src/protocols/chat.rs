@@ -54,6 +54,12 @@ pub struct ChatCompletionRequest {
 }
 
 impl ChatCompletionRequest {
+    /// Takes the model that the request's address names.
+    pub fn name_model(&mut self, name: String) {
+        self.echo["model"] = Value::from(name.as_str());
+        self.model = Some(name);
+    }
+
     /// Returns the requested run, and its items.
     pub fn into_run(self, protocol: Protocol) -> (RunRequest, Vec<InputItem>) {
         let run = RunRequest {
