@@ -2,6 +2,7 @@
 //! where a client asks for it, shows the server's tools as function calls and ends a pause for approval with
 //! `response.incomplete`. References: <https://platform.openai.com/docs/api-reference/responses>.
 
+mod call_outputs;
 mod compaction;
 mod continuation;
 mod decisions;
