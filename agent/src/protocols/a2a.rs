@@ -141,6 +141,8 @@ pub struct A2aRequest {
     pub version: A2aVersion,
     /// What is asked for.
     pub call: A2aCall,
+    /// The most messages of a task's history that are wanted; `None`: all.
+    pub history_length: Option<usize>,
 }
 
 /// Why a request is refused.
@@ -212,7 +214,9 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
             return Err(fault(&id, METHOD_NOT_FOUND, message));
         }
     };
-    Ok(A2aRequest { id, version, call })
+    let length = params.get("historyLength").or_else(|| params.get("configuration")?.get("historyLength"));
+    let history_length = length.and_then(Value::as_u64).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    Ok(A2aRequest { id, version, call, history_length })
 }
 
 fn task_id(params: &Map<String, Value>, id: &Value) -> Result<Uuid, A2aFault> {

@@ -153,6 +153,16 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         assert_eq!(error["id"], "q", "{}", reply.text);
     }
     assert_eq!(server.post(A2A, &call("tasks/get"), None).await.status, 401);
+    for (method, length, shown) in [("tasks/get", 0, 0), ("GetTask", 1, 1), ("tasks/get", 9, 1)] {
+        let mut asked = call(method);
+        asked["params"]["historyLength"] = json!(length);
+        let got = server.post(A2A, &asked, ANN).await.json();
+        assert_eq!(got["result"]["history"].as_array().unwrap().len(), shown, "{method} {length}: {got}");
+    }
+    let mut brief = sent("SendMessage", "thanks");
+    brief["params"]["configuration"] = json!({ "historyLength": 0 });
+    let got = server.post(A2A, &brief, ANN).await.json();
+    assert_eq!(got["result"]["task"]["history"], json!([]), "{got}");
     let card = server.get("/.well-known/agent-card.json", None).await.json();
     assert!(card["url"].as_str().unwrap().ends_with("/a2a") && card["security"].is_array(), "{card}");
 
