@@ -1,6 +1,9 @@
-"""OpenAI's library for Python over a WebSocket, and Azure's class of it: usage: openai_websocket.py URL TOKEN.
+"""OpenAI's library for Python and its agents over a WebSocket, and Azure's class of it.
 
-The server's model is scripted (tests/it/openai.rs); every check is an assertion here, and the last line printed is `ok`.
+usage: openai_websocket.py URL TOKEN
+
+The server's model is scripted (tests/it/openai.rs); every check is an assertion here, and the last line
+printed is `ok`.
 """
 
 import asyncio
@@ -9,12 +12,15 @@ import sys
 import time
 
 import openai
+from agents import Agent, OpenAIProvider, Runner, function_tool, set_tracing_disabled
 from openai import AsyncOpenAI, AzureOpenAI, OpenAI
 from openai.lib.responses_websocket import ResponsesWebSocketLimits, ResponsesWebSocketSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 url, token = sys.argv[1:3]
 client = OpenAI(base_url=f"{url}/v1", api_key=token, max_retries=0)
+several = AsyncOpenAI(base_url=f"{url}/v1", api_key=token)
+set_tracing_disabled(True)
 ENDS = {"response.completed", "response.failed", "response.incomplete", "error", "response.steer.failed"}
 WEATHER = {
     "type": "function",
@@ -123,8 +129,6 @@ def a_client_that_goes_away():
 
 
 async def several_at_once():
-    several = AsyncOpenAI(base_url=f"{url}/v1", api_key=token)
-
     async def one():
         async with several.responses.connect() as connection:
             await connection.response.create(model="querent", input="thanks")
@@ -134,6 +138,24 @@ async def several_at_once():
 
     answers = await asyncio.gather(*[one() for _ in range(8)])
     assert answers == ["You are welcome."] * 8, answers
+
+
+@function_tool
+def get_weather(city: str) -> str:
+    """The weather of a city."""
+    assert city == "Paris"
+    return "sunny"
+
+
+async def agents_of_openai():
+    provider = OpenAIProvider(openai_client=several, use_responses_websocket=True)
+    agent = Agent(name="Forecaster", model=provider.get_model("querent"), tools=[get_weather])
+    result = await Runner.run(agent, "weather?")
+    assert result.final_output == "It is sunny.", result
+    again = Runner.run_streamed(agent, result.to_input_list() + [{"role": "user", "content": "thanks"}])
+    kinds = [event.type async for event in again.stream_events()]
+    assert again.final_output == "You are welcome." and "raw_response_event" in kinds, again
+    await provider.aclose()
 
 
 def strangers():
@@ -174,8 +196,9 @@ def azure():
     assert newer.responses.create(model="querent", input="thanks").output_text == "You are welcome."
     here = OpenAI(base_url=f"{url}/v1", api_key=token, default_query={"api-version": "preview"})
     assert here.responses.create(model="querent", input="thanks").output_text == "You are welcome."
+    stranger = AzureOpenAI(azure_endpoint=url, api_key="wrong", api_version=version)
     for wrong, kind in [
-        (lambda: AzureOpenAI(azure_endpoint=url, api_key="wrong", api_version=version).models.list(), openai.AuthenticationError),
+        (lambda: stranger.models.list(), openai.AuthenticationError),
         (lambda: by_model.images.generate(model="scripted", prompt="x"), openai.NotFoundError),
         (lambda: by_model.models.list(extra_query={"zzz": 1}), openai.BadRequestError),
     ]:
@@ -189,5 +212,12 @@ def azure():
 for check in [turns, refusals, lanes, a_client_that_goes_away, strangers, azure]:
     check()
     print(check.__name__, flush=True)
-asyncio.run(several_at_once())
+
+
+async def at_once():
+    await several_at_once()
+    await agents_of_openai()
+
+
+asyncio.run(at_once())
 print("ok")

@@ -417,8 +417,8 @@ pub struct StoredCompletion {
     pub messages: Vec<Value>,
 }
 
-/// Returns a completion from its log; `None` where its request did not ask to store it, and where there is none: its run is in
-/// progress, failed or was cancelled.
+/// Returns a completion from its log; `None` where its request did not ask to store it, and where there is none: its
+/// run is in progress, failed or was cancelled.
 pub fn stored_completion(log: &[RunEvent]) -> Option<StoredCompletion> {
     let started = log.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted(started) => Some(started),

@@ -1,13 +1,13 @@
-//! Calls and their outputs in a history that the client sends: each call that was answered has one output, and the calls of
-//! one reply are answered together. Providers of models refuse a history where that is not so.
+//! Calls and their outputs in a history that the client sends: each call that was answered has one output, and the
+//! calls of one reply are answered together. Providers of models refuse a history where that is not so.
 
 use std::collections::{BTreeSet, HashSet};
 
 use super::{BadRequest, InputItem};
 use crate::models::ChatRole;
 
-/// Refuses a call that has two outputs, calls of one reply of which only some have one, and calls at the end without any. Calls
-/// that are followed by another question were given up: they pass.
+/// Refuses a call that has two outputs, calls of one reply of which only some have one, and calls at the end without
+/// any. Calls that are followed by another question were given up: they pass.
 pub(super) fn check_outputs(items: &[InputItem]) -> Result<(), BadRequest> {
     let mut reply = CallsOfReply::default();
     let mut answered: HashSet<&str> = HashSet::new();

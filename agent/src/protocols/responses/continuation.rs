@@ -98,7 +98,7 @@ impl Continuation<'_> {
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
         let items = self.resolve_references(items).await?;
-        // Elsewhere the history has the server's own calls too, of which a run that broke off leaves some without a result.
+        // Elsewhere the history has the server's own calls too; a run that broke off leaves some without a result.
         if matches!(request.protocol, Protocol::Responses | Protocol::Chat | Protocol::Messages) {
             check_outputs(&items)?;
         }

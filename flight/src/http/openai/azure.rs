@@ -1,6 +1,6 @@
 //! What Azure's clients of OpenAI's interface do otherwise: addresses below `/openai`, the model's name in the path, a
-//! parameter `api-version`, a header `api-key`. Their addresses are made OpenAI's before a route is looked for, so that each
-//! route stands once. Reference: <https://learn.microsoft.com/azure/ai-foundry/openai/reference>.
+//! parameter `api-version`, a header `api-key`. Their addresses are made OpenAI's before a route is looked for, so that
+//! each route stands once. Reference: <https://learn.microsoft.com/azure/ai-foundry/openai/reference>.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -21,7 +21,7 @@ const ROOMS: [&str; 6] =
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Deployment(pub(in crate::http) String);
 
-/// Makes an address of Azure's clients that of OpenAI's route, and takes the version away from those of OpenAI's routes.
+/// Makes an address of Azure's clients that of OpenAI's route, and takes the version away from OpenAI's own.
 pub(crate) fn take_azure_address<B>(request: &mut http::Request<B>) {
     let Some((uri, deployment)) = openai_address(request.uri()) else { return };
     *request.uri_mut() = uri;
@@ -36,7 +36,7 @@ pub(in crate::http) async fn take_key(mut request: Request, next: Next) -> Respo
     next.run(request).await
 }
 
-/// Returns the address of OpenAI's route and the deployment that the path names; `None` where the address stays as it is.
+/// Returns the address of OpenAI's route and the deployment that the path names; `None` where the address stays.
 fn openai_address(uri: &Uri) -> Option<(Uri, Option<String>)> {
     let (path, deployment) = match uri.path().strip_prefix("/openai/") {
         None => (uri.path().to_owned(), None),

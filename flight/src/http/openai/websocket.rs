@@ -1,6 +1,7 @@
 //! Responses over a WebSocket: `GET /v1/responses` with an upgrade. Each `response.create` is a request as the body of
-//! `POST /v1/responses` is one, and its events come back as messages. The requests of one lane (`stream_id`) are answered one
-//! after the other, lanes beside each other. Reference: <https://developers.openai.com/api/docs/guides/websocket-mode>.
+//! `POST /v1/responses` is one, and its events come back as messages. The requests of one lane (`stream_id`) are
+//! answered one after the other, lanes beside each other. Reference:
+//! <https://developers.openai.com/api/docs/guides/websocket-mode>.
 //!
 //! Invariant: who calls is asked again for each request, since a connection may outlive its token.
 
