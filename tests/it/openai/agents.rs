@@ -135,6 +135,8 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (call("tasks/get"), Some("bob-tok"), -32_001),
         (call("tasks/cancel"), ANN, -32_002),
         (call("tasks/pushNotificationConfig/set"), ANN, -32_003),
+        (with_webhook("message/send", "pushNotificationConfig"), ANN, -32_003),
+        (with_webhook("SendStreamingMessage", "taskPushNotificationConfig"), ANN, -32_003),
         (call("SubscribeToTask"), ANN, -32_004),
         (call("ListTasks"), ANN, -32_602),
         (call("nothing"), ANN, -32_601),
@@ -297,6 +299,13 @@ fn with_part(part: Value) -> Value {
     let mut request = sent("message/send", "hello");
     request["id"] = json!("q");
     request["params"]["message"]["parts"] = json!([part]);
+    request
+}
+
+fn with_webhook(method: &str, field: &str) -> Value {
+    let mut request = sent(method, "thanks");
+    request["id"] = json!("q");
+    request["params"]["configuration"][field] = json!({ "url": "http://127.0.0.1:1/hook" });
     request
 }
 
