@@ -111,6 +111,12 @@ def lanes():
         quick.send({"type": "response.create", "model": "querent", "input": "thanks"})
         answer = quick.get_final_response(timeout=30)
         assert answer.output[0].content[0].text == "You are welcome.", answer
+        # What is refused is told to the lane that asked for it.
+        refused = session.lane("refused")
+        for fields in [{"temperature": 7}, {"background": True}]:
+            refused.send({"type": "response.create", "model": "querent", "input": "thanks", **fields})
+            event = refused.recv(timeout=30)
+            assert (event.type, event.stream_id, event.status) == ("error", "refused", 400), event
         # The server's limit of a run's time ends it.
         assert slow.get_final_response(timeout=60).status == "failed"
 

@@ -237,12 +237,13 @@ impl SocketCaller {
     /// Sends the events of a response. Errors: there is none.
     async fn respond(
         &self,
-        fields: Map<String, Value>,
+        mut fields: Map<String, Value>,
         lane: Option<&str>,
         messages: &mpsc::Sender<String>,
     ) -> Result<(), OpenAiError> {
         let principal = self.state.auth.authenticate(&self.headers).await?;
         require_role(&principal, Role::Read)?;
+        check_fields(&mut fields)?;
         let request = parse_event(fields)?;
         check_tool_servers(&request, &self.headers)?;
         let dialect = dialect_of(&request, &self.headers)?;
@@ -262,7 +263,7 @@ impl SocketCaller {
     }
 }
 
-/// Reads a message. Errors: what is no event of a client, and fields that have no meaning here.
+/// Reads a message. Errors: what is no event of a client, and what names no lane.
 fn read_event(message: &[u8], max_bytes: usize) -> Result<SocketEvent, OpenAiError> {
     if message.len() > max_bytes {
         return Err(OpenAiError::from(too_large(u64::try_from(max_bytes).unwrap_or(u64::MAX))));
@@ -279,6 +280,12 @@ fn read_event(message: &[u8], max_bytes: usize) -> Result<SocketEvent, OpenAiErr
         Some(Value::String(lane)) if is_lane(&lane) => Some(lane),
         Some(_) => return refused("stream_id", "`stream_id` has 1 to 256 letters, digits, `_`, `-` and `.`"),
     };
+    Ok(SocketEvent::Create(lane, fields))
+}
+
+/// Takes out what only such a request has, and refuses what has no meaning here.
+fn check_fields(fields: &mut Map<String, Value>) -> Result<(), OpenAiError> {
+    let refused = |param: &str, message: &str| Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, param, message));
     if !matches!(fields.remove("generate"), None | Some(Value::Null | Value::Bool(true))) {
         return refused(
             "generate",
@@ -291,7 +298,7 @@ fn read_event(message: &[u8], max_bytes: usize) -> Result<SocketEvent, OpenAiErr
     if fields.get("background") == Some(&Value::Bool(true)) {
         return refused("background", "`background` is for `POST /v1/responses`; here the events are sent");
     }
-    Ok(SocketEvent::Create(lane, fields))
+    Ok(())
 }
 
 fn is_lane(name: &str) -> bool {
@@ -354,10 +361,13 @@ mod tests {
     use super::*;
 
     fn read(message: &Value) -> Result<(Option<String>, Map<String, Value>), Value> {
-        match read_event(message.to_string().as_bytes(), 1_000) {
-            Ok(SocketEvent::Create(lane, fields)) => Ok((lane, fields)),
-            Ok(SocketEvent::Steer(_)) => Err(json!("steer")),
-            Err(error) => Err(error.event()["error"]["param"].clone()),
+        let param = |error: OpenAiError| error.event()["error"]["param"].clone();
+        match read_event(message.to_string().as_bytes(), 1_000).map_err(param)? {
+            SocketEvent::Create(lane, mut fields) => {
+                check_fields(&mut fields).map_err(param)?;
+                Ok((lane, fields))
+            }
+            SocketEvent::Steer(_) => Err(json!("steer")),
         }
     }
 
