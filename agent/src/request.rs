@@ -119,6 +119,9 @@ pub struct AnswerSchema {
     pub schema: Value,
 }
 
+/// What the model is told of a call of the client's that the user gave up.
+pub(crate) const NO_RESULT: &str = "The user went on without the result of this call.";
+
 /// A decision on a call that a run waited for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallDecision {

@@ -5,9 +5,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::metrics::GaugeGuard;
 
 /// The most callers that one connection keeps something for: a gateway may carry several.
 const MAX_OWNERS: usize = 64;
+
+/// The place of a connection among those that may be open at once. It is in the extensions of each of the connection's
+/// requests, for who takes the connection over and keeps it longer.
+#[derive(Clone)]
+pub(crate) struct ConnectionPlace {
+    _kept: Arc<(OwnedSemaphorePermit, GaugeGuard)>,
+}
+
+impl ConnectionPlace {
+    pub(crate) fn new(permit: OwnedSemaphorePermit, open: GaugeGuard) -> Self {
+        Self { _kept: Arc::new((permit, open)) }
+    }
+}
 
 /// What the doors keep for the callers of one connection. It is in the extensions of each of the connection's requests, and
 /// dropped when the connection has ended.

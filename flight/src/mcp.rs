@@ -47,6 +47,7 @@ use elicitation::ElicitingCall;
 pub(crate) use logging::SessionLogLevel;
 use logging::{CallLog, Severity};
 use progress::ProgressReport;
+pub(crate) use uri::percent_decoded;
 
 /// Bounds of a tool's reply. A client's model has more room than the small models that the agent is tuned for.
 const REPLY_BOUNDS: ReplyBounds =

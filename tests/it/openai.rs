@@ -26,6 +26,11 @@ async fn openai_for_python() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn openai_for_python_over_a_websocket_and_azures_addresses() {
+    run_python("openai_websocket.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn openai_for_node() {
     let server = serve().await;
     let mut node = NodeJs::client("openai_client.mjs");
@@ -114,7 +119,10 @@ async fn each_sequence_of_chat_completions_has_its_bytes() {
 async fn what_the_clients_probe_is_there() {
     let server = serve().await;
     let get = |path: &str| server.http.get(server.url(path)).bearer_auth("ann-tok").send();
-    assert_eq!(get("/v1/responses").await.unwrap().status(), 405);
+    // Without an upgrade it is no WebSocket's request.
+    let refused = get("/v1/responses").await.unwrap();
+    assert_eq!(refused.status(), 426);
+    assert_eq!(refused.headers()["upgrade"], "websocket");
     assert_eq!(get("/v1/responses/resp_none").await.unwrap().status(), 404);
     let unread = server.http.post(server.url("/v1/responses")).bearer_auth("ann-tok").body("{").send().await.unwrap();
     assert_eq!(unread.status(), 400);

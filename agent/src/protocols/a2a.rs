@@ -141,6 +141,8 @@ pub struct A2aRequest {
     pub version: A2aVersion,
     /// What is asked for.
     pub call: A2aCall,
+    /// The most messages of a task's history that are wanted; `None`: all.
+    pub history_length: Option<usize>,
 }
 
 /// Why a request is refused.
@@ -192,6 +194,9 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
         }
     };
     let wrong = |error: BadRequest| fault(&id, INVALID_PARAMS, error.message);
+    if method.contains("ushNotificationConfig") || names_webhook(params) {
+        return Err(fault(&id, PUSH_NOT_SUPPORTED, "this server calls no webhooks; follow the task".to_owned()));
+    }
     let call = match method {
         "message/send" | "SendMessage" => sent(params, version, false).map_err(wrong)?,
         "message/stream" | "SendStreamingMessage" => sent(params, version, true).map_err(wrong)?,
@@ -199,9 +204,6 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
         "tasks/get" | "GetTask" => A2aCall::Get(task_id(params, &id)?),
         "tasks/cancel" | "CancelTask" => A2aCall::Cancel(task_id(params, &id)?),
         "tasks/resubscribe" | "SubscribeToTask" => A2aCall::Subscribe(task_id(params, &id)?),
-        other if other.contains("ushNotificationConfig") => {
-            return Err(fault(&id, PUSH_NOT_SUPPORTED, "this server calls no webhooks; follow the task".to_owned()));
-        }
         "agent/getAuthenticatedExtendedCard" | "GetExtendedAgentCard" => {
             return Err(fault(&id, UNSUPPORTED_OPERATION, format!("{method} is not done here")));
         }
@@ -212,7 +214,17 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
             return Err(fault(&id, METHOD_NOT_FOUND, message));
         }
     };
-    Ok(A2aRequest { id, version, call })
+    let length = params.get("historyLength").or_else(|| params.get("configuration")?.get("historyLength"));
+    let history_length = length.and_then(Value::as_u64).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    Ok(A2aRequest { id, version, call, history_length })
+}
+
+/// Whether the message is to be answered by calling an address.
+fn names_webhook(params: &Map<String, Value>) -> bool {
+    let Some(configuration) = params.get("configuration") else { return false };
+    let webhook =
+        |name: &str| configuration.get(name).and_then(Value::as_object).is_some_and(|webhook| !webhook.is_empty());
+    webhook("pushNotificationConfig") || webhook("taskPushNotificationConfig")
 }
 
 fn task_id(params: &Map<String, Value>, id: &Value) -> Result<Uuid, A2aFault> {

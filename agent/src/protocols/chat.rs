@@ -54,6 +54,12 @@ pub struct ChatCompletionRequest {
 }
 
 impl ChatCompletionRequest {
+    /// Takes the model that the request's address names.
+    pub fn name_model(&mut self, name: String) {
+        self.echo["model"] = Value::from(name.as_str());
+        self.model = Some(name);
+    }
+
     /// Returns the requested run, and its items.
     pub fn into_run(self, protocol: Protocol) -> (RunRequest, Vec<InputItem>) {
         let run = RunRequest {
@@ -411,7 +417,8 @@ pub struct StoredCompletion {
     pub messages: Vec<Value>,
 }
 
-/// Returns a completion from its log; `None` where its request did not ask to store it.
+/// Returns a completion from its log; `None` where its request did not ask to store it, and where there is none: its
+/// run is in progress, failed or was cancelled.
 pub fn stored_completion(log: &[RunEvent]) -> Option<StoredCompletion> {
     let started = log.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted(started) => Some(started),
@@ -421,6 +428,9 @@ pub fn stored_completion(log: &[RunEvent]) -> Option<StoredCompletion> {
     let mut renderer = ChatRenderer::new(false);
     for event in log {
         renderer.frame(event);
+    }
+    if renderer.end.outcome.is_none() || renderer.failure().is_some() {
+        return None;
     }
     let id = completion_id(started.run_id);
     let messages = messages.iter().enumerate().map(|(index, message)| {

@@ -2,6 +2,7 @@
 //! where a client asks for it, shows the server's tools as function calls and ends a pause for approval with
 //! `response.incomplete`. References: <https://platform.openai.com/docs/api-reference/responses>.
 
+mod call_outputs;
 mod compaction;
 mod continuation;
 mod decisions;
@@ -19,7 +20,9 @@ pub use items::{InputContent, InputItem, id_prefix, listed_item, parse_content, 
 pub use object::{input_items, output_items, response_id, run_of_item, run_of_response, usage_json};
 pub use render::{ResponsesDialect, ResponsesRenderer};
 pub(crate) use request::{MAX_ID_BYTES, answer_schema, flag, positive, text};
-pub use request::{ResponsesRequest, check_messages, metadata_of, parse_count, parse_request, parse_value};
+pub use request::{
+    ResponsesRequest, check_messages, metadata_of, parse_count, parse_event, parse_request, parse_value,
+};
 pub(crate) use tools::{allowed_tools, check_distinct, check_tool_name, tool_choice, tools_of};
 
 use super::fields::WrongField;

@@ -74,7 +74,8 @@ pub(super) async fn call(
         Err(fault) => return fault_response(&fault),
     };
     let (version, id) = (request.version, request.id.clone());
-    let call = A2aCaller { api: ApiCall { state, principal }, version, id: request.id };
+    let api = ApiCall { state, principal };
+    let call = A2aCaller { api, version, id: request.id, history_length: request.history_length };
     let answered = match request.call {
         A2aCall::Send(message) => call.send(*message).await,
         A2aCall::Get(task) => call.task(task).await,
@@ -93,6 +94,7 @@ struct A2aCaller {
     api: ApiCall,
     version: A2aVersion,
     id: Value,
+    history_length: Option<usize>,
 }
 
 enum A2aError {
@@ -110,7 +112,7 @@ impl A2aCaller {
     async fn send(self, message: SentMessage) -> Result<Response, A2aError> {
         let ApiCall { state, principal } = &self.api;
         let (stream, at_once) = (message.stream, message.at_once);
-        let mut renderer = A2aRenderer::new(self.version, self.id.clone());
+        let mut renderer = A2aRenderer::new(self.version, self.id.clone()).with_history(self.history_length);
         let mut context = message.context_id.clone();
         if let Some(task) = message.task_id {
             let runs = self.runs_of(task).await?;
@@ -167,7 +169,7 @@ impl A2aCaller {
             return Err(A2aError::Fault(UNSUPPORTED_OPERATION, format!("task {task} has ended; get it with GetTask")));
         }
         let events = self.api.state.agent.events(&self.api.principal, newest.run_id, 0).await?;
-        let mut renderer = A2aRenderer::new(self.version, self.id.clone());
+        let mut renderer = A2aRenderer::new(self.version, self.id.clone()).with_history(self.history_length);
         renderer.replay(&logs_of(&runs)?);
         Ok(event_stream(events, renderer))
     }
@@ -241,7 +243,7 @@ impl A2aCaller {
     }
 
     fn task_response(self, runs: &[RunRecord]) -> Result<Response, A2aError> {
-        let mut renderer = A2aRenderer::new(self.version, self.id);
+        let mut renderer = A2aRenderer::new(self.version, self.id).with_history(self.history_length);
         renderer.replay(&logs_of(runs)?);
         Ok(json_response(StatusCode::OK, &renderer.answer(false)))
     }

@@ -69,14 +69,18 @@ pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<
 }
 
 pub(super) async fn take_key(mut request: Request, next: Next) -> Response {
-    let headers = request.headers_mut();
+    use_as_token(request.headers_mut(), &API_KEY);
+    next.run(request).await
+}
+
+/// Takes the key in the header `name` as a token, where there is none.
+pub(super) fn use_as_token(headers: &mut HeaderMap, name: &HeaderName) {
     if !headers.contains_key(header::AUTHORIZATION)
-        && let Some(key) = headers.get(API_KEY).and_then(|key| key.to_str().ok())
+        && let Some(key) = headers.get(name).and_then(|key| key.to_str().ok())
         && let Ok(bearer) = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
     {
         headers.insert(header::AUTHORIZATION, bearer);
     }
-    next.run(request).await
 }
 
 pub(super) async fn render_errors(request: Request, next: Next) -> Response {

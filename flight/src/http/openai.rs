@@ -1,5 +1,6 @@
-//! OpenAI's surface: Responses, Chat Completions, conversations, files, embeddings and models.
+//! OpenAI's surface: Responses (also over WebSockets), Chat Completions, conversations, files, embeddings and models.
 
+pub(super) mod azure;
 pub(super) mod chat;
 pub(super) mod compact;
 pub(super) mod completions;
@@ -11,6 +12,7 @@ pub(super) mod files;
 pub(super) mod models;
 pub(super) mod responses;
 pub(super) mod run;
+pub(super) mod websocket;
 
 use axum::Router;
 use axum::extract::Request;
@@ -20,9 +22,10 @@ use axum::response::Response;
 use crate::http::messages::{self, take_key};
 use crate::state::AppState;
 
-/// Writes all errors as OpenAI's clients read them. The key of Anthropic's is taken too: they list the models.
+/// Writes all errors as OpenAI's clients read them. The keys of Azure's and Anthropic's are taken too; these
+/// list the models.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
-    router.route_layer(from_fn(render_errors)).route_layer(from_fn(take_key))
+    router.route_layer(from_fn(render_errors)).route_layer(from_fn(take_key)).route_layer(from_fn(azure::take_key))
 }
 
 async fn render_errors(request: Request, next: Next) -> Response {

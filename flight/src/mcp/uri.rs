@@ -83,7 +83,8 @@ fn percent_encoded(name: &str) -> String {
     text
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
+/// Returns a text with its escapes replaced; `None` where one is broken.
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -21,10 +21,11 @@ use super::socket_stream::SocketStream;
 use super::unix::UnixSocketFile;
 use crate::auth::{Authenticator, CLIENT_CERTIFICATE};
 use crate::config::Settings;
-use crate::connection::ConnectionScope;
+use crate::connection::{ConnectionPlace, ConnectionScope};
 use crate::drain::with_drained_body;
 use crate::exchange::Exchange;
 use crate::guard::ClientAddress;
+use crate::http::take_azure_address;
 use crate::metrics;
 use crate::shutdown::Shutdown;
 use crate::tls::ServerTls;
@@ -115,24 +116,24 @@ impl Connections {
             };
             let connections = Arc::clone(&shared);
             shared.state.shutdown.spawn(async move {
-                let _place = place;
-                let _open = metrics::connection_opened();
+                let place = ConnectionPlace::new(place, metrics::connection_opened());
                 match accepted {
-                    Accepted::Tcp(stream, peer) => connections.serve_tcp(stream, peer).await,
+                    Accepted::Tcp(stream, peer) => connections.serve_tcp(stream, peer, place).await,
                     Accepted::Unix(stream) => {
-                        connections.serve_connection(SocketStream::new(stream), ClientAddress::Unix, None).await;
+                        let stream = SocketStream::new(stream);
+                        connections.serve_connection(stream, ClientAddress::Unix, None, place).await;
                     }
                 }
             });
         }
     }
 
-    async fn serve_tcp(&self, stream: TcpStream, peer: SocketAddr) {
+    async fn serve_tcp(&self, stream: TcpStream, peer: SocketAddr, place: ConnectionPlace) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let Some(tls) = &self.tls else {
-            return self.serve_connection(stream, ClientAddress::Tcp(peer), None).await;
+            return self.serve_connection(stream, ClientAddress::Tcp(peer), None, place).await;
         };
         let within = self.state.settings.http.header_timeout.0;
         let encrypted = tokio::select! {
@@ -143,7 +144,7 @@ impl Connections {
             Ok(Ok(Some(stream))) => {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let certificate = shown.and_then(|shown| self.state.auth.known_certificate(shown));
-                self.serve_connection(stream, ClientAddress::Tcp(peer), certificate).await;
+                self.serve_connection(stream, ClientAddress::Tcp(peer), certificate, place).await;
             }
             Ok(Ok(None)) => tracing::debug!(%peer, "a client did not speak TLS"),
             Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS with a client"),
@@ -153,7 +154,13 @@ impl Connections {
 
     /// Serves any byte stream until it ends, its client is too slow, or the server stops.
     /// `certificate` is the known name of the one that the client showed.
-    async fn serve_connection(&self, io: impl ClientStream, peer: ClientAddress, certificate: Option<HeaderValue>) {
+    async fn serve_connection(
+        &self,
+        io: impl ClientStream,
+        peer: ClientAddress,
+        certificate: Option<HeaderValue>,
+        place: ConnectionPlace,
+    ) {
         let exchange = Exchange::default();
         let io = HalfCloseStream::new(io, exchange.clone());
         let scope = ConnectionScope::default();
@@ -165,14 +172,16 @@ impl Connections {
             if let Some(name) = &certificate {
                 request.headers_mut().insert(CLIENT_CERTIFICATE, name.clone());
             }
+            take_azure_address(&mut request);
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(scope.clone());
+            request.extensions_mut().insert(place.clone());
             let (method, version, exchange) = (request.method().clone(), request.version(), exchange.clone());
             let answer = self.routes.clone().oneshot(with_drained_body(request, &exchange, &self.state.shutdown));
             async move { answer.await.map(|response| exchange.answer(response, &method, version)) }
         });
         let shutdown = &self.state.shutdown;
-        let connection = self.builder.serve_connection(TokioIo::new(io), service);
+        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(io), service);
         // hyper bounds the time of the headers once it knows the protocol; a client that never says it is cut here.
         let first_request = tokio::time::sleep(self.state.settings.http.header_timeout.0);
         tokio::pin!(connection, first_request);

@@ -135,6 +135,8 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (call("tasks/get"), Some("bob-tok"), -32_001),
         (call("tasks/cancel"), ANN, -32_002),
         (call("tasks/pushNotificationConfig/set"), ANN, -32_003),
+        (with_webhook("message/send", "pushNotificationConfig"), ANN, -32_003),
+        (with_webhook("SendStreamingMessage", "taskPushNotificationConfig"), ANN, -32_003),
         (call("SubscribeToTask"), ANN, -32_004),
         (call("ListTasks"), ANN, -32_602),
         (call("nothing"), ANN, -32_601),
@@ -153,6 +155,16 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         assert_eq!(error["id"], "q", "{}", reply.text);
     }
     assert_eq!(server.post(A2A, &call("tasks/get"), None).await.status, 401);
+    for (method, length, shown) in [("tasks/get", 0, 0), ("GetTask", 1, 1), ("tasks/get", 9, 1)] {
+        let mut asked = call(method);
+        asked["params"]["historyLength"] = json!(length);
+        let got = server.post(A2A, &asked, ANN).await.json();
+        assert_eq!(got["result"]["history"].as_array().unwrap().len(), shown, "{method} {length}: {got}");
+    }
+    let mut brief = sent("SendMessage", "thanks");
+    brief["params"]["configuration"] = json!({ "historyLength": 0 });
+    let got = server.post(A2A, &brief, ANN).await.json();
+    assert_eq!(got["result"]["task"]["history"], json!([]), "{got}");
     let card = server.get("/.well-known/agent-card.json", None).await.json();
     assert!(card["url"].as_str().unwrap().ends_with("/a2a") && card["security"].is_array(), "{card}");
 
@@ -287,6 +299,13 @@ fn with_part(part: Value) -> Value {
     let mut request = sent("message/send", "hello");
     request["id"] = json!("q");
     request["params"]["message"]["parts"] = json!([part]);
+    request
+}
+
+fn with_webhook(method: &str, field: &str) -> Value {
+    let mut request = sent(method, "thanks");
+    request["id"] = json!("q");
+    request["params"]["configuration"][field] = json!({ "url": "http://127.0.0.1:1/hook" });
     request
 }
 

@@ -283,6 +283,62 @@ async fn calls_and_results_of_messages_are_read_or_refused() {
     }
 }
 
+/// Providers of models refuse such a history, after which the run would fail.
+#[tokio::test]
+async fn the_calls_of_a_history_have_one_result_each() {
+    let server = serve().await;
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let called = |ids: &[&str]| {
+        let function = json!({ "name": "f", "arguments": "{}" });
+        let calls = ids.iter().map(|id| json!({ "id": id, "type": "function", "function": function }));
+        json!({ "role": "assistant", "content": null, "tool_calls": calls.collect::<Vec<_>>() })
+    };
+    let result = |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": "x" });
+    let call = |id: &str| json!({ "type": "function_call", "call_id": id, "name": "f", "arguments": "{}" });
+    let output = |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": "x" });
+    let used = |ids: &[&str]| {
+        let blocks = ids.iter().map(|id| json!({ "type": "tool_use", "id": id, "name": "f", "input": {} }));
+        json!({ "role": "assistant", "content": blocks.collect::<Vec<_>>() })
+    };
+    let returned = |ids: &[&str]| {
+        let blocks = ids.iter().map(|id| json!({ "type": "tool_result", "tool_use_id": id, "content": "x" }));
+        json!({ "role": "user", "content": blocks.collect::<Vec<_>>() })
+    };
+    for (path, list, missing) in [
+        ("/v1/chat/completions", json!([user("weather"), called(&["c1", "c2"]), result("c1")]), "call c2"),
+        ("/v1/chat/completions", json!([user("weather"), called(&["c1"]), result("c1"), result("c1")]), "two outputs"),
+        ("/v1/chat/completions", json!([user("weather"), called(&["c1"])]), "call c1"),
+        ("/v1/responses", json!([user("weather"), call("c1"), call("c2"), output("c2")]), "call c1"),
+        ("/v1/responses", json!([user("weather"), call("c1"), output("c1"), output("c1")]), "two outputs"),
+        ("/v1/messages", json!([user("weather"), used(&["c1", "c2"]), returned(&["c1"])]), "call c2"),
+        ("/v1/messages", json!([user("weather"), used(&["c1"]), returned(&["c1", "c1"])]), "two outputs"),
+    ] {
+        let body = match path {
+            "/v1/responses" => json!({ "input": list }),
+            "/v1/messages" => json!({ "model": "m", "max_tokens": 50, "messages": list }),
+            _ => json!({ "messages": list }),
+        };
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 400, "{body}: {}", reply.text);
+        assert!(reply.text.contains(missing), "{body}: {}", reply.text);
+        let param = &reply.json()["error"]["param"];
+        assert!(matches!(param.as_str(), None | Some("input" | "messages")), "{}", reply.text);
+    }
+    // A call that the user gave up has a result that says so.
+    for (path, body) in [
+        ("/v1/chat/completions", json!({ "messages": [user("weather"), called(&["c1"]), user("thanks")] })),
+        ("/v1/responses", json!({ "input": [user("weather"), call("c1"), user("thanks")], "store": false })),
+    ] {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        let requests = server.model.requests();
+        let told = &requests.last().unwrap().messages;
+        let at = told.iter().position(|message| !message.tool_calls.is_empty()).unwrap();
+        assert_eq!(told[at + 1].tool_call_id.as_deref(), Some("c1"), "{path}: {told:?}");
+        assert!(told[at + 1].content.contains("went on without"), "{path}: {told:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_conversation_whose_items_are_refused_is_not_made() {
     let server = serve().await;

@@ -75,6 +75,25 @@ async fn stored_completions_are_listed_changed_and_deleted() {
     assert_eq!(ids("").await, [two]);
 }
 
+/// What was said of it would pass for a whole answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completion_that_failed_is_not_stored() {
+    let server = super::serve().await;
+    let body = json!({
+        "messages": [{ "role": "user", "content": "fail" }], "store": true, "stream": true, "metadata": { "of": "failed" },
+    });
+    let stream = server.post(CHAT, &body, ANN).await;
+    let (_, rest) = stream.text.split_once("\"id\":\"").unwrap_or_else(|| panic!("{}", stream.text));
+    let id = &rest[..rest.find('"').unwrap()];
+    assert!(stream.text.contains("The answer ") && stream.text.contains("out of memory"), "{}", stream.text);
+    for path in [format!("{CHAT}/{id}"), format!("{CHAT}/{id}/messages")] {
+        let reply = server.get(&path, ANN).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (404, &json!("response_not_found")), "{path}");
+    }
+    let listed = server.get(&format!("{CHAT}?metadata[of]=failed"), ANN).await.json();
+    assert_eq!(listed["data"], json!([]), "{listed}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_summed_up_as_an_item_that_is_read_again() {
     let server = serve().await;

@@ -136,8 +136,8 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "flight/src",
         floors: &[
-            &["connection", "exchange", "folder_import", "formats", "metrics", "shutdown"],
-            &["drain", "error", "telemetry"],
+            &["exchange", "folder_import", "formats", "metrics", "shutdown"],
+            &["connection", "drain", "error", "telemetry"],
             &[
                 "admission",
                 "config",

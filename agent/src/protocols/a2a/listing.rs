@@ -46,7 +46,7 @@ pub struct TaskFilter {
     pub page_token: Option<String>,
     state: Option<String>,
     since: Option<DateTime<Utc>>,
-    has_history: bool,
+    history_length: Option<usize>,
     has_artifacts: bool,
 }
 
@@ -62,14 +62,16 @@ impl TaskFilter {
                 BadRequest::invalid(at, format!("`{at}` must be a time, as 2026-01-31T12:00:00Z"))
             })?),
         };
-        let page_size = params.get("pageSize").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
+        let number = |name: &str| {
+            params.get(name).and_then(Value::as_u64).map(|size| usize::try_from(size).unwrap_or(usize::MAX))
+        };
         Ok(Self {
             context_id: text("contextId").map(str::to_owned),
-            page_size: page_size.unwrap_or(DEFAULT_PAGE),
+            page_size: number("pageSize").unwrap_or(DEFAULT_PAGE),
             page_token: text("pageToken").map(str::to_owned),
             state: text("status").filter(|state| *state != "TASK_STATE_UNSPECIFIED").map(str::to_owned),
             since: since.map(|since| since.to_utc()),
-            has_history: params.get("historyLength").and_then(Value::as_u64) != Some(0),
+            history_length: number("historyLength"),
             has_artifacts: params.get("includeArtifacts") == Some(&json!(true)),
         })
     }
@@ -103,13 +105,13 @@ impl TaskFilter {
 
     /// Returns a task from its log, as the list shows it.
     pub fn task(&self, log: &[RunEvent]) -> Value {
-        let mut renderer = A2aRenderer::new(A2aVersion::V1_0, Value::Null);
+        let mut renderer = A2aRenderer::new(A2aVersion::V1_0, Value::Null).with_history(self.history_length);
         for event in log {
             renderer.frame(event);
         }
         let mut task = renderer.task();
         if let Value::Object(fields) = &mut task {
-            if !self.has_history {
+            if self.history_length == Some(0) {
                 fields.shift_remove("history");
             }
             if !self.has_artifacts {

@@ -23,6 +23,8 @@ pub struct A2aRenderer {
     context_id: Value,
     /// The messages so far: what was asked, and what the task asked back.
     history: Vec<Value>,
+    /// The most of them that a task shows, the newest; `None`: all.
+    history_length: Option<usize>,
     /// The text of the message that is being said, and whether pieces of it were sent.
     said: String,
     has_begun: bool,
@@ -42,6 +44,7 @@ impl A2aRenderer {
             run_id: String::new(),
             context_id: Value::Null,
             history: Vec::new(),
+            history_length: None,
             said: String::new(),
             has_begun: false,
             is_stale: false,
@@ -51,14 +54,21 @@ impl A2aRenderer {
         }
     }
 
+    /// Shows the newest messages of the history only, at most `length`.
+    #[must_use]
+    pub fn with_history(self, length: Option<usize>) -> Self {
+        Self { history_length: length, ..self }
+    }
+
     /// Returns the task as it is.
     pub fn task(&self) -> Value {
+        let left_out = self.history_length.map_or(0, |length| self.history.len().saturating_sub(length));
         let mut task = json!({
             "id": self.run_id,
             "contextId": self.context_id,
             "status": self.status(),
             "artifacts": self.artifacts,
-            "history": self.history,
+            "history": self.history.get(left_out..).unwrap_or_default(),
         });
         if let Some(outcome) = self.end.outcome {
             let usage = self.end.usage;

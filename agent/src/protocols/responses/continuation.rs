@@ -4,8 +4,8 @@
 //! A decision is looked up by its own id, since clients resume in three ways: in a conversation, after a response, or
 //! with the whole history sent again.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -13,6 +13,7 @@ use querent_catalog::{Catalog, CatalogError, ConversationKey, ItemRole, ItemScop
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::call_outputs::check_outputs;
 use super::decisions::{Decided, DecidedCall};
 use super::items::PICTURES_OF_INSTRUCTIONS;
 use super::removal::take_out;
@@ -23,7 +24,7 @@ use crate::attachments;
 use crate::conversation::{continue_conversation, events_of, messages_of};
 use crate::error::{AgentError, Result};
 use crate::models::{ChatImage, ChatMessage, ChatRole, ModelToolCall};
-use crate::request::{Protocol, ResumedCall, RunRequest};
+use crate::request::{NO_RESULT, Protocol, ResumedCall, RunRequest};
 
 /// Items of a conversation that are read at most: those that the client itself added or took out.
 const MAX_ADDED_ITEMS: usize = 1_000;
@@ -97,6 +98,10 @@ impl Continuation<'_> {
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
         let items = self.resolve_references(items).await?;
+        // Elsewhere the history has the server's own calls too; a run that broke off leaves some without a result.
+        if matches!(request.protocol, Protocol::Responses | Protocol::Chat | Protocol::Messages) {
+            check_outputs(&items)?;
+        }
         let previous = match previous_response_id {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
@@ -328,6 +333,14 @@ async fn messages(
 ) -> std::result::Result<Messages, ContinueError> {
     let mut messages = Messages { said: Vec::new(), instructions: Vec::new() };
     let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut unanswered: Vec<&str> = Vec::new();
+    let answered: HashSet<&str> = items
+        .iter()
+        .filter_map(|item| match item {
+            InputItem::FunctionCallOutput { call_id, .. } => Some(call_id.as_str()),
+            _ => None,
+        })
+        .collect();
     let mut approvals: HashMap<&str, (&str, &str)> = HashMap::new();
     let executed: Vec<&str> = items
         .iter()
@@ -341,9 +354,20 @@ async fn messages(
             InputItem::Message { role: ChatRole::System, content } => {
                 messages.instructions.push(message(ChatRole::System, content, files).await?.content);
             }
-            InputItem::Message { role, content } => messages.said.push(message(*role, content, files).await?),
+            InputItem::Message { role, content } => {
+                if *role == ChatRole::User {
+                    for call_id in unanswered.drain(..) {
+                        let name = names.get(call_id).copied().unwrap_or_default();
+                        messages.said.push(ChatMessage::tool_result(name, Some(call_id.to_owned()), NO_RESULT));
+                    }
+                }
+                messages.said.push(message(*role, content, files).await?);
+            }
             InputItem::FunctionCall { call_id, name, arguments } => {
                 names.insert(call_id, name);
+                if !answered.contains(call_id.as_str()) {
+                    unanswered.push(call_id);
+                }
                 messages.call(call_id, name, arguments);
             }
             InputItem::FunctionCallOutput { call_id, output } => {

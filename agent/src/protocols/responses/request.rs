@@ -98,6 +98,11 @@ pub fn parse_request(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
     checked_request(&json_of(body)?)
 }
 
+/// Parses the fields of a request that came as an event. Errors: as [`parse_request`].
+pub fn parse_event(fields: Map<String, Value>) -> Result<ResponsesRequest, BadRequest> {
+    checked_request(&Value::Object(fields))
+}
+
 /// Parses a body whose tokens are only counted. Errors: as [`parse_request`]; a field that changes no count.
 pub fn parse_count(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
     let body = json_of(body)?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Turns, raw_arguments};
 use crate::event::{EventKind, ToolStatus};
 use crate::models::ModelToolCall;
-use crate::request::{CallDecision, ResumedCall};
+use crate::request::{CallDecision, NO_RESULT, ResumedCall};
 use crate::run::FailureCause;
 use crate::tools::ToolError;
 
@@ -67,7 +67,7 @@ impl Turns<'_> {
     fn client_answered(&mut self, call_id: &str, call: &ModelToolCall, result: Option<&String>) {
         let model_id = call.id.clone().unwrap_or_default();
         let missing = result.is_none();
-        let result = result.map_or("The user went on without the result of this call.", String::as_str);
+        let result = result.map_or(NO_RESULT, String::as_str);
         self.conversation.push_tool_result(&call.name, &model_id, result.to_owned());
         self.emit(EventKind::ClientToolResolved {
             call_id: call_id.to_owned(),

@@ -1,5 +1,6 @@
 //! `POST /v1/chat/completions`. Nothing is kept, unless a `session_id` names a conversation.
 
+use axum::Extension;
 use axum::response::Response;
 use futures::StreamExt;
 use http::StatusCode;
@@ -9,6 +10,7 @@ use querent_agent::{EventKind, Protocol, RunEvents};
 use querent_catalog::{ConversationKey, Principal};
 use serde_json::Value;
 
+use super::azure::Deployment;
 use super::error::OpenAiError;
 use super::run::{begin, wait_for_start};
 use crate::http::request::{ApiCall, QueryBytes};
@@ -19,9 +21,13 @@ use crate::state::AppState;
 /// `POST /v1/chat/completions`.
 pub(in crate::http) async fn create(
     ApiCall { state, principal }: ApiCall,
+    deployment: Option<Extension<Deployment>>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_request(&body)?;
+    let mut request = parse_request(&body)?;
+    if let Some(Extension(Deployment(name))) = deployment {
+        request.name_model(name);
+    }
     let (stream, include_usage) = (request.stream, request.include_usage);
     let events = start(&state, &principal, request, Protocol::Chat).await?;
     Ok(match stream {

@@ -107,11 +107,11 @@ pub(in crate::http) async fn update(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let metadata = new_metadata(&body)?;
-    let (mut run, _) = find(&state, &principal, &id).await?;
-    if run.status == RunStatus::Running {
+    if stored_run(&state, &principal, &id).await?.status == RunStatus::Running {
         let message = format!("completion `{id}` is still in progress; wait for its end");
         return Err(OpenAiError::conflict(ErrorCode::ResponseInProgress, message));
     }
+    let (mut run, _) = find(&state, &principal, &id).await?;
     // It is part of what the run began with, which is read again from the log.
     let mut log: Value = serde_json::from_str(&run.events_json).map_err(crate::error::ApiError::internal)?;
     let first = log.as_array_mut().and_then(|events| {
@@ -131,7 +131,7 @@ pub(in crate::http) async fn remove(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    let (run, _) = find(&state, &principal, &id).await?;
+    let run = stored_run(&state, &principal, &id).await?;
     state.agent.cancel_run(&principal, run.run_id).await?;
     state.agent.catalog().runs().delete(&principal, run.run_id).await?;
     let deleted = json!({ "id": id, "object": "chat.completion.deleted", "deleted": true });
@@ -166,18 +166,26 @@ async fn candidates(state: &AppState, principal: &Principal) -> Result<Vec<Uuid>
     Ok(found)
 }
 
+/// Returns a completion with its run. Errors: `response_not_found`, also where the run has not ended with a completion.
 async fn find(state: &AppState, principal: &Principal, id: &str) -> Result<(RunRecord, StoredCompletion), OpenAiError> {
-    let unknown =
-        || OpenAiError::not_found(ErrorCode::ResponseNotFound, format!("completion with id `{id}` not found"));
-    let run_id = run_of_completion(id).ok_or_else(unknown)?;
-    let run = match state.agent.get_run(principal, run_id).await {
-        Ok(run) if run.retained => run,
-        Ok(_) => return Err(unknown()),
-        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => return Err(unknown()),
-        Err(error) => return Err(error.into()),
-    };
-    let stored = stored_completion(&events_of(&run)?).ok_or_else(unknown)?;
+    let run = stored_run(state, principal, id).await?;
+    let stored = stored_completion(&events_of(&run)?).ok_or_else(|| unknown(id))?;
     Ok((run, stored))
+}
+
+/// Returns the run of a completion that is to be stored, whatever became of it. Errors: `response_not_found`.
+async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result<RunRecord, OpenAiError> {
+    let run_id = run_of_completion(id).ok_or_else(|| unknown(id))?;
+    match state.agent.get_run(principal, run_id).await {
+        Ok(run) if run.retained && run.protocol == Protocol::Chat.as_str() => Ok(run),
+        Ok(_) => Err(unknown(id)),
+        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => Err(unknown(id)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn unknown(id: &str) -> OpenAiError {
+    OpenAiError::not_found(ErrorCode::ResponseNotFound, format!("completion with id `{id}` not found"))
 }
 
 fn listing(data: Vec<Value>, has_more: bool) -> Value {

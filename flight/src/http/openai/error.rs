@@ -4,11 +4,11 @@
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use querent_agent::protocols::responses::BadRequest;
 use querent_agent::{AgentError, ContinueError, RunErrorCode};
 use querent_catalog::CatalogError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, ErrorCode};
 use crate::http::response::json_response;
@@ -80,6 +80,36 @@ impl OpenAiError {
     pub(crate) fn not_supported(code: ErrorCode, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::NOT_IMPLEMENTED, message.into());
         Self { status, message, param: None, code, is_final: true, headers: Box::default() }
+    }
+
+    /// Returns it as the event that a WebSocket has for errors, and counts it.
+    pub(crate) fn event(&self) -> Value {
+        metrics::error(self.code.as_str());
+        let mut error = self.object();
+        let texts = self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let headers: Map<String, Value> = texts.map(|(name, value)| (name.to_owned(), json!(value))).collect();
+        if !headers.is_empty() {
+            error["headers"] = Value::Object(headers);
+        }
+        json!({ "type": "error", "status": self.status.as_u16(), "error": error })
+    }
+
+    fn object(&self) -> Value {
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        json!({ "message": self.message, "type": kind, "param": self.param, "code": self.code })
+    }
+
+    /// Makes the error for a request that is no WebSocket's where one is wanted.
+    pub(crate) fn upgrade_required(message: impl Into<String>) -> Self {
+        let (status, message, code) = (StatusCode::UPGRADE_REQUIRED, message.into(), ErrorCode::InvalidRequest);
+        let headers = [(header::UPGRADE, HeaderValue::from_static("websocket"))].into_iter().collect();
+        Self { status, message, param: None, code, is_final: false, headers: Box::new(headers) }
     }
 
     /// Makes the error for a conflict that sending the request again does not resolve.
@@ -160,17 +190,7 @@ impl From<ContinueError> for OpenAiError {
 impl IntoResponse for OpenAiError {
     fn into_response(self) -> Response {
         metrics::error(self.code.as_str());
-        let kind = match self.status {
-            StatusCode::UNAUTHORIZED => "authentication_error",
-            StatusCode::FORBIDDEN => "permission_error",
-            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
-            status if status.is_server_error() => "server_error",
-            _ => "invalid_request_error",
-        };
-        let body = json!({
-            "error": { "message": self.message, "type": kind, "param": self.param, "code": self.code },
-            "detail": self.message,
-        });
+        let body = json!({ "error": self.object(), "detail": self.message });
         let mut response = json_response(self.status, &body);
         response.extensions_mut().insert(OpenAiErrorParts { message: self.message, code: self.code, body });
         response.headers_mut().extend(*self.headers);

@@ -67,7 +67,7 @@ pub(in crate::http) async fn input_tokens(
 }
 
 /// Refuses servers of tools other than this one, as its client names it.
-fn check_tool_servers(request: &ResponsesRequest, headers: &HeaderMap) -> Result<(), OpenAiError> {
+pub(super) fn check_tool_servers(request: &ResponsesRequest, headers: &HeaderMap) -> Result<(), OpenAiError> {
     let own = headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
     for (field, address) in &request.tool_servers {
         let authority = address.split_once("://").map_or(address.as_str(), |(_, rest)| rest);
@@ -148,7 +148,7 @@ pub(in crate::http) async fn response_when_done(
     }
 }
 
-fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> Result<ResponsesDialect, ApiError> {
+pub(super) fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> Result<ResponsesDialect, ApiError> {
     let asked = match header_text(headers, &[KSADK_EVENTS])?.as_deref() {
         Some("1") => true,
         None | Some("0") => false,

@@ -1,6 +1,8 @@
 //! OpenAI's routes.
 
-use crate::http::openai::{self, chat, compact, completions, conversations, embeddings, files, models, responses};
+use crate::http::openai::{
+    self, chat, compact, completions, conversations, embeddings, files, models, responses, websocket,
+};
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
 const LISTED: &[Field] = &[
@@ -75,6 +77,11 @@ pub(super) const OPENAI: Surface = Surface {
         Route::post("/v1/responses", "Creates a response", |verb| verb.answered_by(responses::create))
             .takes(&[RESPONSE_BODY])
             .answers(&[JSON, EVENTS]),
+        Route::get("/v1/responses", "A WebSocket: `response.create` is a request, its events are answers", |verb| {
+            verb.answered_by(websocket::connect)
+        })
+        .status("101")
+        .answers(&[]),
         Route::post("/v1/responses/input_tokens", "How many tokens a request has, estimated", |verb| {
             verb.answered_by(responses::input_tokens)
         })
