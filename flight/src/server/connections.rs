@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
+use super::gathered::gathered;
 use super::half_close::{ClientStream, HalfCloseStream};
 use super::plaintext::tls_only;
 use super::socket_stream::SocketStream;
@@ -169,7 +170,7 @@ impl Connections {
             request.extensions_mut().insert(scope.clone());
             let (method, version, exchange) = (request.method().clone(), request.version(), exchange.clone());
             let answer = self.routes.clone().oneshot(with_drained_body(request, &exchange, &self.state.shutdown));
-            async move { answer.await.map(|response| exchange.answer(response, &method, version)) }
+            async move { answer.await.map(|response| gathered(exchange.answer(response, &method, version), version)) }
         });
         let shutdown = &self.state.shutdown;
         let connection = self.builder.serve_connection(TokioIo::new(io), service);
