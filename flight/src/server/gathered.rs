@@ -3,8 +3,8 @@
 //!
 //! A message of Flight has a piece for each buffer of a column. Sent one by one, each piece is a frame, a call of the system,
 //! and a turn of the task that sends and of the one that makes the next piece; gathered, a message is one of each. Nothing is
-//! copied for it, and nothing waits: what is not there yet comes with the next frame. Invariant: the bytes, their order and
-//! what comes after them are those of the body inside.
+//! copied for it, and nothing waits: what is not there yet comes with the next frame. A small answer that is whole goes out in
+//! one call. Invariant: the bytes, their order and what comes after them are those of the body inside.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -24,6 +24,11 @@ const GRPC: &[u8] = b"application/grpc";
 const FULL_BYTES: usize = 2 << 20;
 /// Nor is one of so many pieces, which are as many as are written at once.
 const FULL_PIECES: usize = 64;
+/// A whole answer of so few bytes is written at once, its head and its end included: h2 writes a larger frame by itself,
+/// what comes before and after it apart, and its client is woken for each. So it is cut into frames that h2 copies.
+const SMALL_BYTES: usize = 4 << 10;
+/// The bytes of such a frame: h2 copies those below 256.
+const COPIED_BYTES: usize = 255;
 
 /// Bytes that follow each other, in pieces.
 #[derive(Debug, Default)]
@@ -88,6 +93,8 @@ pub(super) struct GatheredBody {
     body: AnswerBody,
     /// Whether frames that are there together become one.
     is_gathered: bool,
+    /// What is left of a small answer that is cut.
+    rest: Bytes,
     /// What follows the bytes before it: trailers, or a failure.
     next: Option<Result<Frame<GatheredBytes>, axum::Error>>,
     has_ended: bool,
@@ -99,7 +106,18 @@ pub(super) fn gathered(answer: Response<AnswerBody>, version: Version) -> Respon
     let content_type = answer.headers().get(header::CONTENT_TYPE);
     let is_grpc = content_type.is_some_and(|value| value.as_bytes().starts_with(GRPC));
     let is_gathered = is_grpc && version == Version::HTTP_2;
-    answer.map(|body| GatheredBody { body, is_gathered, next: None, has_ended: false })
+    answer.map(|body| GatheredBody { body, is_gathered, rest: Bytes::new(), next: None, has_ended: false })
+}
+
+impl GatheredBody {
+    /// Returns the next frame of a small answer; `None` where nothing is left of it.
+    fn next_of_rest(&mut self) -> Option<Frame<GatheredBytes>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let piece = self.rest.split_to(self.rest.len().min(COPIED_BYTES));
+        Some(Frame::data(piece.into()))
+    }
 }
 
 impl Body for GatheredBody {
@@ -111,6 +129,9 @@ impl Body for GatheredBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<GatheredBytes>, axum::Error>>> {
         let this = &mut *self;
+        if let Some(frame) = this.next_of_rest() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
         if let Some(next) = this.next.take() {
             return Poll::Ready(Some(next));
         }
@@ -142,12 +163,16 @@ impl Body for GatheredBody {
         if !gathered.has_remaining() {
             return Poll::Ready(next);
         }
+        if next.is_some() && gathered.remaining() <= SMALL_BYTES {
+            this.rest = gathered.copy_to_bytes(gathered.remaining());
+        }
         this.next = next;
-        Poll::Ready(Some(Ok(Frame::data(gathered))))
+        let frame = this.next_of_rest().unwrap_or_else(|| Frame::data(gathered));
+        Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.next.is_none() && (self.has_ended || self.body.is_end_stream())
+        self.rest.is_empty() && self.next.is_none() && (self.has_ended || self.body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -218,10 +243,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_small_answer_with_its_end_is_cut_where_h2_copies() {
+        let trailers = || Some(Ok(Frame::trailers(HeaderMap::new())));
+        let sizes = |found: Vec<(Vec<u8>, usize)>| found.iter().map(|(bytes, _)| bytes.len()).collect::<Vec<_>>();
+        let end = b"trailers".len();
+        let whole = frames(body(vec![data(&[7; 300]), data(&[7; 300]), trailers()], true)).await;
+        assert_eq!(sizes(whole), [255, 255, 90, end]);
+        // What is not whole may be followed by much, and what is large is not copied.
+        let begun = frames(body(vec![data(&[7; 300]), None, data(&[7; 10]), trailers()], true)).await;
+        assert_eq!(sizes(begun), [300, 10, end]);
+        let large = frames(body(vec![data(&[7; SMALL_BYTES + 1]), trailers()], true)).await;
+        assert_eq!(sizes(large), [SMALL_BYTES + 1, end]);
+    }
+
+    #[tokio::test]
     async fn a_failure_comes_after_the_bytes_before_it() {
         let failure = Some(Err(std::io::Error::other("broken")));
         let found = frames(body(vec![data(b"a"), data(b"b"), failure], true)).await;
-        assert_eq!(found, [(b"ab".to_vec(), 2), (b"failed".to_vec(), 0)]);
+        assert_eq!(found, [(b"ab".to_vec(), 1), (b"failed".to_vec(), 0)]);
     }
 
     #[tokio::test]
