@@ -4,8 +4,8 @@
 //! Every door sends what [`ResultTypes::result_schema`] promises: Flight SQL, whose clients refuse a stream that differs from
 //! its `FlightInfo`, and `/v1/query`.
 //!
-//! A cast keeps its column's metadata, and with it the name of an extension type that the new type is no longer stored as.
-//! Clients that know the extension refuse the whole schema then, so what is no such value any more is not called one.
+//! A cast keeps its column's metadata, and with it the name of an extension type whose values are not stored so. Clients
+//! that know the extension refuse the whole schema then, so what is no such value any more is not called one.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

@@ -1,10 +1,10 @@
 //! The body of an answer over gRPC in as few frames of HTTP/2 as it has bytes for: what is there already goes to the
 //! connection at once, in the pieces that it consists of.
 //!
-//! A message of Flight has a piece for each buffer of a column. Sent one by one, each piece is a frame, a call of the system,
-//! and a turn of the task that sends and of the one that makes the next piece; gathered, a message is one of each. Nothing is
-//! copied for it, and nothing waits: what is not there yet comes with the next frame. A small answer that is whole goes out in
-//! one call. Invariant: the bytes, their order and what comes after them are those of the body inside.
+//! A message of Flight has a piece for each buffer of a column. Sent one by one, each piece is a frame, a call of the
+//! system, and a turn of the task that sends and of the one that makes the next piece; gathered, a message is one of
+//! each. Nothing is copied for it, and nothing waits: what is not there yet comes with the next frame. A small answer that
+//! is whole goes out in one call. Invariant: the bytes, their order and what comes after them are those of the body inside.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -24,8 +24,8 @@ const GRPC: &[u8] = b"application/grpc";
 const FULL_BYTES: usize = 2 << 20;
 /// Nor is one of so many pieces, which are as many as are written at once.
 const FULL_PIECES: usize = 64;
-/// A whole answer of so few bytes is written at once, its head and its end included: h2 writes a larger frame by itself,
-/// what comes before and after it apart, and its client is woken for each. So it is cut into frames that h2 copies.
+/// A whole answer of so few bytes is written at once, its head and its end included. h2 writes a larger frame apart from
+/// what comes after it, and its client is woken for each; so such an answer is cut into frames that h2 copies.
 const SMALL_BYTES: usize = 4 << 10;
 /// The bytes of such a frame: h2 copies those below 256.
 const COPIED_BYTES: usize = 255;
@@ -100,8 +100,8 @@ pub(super) struct GatheredBody {
     has_ended: bool,
 }
 
-/// Returns an answer over `version`, whose frames are gathered if it is one of gRPC. Others stream text, which is made while
-/// what came before it is sent.
+/// Returns an answer over `version`, whose frames are gathered if it is one of gRPC. Others stream text, which is made
+/// while what came before it is sent.
 pub(super) fn gathered(answer: Response<AnswerBody>, version: Version) -> Response<GatheredBody> {
     let content_type = answer.headers().get(header::CONTENT_TYPE);
     let is_grpc = content_type.is_some_and(|value| value.as_bytes().starts_with(GRPC));

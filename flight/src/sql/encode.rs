@@ -3,8 +3,8 @@
 //!
 //! Batches that come one right after the other become one message; rows that nothing follows are sent after a moment.
 //!
-//! Invariants: a message's rows take at most [`MAX_MESSAGE_BYTES`], unless one row alone is larger; dropping the stream drops the
-//! batches' stream and with it the query; a failure is always the stream's last item, never a clean end.
+//! Invariants: a message's rows take at most [`MAX_MESSAGE_BYTES`], unless one row alone is larger; dropping the stream
+//! drops the batches' stream and with it the query; a failure is always the stream's last item, never a clean end.
 
 mod body;
 mod dictionaries;
@@ -126,7 +126,7 @@ impl PendingRows {
             let room = self.most.saturating_sub(self.bytes);
             let mut rows = rows_that_fit(&batch, start, room);
             if rows < rest {
-                // A batch that is sent whole is sent as it is: what a cut leaves over is copied, offsets are written anew.
+                // A whole batch is sent as it is; what a cut leaves over is copied, and its offsets are written anew.
                 if self.bytes >= GOOD_MESSAGE_BYTES {
                     full.push(self.take());
                     continue;
