@@ -33,10 +33,9 @@ fn change_reads_its_table(change: &WriteStatement) -> DataFusionResult<bool> {
         }
         WriteStatement::ChangeRows { statement, input, .. }
         | WriteStatement::ChangeTemporary { statement, input, .. } => match statement {
-            RowStatement::Delete => scans_target(change, input),
+            // The rows of values of a MERGE are one source, as the rows of its USING are.
+            RowStatement::Delete | RowStatement::Merge => scans_target(change, input),
             RowStatement::Update => Ok(scans_target(change, input)? || chooses_by_what_it_sets(input)?),
-            // Which rows are new depends on those that were written before.
-            RowStatement::Merge => Ok(true),
         },
         _ => Ok(false),
     }
