@@ -35,7 +35,7 @@ use crate::tls::ServerTls;
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 32 << 20;
 const MAX_FRAME: u32 = 1 << 20;
-/// An answer's next frame, of up to 2 MiB, is made once less than this waits to be sent before it.
+/// An answer's next frame, of about 1 MiB, is made once less than this waits to be sent before it.
 const SEND_BUFFER: usize = 512 << 10;
 pub(super) const CONCURRENT_STREAMS: u32 = 256;
 /// How often HTTP/2 pings look for peers that vanished.

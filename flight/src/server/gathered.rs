@@ -2,7 +2,7 @@
 //! connection at once, in the pieces that it consists of.
 //!
 //! A message of Flight has a piece for each buffer of a column. Sent one by one, each piece is a frame, a call of the
-//! system, and a turn of the task that sends and of the one that makes the next piece; gathered, a message is one of
+//! system, and a turn of the task that sends and of the one that makes the next piece; gathered, a message is two of
 //! each. Nothing is copied for it, and nothing waits: what is not there yet comes with the next frame. A small answer that
 //! is whole goes out in one call. Invariant: the bytes, their order and what comes after them are those of the body inside.
 
@@ -20,8 +20,8 @@ use crate::exchange::AnswerBody;
 /// How the content types of gRPC begin.
 const GRPC: &[u8] = b"application/grpc";
 
-/// A frame of so many bytes is not added to: a message of Flight.
-const FULL_BYTES: usize = 2 << 20;
+/// A frame of so many bytes is not added to, half a message of Flight: a client that does not read has one waiting here.
+const FULL_BYTES: usize = 1 << 20;
 /// Nor is one of so many pieces, which are as many as are written at once.
 const FULL_PIECES: usize = 64;
 /// A whole answer of so few bytes is written at once, its head and its end included. h2 writes a larger frame apart from
