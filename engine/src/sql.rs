@@ -11,7 +11,7 @@
 //! `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge` and
-//! `alter_table`; `plan_notes`, what planning depended on, and `kept_plans`, whether a plan may be kept and how values get into it.
+//! `alter_table`; `repeated_changes`, whether they can be planned for several rows of values at once; `plan_notes`, what planning depended on, and `kept_plans`, whether a plan may be kept and how values get into it.
 
 mod accepted;
 mod alter_table;
@@ -67,6 +67,7 @@ mod predicate_subqueries;
 mod qualify;
 mod relation_folding;
 mod relations;
+pub(crate) mod repeated_changes;
 mod resolved_names;
 pub(crate) mod restrictions;
 pub(crate) mod returning;

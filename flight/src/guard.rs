@@ -10,6 +10,7 @@ mod same_site;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -61,7 +62,7 @@ pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal,
 
 /// The layer around all routes: lets a gRPC call pass only if its headers are in order, with a bounded body; other requests
 /// go to the router, whose routes ask [`caller`].
-pub(crate) async fn guard(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     if !grpc::is_call(&parts) {
         return next.run(Request::from_parts(parts, body)).await;

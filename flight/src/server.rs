@@ -4,6 +4,7 @@
 //! headers a byte at a time, is disconnected. A port speaks TLS or plain text, never both.
 
 mod connections;
+mod gathered;
 mod half_close;
 mod plaintext;
 mod socket_stream;

@@ -19,6 +19,7 @@ use crate::sql::parameters::{ParameterValues, parameter_schema, replace_paramete
 use crate::sql::parse::{ParsedStatement, parse_statement};
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::policy_statement::parse_policy_statement;
+use crate::sql::repeated_changes::reads_what_it_changes;
 use crate::sql::statement::StatementPlanner;
 use crate::sql::write_statement::WriteStatement;
 use crate::stream::ResultTypes;
@@ -39,6 +40,8 @@ pub struct StatementDescription {
     pub is_query: bool,
     /// Whether its answer is rows: of a query, or of what is behind RETURNING.
     pub has_rows: bool,
+    /// Whether it reads what it changes, so that several rows of values are executed one after the other.
+    pub is_row_by_row: bool,
 }
 
 impl Session {
@@ -107,7 +110,8 @@ impl Session {
             let plan = self.authorize(self.plan_policy(text, statement, ParameterValues::None).await?)?;
             let (schema, is_query) = (self.schema_of(&plan), plan.is_query());
             let parameters = Arc::new(Schema::empty());
-            return Ok(StatementDescription { schema, parameters, is_query, has_rows: is_query });
+            let has_rows = is_query;
+            return Ok(StatementDescription { schema, parameters, is_query, has_rows, is_row_by_row: false });
         }
         let notes = PlanNotes::default();
         let described = self.describe_parsed(&parse_statement(text)?, Vec::new(), Some(&notes)).await?;
@@ -223,7 +227,8 @@ impl Session {
         if let Some(notes) = notes {
             notes.planned(&plan);
         }
-        self.described(&planner.analyse(plan)?, parameters)
+        let is_row_by_row = reads_what_it_changes(&plan)?;
+        Ok(StatementDescription { is_row_by_row, ..self.described(&planner.analyse(plan)?, parameters)? })
     }
 
     fn described(&self, plan: &LogicalPlan, parameters: SchemaRef) -> Result<StatementDescription> {
@@ -235,6 +240,7 @@ impl Session {
             parameters: ResultTypes::default().result_schema(&parameters),
             is_query: written.is_none(),
             has_rows: matches!(written, None | Some(WriteStatement::Returning { .. })),
+            is_row_by_row: false,
         })
     }
 

@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{self, Value, ValueWithSpan, VisitorMut};
 
 use super::catalog_table::CatalogTable;
 use super::parse::ParsedStatement;
+use super::repeated_changes::reads_what_it_changes;
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
@@ -249,6 +250,11 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
     if let Some(change) = WriteStatement::from_plan(&plan)
         && let Some(input) = change.input()
     {
+        if rows.num_rows() > 1 && reads_what_it_changes(&plan)? {
+            let message = "the statement reads what it changes, so each row of values is executed after the one before it: \
+                           send it as an update, or one row at a time";
+            return Err(EngineError::Plan { message: message.to_owned() });
+        }
         let input = bind_rows(input.clone(), rows)?;
         return Ok(change.with_input(input).into_plan());
     }

@@ -3,6 +3,9 @@
 //!
 //! Every door sends what [`ResultTypes::result_schema`] promises: Flight SQL, whose clients refuse a stream that differs from
 //! its `FlightInfo`, and `/v1/query`.
+//!
+//! A cast keeps its column's metadata, and with it the name of an extension type whose values are not stored so. Clients
+//! that know the extension refuse the whole schema then, so what is no such value any more is not called one.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -11,6 +14,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 
 use crate::error::{EngineError, Result};
 
@@ -64,12 +68,15 @@ impl ResultTypes {
 
     fn result_field(self, field: &FieldRef) -> FieldRef {
         let data_type = self.result_type(field.data_type());
-        match &data_type == field.data_type() {
-            true => Arc::clone(field),
-            false => Arc::new(
-                Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field.metadata().clone()),
-            ),
+        let is_stored = field.extension_type_name().is_none_or(|extension| is_stored_as(extension, &data_type));
+        if is_stored && &data_type == field.data_type() {
+            return Arc::clone(field);
         }
+        let mut metadata = field.metadata().clone();
+        if !is_stored {
+            metadata.retain(|key, _| !matches!(key.as_str(), EXTENSION_TYPE_NAME_KEY | EXTENSION_TYPE_METADATA_KEY));
+        }
+        Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata))
     }
 
     fn result_type(self, data_type: &DataType) -> DataType {
@@ -91,6 +98,20 @@ impl ResultTypes {
             DataType::Map(entries, sorted) => DataType::Map(self.result_field(entries), *sorted),
             other => other.clone(),
         }
+    }
+}
+
+/// Whether values of one of Arrow's own extension types may be stored in this type; those of others may be in any.
+fn is_stored_as(extension: &str, data_type: &DataType) -> bool {
+    match extension {
+        "arrow.uuid" => *data_type == DataType::FixedSizeBinary(16),
+        "arrow.bool8" => *data_type == DataType::Int8,
+        "arrow.json" => data_type.is_string(),
+        "arrow.fixed_shape_tensor" => matches!(data_type, DataType::FixedSizeList(_, _)),
+        "arrow.variable_shape_tensor" | "arrow.timestamp_with_offset" | "arrow.parquet.variant" => {
+            matches!(data_type, DataType::Struct(_))
+        }
+        _ => true,
     }
 }
 
@@ -159,6 +180,33 @@ mod tests {
         assert_eq!(all.to_string().parse::<ResultTypes>().unwrap(), all);
         assert_eq!("".parse::<ResultTypes>().unwrap(), ResultTypes::default());
         assert_eq!("view".parse::<ResultTypes>().unwrap_err().code(), "sql_plan_error");
+    }
+
+    #[test]
+    fn what_is_no_value_of_an_extension_any_more_is_not_called_one() {
+        let named = |name: &str, data_type: DataType| {
+            let metadata = [(EXTENSION_TYPE_NAME_KEY, name), (EXTENSION_TYPE_METADATA_KEY, ""), ("note", "kept")];
+            let metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+            Field::new("v", data_type, true).with_metadata(metadata)
+        };
+        for (name, stored, cast) in [
+            ("arrow.bool8", DataType::Int8, DataType::Boolean),
+            ("arrow.uuid", DataType::FixedSizeBinary(16), DataType::Utf8),
+            ("arrow.json", DataType::Utf8, DataType::Int64),
+        ] {
+            let list = DataType::List(Arc::new(named(name, cast.clone())));
+            let planned = Schema::new(vec![named(name, stored), named(name, cast), Field::new("l", list, true)]);
+            let promised = ResultTypes::default().result_schema(&planned);
+            assert_eq!(promised.field(0), planned.field(0), "{name}");
+            let DataType::List(item) = promised.field(2).data_type() else { panic!("{name}: a list stays one") };
+            for field in [promised.field(1), item.as_ref()] {
+                assert_eq!(field.extension_type_name(), None, "{name}");
+                assert_eq!(field.metadata().get("note").map(String::as_str), Some("kept"), "{name}");
+            }
+        }
+        let geometry = named("geoarrow.wkb", DataType::Binary);
+        let promised = ResultTypes::default().result_schema(&Schema::new(vec![geometry.clone()]));
+        assert_eq!(promised.field(0), &geometry);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! extractor, a fallback or a caught panic made it.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
@@ -31,7 +32,8 @@ const MAX_REQUEST_ID: usize = 128;
 
 /// Wraps all routes, gRPC's included, with the guard innermost.
 pub(crate) fn wrap_routes(routes: Router, state: &AppState) -> Router {
-    let guarded = routes.layer(from_fn_with_state(state.clone(), guard));
+    // Each request copies the layers of its route: one handle rather than all that the state has.
+    let guarded = routes.layer(from_fn_with_state(Arc::new(state.clone()), guard));
     let wrapped = guarded.layer(CatchPanicLayer::custom(panicked)).layer(from_fn(observe));
     match cors(&state.settings.http.cors_allowed_origins) {
         Some(cors) => wrapped.layer(cors),

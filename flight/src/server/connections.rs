@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
+use super::gathered::gathered;
 use super::half_close::{ClientStream, HalfCloseStream};
 use super::plaintext::tls_only;
 use super::socket_stream::SocketStream;
@@ -35,7 +36,8 @@ use crate::tls::ServerTls;
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 32 << 20;
 const MAX_FRAME: u32 = 1 << 20;
-const SEND_BUFFER: usize = 1 << 20;
+/// An answer's next frame, of about 1 MiB, is made once less than this waits to be sent before it.
+const SEND_BUFFER: usize = 512 << 10;
 pub(super) const CONCURRENT_STREAMS: u32 = 256;
 /// How often HTTP/2 pings look for peers that vanished.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -178,7 +180,7 @@ impl Connections {
             request.extensions_mut().insert(place.clone());
             let (method, version, exchange) = (request.method().clone(), request.version(), exchange.clone());
             let answer = self.routes.clone().oneshot(with_drained_body(request, &exchange, &self.state.shutdown));
-            async move { answer.await.map(|response| exchange.answer(response, &method, version)) }
+            async move { answer.await.map(|response| gathered(exchange.answer(response, &method, version), version)) }
         });
         let shutdown = &self.state.shutdown;
         let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(io), service);

@@ -3,8 +3,8 @@
 //!
 //! Batches that come one right after the other become one message; rows that nothing follows are sent after a moment.
 //!
-//! Invariants: a message is at most [`MAX_MESSAGE_BYTES`] unless one row alone is larger; dropping the stream drops the
-//! batches' stream and with it the query; a failure is always the stream's last item, never a clean end.
+//! Invariants: a message's rows take at most [`MAX_MESSAGE_BYTES`], unless one row alone is larger; dropping the stream
+//! drops the batches' stream and with it the query; a failure is always the stream's last item, never a clean end.
 
 mod body;
 mod dictionaries;
@@ -27,8 +27,12 @@ use sizes::{batch_body_bytes, header_bytes, rows_that_fit};
 
 use crate::error::ApiError;
 
-/// tonic and Go refuse messages over 4 MiB by default, ADBC over 16 MiB; half the smallest leaves room for framing.
+/// The most bytes of a message's rows: those of whole batches of numbers, which then need not be cut.
 pub(super) const MAX_MESSAGE_BYTES: usize = 2 << 20;
+/// With its header, a message stays below the 4 MiB that tonic and Go take by default; ADBC takes 16 MiB.
+const MAX_WHOLE_BYTES: usize = (4 << 20) - (4 << 10);
+/// Batches are cut at multiples of so many rows, where bitmaps have whole bytes.
+const CUT_ROWS: usize = 64;
 /// A message of so many bytes is sent where no more rows are there yet.
 const GOOD_MESSAGE_BYTES: usize = 512 << 10;
 /// How long fewer wait for more: less than anybody notices.
@@ -102,7 +106,8 @@ struct PendingRows {
 
 impl PendingRows {
     fn new(schema: &SchemaRef) -> Self {
-        Self { batches: Vec::new(), bytes: 0, most: MAX_MESSAGE_BYTES.saturating_sub(header_bytes(schema)) }
+        let most = MAX_MESSAGE_BYTES.min(MAX_WHOLE_BYTES.saturating_sub(header_bytes(schema)));
+        Self { batches: Vec::new(), bytes: 0, most }
     }
 
     /// Adds the rows of `batch` and returns the messages that are full. `can_join` says whether two batches may be in one.
@@ -117,8 +122,17 @@ impl PendingRows {
         }
         let mut start = 0;
         while start < batch.num_rows() {
+            let rest = batch.num_rows() - start;
             let room = self.most.saturating_sub(self.bytes);
-            let rows = rows_that_fit(&batch, start, room);
+            let mut rows = rows_that_fit(&batch, start, room);
+            if rows < rest {
+                // A whole batch is sent as it is; what a cut leaves over is copied, and its offsets are written anew.
+                if self.bytes >= GOOD_MESSAGE_BYTES {
+                    full.push(self.take());
+                    continue;
+                }
+                rows = if rows > CUT_ROWS { rows - rows % CUT_ROWS } else { rows };
+            }
             let bytes = batch_body_bytes(&batch, start, rows);
             if bytes > room && !self.batches.is_empty() {
                 full.push(self.take());

@@ -79,7 +79,7 @@ impl Statements {
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(self.tickets.seal(&bound)) })
     }
 
-    /// Executes a prepared statement for each row of values, all or none.
+    /// Executes a prepared statement, for each row of values.
     pub(super) async fn update_prepared(
         &self,
         caller: &FlightCaller,
@@ -87,11 +87,10 @@ impl Statements {
         rows: PutRows,
     ) -> Result<Option<u64>, ApiError> {
         let statement = self.prepared(caller, handle)?;
-        let statement = match rows.parameters().await? {
-            Some(values) => Arc::new(statement.with_parameters(&values)?),
-            None => statement,
-        };
-        self.update(caller, statement).await
+        match rows.parameters().await? {
+            Some(values) => self.update_with_rows(caller, &statement, &values).await,
+            None => self.update(caller, statement).await,
+        }
     }
 
     /// Closes a prepared statement. One that this server no longer knows is closed already.

@@ -219,6 +219,9 @@ impl SessionOptions {
             ("wire_types", Some(OptionValue::Text(types))) => {
                 self.result_types = types.parse().map_err(|_| OptionErrorKind::InvalidValue)?;
             }
+            ("wire_types", Some(OptionValue::TextList(types))) => {
+                self.result_types = types.values.join(",").parse().map_err(|_| OptionErrorKind::InvalidValue)?;
+            }
             ("endpoints", None) => self.endpoints = None,
             ("endpoints", Some(OptionValue::Integer(count))) => self.endpoints = Some(endpoint_count(count)?),
             ("endpoints", Some(OptionValue::Text(count))) => {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow_flight::sql::{ProstMessageExt, TicketStatementQuery};
 use arrow_flight::{FlightEndpoint, IpcMessage, SchemaAsIpc, Ticket};
 use arrow_ipc::writer::IpcWriteOptions;
@@ -294,6 +295,34 @@ impl Statements {
         self.execute(caller, self.running.enter(new_id()), planned).await
     }
 
+    /// Executes a statement for each row of values: all or none, or, where it reads what it changes, one after the other.
+    /// Returns as [`Statements::update`].
+    pub(super) async fn update_with_rows(
+        &self,
+        caller: &FlightCaller,
+        statement: &StatementText,
+        values: &RecordBatch,
+    ) -> Result<Option<u64>, ApiError> {
+        if values.num_rows() > 1 && self.is_row_by_row(caller, statement).await? {
+            let mut written = 0;
+            for row in 0..values.num_rows() {
+                let one = Arc::new(statement.with_parameters(&values.slice(row, 1))?);
+                written += self.update(caller, one).await?.unwrap_or(0);
+            }
+            return Ok(Some(written));
+        }
+        self.update(caller, Arc::new(statement.with_parameters(values)?)).await
+    }
+
+    async fn is_row_by_row(&self, caller: &FlightCaller, statement: &StatementText) -> Result<bool, ApiError> {
+        if statement.is_kql {
+            return Ok(false);
+        }
+        let session = caller.session_of(&self.state, statement).await?;
+        // What cannot be described without its values is refused with several rows of them, if it is one.
+        Ok(session.describe_sql(&statement.text).await.is_ok_and(|described| described.is_row_by_row))
+    }
+
     /// Executes a statement whose rows nobody fetches. Returns the number of rows that it wrote; `None` for a query, which
     /// writes none.
     pub(super) async fn update(
@@ -345,7 +374,7 @@ fn delivered(
     mut rows: QueryStream,
     mut permit: QueryPermit,
     running: RunningTicket,
-) -> impl futures::Stream<Item = Result<arrow::array::RecordBatch, Status>> + Send + 'static {
+) -> impl futures::Stream<Item = Result<RecordBatch, Status>> + Send + 'static {
     async_stream::stream! {
         loop {
             let next = tokio::select! {

@@ -415,10 +415,7 @@ impl TicketOffice {
 
     /// Marks a ticket as one that may not be redeemed (again). Errors: `ticket_used`, the second time.
     pub(super) fn spend(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
-        self.spend_id(ticket.id.clone(), ticket.expires_unix_ms).map_err(|()| {
-            ApiError::new(ErrorCode::TicketUsed, "this statement was executed or cancelled already")
-                .with_hint("a ticket that changes something is good once: call GetFlightInfo to run it again")
-        })
+        self.spend_id(ticket.id.clone(), ticket.expires_unix_ms).map_err(|()| spent_change())
     }
 
     /// Marks one of a query's endpoints as fetched. Errors: `ticket_used`, the second time.
@@ -448,6 +445,7 @@ impl TicketOffice {
     /// Errors: `ticket_used`, if the ticket was spent.
     pub(super) fn check_unspent(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
         match self.spent.lock().tickets.contains(&ticket.id) {
+            true if ticket.changes => Err(spent_change()),
             true => Err(ApiError::new(ErrorCode::TicketUsed, "this statement was cancelled")
                 .with_hint("call GetFlightInfo to run it again")),
             false => Ok(()),
@@ -458,6 +456,11 @@ impl TicketOffice {
 fn forged() -> ApiError {
     ApiError::new(ErrorCode::InvalidTicket, "this ticket was not made by this server")
         .with_hint("call GetFlightInfo again")
+}
+
+fn spent_change() -> ApiError {
+    ApiError::new(ErrorCode::TicketUsed, "this statement was executed or cancelled already")
+        .with_hint("a ticket that changes something is good once: call GetFlightInfo to run it again")
 }
 
 fn check_caller(digest: &Bytes, caller: &Principal) -> Result<(), ApiError> {
@@ -561,6 +564,8 @@ mod tests {
         let (first, second) = (ticket_of(&before, &caller), ticket_of(&before, &caller));
         before.spend(&first).unwrap();
         assert_eq!(before.spend(&first).unwrap_err().code(), ErrorCode::TicketUsed);
+        let refused = before.check_unspent(&first).unwrap_err();
+        assert!(refused.message().contains("executed or cancelled"), "{}", refused.message());
         before.spend(&second).unwrap();
         let sealed = before.seal(&first);
         assert_eq!(after.open(&sealed, &caller).unwrap_err().code(), ErrorCode::InvalidTicket);

@@ -240,6 +240,36 @@ async fn rows_of_values_are_one_change() {
 }
 
 #[tokio::test]
+async fn a_change_that_reads_its_table_is_executed_row_after_row() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let cases: [(&str, [i64; 2], i64, &str, i64); 6] = [
+        ("update steps set a = a + 1 where a = ?", [1, 2], 4, "select count(*) from steps where a = 3", 3),
+        ("update steps set b = b + 1 where a = ?", [1, 2], 3, "select cast(sum(b) as bigint) from steps", 54),
+        ("delete from steps where a >= ?", [2, 1], 3, "select count(*) from steps", 0),
+        (
+            "delete from steps where a = (select max(a) from steps) and b > ?",
+            [0, 0],
+            3,
+            "select count(*) from steps",
+            0,
+        ),
+        ("insert into steps select max(a) + ?, 0 from steps", [1, 1], 2, "select max(a) from steps", 4),
+        ("insert into steps values (?, (select max(a) from steps))", [8, 9], 2, "select b from steps where a = 9", 8),
+    ];
+    for kind in ["", "temporary "] {
+        for (sql, values, changed, check, expected) in cases {
+            raw.rows(&format!("create or replace {kind}table steps (a bigint, b bigint)")).await.unwrap();
+            raw.rows("insert into steps values (1, 10), (2, 20), (2, 21)").await.unwrap();
+            let handle = raw.prepare(sql).await.unwrap().handle;
+            let updated = raw.updated(&update(&handle), &[row(vec![numbers(&values)])]).await.unwrap();
+            assert_eq!(updated, changed, "{kind}: {sql}");
+            assert_eq!(raw.number(check).await, expected, "{kind}: {sql}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_parameter_that_stands_twice_keeps_its_value() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;

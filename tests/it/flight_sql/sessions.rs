@@ -21,7 +21,7 @@ use super::{Raw, descriptor, refused, statement, ticket_of};
 
 #[derive(Clone, PartialEq, Message)]
 struct TestOption {
-    #[prost(oneof = "Value", tags = "1, 2, 3")]
+    #[prost(oneof = "Value", tags = "1, 2, 3, 5")]
     value: Option<Value>,
 }
 
@@ -33,6 +33,14 @@ enum Value {
     Flag(bool),
     #[prost(sfixed64, tag = "3")]
     Integer(i64),
+    #[prost(message, tag = "5")]
+    Texts(TestTexts),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TestTexts {
+    #[prost(string, repeated, tag = "1")]
+    values: Vec<String>,
 }
 
 /// SetSessionOptionsRequest and GetSessionOptionsResult, which have the same field.
@@ -120,6 +128,14 @@ async fn options_are_set_for_the_statements_that_follow() {
     assert_eq!(raw.plan("select a from t").await.unwrap().endpoint.len(), 3);
     assert_eq!(raw.set(&[("endpoints", Value::Integer(0))]).await.unwrap()["endpoints"], INVALID_VALUE);
     assert_eq!(raw.set(&[("endpoints", text("1"))]).await.unwrap(), HashMap::new());
+
+    let types =
+        |names: &[&str]| Value::Texts(TestTexts { values: names.iter().map(|&name| name.to_owned()).collect() });
+    assert_eq!(raw.set(&[("wire_types", types(&["dictionaries", "views"]))]).await.unwrap(), HashMap::new());
+    assert_eq!(raw.option("wire_types").await.as_deref(), Some("views,dictionaries"));
+    assert_eq!(raw.set(&[("wire_types", types(&["large"]))]).await.unwrap()["wire_types"], INVALID_VALUE);
+    assert_eq!(raw.set(&[("wire_types", types(&[]))]).await.unwrap(), HashMap::new());
+    assert_eq!(raw.option("wire_types").await.as_deref(), Some(""));
 
     raw.set(&[("query_language", text("KQL"))]).await.unwrap();
     assert_eq!(raw.number("t | extend b = a + 1 | project b").await, 2);
@@ -302,6 +318,8 @@ async fn queries_are_cancelled_and_tickets_renewed() {
     assert_eq!(refused(raw.fetch(ticket_of(&waiting)).await).1, "ticket_used");
     let change = raw.plan("create table t (a int)").await.unwrap();
     raw.fetch(ticket_of(&change)).await.unwrap();
+    let again = raw.fetch(ticket_of(&change)).await.unwrap_err();
+    assert!(again.message().contains("executed or cancelled"), "{}", again.message());
     assert_eq!(status(raw.act("CancelFlightInfo", cancel(change)).await.unwrap()), CancelStatus::NotCancellable);
 
     let info = raw.plan("select cast(5 as bigint)").await.unwrap();

@@ -70,6 +70,36 @@ fn a_slice_of_a_large_batch_stays_whole() {
     assert_eq!(rows_that_fit(&slice, 0, 16_384), 1_000);
 }
 
+#[test]
+fn batches_that_fit_are_not_cut() {
+    // Two of the first are a message exactly; three of the second leave room for a part of another.
+    for (rows_of_batch, together) in [(16_384, 2), (10_000, 3)] {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows_of_batch));
+        let columns = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| (name, Arc::clone(&numbers)));
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut pending = PendingRows::new(&batch.schema());
+        let mut messages: Vec<Vec<RecordBatch>> =
+            (0..2 * together).flat_map(|_| pending.add(batch.clone(), |_, _| true)).collect();
+        messages.push(pending.take());
+        assert_eq!(messages, [vec![batch.clone(); together], vec![batch; together]], "{rows_of_batch}");
+    }
+}
+
+#[test]
+fn a_cut_is_where_bitmaps_have_whole_bytes() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1_000_000));
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true; 1_000_000]));
+    let batch = RecordBatch::try_from_iter([("n", numbers), ("b", flags)]).unwrap();
+    let mut pending = PendingRows::new(&batch.schema());
+    let messages = pending.add(batch.clone(), |_, _| true);
+    assert!(messages.len() > 2);
+    for message in &messages {
+        assert!(message.iter().all(|part| part.num_rows().is_multiple_of(CUT_ROWS)));
+    }
+    let rows: usize = messages.iter().flatten().chain(&pending.take()).map(RecordBatch::num_rows).sum();
+    assert_eq!(rows, batch.num_rows());
+}
+
 #[tokio::test]
 async fn small_batches_become_large_messages_and_large_ones_are_cut() {
     for rows_of_batch in [100, 8_192, 600_000] {
