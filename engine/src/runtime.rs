@@ -145,7 +145,7 @@ impl Runtime {
             ]))
             .build();
         let states = Arc::new(IdleStates::new(template));
-        let resident = ResidentLimit::new(resident_bytes, &options.data_dir, kept);
+        let resident = ResidentLimit::new(resident_bytes, memory_bytes, &options.data_dir, kept);
         let cluster = options.cluster.clone().map(Cluster::new);
         let threads = QueryThreads::start()?;
         Ok(Self { states, config, env, files, columns, results, resident, run_traces, cluster, threads })

@@ -35,6 +35,8 @@ const UNCOUNTED: TimeDelta = TimeDelta::seconds(2);
 const GIVEN_BACK_PERCENT: usize = 10;
 /// The share that is left to what no call announces, in percent.
 const ADMISSION_PERCENT: usize = 85;
+/// What the process may take of the memory of queries before cached columns give way to what nobody counts, in percent.
+const KEPT_PERCENT: usize = 112;
 
 /// The resident bytes of the process, as last seen.
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);
@@ -46,6 +48,8 @@ static WATCH: LazyLock<Watch> = LazyLock::new(Watch::default);
 #[derive(Debug)]
 pub(crate) struct ResidentLimit {
     bytes: usize,
+    /// Beyond it what is kept gives way, though no query has to end.
+    kept_bytes: usize,
     /// The engine's data folder.
     data_dir: PathBuf,
     /// Gives way before a query does.
@@ -60,9 +64,11 @@ struct Watch {
 }
 
 impl ResidentLimit {
-    /// At most `bytes` for the whole process; `data_dir` tells the queries of one engine from those of others.
-    pub(crate) fn new(bytes: usize, data_dir: &Path, kept: Arc<KeptMemory>) -> Arc<Self> {
-        Arc::new(Self { bytes, data_dir: data_dir.to_owned(), kept })
+    /// At most `bytes` for the whole process, of which queries may count `query_bytes`; `data_dir` tells the queries of one
+    /// engine from those of others.
+    pub(crate) fn new(bytes: usize, query_bytes: usize, data_dir: &Path, kept: Arc<KeptMemory>) -> Arc<Self> {
+        let kept_bytes = query_bytes / 100 * KEPT_PERCENT;
+        Arc::new(Self { bytes, kept_bytes, data_dir: data_dir.to_owned(), kept })
     }
 
     /// Watches a query for as long as it lasts.
@@ -109,6 +115,12 @@ impl ResidentLimit {
     fn is_reached(&self) -> bool {
         RESIDENT.load(Ordering::Relaxed) > self.bytes / 100 * EVICTION_PERCENT
     }
+
+    /// Lets go of what is kept, as much as the process has beyond what queries may count. Returns whether anything was.
+    fn let_go(&self) -> bool {
+        let excess = RESIDENT.load(Ordering::Relaxed).saturating_sub(self.kept_bytes);
+        excess > 0 && self.kept.give_way(excess) > 0
+    }
 }
 
 /// Returns the queries of the engine on a data folder that `who` may see: an administrator of all databases all of them, others
@@ -141,7 +153,7 @@ impl Drop for Announced {
 
 impl Watch {
     fn run(&self) {
-        let mut evicted_at: Option<Instant> = None;
+        let (mut evicted_at, mut let_go_at): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             let queries = self.running();
             match resident_bytes() {
@@ -151,6 +163,11 @@ impl Watch {
             let mut limits = queries.iter().map(|query| query.limit()).filter(|limit| limit.is_reached());
             if limits.any(|limit| limit.kept.give_way(limit.bytes / 100 * GIVEN_BACK_PERCENT) > 0) {
                 evicted_at = Some(Instant::now());
+            }
+            // What is let go takes a while to be the machine's again.
+            let has_waited = let_go_at.is_none_or(|at| at.elapsed() >= PATIENCE);
+            if has_waited && queries.iter().any(|query| query.limit().let_go()) {
+                let_go_at = Some(Instant::now());
             }
             let is_patient = evicted_at.is_some_and(|at| at.elapsed() < PATIENCE);
             if !is_patient && let Some(largest) = query_to_end(&queries) {
