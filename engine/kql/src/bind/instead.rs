@@ -12,6 +12,8 @@ const OTHER_DATABASES: &str =
 const NO_CODE: &str =
     "a query runs no code of other languages; do it with KQL's operators, or with the rows that it returns";
 const NO_MODELS: &str = "KQL calls no models; SQL has `embed(text)` where a provider of embeddings is configured";
+const NO_WATCHLISTS: &str = "watchlists are Microsoft Sentinel's; write the list into a table, and name that table";
+const NO_PARSERS: &str = "this is a function that Microsoft Sentinel's workspaces have; define it before the query: `let f = (...) { ... };`";
 const FILES_BY_NAME: &str = "DESCRIBE SELECT * FROM 'file' in SQL says what columns a file has";
 
 /// Returns what does nearly the same.
@@ -39,6 +41,28 @@ fn instead_of(name: &str) -> Option<&'static str> {
     })
 }
 
+/// Returns what does the same as a function that Microsoft Sentinel keeps in its workspaces: watchlists, and parsers of its
+/// information model.
+fn function_of_sentinel(name: &str) -> Option<&'static str> {
+    if name.starts_with("_GetWatchlist") {
+        return Some(NO_WATCHLISTS);
+    }
+    let is_parser = |prefix: &&str| {
+        let rest = name.strip_prefix(*prefix);
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    };
+    ["_Im_", "_ASim_", "ASim", "vim", "im"].iter().any(is_parser).then_some(NO_PARSERS)
+}
+
+/// Refuses the name of a table or a function that is not there.
+pub(super) fn missing_name<T>(code: BindErrorCode, span: Span, name: &str, message: String) -> Result<T> {
+    let error = BindError::new(code, span, message);
+    match function_of_sentinel(name) {
+        Some(instead) => Err(error.with_hint(instead).into()),
+        None => Err(error.into()),
+    }
+}
+
 /// Refuses a function, an aggregate or a plugin that Kusto has.
 pub(crate) fn unsupported_name<T>(span: Span, kind: &str, name: &str) -> Result<T> {
     let message = format!("the {kind} `{name}` is known to Kusto, but not supported here");
@@ -61,5 +85,9 @@ mod tests {
         };
         assert_eq!(error.hint.as_deref(), Some(NO_CODE));
         assert_eq!(instead_of("where"), None);
+        assert_eq!(function_of_sentinel("_GetWatchlistAlias"), Some(NO_WATCHLISTS));
+        assert_eq!(function_of_sentinel("_Im_Dns"), Some(NO_PARSERS));
+        assert_eq!(function_of_sentinel("imAuthentication"), Some(NO_PARSERS));
+        assert_eq!(["images", "immutable", "vimeo"].map(function_of_sentinel), [None; 3]);
     }
 }

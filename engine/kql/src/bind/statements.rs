@@ -1,9 +1,10 @@
 //! Binds statements and tabular expressions: a name, a pipeline, a function that returns a table.
 
+use super::instead::missing_name;
 use super::user_functions::check_parameters;
 use super::{
-    BindError, BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail,
-    invalid, not_supported, text_of, unsupported_name,
+    BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail, invalid,
+    not_supported, text_of, unsupported_name,
 };
 use crate::ast::{
     Expr, ExprKind, FunctionCall, Names, OperatorKind, ParameterKind, Pipeline, Statement, StatementKind,
@@ -230,12 +231,8 @@ impl<'a> Binder<'a> {
             }
             name @ "stored_query_result" => unsupported_name(call.function.span, "function", name),
             name => {
-                let error = BindError::new(
-                    BindErrorCode::UnknownFunction,
-                    call.function.span,
-                    format!("`{name}` is no function that returns a table"),
-                );
-                Err(error.into())
+                let message = format!("`{name}` is no function that returns a table");
+                missing_name(BindErrorCode::UnknownFunction, call.function.span, name, message)
             }
         }
     }
@@ -302,7 +299,9 @@ impl<'a> Binder<'a> {
                 let table = self.scan(name, source, &json)?;
                 self.within_scope(table, span)
             }
-            Some(TableLookup::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
+            Some(TableLookup::Missing(message)) => {
+                missing_name(BindErrorCode::UnknownTable, span, name, message.clone())
+            }
             None => Err(BindStop::Needs(Need::Table(key))),
         }
     }
