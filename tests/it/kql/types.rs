@@ -201,8 +201,8 @@ async fn nested_values_are_dynamic() {
     }
     rows(
         &session,
-        "CREATE TABLE timed AS SELECT named_struct('d', DATE '2024-01-02', 'f', CAST('NaN' AS DOUBLE), 'b', X'AABB') AS s, \
-         [TIMESTAMP '2024-01-02 03:04:05'] AS l",
+        "CREATE TABLE timed AS SELECT [TIMESTAMP '2024-01-02 03:04:05'] AS l, \
+         {'d': DATE '2024-01-02', 'f': 'NaN'::DOUBLE, 'b': '\\xAA\\xBB'::BLOB} AS s",
     )
     .await
     .unwrap();
