@@ -1,6 +1,6 @@
 //! Binds statements and tabular expressions: a name, a pipeline, a function that returns a table.
 
-use super::instead::missing_name;
+use super::instead::{is_other_place, missing_name};
 use super::user_functions::check_parameters;
 use super::{
     BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail, invalid,
@@ -244,12 +244,13 @@ impl<'a> Binder<'a> {
         expr: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        if let ExprKind::Call(call) = &expr.kind
-            && let Some(Binding::Function(function, outer)) = environment.find(&call.function.text).cloned()
-        {
+        let ExprKind::Call(call) = &expr.kind else { return invalid(expr.span, "expected a function of this query") };
+        let name = &call.function.text;
+        if let Some(Binding::Function(function, outer)) = environment.find(name).cloned() {
             return self.user_table(call, Some(input), function, &outer, &ExpressionScope::constant(environment));
         }
-        invalid(expr.span, "expected a function of this query")
+        let message = format!("`{name}` is no function of this query");
+        missing_name(BindErrorCode::UnknownFunction, call.function.span, name, message)
     }
 
     /// Returns the database that `database('d')` names.
@@ -257,6 +258,9 @@ impl<'a> Binder<'a> {
         match &expr.kind {
             ExprKind::Call(call) if is_call_of_other_cluster(call) => {
                 unsupported_name(expr.span, "function", "cluster")
+            }
+            ExprKind::Call(call) if is_other_place(&call.function.text) => {
+                unsupported_name(call.function.span, "function", &call.function.text)
             }
             ExprKind::Call(call) if call.function.text == "database" && call.target.is_none() => {
                 if call.arguments.is_empty() {
