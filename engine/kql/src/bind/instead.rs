@@ -50,8 +50,8 @@ pub(super) fn is_other_place(name: &str) -> bool {
     matches!(name, "adx" | "app" | "arg" | "resource" | "workspace")
 }
 
-/// Returns what does the same as a function that Microsoft Sentinel keeps in its workspaces, watchlists and parsers of its
-/// information model, or that Microsoft Defender has.
+/// Returns what does the same as a function that Microsoft Sentinel keeps in its workspaces, watchlists and parsers of
+/// its information model, or that Microsoft Defender has.
 fn function_of_sentinel(name: &str) -> Option<&'static str> {
     if name.starts_with("_GetWatchlist") {
         return Some(NO_WATCHLISTS);
