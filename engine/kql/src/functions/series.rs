@@ -85,7 +85,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
 
 /// Returns a number as JSON, or as a string if JSON has no such number.
 fn number(real: f64) -> Value {
-    if real.is_finite() { json!(real) } else { Value::from(crate::values::format_real(real)) }
+    crate::values::real_cell(real)
 }
 
 fn reals(elements: &[Value]) -> Vec<Option<f64>> {
