@@ -59,7 +59,7 @@ use signature::FunctionEntry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
-pub(crate) use dynamic::{NUMBER_ONLY, TEXT_ONLY, TRUTH_ONLY};
+pub(crate) use dynamic::{NUMBER_ONLY, TEXT_ONLY, TRUTH_ONLY, path_steps};
 pub(crate) use encoding::hash_string;
 pub(crate) use multi_column::{BoundMultiColumn, part_of};
 pub(crate) use operators::ScalarOperator;

@@ -150,7 +150,8 @@ fn string_at(array: &dyn Array, row: usize) -> Option<&str> {
     array.as_string_opt::<i32>().map(|strings| strings.value(row)).or_else(views)
 }
 
-fn real_cell(real: f64) -> Value {
+/// Returns a real as JSON: what JSON does not have is a string, as in answers and inside of dynamic values.
+pub(crate) fn real_cell(real: f64) -> Value {
     if real.is_nan() {
         "NaN".into()
     } else if real.is_infinite() {

@@ -313,7 +313,10 @@ impl Measure {
     /// Measures two vectors of one length; `squares` returns the squares of their lengths.
     fn measured<N: Number>(self, left: &[N], right: &[N], squares: impl Fn() -> [f64; 2]) -> Option<f64> {
         let cosine = || {
-            let lengths: f64 = squares().into_iter().map(f64::sqrt).product();
+            let [left_square, right_square] = squares();
+            let both = left_square * right_square;
+            // One root rounds once; two of them cannot overflow.
+            let lengths = if both.is_normal() { both.sqrt() } else { left_square.sqrt() * right_square.sqrt() };
             (lengths > 0.0).then(|| (N::product(left, right) / lengths).clamp(-1.0, 1.0))
         };
         match self {

@@ -63,6 +63,28 @@ async fn files_are_read_as_the_declared_columns() {
     assert_eq!(cells(&session, &more).await, [["4"]]);
 }
 
+/// The mappings are those of the documentation of `externaldata`, of JSON mappings and of CSV mappings.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mapping_says_where_columns_are() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    let files = tempfile::tempdir().unwrap();
+    let events = r#"{"timestamp": "2020-09-01", "data": {"tenant": "a", "calls": [{"n": 5}], "the method": "Get"}}"#;
+    write(files.path(), "events.json", events.as_bytes());
+    write(files.path(), "events.csv", b"Ada,1,x\nBob,2,y\n");
+    let mapping = r#"[{"Column":"name","Properties":{"Path":"$.['data']['the method']"}},
+        {"column":"n","path":"$.data.calls[0].n"}, {"Column":"at","Properties":{"Path":"$.timestamp"}}]"#;
+    let json = format!("with (format='multijson', ingestionMapping=```{mapping}```)");
+    let found = cells(&session, &external(files.path(), "events.json", &json)).await;
+    assert_eq!(found, [["Get", "5", "2020-09-01T00:00:00.0000000Z", "null"]]);
+    let mapping = r#"[{"Column":"name","Properties":{"Ordinal":"2"}}, {"Column":"n","Properties":{"Ordinal":1}},
+        {"Column":"at","Properties":{"ConstValue":"2021-01-01T10:32:00"}}]"#;
+    let csv = format!("with (format='csv', ingestionMapping=```{mapping}```)");
+    let found = cells(&session, &external(files.path(), "events.csv", &csv)).await;
+    let at = "2021-01-01T10:32:00.0000000Z";
+    assert_eq!(found, [["x", "1", at, "null"], ["y", "2", at, "null"]]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn parquet_has_columns_by_name() {
     use arrow::array::{Int32Array, RecordBatch, StringArray};
@@ -129,7 +151,13 @@ async fn what_cannot_be_read_is_an_error() {
         ("nowhere.csv", "", "no_files"),
         ("bad.json", "with (format='multijson')", "bad_data"),
         ("bad.json", "with (format='avro')", "kql_not_supported"),
-        ("bad.json", "with (ingestionMapping='x')", "kql_not_supported"),
+        ("bad.json", "with (ingestionMapping='x')", "kql_invalid"),
+        ("bad.json", "with (ingestionMapping='[{\"Column\":\"n\",\"Properties\":{\"Ordinal\":0}}]')", "kql_invalid"),
+        (
+            "bad.json",
+            "with (ingestionMapping='[{\"Column\":\"n\",\"Properties\":{\"Path\":\"$..n\"}}]')",
+            "kql_not_supported",
+        ),
     ] {
         assert_eq!(code_of(&session, &external(files.path(), file, rest)).await, code, "{file} {rest}");
     }

@@ -199,6 +199,17 @@ async fn nested_values_are_dynamic() {
     ] {
         assert_eq!(cells(&session, kql).await, expected, "{kql}");
     }
+    rows(
+        &session,
+        "CREATE TABLE timed AS SELECT [TIMESTAMP '2024-01-02 03:04:05'] AS l, \
+         {'d': DATE '2024-01-02', 'f': 'NaN'::DOUBLE, 'b': '\\xAA\\xBB'::BLOB} AS s",
+    )
+    .await
+    .unwrap();
+    let kql =
+        "timed | project tostring(s.d), tostring(s.f), tostring(s.b), tostring(l), todatetime(l[0]) - todatetime(s.d)";
+    let moment = r#"["2024-01-02T03:04:05.0000000Z"]"#;
+    assert_eq!(cells(&session, kql).await, [["2024-01-02T00:00:00.0000000Z", "NaN", "qrs=", moment, "03:04:05"]]);
     rows(&session, "CREATE TABLE far AS SELECT to_timestamp_seconds(253402300800) AS t").await.unwrap();
     assert_eq!(cells(&session, "far").await, [["null"]]);
 }

@@ -12,13 +12,19 @@ const OTHER_DATABASES: &str =
 const NO_CODE: &str =
     "a query runs no code of other languages; do it with KQL's operators, or with the rows that it returns";
 const NO_MODELS: &str = "KQL calls no models; SQL has `embed(text)` where a provider of embeddings is configured";
+const NO_WATCHLISTS: &str = "watchlists are Microsoft Sentinel's; write the list into a table, and name that table";
+const NO_ENRICHMENT: &str = "this is a function of Microsoft Defender's own data; join a table that has what it tells";
+const NO_PARSERS: &str =
+    "it is a function of Microsoft Sentinel's workspaces; define it before the query: `let f = (...) { ... };`";
 const FILES_BY_NAME: &str = "DESCRIBE SELECT * FROM 'file' in SQL says what columns a file has";
 
 /// Returns what does nearly the same.
 fn instead_of(name: &str) -> Option<&'static str> {
     Some(match name {
         "alias database" => "name the database where it is read: `database('d').T`",
-        "cluster" | "current_cluster_endpoint" | "execute_query" => OTHER_CLUSTERS,
+        "cluster" | "current_cluster_endpoint" | "execute_query" | "adx" | "app" | "arg" | "resource" | "workspace" => {
+            OTHER_CLUSTERS
+        }
         "current_node_id" => "a server is one node",
         "cursor_after" | "cursor_before_or_at" => NO_CURSORS,
         "row_id" | "rowstore_ordinal_range" => NO_EXTENTS,
@@ -37,6 +43,36 @@ fn instead_of(name: &str) -> Option<&'static str> {
         "infer_storage_schema" | "infer_storage_schema_with_suggestions" => FILES_BY_NAME,
         _ => return None,
     })
+}
+
+/// Whether a function of Azure Monitor names data that is elsewhere.
+pub(super) fn is_other_place(name: &str) -> bool {
+    matches!(name, "adx" | "app" | "arg" | "resource" | "workspace")
+}
+
+/// Returns what does the same as a function that Microsoft Sentinel keeps in its workspaces, watchlists and parsers of
+/// its information model, or that Microsoft Defender has.
+fn function_of_sentinel(name: &str) -> Option<&'static str> {
+    if name.starts_with("_GetWatchlist") {
+        return Some(NO_WATCHLISTS);
+    }
+    if ["FileProfile", "DeviceFromIP", "AssignedIPAddresses", "SeenBy"].contains(&name) {
+        return Some(NO_ENRICHMENT);
+    }
+    let is_parser = |prefix: &&str| {
+        let rest = name.strip_prefix(*prefix);
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    };
+    ["_Im_", "_ASim_", "ASim", "vim", "im"].iter().any(is_parser).then_some(NO_PARSERS)
+}
+
+/// Refuses the name of a table or a function that is not there.
+pub(super) fn missing_name<T>(code: BindErrorCode, span: Span, name: &str, message: String) -> Result<T> {
+    let error = BindError::new(code, span, message);
+    match function_of_sentinel(name) {
+        Some(instead) => Err(error.with_hint(instead).into()),
+        None => Err(error.into()),
+    }
 }
 
 /// Refuses a function, an aggregate or a plugin that Kusto has.
@@ -61,5 +97,10 @@ mod tests {
         };
         assert_eq!(error.hint.as_deref(), Some(NO_CODE));
         assert_eq!(instead_of("where"), None);
+        assert_eq!(function_of_sentinel("_GetWatchlistAlias"), Some(NO_WATCHLISTS));
+        assert_eq!(function_of_sentinel("_Im_Dns"), Some(NO_PARSERS));
+        assert_eq!(function_of_sentinel("imAuthentication"), Some(NO_PARSERS));
+        assert_eq!(function_of_sentinel("FileProfile"), Some(NO_ENRICHMENT));
+        assert_eq!(["images", "immutable", "vimeo"].map(function_of_sentinel), [None; 3]);
     }
 }

@@ -1,9 +1,10 @@
 //! Binds statements and tabular expressions: a name, a pipeline, a function that returns a table.
 
+use super::instead::{is_other_place, missing_name};
 use super::user_functions::check_parameters;
 use super::{
-    BindError, BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail,
-    invalid, not_supported, text_of, unsupported_name,
+    BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail, invalid,
+    not_supported, text_of, unsupported_name,
 };
 use crate::ast::{
     Expr, ExprKind, FunctionCall, Names, OperatorKind, ParameterKind, Pipeline, Statement, StatementKind,
@@ -230,12 +231,8 @@ impl<'a> Binder<'a> {
             }
             name @ "stored_query_result" => unsupported_name(call.function.span, "function", name),
             name => {
-                let error = BindError::new(
-                    BindErrorCode::UnknownFunction,
-                    call.function.span,
-                    format!("`{name}` is no function that returns a table"),
-                );
-                Err(error.into())
+                let message = format!("`{name}` is no function that returns a table");
+                missing_name(BindErrorCode::UnknownFunction, call.function.span, name, message)
             }
         }
     }
@@ -247,12 +244,13 @@ impl<'a> Binder<'a> {
         expr: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        if let ExprKind::Call(call) = &expr.kind
-            && let Some(Binding::Function(function, outer)) = environment.find(&call.function.text).cloned()
-        {
+        let ExprKind::Call(call) = &expr.kind else { return invalid(expr.span, "expected a function of this query") };
+        let name = &call.function.text;
+        if let Some(Binding::Function(function, outer)) = environment.find(name).cloned() {
             return self.user_table(call, Some(input), function, &outer, &ExpressionScope::constant(environment));
         }
-        invalid(expr.span, "expected a function of this query")
+        let message = format!("`{name}` is no function of this query");
+        missing_name(BindErrorCode::UnknownFunction, call.function.span, name, message)
     }
 
     /// Returns the database that `database('d')` names.
@@ -260,6 +258,9 @@ impl<'a> Binder<'a> {
         match &expr.kind {
             ExprKind::Call(call) if is_call_of_other_cluster(call) => {
                 unsupported_name(expr.span, "function", "cluster")
+            }
+            ExprKind::Call(call) if is_other_place(&call.function.text) => {
+                unsupported_name(call.function.span, "function", &call.function.text)
             }
             ExprKind::Call(call) if call.function.text == "database" && call.target.is_none() => {
                 if call.arguments.is_empty() {
@@ -302,7 +303,9 @@ impl<'a> Binder<'a> {
                 let table = self.scan(name, source, &json)?;
                 self.within_scope(table, span)
             }
-            Some(TableLookup::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
+            Some(TableLookup::Missing(message)) => {
+                missing_name(BindErrorCode::UnknownTable, span, name, message.clone())
+            }
             None => Err(BindStop::Needs(Need::Table(key))),
         }
     }

@@ -104,7 +104,9 @@ fn array_sum(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let arrays = arguments.dynamics(0)?;
     arguments.make_reals(|row| {
         let number = |value: &Value| if value.is_string() { None } else { json_real(value) };
-        arrays.elements(row)?.iter().filter(|value| !value.is_null()).map(number).sum()
+        let sum: Option<f64> = arrays.elements(row)?.iter().filter(|value| !value.is_null()).map(number).sum();
+        // The sum of no reals is -0.
+        sum.map(|sum| sum + 0.0)
     })
 }
 

@@ -35,10 +35,17 @@ fn choice_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
         return Err(format!("a condition must be bool, not {}", other.name()));
     }
     let values: Vec<KqlType> = types.iter().skip(1).step_by(2).chain(types.last()).copied().collect();
-    common_type(&values).ok_or_else(|| {
+    chosen_type(&values).ok_or_else(|| {
         let names: Vec<&str> = values.iter().map(|kql_type| kql_type.name()).collect();
         format!("the values must be of one type, not {}", names.join(" and "))
     })
+}
+
+/// Returns the type of one of several values. Dynamic ones become what the others are, where those are of one type.
+fn chosen_type(values: &[KqlType]) -> Option<KqlType> {
+    let scalars: Vec<KqlType> = values.iter().copied().filter(|kql_type| *kql_type != KqlType::Dynamic).collect();
+    let common = common_type(&scalars);
+    if scalars.len() == values.len() { common } else { common.or(Some(KqlType::Dynamic)) }
 }
 
 fn is_condition(kql_type: KqlType) -> bool {

@@ -199,14 +199,15 @@ fn extract_json(arguments: &FunctionArguments) -> Result<ArrayRef> {
 
 /// Returns the value that a path like `$.a.b[0]['c']` leads to.
 pub(super) fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    steps(path)?.iter().try_fold(value, |value, step| match value {
+    path_steps(path)?.iter().try_fold(value, |value, step| match value {
         Value::Array(elements) => elements.get(step.parse::<usize>().ok()?),
         Value::Object(members) => members.get(step),
         _ => None,
     })
 }
 
-fn steps(path: &str) -> Option<Vec<String>> {
+/// Returns the names and indexes of a path like `$.a.b[0]['c']`.
+pub(crate) fn path_steps(path: &str) -> Option<Vec<String>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {

@@ -72,7 +72,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("series_asin", "j", DYNAMIC, |arguments| map_elements(arguments, f64::asin)),
     entry("series_acos", "j", DYNAMIC, |arguments| map_elements(arguments, f64::acos)),
     entry("series_atan", "j", DYNAMIC, |arguments| map_elements(arguments, f64::atan)),
-    entry("series_sum", "j", REAL, |arguments| folded(arguments, |numbers| numbers.iter().sum())),
+    entry("series_sum", "j", REAL, |arguments| folded(arguments, |numbers| total(numbers.iter().copied()))),
     entry("series_product", "j", REAL, |arguments| folded(arguments, |numbers| numbers.iter().product())),
     entry("series_magnitude", "j", REAL, |arguments| folded(arguments, magnitude)),
     entry("series_dot_product", "xx", REAL, dot_product),
@@ -85,7 +85,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
 
 /// Returns a number as JSON, or as a string if JSON has no such number.
 fn number(real: f64) -> Value {
-    if real.is_finite() { json!(real) } else { Value::from(crate::values::format_real(real)) }
+    crate::values::real_cell(real)
 }
 
 fn reals(elements: &[Value]) -> Vec<Option<f64>> {
@@ -155,7 +155,12 @@ fn folded(arguments: &FunctionArguments, fold: impl Fn(&[f64]) -> f64) -> Result
 }
 
 fn magnitude(numbers: &[f64]) -> f64 {
-    numbers.iter().map(|number| number * number).sum::<f64>().sqrt()
+    total(numbers.iter().map(|number| number * number)).sqrt()
+}
+
+/// Adds up; the sum of none is 0, where that of the standard library is -0.
+fn total(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.sum::<f64>() + 0.0
 }
 
 fn dot_product(arguments: &FunctionArguments) -> Result<ArrayRef> {
@@ -164,7 +169,7 @@ fn dot_product(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let length =
             [&left, &right].iter().filter_map(|values| values.get(row).as_array().map(Vec::len)).min().unwrap_or(1);
         let (left, right) = (operand(&left, row, length)?, operand(&right, row, length)?);
-        Some(left.iter().zip(&right).filter_map(|(left, right)| Some((*left)? * (*right)?)).sum())
+        Some(total(left.iter().zip(&right).filter_map(|(left, right)| Some((*left)? * (*right)?))))
     })
 }
 

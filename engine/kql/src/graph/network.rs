@@ -17,7 +17,7 @@ pub(crate) enum Way {
     Out,
     /// From target to source.
     In,
-    /// Both; an edge from a node to itself counts twice.
+    /// Both; an edge from a node to itself counts twice. Undirected edges are followed once.
     Both,
 }
 
@@ -38,6 +38,7 @@ pub(crate) struct Network {
     out: Rows,
     into: Rows,
     edges: usize,
+    is_directed: bool,
 }
 
 #[derive(Debug)]
@@ -76,11 +77,13 @@ impl Network {
         let hops = |from: usize, to: usize| {
             ends.iter().enumerate().map(move |(edge, ends)| (ends[from], Hop { edge: edge as Id, node: ends[to] }))
         };
-        if is_directed {
-            return Self { out: Rows::new(nodes, hops(0, 1)), into: Rows::new(nodes, hops(1, 0)), edges: ends.len() };
-        }
-        let both = hops(0, 1).chain(hops(1, 0));
-        Self { out: Rows::new(nodes, both.clone()), into: Rows::new(nodes, both), edges: ends.len() }
+        let (out, into) = if is_directed {
+            (Rows::new(nodes, hops(0, 1)), Rows::new(nodes, hops(1, 0)))
+        } else {
+            let both = hops(0, 1).chain(hops(1, 0));
+            (Rows::new(nodes, both.clone()), Rows::new(nodes, both))
+        };
+        Self { out, into, edges: ends.len(), is_directed }
     }
 
     pub(crate) fn nodes(&self) -> usize {
@@ -96,7 +99,8 @@ impl Network {
         let (first, second): (&[Hop], &[Hop]) = match way {
             Way::Out => (self.out.of_node(node), &[]),
             Way::In => (self.into.of_node(node), &[]),
-            Way::Both => (self.out.of_node(node), self.into.of_node(node)),
+            Way::Both if self.is_directed => (self.out.of_node(node), self.into.of_node(node)),
+            Way::Both => (self.out.of_node(node), &[]),
         };
         first.iter().chain(second).copied()
     }

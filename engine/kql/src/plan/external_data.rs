@@ -1,9 +1,13 @@
-//! `externaldata` and `inline_external_table`: files read as the columns that the query declares, fields by position, records and Parquet by name.
-//! A string that is no value of its column's type is null. The host decides who may read which location.
+//! `externaldata` and `inline_external_table`: files read as the columns that the query declares, fields by position,
+//! records and Parquet by name, unless a mapping says where they are. A string that is no value of its column's type is
+//! null. The host decides who may read which location.
+
+mod mapping;
 
 use datafusion::logical_expr::lit;
 
-use super::Relation;
+use self::mapping::{ColumnSource, IngestionMapping, PathStep};
+use super::{Column, Relation};
 use crate::ast::{Expr, ExprKind, ExternalData, Literal, OperatorParameter, ParameterValue, Property};
 use crate::bind::{
     BindStop, Binder, Environment, ExpressionScope, Need, Result, Typed, constant_of, invalid, not_supported, null_of,
@@ -73,6 +77,7 @@ impl<'a> Binder<'a> {
         }
         let mut format_name = None;
         let mut skips_first = false;
+        let mut mapping = None;
         for parameter in &external.parameters {
             match (parameter.name.text.to_ascii_lowercase().as_str(), parameter_text(parameter)) {
                 ("kind", Some("storage")) => {}
@@ -86,6 +91,7 @@ impl<'a> Binder<'a> {
         for property in &external.properties {
             match property.name.text.to_ascii_lowercase().as_str() {
                 "format" => format_name = Some((property_text(property)?, property.span)),
+                "ingestionmapping" => mapping = Some(IngestionMapping::parse(&property_text(property)?, property)?),
                 "ignorefirstrecord" => skips_first = property_flag(property)?,
                 "includeheaders" => {
                     skips_first = match property_text(property)?.to_ascii_lowercase().as_str() {
@@ -115,7 +121,7 @@ impl<'a> Binder<'a> {
                 return Err(BindStop::Needs(Need::Location(key)));
             };
             let read = self.scan("externaldata", std::sync::Arc::clone(source), &[])?;
-            inputs.push(self.declared_columns(read, external, &format, span)?);
+            inputs.push(self.declared_columns(read, external, mapping.as_ref(), &format, span)?);
         }
         let united = self.united(inputs, &[])?;
         Ok(Relation { name: None, ..united })
@@ -133,6 +139,7 @@ impl<'a> Binder<'a> {
         &mut self,
         read: Relation,
         external: &'a ExternalData,
+        mapping: Option<&IngestionMapping>,
         format: &ExternalFormat,
         span: Span,
     ) -> Result<Relation> {
@@ -144,17 +151,24 @@ impl<'a> Binder<'a> {
         for (index, declared) in external.columns.iter().enumerate() {
             let kql_type = KqlType::from(declared.scalar_type);
             let name = &declared.name.text;
-            let value = match (&record, format.layout) {
-                (Some(record), _) => {
-                    let key = Typed::text(name);
-                    Some(self.apply_operator(
-                        ScalarOperator::DynamicMember,
-                        vec![record.clone(), key],
-                        declared.span,
-                    )?)
+            let by_name = format.is_json || format.layout == ExternalLayout::Parquet;
+            let default = if by_name {
+                ColumnSource::Path(vec![PathStep::Member(name.clone())])
+            } else {
+                ColumnSource::Ordinal(index)
+            };
+            let value = match mapping.map_or(Some(&default), |mapping| mapping.source_of(name)) {
+                Some(ColumnSource::Path(_)) if !by_name => {
+                    return invalid(declared.span, "lines have no paths; a mapping has the `Ordinal` of their fields");
                 }
-                (None, ExternalLayout::Parquet) => read.column(name).map(|column| column.typed()),
-                (None, _) => read.columns.get(index).map(|column| column.typed()),
+                Some(ColumnSource::Ordinal(_)) if by_name => {
+                    return invalid(
+                        declared.span,
+                        "records have no ordinals; a mapping has the `Path` of their values",
+                    );
+                }
+                Some(source) => self.value_at(&read, record.as_ref(), source, declared.span)?,
+                None => None,
             };
             let value = match value {
                 // The string is JSON and not a string value.
@@ -167,6 +181,37 @@ impl<'a> Binder<'a> {
             outputs.push((name.clone(), value));
         }
         self.projected(read, outputs)
+    }
+
+    /// Returns the value of a column in what was read; `None`: it is not there.
+    fn value_at(
+        &mut self,
+        read: &Relation,
+        record: Option<&Typed>,
+        source: &ColumnSource,
+        span: Span,
+    ) -> Result<Option<Typed>> {
+        let (mut value, steps) = match (source, record) {
+            (ColumnSource::Constant(text), _) => return Ok(Some(Typed::text(text))),
+            (ColumnSource::Ordinal(index), _) => return Ok(read.columns.get(*index).map(Column::typed)),
+            (ColumnSource::Path(steps), Some(record)) => (record.clone(), steps.as_slice()),
+            (ColumnSource::Path(steps), None) => match steps.split_first() {
+                Some((PathStep::Member(name), rest)) => match read.column(name) {
+                    Some(column) => (column.typed(), rest),
+                    None => return Ok(None),
+                },
+                _ => return Ok(None),
+            },
+        };
+        for step in steps {
+            value = match step {
+                PathStep::Member(name) => {
+                    self.apply_operator(ScalarOperator::DynamicMember, vec![value, Typed::text(name)], span)?
+                }
+                PathStep::Element(index) => self.element_of(value, *index, span)?,
+            };
+        }
+        Ok(Some(value))
     }
 }
 

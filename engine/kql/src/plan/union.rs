@@ -7,7 +7,7 @@ use super::columns::matches_wildcard;
 use super::{Column, Relation};
 use crate::ast::{Expr, ExprKind, Literal, OperatorKind, OperatorParameter, ParameterValue};
 use crate::bind::{
-    BindErrorCode, BindStop, Binder, Environment, Need, Result, Typed, fail, invalid, null_of, text_literal,
+    BindError, BindErrorCode, BindStop, Binder, Environment, Need, Result, Typed, fail, invalid, null_of, text_literal,
     unique_name,
 };
 use crate::host::TableKey;
@@ -25,6 +25,9 @@ impl<'a> Binder<'a> {
         let is_fuzzy = self.is_fuzzy(parameters);
         let mut inputs = Vec::with_capacity(tables.len());
         self.add_operands(&mut inputs, tables, is_fuzzy, environment)?;
+        if let (true, Some(first), Some(last)) = (is_fuzzy && inputs.is_empty(), tables.first(), tables.last()) {
+            return fail(BindErrorCode::UnknownTable, first.span.to(last.span), "none of the union's tables is there");
+        }
         self.united(inputs, parameters)
     }
 
@@ -101,7 +104,7 @@ impl<'a> Binder<'a> {
             }
             ExprKind::Star => self.add_matching(inputs, None, "*", table.span, environment),
             _ => match self.table(table, environment) {
-                Err(BindStop::Error(error)) if is_fuzzy && error.code == BindErrorCode::UnknownTable => Ok(()),
+                Err(BindStop::Error(error)) if is_fuzzy && is_missing(&error, table) => Ok(()),
                 Err(stop) => Err(stop),
                 Ok(relation) => {
                     inputs.push(relation);
@@ -265,6 +268,24 @@ fn wanted_columns(inputs: &[Relation], is_inner: bool) -> Vec<(String, KqlType)>
         });
     }
     wanted
+}
+
+/// Whether an error says that an operand's table, or the function that returns it, is not there.
+fn is_missing(error: &BindError, operand: &Expr) -> bool {
+    match error.code {
+        BindErrorCode::UnknownTable => true,
+        BindErrorCode::UnknownFunction => source_function(operand) == Some(error.span),
+        _ => false,
+    }
+}
+
+/// Returns where the function stands whose rows an operand begins with.
+fn source_function(operand: &Expr) -> Option<Span> {
+    match &operand.kind {
+        ExprKind::Call(call) => Some(call.function.span),
+        ExprKind::Pipeline(pipeline) => pipeline.source.as_ref().and_then(source_function),
+        _ => None,
+    }
 }
 
 fn is_true(value: &ParameterValue) -> bool {

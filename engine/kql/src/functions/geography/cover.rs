@@ -9,45 +9,60 @@ const MAX_CELLS: usize = 65_536;
 /// How near, in radians, an edge is to a cell that it touches.
 const TOUCHING: f64 = 1e-14;
 
+/// A cell that is covered: as a whole, or as far as the edges near it say.
+enum CoveredCell {
+    Inside(S2Cell),
+    Near(S2Cell, Vec<[Vector; 2]>),
+}
+
 /// Returns the cells that edges touch, or that lie within them where `contains` says so; all those within `radius`
-/// radians, too. `None`: there would be too many.
+/// radians, too. `None`: there would be too many, which is known as soon as a large cell is covered as a whole.
 pub(super) fn covering(
     edges: &[[Vector; 2]],
     contains: &dyn Fn(Vector) -> bool,
     level: u32,
     radius: f64,
 ) -> Option<Vec<S2Cell>> {
+    let covered = |cell: S2Cell, edges: &[[Vector; 2]]| {
+        let near: Vec<[Vector; 2]> = edges.iter().filter(|edge| is_near(cell, **edge, radius)).copied().collect();
+        match near.is_empty() {
+            false => Some(CoveredCell::Near(cell, near)),
+            true => contains(cell.center()).then_some(CoveredCell::Inside(cell)),
+        }
+    };
+    let mut cells: Vec<CoveredCell> = S2Cell::faces().filter_map(|face| covered(face, edges)).collect();
+    check_count(&cells, level)?;
+    for _ in 0..level {
+        let mut finer = Vec::with_capacity(cells.len());
+        for cell in cells {
+            match cell {
+                CoveredCell::Inside(cell) => finer.push(CoveredCell::Inside(cell)),
+                CoveredCell::Near(cell, near) => {
+                    finer.extend(cell.children().into_iter().filter_map(|child| covered(child, &near)));
+                }
+            }
+        }
+        check_count(&finer, level)?;
+        cells = finer;
+    }
     let mut found = Vec::new();
-    for face in S2Cell::faces() {
-        cover(face, edges, contains, level, radius, &mut found)?;
+    for cell in cells {
+        match cell {
+            CoveredCell::Inside(cell) => found.extend(cell.at_depth(level)),
+            CoveredCell::Near(cell, _) => found.push(cell),
+        }
     }
     Some(found)
 }
 
-fn cover(
-    cell: S2Cell,
-    edges: &[[Vector; 2]],
-    contains: &dyn Fn(Vector) -> bool,
-    level: u32,
-    radius: f64,
-    found: &mut Vec<S2Cell>,
-) -> Option<()> {
-    let near: Vec<[Vector; 2]> = edges.iter().filter(|edge| is_near(cell, **edge, radius)).copied().collect();
-    if near.is_empty() {
-        if contains(cell.center()) {
-            let count = 1_usize.checked_shl(2 * (level - cell.level()))?;
-            if found.len().checked_add(count)? > MAX_CELLS {
-                return None;
-            }
-            found.extend(cell.at_depth(level));
-        }
-        return Some(());
-    }
-    if cell.level() == level {
-        found.push(cell);
-        return (found.len() <= MAX_CELLS).then_some(());
-    }
-    cell.children().into_iter().try_for_each(|child| cover(child, &near, contains, level, radius, found))
+/// Each cell near an edge has a child near it.
+fn check_count(cells: &[CoveredCell], level: u32) -> Option<()> {
+    let count = |cell: &CoveredCell| match cell {
+        CoveredCell::Inside(cell) => 1_usize.checked_shl(2 * (level - cell.level())),
+        CoveredCell::Near(..) => Some(1),
+    };
+    let total = cells.iter().map(count).try_fold(0_usize, |total, count| total.checked_add(count?))?;
+    (total <= MAX_CELLS).then_some(())
 }
 
 /// Whether an edge touches a cell or comes as near as the radius.

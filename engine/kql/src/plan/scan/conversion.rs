@@ -97,7 +97,7 @@ impl ScalarUDFImpl for ConversionFunction {
         let converted: ArrayRef = match self.conversion {
             StoredConversion::String => strings::without_nulls(&stored)?,
             StoredConversion::Ticks => Arc::new(ticks::ticks_of(&stored)?),
-            StoredConversion::Json => Arc::new(json_text::json_texts(stored)?),
+            StoredConversion::Json => Arc::new(json_text::json_texts(&stored)?),
             StoredConversion::JsonText => Arc::new(json_text::normalized(&stored)?),
         };
         Ok(match is_constant {
