@@ -39,6 +39,7 @@
 //! | 1 | `join_order` | the order of inner joins |
 //! | 1 | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
+//! | 1 | `one_sided_joins` | projections above joins that give the columns of one side |
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
@@ -65,6 +66,7 @@ mod join_order;
 mod knowledge;
 mod limits;
 mod null_aware_joins;
+mod one_sided_joins;
 mod open;
 mod options;
 mod plan_cache;

@@ -89,6 +89,7 @@ const FLOORS: &[Floors] = &[
                 "identifiers",
                 "join_order",
                 "null_aware_joins",
+                "one_sided_joins",
                 "plan_cache",
                 "profile_queue",
                 "repeated_aggregates",
