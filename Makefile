@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
+.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -121,6 +121,10 @@ build: ## the released binary: full optimisation, mimalloc
 	@$(setup) system
 	cargo build --release -p querent-flight --bin querent --features mimalloc
 	@echo "built $(QUERENT_TARGET_DIR)/release/querent"
+
+pgo: ## the released binary, optimised by counts of the suites' queries: two builds, in a target folder of their own
+	@$(setup) system bench
+	@./scripts/pgo.sh
 
 wheel: ## the Python wheel, installed and asked in a new environment; WHEEL_PROFILE=dev uses the debug build
 	@$(setup) system
