@@ -88,6 +88,7 @@ const FLOORS: &[Floors] = &[
                 "error",
                 "identifiers",
                 "join_order",
+                "misled_filters",
                 "null_aware_joins",
                 "one_sided_joins",
                 "plan_cache",
