@@ -121,7 +121,8 @@ fn handed_down(
 
 /// Returns the columns of an input that a column of a plan is made of; `None` where there is no telling.
 fn origin(plan: &Arc<dyn ExecutionPlan>, child: usize, column: usize) -> Option<HashSet<usize>> {
-    let made_of = |expr: &Arc<dyn PhysicalExpr>| collect_columns(expr).iter().map(Column::index).collect();
+    let made_of =
+        |expr: &Arc<dyn PhysicalExpr>| -> HashSet<usize> { collect_columns(expr).iter().map(Column::index).collect() };
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         return Some(made_of(&projection.expr().get(column)?.expr));
     }
