@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build wheel deb
+.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,9 +37,9 @@ record: ## record the small model's streams again, after a change of the prompt
 	@$(setup) system embed clients llm
 	QUERENT_TEST_LLM=record cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
-bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one
+bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one; ALLOCATOR=jemalloc|snmalloc
 	@$(setup) system embed static bench questions
-	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
+	cargo run --release -p querent-benches $(if $(ALLOCATOR),--features $(ALLOCATOR)) -- $(if $(CELL),run $(CELL),all)
 
 eval: ## questions put to a model and judged by their rows; MODEL=name of an Ollama model, QUESTIONS=200, SETS=spider,flights,logs,unanswerable,unanswerable-spider FORM=types=off,joins=clauses
 	MODEL=$(MODEL) QUERENT_EVAL_QUESTIONS=$(or $(QUESTIONS),200) QUERENT_EVAL_SETS=$(SETS) QUERENT_EVAL_FORM=$(FORM) ./scripts/eval.sh
@@ -121,6 +121,10 @@ build: ## the released binary: full optimisation, mimalloc
 	@$(setup) system
 	cargo build --release -p querent-flight --bin querent --features mimalloc
 	@echo "built $(QUERENT_TARGET_DIR)/release/querent"
+
+pgo: ## the released binary, optimised by counts of the suites' queries: two builds, in a target folder of their own
+	@$(setup) system bench
+	@./scripts/pgo.sh
 
 wheel: ## the Python wheel, installed and asked in a new environment; WHEEL_PROFILE=dev uses the debug build
 	@$(setup) system

@@ -14,9 +14,18 @@ mod postgres;
 
 use clap::{Parser, Subcommand};
 
-#[cfg(not(debug_assertions))]
+// What is measured has the allocator of the released binary, unless a feature takes another one to compare.
+#[cfg(all(not(debug_assertions), not(any(feature = "jemalloc", feature = "snmalloc"))))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[cfg(all(not(debug_assertions), feature = "jemalloc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+#[cfg(all(not(debug_assertions), feature = "snmalloc", not(feature = "jemalloc")))]
+#[global_allocator]
+static ALLOCATOR: snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc;
 
 #[derive(Parser)]
 #[command(about = "Benchmarks of Querent against its peers")]

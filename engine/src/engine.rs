@@ -153,6 +153,12 @@ impl Engine {
         &self.state.runtime.results
     }
 
+    /// Forgets all plans that are kept, and rows: how they were made has changed, without a commit.
+    pub(crate) fn forget_plans(&self) {
+        self.plans().clear();
+        self.results().give_way(usize::MAX);
+    }
+
     /// Returns the plans of statements that were planned before.
     pub(crate) fn plans(&self) -> &Arc<dyn PlanStore> {
         &self.state.plans

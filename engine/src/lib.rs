@@ -38,7 +38,9 @@
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
 //! | 1 | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
+//! | 1 | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
+//! | 1 | `one_sided_joins` | projections above joins that give the columns of one side |
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
@@ -64,7 +66,9 @@ mod import;
 mod join_order;
 mod knowledge;
 mod limits;
+mod misled_filters;
 mod null_aware_joins;
+mod one_sided_joins;
 mod open;
 mod options;
 mod plan_cache;

@@ -78,6 +78,9 @@ pub struct EngineOptions {
     pub reranker: Option<Arc<dyn Embedder>>,
     /// Statements that take longer are logged with what they read; `None`: none is.
     pub slow_query: Option<Duration>,
+    /// Settings of DataFusion, such as `datafusion.execution.batch_size`, and their values in place of this engine's: to measure
+    /// what one of them does.
+    pub datafusion_settings: Vec<(String, String)>,
     /// The workers of this server; `None`: it does all by itself.
     pub cluster: Option<ClusterOptions>,
     /// Receives the progress of work that takes long.
@@ -119,6 +122,7 @@ impl EngineOptions {
             embedder: None,
             reranker: None,
             slow_query: None,
+            datafusion_settings: Vec::new(),
             cluster: None,
             progress: Arc::new(NoProgress),
         }

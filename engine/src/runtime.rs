@@ -27,6 +27,7 @@ use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_lambdas, governed_optimizer_rules, governed_physical_rules};
 use crate::limits::{EnginePool, KeptMemory, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
+use crate::misled_filters::DropMisledFilters;
 use crate::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
 use crate::plan_cache::ResultCache;
@@ -122,7 +123,7 @@ impl Runtime {
             .with_object_store_registry(Arc::new(Stores::new(options.external_urls.clone(), Arc::clone(&files))))
             .build_arc()?;
         let run_traces = Arc::new(RunTraceDecoder::default());
-        let config = session_config(options.target_partitions)
+        let config = session_config(options)?
             .with_extension(Arc::clone(&run_traces))
             .with_extension(Arc::clone(&files))
             .with_extension(Arc::clone(&columns));
@@ -142,6 +143,7 @@ impl Runtime {
             .with_physical_optimizer_rules(governed_physical_rules([
                 Arc::new(FitDistinctLimits) as _,
                 Arc::new(KeepNullsOfJoins) as _,
+                Arc::new(DropMisledFilters) as _,
             ]))
             .build();
         let states = Arc::new(IdleStates::new(template));
@@ -243,14 +245,16 @@ impl States for IdleStates {
 /// The state that one statement is planned in, lent until it is dropped.
 pub(crate) type PlanningState = ScopeGuard<SessionState, Box<dyn FnOnce(SessionState) + Send + Sync>>;
 
-fn session_config(target_partitions: Option<usize>) -> SessionConfig {
+/// Returns the settings of every state. Errors: those of a setting that DataFusion does not know, or of its value.
+fn session_config(options: &EngineOptions) -> Result<SessionConfig> {
     let mut config = SessionConfig::new()
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG_NAME, DEFAULT_DATABASE)
         .with_information_schema(false);
-    if let Some(partitions) = target_partitions {
+    if let Some(partitions) = options.target_partitions {
         config = config.with_target_partitions(partitions.max(1));
     }
+    let settings = &options.datafusion_settings;
     let options = config.options_mut();
     // Identifiers keep their case; `sql::column_folding` matches them without regard to it.
     options.sql_parser.enable_ident_normalization = false;
@@ -267,7 +271,10 @@ fn session_config(target_partitions: Option<usize>) -> SessionConfig {
     *rows = (GATHERED_ROWS / partitions).max(*rows);
     let bytes = &mut optimizer.hash_join_single_partition_threshold;
     *bytes = (GATHERED_BYTES / partitions).max(*bytes);
-    config
+    for (name, value) in settings {
+        options.set(name, value)?;
+    }
+    Ok(config)
 }
 
 /// Returns the machine's memory, or the control group's where that is smaller.

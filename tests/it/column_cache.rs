@@ -1,8 +1,10 @@
 //! Columns that were decoded before: the same rows as from the files, until a file changes, and no memory that a query needs.
 
 use std::fs::File;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -139,6 +141,51 @@ async fn a_file_that_changes_is_read_again() {
     write(&file, 100_000, "new");
     for _ in 0..USES {
         assert_eq!(rows(&session, query).await.unwrap(), [["100001", "129991", "new00001", "16878"]]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_changes_to_another_of_its_size_and_time_is_read_again() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let written = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    let made = |name: &str, from: i64, prefix: &str| {
+        let path = folder.path().join(name);
+        write(&path, from, prefix);
+        File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
+        path
+    };
+    let (first, second) = (made("first.parquet", 0, "old"), made("second.parquet", 100_000, "new"));
+    assert_eq!(first.metadata().unwrap().len(), second.metadata().unwrap().len());
+    let link = folder.path().join("w.parquet");
+    let point_to = |target: &Path| {
+        let other = folder.path().join("link");
+        symlink(target, &other).unwrap();
+        std::fs::rename(other, &link).unwrap();
+    };
+    point_to(&first);
+    rows(&session, &format!("CREATE EXTERNAL TABLE w STORED AS PARQUET LOCATION '{}'", link.display())).await.unwrap();
+    let query = "SELECT min(n), max(n), min(w), count(*) FROM w WHERE w LIKE '%1%'";
+    let old = ["1", "29991", "old00001", "16878"];
+    let new = ["100001", "129991", "new00001", "16878"];
+    for _ in 0..USES {
+        assert_eq!(rows(&session, query).await.unwrap(), [old]);
+    }
+    point_to(&second);
+    for _ in 0..USES {
+        assert_eq!(rows(&session, query).await.unwrap(), [new], "the link has another target");
+    }
+    point_to(&first);
+    made("first.parquet", 200_000, "mid");
+    for _ in 0..USES {
+        let expected = ["200001", "229991", "mid00001", "16878"];
+        assert_eq!(rows(&session, query).await.unwrap(), [expected], "written over");
+    }
+    made("first.parquet", 0, "old");
+    assert_eq!(rows(&session, query).await.unwrap(), [old], "written over at once after the last query");
+    std::fs::rename(second, first).unwrap();
+    for _ in 0..USES {
+        assert_eq!(rows(&session, query).await.unwrap(), [new], "another file in its place");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The order of joins: the one that makes the fewest rows, with the rows of the one that was written.
 
-use querent_engine::Session;
+use querent_engine::{Engine, EngineOptions, Session};
 
 use crate::sql::{admin, engine, rows};
 
@@ -54,6 +54,30 @@ async fn what_makes_few_rows_is_joined_first() {
         ),
     ] {
         assert_eq!(rows(&session, query).await.unwrap(), [expected], "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_datafusion_can_be_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = async |settings: &[(&str, &str)]| {
+        let datafusion_settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let options = EngineOptions { datafusion_settings, ..EngineOptions::new(folder.path().join("data")) };
+        Engine::open_with(options).await
+    };
+    let hashes = ("datafusion.optimizer.prefer_hash_join", "false");
+    let engine = open(&[hashes, ("datafusion.execution.target_partitions", "2")]).await.unwrap();
+    let session = admin(&engine);
+    for table in TABLES {
+        rows(&session, table).await.unwrap();
+    }
+    let query = "SELECT count(*) FROM b JOIN c ON b.id = c.id";
+    assert!(plan(&session, query).await.contains("SortMergeJoinExec"));
+    assert_eq!(rows(&session, query).await.unwrap(), [["20000"]]);
+    drop(session);
+    engine.close().await.unwrap();
+    for unknown in [("datafusion.optimizer.no_such_rule", "true"), ("datafusion.execution.batch_size", "many")] {
+        assert!(open(&[unknown]).await.is_err(), "{unknown:?}");
     }
 }
 

@@ -236,6 +236,26 @@ async fn indexes_are_listed_kept_and_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_known_statement_uses_an_index_that_came_after_it() {
+    let (_folder, engine) = filled(500).await;
+    let root = admin(&engine);
+    let query = format!("SELECT id FROM t ORDER BY inner_product(v, {}) DESC LIMIT 5", near(3));
+    // Returns whether the statement was planned anew.
+    let is_planned = async || {
+        let before = engine.plan_cache().misses;
+        assert_eq!(rows(&root, &query).await.unwrap().len(), 5);
+        engine.plan_cache().misses > before
+    };
+    assert!(is_planned().await && !is_planned().await);
+    for change in ["CREATE INDEX near ON t USING vector (v) WITH (metric = 'ip')", "DROP INDEX near"] {
+        run(&root, &[change]).await;
+        assert!(is_planned().await, "after {change}");
+        assert!(!is_planned().await, "once after {change}");
+    }
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_index_is_not_searched_and_is_built_again() {
     let (folder, engine) = filled(600).await;
     run(&admin(&engine), &["CREATE INDEX near ON t USING vector (v)"]).await;

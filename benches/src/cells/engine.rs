@@ -7,7 +7,7 @@ use std::time::Instant;
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
 
-use super::suites::{TPCH, bare_datafusion, import, medians, queries_of, scale_of};
+use super::suites::{TPCH, bare_datafusion, engine_of, import, medians, queries_of, scale_of};
 use crate::Failure;
 use crate::harness::{Figure, Peer, measure_in_process};
 
@@ -48,7 +48,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
 
 /// Milliseconds a query, through the engine.
 pub(crate) async fn measure_querent(lake: &Path) -> Result<serde_json::Value, Failure> {
-    let engine = Engine::open(lake).await?;
+    let engine = engine_of(lake).await?;
     let session = engine.session(Principal::local_admin(), Limits::default()).read_only();
     let mut times = Vec::new();
     for (_, query) in queries_of(&TPCH).await? {

@@ -10,7 +10,9 @@ use querent_engine::{Engine, EngineOptions, Limits};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::memory_mib;
-use super::suites::{SuitePeer, SuiteRows, TPCH_TEN, duckdb, first_difference, import, queries_of, rows_in, rows_of};
+use super::suites::{
+    SuitePeer, SuiteRows, TPCH_TEN, duckdb, first_difference, import, queries_of, rows_in, rows_of, settings,
+};
 use crate::Failure;
 use crate::harness::{Figure, cache_folder, measure_in_process};
 
@@ -67,6 +69,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
     let engine = Engine::open_with(EngineOptions {
         memory_bytes: Some(POOL_BYTES),
         embedder: None,
+        datafusion_settings: settings()?,
         progress: Arc::new(NoProgress),
         ..EngineOptions::new(lake.path())
     })

@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use querent_catalog::{IfExists, NoProgress, Principal, TableName};
-use querent_engine::{Engine, ImportRequest, Limits};
+use querent_engine::{Engine, EngineOptions, ImportRequest, Limits};
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -167,7 +167,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<Option<Value>, 
 
 async fn through_session(suite: &Suite, peer: SuitePeer, folder: &Path) -> Result<Rounds, Failure> {
     let lake = tempfile::tempdir_in(folder)?;
-    let engine = Engine::open(lake.path()).await?;
+    let engine = engine_of(lake.path()).await?;
     import(suite, &engine, peer == SuitePeer::External).await?;
     let session = engine.session(Principal::local_admin(), Limits::default()).read_only();
     let (mut rounds, mut answers) = (Vec::new(), Vec::new());
@@ -186,6 +186,25 @@ async fn through_session(suite: &Suite, peer: SuitePeer, folder: &Path) -> Resul
     tokio::fs::write(rows_file(folder, peer), serde_json::to_vec(&answers)?).await?;
     engine.close().await?;
     Ok(rounds)
+}
+
+/// Opens an engine, with other settings of DataFusion where `QUERENT_BENCH_SETTINGS` says so.
+pub(super) async fn engine_of(lake: &Path) -> Result<Engine, Failure> {
+    Ok(Engine::open_with(EngineOptions { datafusion_settings: settings()?, ..EngineOptions::new(lake) }).await?)
+}
+
+/// Returns what `QUERENT_BENCH_SETTINGS` says: `execution.batch_size=16384,optimizer.prefer_hash_join=false`.
+pub(super) fn settings() -> Result<Vec<(String, String)>, Failure> {
+    let text = std::env::var("QUERENT_BENCH_SETTINGS").unwrap_or_default();
+    let given = text.split(',').map(str::trim).filter(|setting| !setting.is_empty());
+    let parsed = given.map(|setting| match setting.split_once('=') {
+        Some((name, value)) => {
+            let name = name.trim();
+            Ok((format!("datafusion.{}", name.strip_prefix("datafusion.").unwrap_or(name)), value.trim().to_owned()))
+        }
+        None => Err(format!("QUERENT_BENCH_SETTINGS has `{setting}`; it takes name=value,name=value").into()),
+    });
+    parsed.collect()
 }
 
 /// Makes the tables of a suite in the database `default`.

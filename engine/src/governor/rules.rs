@@ -19,6 +19,7 @@ use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
+use crate::one_sided_joins::KeepOneSidedJoins;
 use crate::repeated_aggregates::MergeAggregates;
 use crate::repeated_projections::DistinguishProjections;
 
@@ -30,6 +31,9 @@ const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
 
 /// The rule that asks for the order that the statement has.
 const ASKS_FOR_ORDER: &str = "OutputRequirements";
+
+/// The rules that move projections down.
+const MOVES_PROJECTIONS: &str = "ProjectionPushdown";
 
 /// The rule that decides which side of a join is built.
 const CHOOSES_SIDES: &str = "join_selection";
@@ -66,6 +70,9 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     // The last of that name takes the requests away again.
     if let Some(rule) = rules.iter_mut().find(|rule| rule.name() == ASKS_FOR_ORDER) {
         *rule = Arc::new(OrderBelowSubqueries { inner: Arc::clone(rule) });
+    }
+    for rule in rules.iter_mut().filter(|rule| rule.name() == MOVES_PROJECTIONS) {
+        *rule = Arc::new(KeepOneSidedJoins { inner: Arc::clone(rule) });
     }
     let rules = rules.into_iter().flat_map(with_ours).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()

@@ -187,15 +187,16 @@ impl JoinGraph {
         };
         let (left, left_columns) = self.build(&parts.0, leaves)?;
         let (right, right_columns) = self.build(&parts.1, leaves)?;
-        let key = |plan: &Arc<dyn ExecutionPlan>, columns: &[LeafColumn], class: &[LeafColumn]| {
-            let place = columns.iter().position(|column| class.contains(column))?;
-            Some(Arc::new(Column::new(plan.schema().field(place).name(), place)) as PhysicalExprRef)
+        let key = |plan: &Arc<dyn ExecutionPlan>, place: usize| {
+            Arc::new(Column::new(plan.schema().field(place).name(), place)) as PhysicalExprRef
         };
-        let on = self
-            .classes
-            .iter()
-            .filter_map(|class| Some((key(&left, &left_columns, class)?, key(&right, &right_columns, class)?)));
-        let on = on.collect();
+        let mut on = Vec::new();
+        for class in &self.classes {
+            let (left_places, right_places) = (key_places(&left_columns, class), key_places(&right_columns, class));
+            let (Some(&first_left), Some(&first_right)) = (left_places.first(), right_places.first()) else { continue };
+            on.extend(left_places.iter().map(|place| (key(&left, *place), key(&right, first_right))));
+            on.extend(right_places.iter().skip(1).map(|place| (key(&left, first_left), key(&right, *place))));
+        }
         let all: Vec<LeafColumn> = left_columns.into_iter().chain(right_columns).collect();
         let set = tree.set();
         let kept: Vec<usize> = (0..all.len()).filter(|place| self.is_needed_above(all[*place], set)).collect();
@@ -213,6 +214,17 @@ impl JoinGraph {
                 .iter()
                 .any(|class| class.contains(&column) && class.iter().any(|other| set & (1 << other.leaf) == 0))
     }
+}
+
+/// Returns the places of the columns of a class by which a side of a join is joined: one of them, since they are equal already,
+/// unless all are of one table. Nothing in it has made these equal.
+fn key_places(columns: &[LeafColumn], class: &[LeafColumn]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..columns.len()).filter(|place| class.contains(&columns[*place])).collect();
+    let leaf = places.first().map(|place| columns[*place].leaf);
+    if places.iter().any(|place| Some(columns[*place].leaf) != leaf) {
+        places.truncate(1);
+    }
+    places
 }
 
 /// Joins as they are found, from the top down.

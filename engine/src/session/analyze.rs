@@ -37,7 +37,7 @@ impl Session {
         let counts = columns.iter().zip(distinct).map(|(column, count)| (*column, *count.min(rows))).collect();
         self.engine().catalog().tables().keep_distinct_values(table, *rows, counts).await?;
         // A kept plan remembers what its tables were like.
-        self.engine().plans().clear();
+        self.engine().forget_plans();
         Ok(())
     }
 }

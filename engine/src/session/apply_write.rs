@@ -127,9 +127,13 @@ pub(super) async fn apply_write(
         WriteStatement::Session(change) => session.apply_change(change)?,
         WriteStatement::ChangePolicy { edit, text } => session.change_policy(&text, *edit).await?,
         WriteStatement::ChangeGraph { database, change } => change_graph(session, &database, change).await?,
-        WriteStatement::CreateVectorIndex(request) => session.create_vector_index(request, interrupt).await?,
+        WriteStatement::CreateVectorIndex(request) => {
+            session.create_vector_index(request, interrupt).await?;
+            session.engine().forget_plans();
+        }
         WriteStatement::DropVectorIndex { found: Some((id, _)), .. } => {
             catalog.vector_indexes().drop(id).await?;
+            session.engine().forget_plans();
         }
         WriteStatement::DropVectorIndex { found: None, missing, .. } => {
             if let Some(id) = missing {

@@ -55,6 +55,7 @@ impl Settings {
             embedder,
             reranker,
             slow_query: self.log.slow_query.map(|time| time.0),
+            datafusion_settings: Vec::new(),
             cluster: None,
             progress,
         })

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::execution::object_store::ObjectStoreUrl;
@@ -26,8 +27,10 @@ pub(crate) struct LocatedFile {
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
-    /// Last change.
+    /// Last change. No two versions of a local file have the same one.
     pub modified: SystemTime,
+    /// The number that the file system gives a local file, which another file at the same path does not have.
+    pub inode: Option<u64>,
     /// The `key=value` folders between the location and the file, in order; `None` is Hive's null.
     pub partition: Vec<(String, Option<String>)>,
     /// Where its bytes are, unless they are at the path.
@@ -51,6 +54,8 @@ pub(super) const GLOB: glob::MatchOptions =
 
 /// The folder of a Lance dataset's manifests.
 pub(super) const LANCE_VERSIONS: &str = "_versions";
+/// The clock of a local file system moves on in steps of at most 10 ms; twice that.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
 /// The folder that Hive writes for a null value.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
@@ -322,9 +327,28 @@ fn located(path: &Path, base: &Path, metadata: &std::fs::Metadata) -> LocatedFil
     LocatedFile {
         path: path.to_path_buf(),
         size: metadata.len(),
-        modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        modified: changed_at(metadata),
+        inode: Some(metadata.ino()),
         partition: partition_of(path.strip_prefix(base).unwrap_or(Path::new(""))),
         object: None,
+    }
+}
+
+/// Returns when a file was changed: its bytes, or what the file system says of it, since a copy may keep its original's time. What
+/// was changed just now may be changed again at the same time of the file system's clock, so that it has the time of this call,
+/// which no other call has.
+fn changed_at(metadata: &std::fs::Metadata) -> SystemTime {
+    let now = SystemTime::now();
+    let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    let changed = match (u64::try_from(metadata.ctime()), u32::try_from(metadata.ctime_nsec())) {
+        (Ok(seconds), Ok(nanoseconds)) => SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds),
+        _ => SystemTime::UNIX_EPOCH,
+    };
+    // A time that is yet to come would hide the changes until then.
+    let last = if written > now { changed } else { written.max(changed) };
+    match now.duration_since(last) {
+        Ok(age) if age >= CLOCK_STEP => last,
+        _ => now,
     }
 }
 

@@ -106,6 +106,7 @@ impl<'a> RemoteFolder<'a> {
             path: self.path(url.key()),
             size: manifest.size.max(1),
             modified: SystemTime::from(manifest.last_modified),
+            inode: None,
             partition: Vec::new(),
             object: None,
         }))
@@ -158,6 +159,7 @@ impl<'a> RemoteFolder<'a> {
             path: self.path(key),
             size: meta.size,
             modified: SystemTime::from(meta.last_modified),
+            inode: None,
             partition: partition_of(Path::new(below)),
             object: Some(StoredObject { store: Arc::clone(&self.store), url: self.url.object_store_url()?, meta }),
         })

@@ -306,7 +306,7 @@ pub(crate) fn object_meta(file: &LocatedFile) -> Result<ObjectMeta> {
         location,
         last_modified: DateTime::<Utc>::from(file.modified),
         size: file.size,
-        e_tag: None,
+        e_tag: file.inode.map(|inode| format!("{inode:x}")),
         version: None,
     })
 }

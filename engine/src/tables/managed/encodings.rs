@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 
 /// Rows that are looked at, and the fewest that say anything.
-const SAMPLED_ROWS: usize = 8_192;
+pub(super) const SAMPLED_ROWS: usize = 8_192;
 const LEAST_ROWS: usize = 1_024;
 /// A dictionary is left out where more than nine tenths of the values differ.
 const DISTINCT_TENTHS: usize = 9;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::compute::{CastOptions, cast_with_options};
+use arrow::compute::{CastOptions, cast_with_options, concat_batches};
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
@@ -23,12 +23,13 @@ use querent_catalog::{CatalogError, NewDataFile};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::encodings::{ColumnEncoding, has_bloom_filter};
+use super::encodings::{ColumnEncoding, SAMPLED_ROWS, has_bloom_filter};
 use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::row_groups::{ROW_GROUP_ROWS, RowGroupWriter};
 use crate::error::{EngineError, Result};
 use crate::functions::prepared_for_cast;
+use crate::limits::batch_bytes;
 
 /// Past this size a file is closed and the next one begun.
 const TARGET_FILE_BYTES: usize = 256 << 20;
@@ -41,6 +42,8 @@ const PAGE_ROWS: usize = 20_000;
 /// of a whole row group has 128 KiB, a byte for each value; one of fewer values is made smaller.
 const MOST_BLOOM_FILTERS: usize = 16;
 const BLOOM_FILTER_FPP: f64 = 0.05;
+/// The bytes of rows that are gathered before a file is begun, unless one batch has more; and [`SAMPLED_ROWS`] at most.
+const FIRST_BYTES: usize = 16 << 20;
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
 
@@ -142,41 +145,115 @@ fn write_all(
     schema: SchemaRef,
     mut batches: mpsc::Receiver<WriterMessage>,
 ) -> Result<WrittenFiles> {
-    let location = target.folder.as_path();
-    let leaves = leaves(&schema);
-    let mut written = WrittenFiles::default();
-    let mut open: Option<OpenDataFile> = None;
+    let mut files = DataFiles::new(target, leaves(&schema));
     while let Some(message) = batches.blocking_recv() {
         let WriterMessage::Batch(batch) = message else {
-            if let Some(file) = open.take() {
-                written.add(file.close(&leaves)?, target)?;
-            }
+            let written = files.finish()?;
             if !written.files.is_empty() {
-                sync_folder(location)?;
+                sync_folder(&target.folder)?;
             }
             return Ok(written);
         };
-        if batch.num_rows() == 0 {
-            continue;
-        }
-        let batch = cast_batch(&batch, &schema)?;
-        let nan = nan_leaves(&batch, leaves.len());
-        let mut file = match open.take() {
-            Some(file) if file.may_hold(&nan) => file,
-            Some(file) => {
-                written.add(file.close(&leaves)?, target)?;
-                OpenDataFile::create(location, &leaves, nan, &batch)?
-            }
-            None => OpenDataFile::create(location, &leaves, nan, &batch)?,
-        };
-        file.write(&batch, &leaves)?;
-        if file.bytes() >= target.file_bytes {
-            written.add(file.close(&leaves)?, target)?;
-        } else {
-            open = Some(file);
+        if batch.num_rows() > 0 {
+            files.add(cast_batch(&batch, &schema)?)?;
         }
     }
     Err(abandoned())
+}
+
+/// The files of one write: those that are closed, the one that is open, and the first rows of the next.
+struct DataFiles<'t> {
+    target: &'t WriteTarget,
+    leaves: Vec<Leaf>,
+    written: WrittenFiles,
+    open: Option<OpenDataFile>,
+    /// None while a file is open.
+    first: FirstRows,
+}
+
+impl<'t> DataFiles<'t> {
+    fn new(target: &'t WriteTarget, leaves: Vec<Leaf>) -> Self {
+        Self { target, leaves, written: WrittenFiles::default(), open: None, first: FirstRows::default() }
+    }
+
+    fn add(&mut self, batch: RecordBatch) -> Result<()> {
+        let nan = nan_leaves(&batch, self.leaves.len());
+        let has_nan = self.open.as_ref().map_or(&self.first.has_nan, |file| &file.has_nan);
+        if !has_nan.is_empty() && !may_hold(has_nan, &nan) {
+            self.close()?;
+        }
+        if let Some(file) = &mut self.open {
+            file.write(&batch, &self.leaves)?;
+        } else if self.first.add(batch, nan) {
+            self.begin()?;
+        }
+        if self.open.as_ref().is_some_and(|file| file.bytes() >= self.target.file_bytes) {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    /// Begins a file with the first rows, if there are any.
+    fn begin(&mut self) -> Result<()> {
+        let FirstRows { batches, bytes, has_nan, rows: _ } = std::mem::take(&mut self.first);
+        let Some(last) = batches.last() else { return Ok(()) };
+        // A large batch is looked at by itself: it is not copied.
+        let sample = match batches.len() {
+            1 => last.clone(),
+            _ if bytes > 2 * FIRST_BYTES => last.clone(),
+            _ => concat_batches(&last.schema(), &batches).map_err(|error| EngineError::Internal(error.to_string()))?,
+        };
+        let mut file = OpenDataFile::create(&self.target.folder, &self.leaves, has_nan, &sample)?;
+        drop(sample);
+        for batch in &batches {
+            file.write(batch, &self.leaves)?;
+        }
+        self.open = Some(file);
+        Ok(())
+    }
+
+    /// Ends the file that is open, or the one whose first rows are there.
+    fn close(&mut self) -> Result<()> {
+        self.begin()?;
+        match self.open.take() {
+            Some(file) => self.written.add(file.close(&self.leaves)?, self.target),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<WrittenFiles> {
+        self.close()?;
+        Ok(self.written)
+    }
+}
+
+/// The first rows of a file, gathered until they tell how its columns are best written: what is computed may come a few rows at a
+/// time.
+#[derive(Default)]
+struct FirstRows {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+    /// The leaves with NaN; empty while there are no rows.
+    has_nan: Vec<bool>,
+}
+
+impl FirstRows {
+    /// Adds a batch and returns whether there are enough rows. The first batch says where NaN may be.
+    fn add(&mut self, batch: RecordBatch, nan: Vec<bool>) -> bool {
+        if self.batches.is_empty() {
+            self.has_nan = nan;
+        }
+        self.rows += batch.num_rows();
+        self.bytes = self.bytes.saturating_add(batch_bytes(&batch));
+        self.batches.push(batch);
+        self.rows >= SAMPLED_ROWS || self.bytes >= FIRST_BYTES
+    }
+}
+
+/// Returns whether values with NaN in the leaves that `nan` names may be added where `has_nan` names those that had some at first.
+fn may_hold(has_nan: &[bool], nan: &[bool]) -> bool {
+    nan.iter().zip(has_nan).all(|(comes, known)| *known || !*comes)
 }
 
 fn abandoned() -> EngineError {
@@ -194,7 +271,7 @@ struct OpenDataFile {
 }
 
 impl OpenDataFile {
-    /// Begins a file whose first rows are `first`. The leaves that `has_nan` names get no statistics: Parquet's leave NaN
+    /// Begins a file by a look at its first rows, which are not written yet. The leaves that `has_nan` names get no statistics: Parquet's leave NaN
     /// out, and readers would prune by them.
     fn create(location: &Path, leaves: &[Leaf], has_nan: Vec<bool>, first: &RecordBatch) -> Result<Self> {
         let schema = first.schema();
@@ -257,11 +334,6 @@ impl OpenDataFile {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.write(batch).map_err(|error| parquet_error(&self.path, &error))?;
         self.early_sync.go_on(writer.file(), writer.bytes_written()).map_err(|source| io_error(&self.path, source))
-    }
-
-    /// Whether values with NaN in these leaves may be added.
-    fn may_hold(&self, nan: &[bool]) -> bool {
-        nan.iter().zip(&self.has_nan).all(|(comes, known)| *known || !*comes)
     }
 
     fn bytes(&self) -> usize {
@@ -416,4 +488,59 @@ pub(super) fn io_error(path: &Path, source: std::io::Error) -> EngineError {
 
 pub(super) fn parquet_error(path: &Path, error: &parquet::errors::ParquetError) -> EngineError {
     EngineError::Execution { message: format!("{}: {error}", path.display()) }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests may block")]
+mod tests {
+    use arrow::array::{Float64Array, Int64Array, StringArray};
+    use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+
+    use super::*;
+
+    /// Writes batches and returns the footers of the files.
+    fn footers(batches: impl IntoIterator<Item = RecordBatch>) -> Vec<ParquetMetaData> {
+        let folder = tempfile::tempdir().unwrap();
+        let target = WriteTarget::kept(folder.path());
+        let mut batches = batches.into_iter().peekable();
+        let mut files = DataFiles::new(&target, leaves(&batches.peek().unwrap().schema()));
+        batches.for_each(|batch| files.add(batch).unwrap());
+        let written = files.finish().unwrap().keep();
+        let footer = |file: &NewDataFile| {
+            ParquetMetaDataReader::new().parse_and_finish(&File::open(&file.path).unwrap()).unwrap()
+        };
+        written.iter().map(footer).collect()
+    }
+
+    #[test]
+    fn columns_are_judged_by_rows_that_come_a_few_at_a_time() {
+        let batch = |from: i64| {
+            let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((from..from + 10).map(|n| n * 7_919)));
+            let codes = (from..from + 10).map(|n| format!("{:x}", n.wrapping_mul(-7_046_029_254_386_353_131)));
+            let codes: ArrayRef = Arc::new(StringArray::from_iter_values(codes));
+            RecordBatch::try_from_iter([("n", numbers), ("code", codes)]).unwrap()
+        };
+        let footers = footers((0..2_000).map(|n| batch(n * 10)));
+        let [footer] = footers.as_slice() else { panic!("{} files", footers.len()) };
+        assert_eq!(footer.file_metadata().num_rows(), 20_000);
+        let [numbers, codes] = footer.row_group(0).columns() else { panic!("two columns") };
+        assert_eq!(numbers.compression(), Compression::UNCOMPRESSED, "the steps between numbers");
+        assert!(numbers.bloom_filter_offset().is_none() && codes.bloom_filter_offset().is_some());
+        assert!(codes.dictionary_page_offset().is_none());
+    }
+
+    #[test]
+    fn rows_with_nan_begin_a_file_after_rows_without() {
+        let batch = |value: f64| {
+            let values: ArrayRef = Arc::new(Float64Array::from_iter_values([value]));
+            RecordBatch::try_from_iter([("x", values)]).unwrap()
+        };
+        let rows = |values: &[f64]| -> Vec<i64> {
+            let footers = footers(values.iter().map(|value| batch(*value)));
+            footers.iter().map(|footer| footer.file_metadata().num_rows()).collect()
+        };
+        assert_eq!(rows(&[1.0, 2.0]), [2]);
+        assert_eq!(rows(&[1.0, 2.0, f64::NAN, 3.0]), [2, 2]);
+        assert_eq!(rows(&[f64::NAN, 1.0]), [2]);
+    }
 }
