@@ -312,18 +312,32 @@ impl RowQuery {
         let visible = VisibleObjects::for_caller(view, who, None)?;
         let (is_listed, is_visible) =
             (database_condition("?10", "d.schema_id"), object_condition("?10", "d.schema_id", "o.object_id"));
-        // The order is that of the two indexes, so that the walk ends with the page.
-        // The plus keeps SQLite from starting the walk at the position, which on a first page is before everything.
-        let mut statement = view.connection.prepare_cached(&format!(
-            "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_database d INDEXED BY querent_ix_database
-             CROSS JOIN querent_object o INDEXED BY {index}
-               ON o.database_key = d.key {of_kind}
-                AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
-             WHERE d.key >= ?3 AND d.key < ?4 AND (+d.key, o.key, o.object_id) > (?5, ?6, ?7)
-               AND (?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
-               AND {is_listed} AND o.schema_id = d.schema_id AND {is_visible}
-             ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?12"
-        ))?;
+        let matches = format!(
+            "(?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
+               AND {is_listed} AND o.schema_id = d.schema_id AND {is_visible}"
+        );
+        let sql = if view.connection.is_remote() {
+            // PostgreSQL has statistics, and walks one index, or finds a rare name along the other, as they tell it.
+            format!(
+                "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_object o
+                 JOIN querent_database d ON d.schema_id = o.schema_id AND d.key = o.database_key {of_kind}
+                 WHERE o.key >= ?1 AND o.key < ?2 AND o.database_key >= ?3 AND o.database_key < ?4
+                   AND (o.database_key, o.key, o.object_id) > (?5, ?6, ?7) AND {matches}
+                 ORDER BY o.database_key, o.key, o.object_id LIMIT ?12"
+            )
+        } else {
+            // The order is that of the two indexes, so that the walk ends with the page.
+            // The plus keeps SQLite from starting the walk at the position, which on a first page is before everything.
+            format!(
+                "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_database d INDEXED BY querent_ix_database
+                 CROSS JOIN querent_object o INDEXED BY {index}
+                   ON o.database_key = d.key {of_kind}
+                    AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
+                 WHERE d.key >= ?3 AND d.key < ?4 AND (+d.key, o.key, o.object_id) > (?5, ?6, ?7) AND {matches}
+                 ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?12"
+            )
+        };
+        let mut statement = view.connection.prepare_cached(&sql)?;
         let rows = statement.query_map(
             params![
                 self.at_least,
