@@ -224,7 +224,9 @@ fn is_null(value: &Expr) -> bool {
 
 /// Returns a double, a date or a timestamp without the cast that brought it to the type of its column.
 fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
-    let Expr::Cast(cast) = value else { return value };
+    // An expression that was changed has an alias, by its old name.
+    let unaliased = if let Expr::Alias(alias) = value { alias.expr.as_ref() } else { value };
+    let Expr::Cast(cast) = unaliased else { return value };
     let Ok(found) = cast.expr.get_type(schema) else { return value };
     let is_coerced = match cast.field.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => is_date(&found) || matches!(found, DataType::Timestamp(_, _)),
