@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
-    Values,
+    Values, lit,
 };
 
 use super::elapsed_times::compares;
@@ -55,6 +55,7 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
             is_of_one_kind || name == ROUND
         }
+        Expr::Negative(value) => !matches!(value.as_ref(), Expr::Column(_)),
         Expr::WindowFunction(call) => call.fun.name() == "avg",
         Expr::AggregateFunction(call) => call.func.name() == "avg" || OF_NUMBERS.contains(&call.func.name()),
         _ => false,
@@ -120,6 +121,10 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
                 false => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
             }
         }
+        Expr::Negative(value) => match taken_from_zero(&value, schema) {
+            Some(negated) => Transformed::yes(negated),
+            None => Transformed::no(Expr::Negative(value)),
+        },
         Expr::AggregateFunction(AggregateFunction { func, mut params }) if func.name() == "avg" => {
             let mut changed = false;
             for arg in &mut params.args {
@@ -153,6 +158,20 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
         }
         other => Transformed::no(other),
     })
+}
+
+/// Returns the negative of a decimal or an interval as what is left when it is taken from zero, where it names no column:
+/// DataFusion does not negate a null of these types that stands by itself.
+fn taken_from_zero(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_known = matches!(value, Expr::Literal(literal, _) if !literal.is_null());
+    if is_known || value.any_column_refs() {
+        return None;
+    }
+    let found =
+        value.get_type(schema).ok().filter(|found| found.is_decimal() || matches!(found, DataType::Interval(_)))?;
+    let zero = lit(ScalarValue::new_zero(&found).ok()?);
+    let rest = Expr::BinaryExpr(BinaryExpr::new(Box::new(zero), Operator::Minus, Box::new(value.clone())));
+    Some(if found.is_decimal() { cast(rest, found) } else { rest })
 }
 
 /// Returns the node with numbers of one type in the columns that it puts together.
