@@ -39,6 +39,7 @@
 //! | 1 | `join_order` | the order of inner joins |
 //! | 1 | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
+//! | 1 | `misread_filters` | filters found out by joins, sorts and aggregates, of which scans would take one column for another |
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
@@ -64,6 +65,7 @@ mod import;
 mod join_order;
 mod knowledge;
 mod limits;
+mod misread_filters;
 mod null_aware_joins;
 mod open;
 mod options;

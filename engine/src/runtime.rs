@@ -27,6 +27,7 @@ use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_lambdas, governed_optimizer_rules, governed_physical_rules};
 use crate::limits::{EnginePool, KeptMemory, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
+use crate::misread_filters::WithoutMisreadFilters;
 use crate::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
 use crate::plan_cache::ResultCache;
@@ -142,6 +143,7 @@ impl Runtime {
             .with_physical_optimizer_rules(governed_physical_rules([
                 Arc::new(FitDistinctLimits) as _,
                 Arc::new(KeepNullsOfJoins) as _,
+                Arc::new(WithoutMisreadFilters) as _,
             ]))
             .build();
         let states = Arc::new(IdleStates::new(template));

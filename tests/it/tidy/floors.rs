@@ -88,6 +88,7 @@ const FLOORS: &[Floors] = &[
                 "error",
                 "identifiers",
                 "join_order",
+                "misread_filters",
                 "null_aware_joins",
                 "plan_cache",
                 "profile_queue",
