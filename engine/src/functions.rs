@@ -99,8 +99,8 @@ pub(crate) fn higher_order_functions() -> Vec<Arc<HigherOrderUDF>> {
 pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
-        .map(bounded::bounded)
         .map(wide_times::wide)
+        .map(bounded::bounded)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }
