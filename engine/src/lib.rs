@@ -40,6 +40,7 @@
 //! | 1 | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
 //! | 1 | `misread_filters` | filters found out by joins, sorts and aggregates, of which scans would take one column for another |
+//! | 1 | `projected_keys` | which columns of a select list are keys |
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
@@ -73,6 +74,7 @@ mod plan_cache;
 pub mod policy;
 mod profile_queue;
 mod profiler;
+mod projected_keys;
 mod queries;
 mod repeated_aggregates;
 mod repeated_projections;

@@ -19,11 +19,15 @@ use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
+use crate::projected_keys::ProjectKeys;
 use crate::repeated_aggregates::MergeAggregates;
 use crate::repeated_projections::DistinguishProjections;
 
 /// The rule that takes a projection for a copy of the one below it.
 const COMPARES_PROJECTIONS: &str = "optimize_projections";
+
+/// The rules that leave out what a key decides, of orders and of DISTINCT.
+const RELY_ON_KEYS: [&str; 2] = ["eliminate_duplicated_expr", "replace_distinct_aggregate"];
 
 /// The rule that computes what is common to expressions once.
 const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
@@ -43,7 +47,9 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     let govern: Rule = Arc::new(GovernExpressions);
     let with_ours = |rule: Rule| {
         let before: Vec<Rule> = match rule.name() {
-            COMPARES_PROJECTIONS => vec![Arc::new(DistinguishProjections)],
+            // It leaves out groups by keys as well.
+            COMPARES_PROJECTIONS => vec![Arc::new(DistinguishProjections), Arc::new(ProjectKeys)],
+            name if RELY_ON_KEYS.contains(&name) => vec![Arc::new(ProjectKeys)],
             SHARES_EXPRESSIONS => vec![Arc::new(DropGuardedChecks), Arc::new(MergeAggregates)],
             _ => Vec::new(),
         };

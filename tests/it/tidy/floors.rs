@@ -92,6 +92,7 @@ const FLOORS: &[Floors] = &[
                 "null_aware_joins",
                 "plan_cache",
                 "profile_queue",
+                "projected_keys",
                 "repeated_aggregates",
                 "repeated_projections",
                 "thread_priority",
