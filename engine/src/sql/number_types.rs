@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
@@ -30,6 +30,8 @@ const OF_TIMES: [&str; 2] = ["date_trunc", "date_bin"];
 
 /// A whole number is rounded already, and stays of its type.
 const ROUND: &str = "round";
+/// The functions whose result is the next whole number on one side.
+const TO_WHOLE: [&str; 2] = ["ceil", "floor"];
 
 /// Returns whether types of numbers may meet in an expression.
 pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
@@ -53,7 +55,7 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => {
             let name = call.name();
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
-            is_of_one_kind || name == ROUND
+            is_of_one_kind || name == ROUND || TO_WHOLE.contains(&name)
         }
         Expr::Negative(value) => !matches!(value.as_ref(), Expr::Column(_)),
         Expr::WindowFunction(call) => call.fun.name() == "avg",
@@ -119,6 +121,29 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             match is_whole {
                 true => Transformed::yes(args.swap_remove(0)),
                 false => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+            }
+        }
+        Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == ROUND && args.len() == 2 => {
+            // A literal of the function's own type: one that is cast on the way decides no digits of the result.
+            let digits = match args.get(1) {
+                Some(Expr::Literal(ScalarValue::Int64(Some(digits)), _)) => i32::try_from(*digits).ok(),
+                _ => None,
+            };
+            if let (Some(digits), Some(last)) = (digits, args.last_mut()) {
+                *last = lit(digits);
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func, args }), digits.is_some())
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if TO_WHOLE.contains(&func.name()) && args.len() == 1 => {
+            match args.first().and_then(|arg| arg.get_type(schema).ok()) {
+                Some(DataType::Decimal128(precision, scale)) if scale > 0 => {
+                    // The next whole number may have a digit more, for which there is room without a fraction.
+                    let wide = DataType::Decimal128((precision + 1).min(DECIMAL128_MAX_PRECISION), scale);
+                    let args = args.into_iter().map(|arg| cast(arg, wide.clone())).collect();
+                    let whole = Expr::ScalarFunction(ScalarFunction { func, args });
+                    Transformed::yes(cast(whole, DataType::Decimal128(precision, 0)))
+                }
+                _ => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
             }
         }
         Expr::Negative(value) => match taken_from_zero(&value, schema) {
