@@ -51,13 +51,12 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             };
             meets(*op) && !is_plain(left) && !is_plain(right)
         }
-        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) | Expr::Negative(_) => true,
         Expr::ScalarFunction(call) => {
             let name = call.name();
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
             is_of_one_kind || name == ROUND || TO_WHOLE.contains(&name)
         }
-        Expr::Negative(value) => !matches!(value.as_ref(), Expr::Column(_)),
         Expr::WindowFunction(call) => call.fun.name() == "avg",
         Expr::AggregateFunction(call) => call.func.name() == "avg" || OF_NUMBERS.contains(&call.func.name()),
         _ => false,
@@ -145,6 +144,10 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
                 }
                 _ => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
             }
+        }
+        // A rank, and what else is counted without a sign.
+        Expr::Negative(value) if value.get_type(schema).is_ok_and(|found| found.is_unsigned_integer()) => {
+            Transformed::yes(Expr::Negative(Box::new(cast(*value, DataType::Int64))))
         }
         Expr::Negative(value) => match taken_from_zero(&value, schema) {
             Some(negated) => Transformed::yes(negated),
