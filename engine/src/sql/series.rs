@@ -76,11 +76,10 @@ fn series_of_wide_times(state: &SessionState, function: &str, args: Vec<Expr>) -
     let Some(list) = state.scalar_functions().get(function) else {
         return Err(EngineError::FunctionNotFound { function: function.to_owned(), hint: String::new() }.into());
     };
-    let as_time = |arg: Expr| match &arg {
-        Expr::Literal(value, _) if value.data_type() == DataType::Date32 => {
-            Expr::Cast(Cast::new(Box::new(arg), DataType::Timestamp(TimeUnit::Microsecond, None)))
-        }
-        _ => arg,
+    let is_date = |arg: &Expr| matches!(arg, Expr::Literal(value, _) if value.data_type() == DataType::Date32);
+    let as_time = |arg: Expr| match is_date(&arg) {
+        true => Expr::Cast(Cast::new(Box::new(arg), DataType::Timestamp(TimeUnit::Microsecond, None))),
+        false => arg,
     };
     let list = list.call(args.into_iter().map(as_time).collect()).alias(VALUE);
     let plan = LogicalPlanBuilder::empty(true).project(vec![list])?.unnest_column(VALUE)?.build()?;
