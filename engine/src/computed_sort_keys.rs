@@ -1,4 +1,4 @@
-//! Keys of sorting that are computed with, as columns below. DataFusion 54 asks an expression for the range of its values while it
+//! SortKeys of sorting that are computed with, as columns below. DataFusion 54 asks an expression for the range of its values while it
 //! looks whether rows have the order that an operator asks for; it has none for functions, CASE and subqueries, and a comparison or
 //! sum of them has an error in its place. Rows that were just sorted by such a key then count as unsorted, and the statement fails.
 //!
@@ -49,7 +49,7 @@ fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         true => unmatched_columns(&input),
         false => HashSet::new(),
     };
-    let mut keys = Vec::new();
+    let mut keys = SortKeys::above(&input);
     let node = node.map_expressions(|expr| {
         if is_sort {
             return Ok(computed(expr, &unmatched, &mut keys));
@@ -58,12 +58,12 @@ fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let written = expr.transform_up(|expr| Ok(with_keys(expr, &unmatched, &mut keys)))?;
         Ok(written.update_data(|expr| name.restore(expr)))
     })?;
-    if keys.is_empty() {
+    if keys.found.is_empty() {
         return Ok(node);
     }
     let own = input.schema().columns().into_iter().map(Expr::Column);
-    let keys = keys.into_iter().enumerate().map(|(at, key)| key.alias(format!("{KEY}{at}")));
-    let below = LogicalPlanBuilder::from(Arc::clone(&input)).project(own.chain(keys).collect::<Vec<_>>())?.build()?;
+    let columns = own.chain(keys.columns()).collect::<Vec<_>>();
+    let below = LogicalPlanBuilder::from(Arc::clone(&input)).project(columns)?.build()?;
     let node = node.data.map_children(|_| Ok(Transformed::yes(below.clone())))?.data.recompute_schema()?;
     if is_aggregate {
         return Ok(Transformed::yes(node));
@@ -72,9 +72,39 @@ fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlanBuilder::from(node).project(columns)?.build()?))
 }
 
+/// The keys that become columns below a node.
+struct SortKeys {
+    /// The number of the first. What is below may have some of another pass of the optimizer, in which a key was another
+    /// expression.
+    first: usize,
+    found: Vec<Expr>,
+}
+
+impl SortKeys {
+    fn above(input: &LogicalPlan) -> Self {
+        let taken =
+            input.schema().fields().iter().filter_map(|field| field.name().strip_prefix(KEY)?.parse::<usize>().ok());
+        Self { first: taken.max().map_or(0, |last| last + 1), found: Vec::new() }
+    }
+
+    /// Returns the column of a key.
+    fn column_of(&mut self, key: Expr) -> Expr {
+        let place = self.found.iter().position(|known| *known == key).unwrap_or_else(|| {
+            self.found.push(key);
+            self.found.len() - 1
+        });
+        Expr::Column(Column::new_unqualified(format!("{KEY}{}", self.first + place)))
+    }
+
+    fn columns(self) -> impl Iterator<Item = Expr> {
+        let first = self.first;
+        self.found.into_iter().enumerate().map(move |(at, key)| key.alias(format!("{KEY}{}", first + at)))
+    }
+}
+
 /// Returns a function of windows or an aggregate with its keys as columns.
-fn with_keys(expr: Expr, unmatched: &HashSet<Column>, keys: &mut Vec<Expr>) -> Transformed<Expr> {
-    let before = keys.len();
+fn with_keys(expr: Expr, unmatched: &HashSet<Column>, keys: &mut SortKeys) -> Transformed<Expr> {
+    let before = keys.found.len();
     let expr = match expr {
         Expr::WindowFunction(mut call) => {
             let groups = std::mem::take(&mut call.params.partition_by).into_iter();
@@ -90,26 +120,22 @@ fn with_keys(expr: Expr, unmatched: &HashSet<Column>, keys: &mut Vec<Expr>) -> T
         }
         other => other,
     };
-    Transformed::new_transformed(expr, keys.len() > before)
+    Transformed::new_transformed(expr, keys.found.len() > before)
 }
 
-fn with_sort_keys(order: Vec<SortExpr>, unmatched: &HashSet<Column>, keys: &mut Vec<Expr>) -> Vec<SortExpr> {
+fn with_sort_keys(order: Vec<SortExpr>, unmatched: &HashSet<Column>, keys: &mut SortKeys) -> Vec<SortExpr> {
     order.into_iter().map(|sort| SortExpr { expr: computed(sort.expr, unmatched, keys).data, ..sort }).collect()
 }
 
 /// Returns the column of a key that has no range, or that may be null where DataFusion takes it for a constant, and other keys as
 /// they are.
-fn computed(key: Expr, unmatched: &HashSet<Column>, keys: &mut Vec<Expr>) -> Transformed<Expr> {
+fn computed(key: Expr, unmatched: &HashSet<Column>, keys: &mut SortKeys) -> Transformed<Expr> {
     let may_be_unmatched = !unmatched.is_empty() && key.column_refs().iter().any(|column| unmatched.contains(*column));
     if !may_be_unmatched && !lacks_range(&key) {
         return Transformed::no(key);
     }
     let key = if may_be_unmatched { varying(key) } else { key };
-    let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
-        keys.push(key);
-        keys.len() - 1
-    });
-    Transformed::yes(Expr::Column(Column::new_unqualified(format!("{KEY}{place}"))))
+    Transformed::yes(keys.column_of(key))
 }
 
 /// Returns an expression of the same values that is no constant whatever it is computed of: the condition always holds.

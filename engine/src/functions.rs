@@ -65,8 +65,8 @@ pub(crate) use text_lists::{TEXT_TO_LIST, text_to_list};
 pub(crate) use text_parts::REGEXP_REPLACEMENT;
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
 pub(crate) use value_conversions::{
-    CONVERT_VALUE, converted, converts_otherwise, has_colons, normal_form, prepared as prepared_for_cast,
-    value_conversion,
+    CONVERT_VALUE, converted, converts_otherwise, has_colons, is_decimal_text, normal_form,
+    prepared as prepared_for_cast, value_conversion,
 };
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 pub(crate) use wrapped_aggregates::{AggregateOverride, WrappedAggregate};
@@ -99,8 +99,8 @@ pub(crate) fn higher_order_functions() -> Vec<Arc<HigherOrderUDF>> {
 pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
-        .map(bounded::bounded)
         .map(wide_times::wide)
+        .map(bounded::bounded)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }

@@ -41,6 +41,7 @@
 //! | 1 | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
 //! | 1 | `one_sided_joins` | projections above joins that give the columns of one side |
+//! | 1 | `projected_keys` | which columns of a select list are keys |
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
@@ -75,6 +76,7 @@ mod plan_cache;
 pub mod policy;
 mod profile_queue;
 mod profiler;
+mod projected_keys;
 mod queries;
 mod repeated_aggregates;
 mod repeated_projections;

@@ -426,8 +426,8 @@ fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let changed = if to_local {
             zone.from_utc_datetime(&time).naive_local()
         } else {
-            // Where a clock was set back, the earlier of two; where it was set forward, as if it had not been.
-            match zone.from_local_datetime(&time).earliest() {
+            // Where a clock was set back, the later of two, as PostgreSQL; where it was set forward, as if it had not been.
+            match zone.from_local_datetime(&time).latest() {
                 Some(instant) => instant.naive_utc(),
                 None => {
                     let before = time - TimeDelta::hours(1);

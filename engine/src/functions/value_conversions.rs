@@ -1,7 +1,7 @@
 //! Values that become those of another type, where SQL and Arrow's cast differ: a fraction that becomes an integer is
 //! rounded, half away from zero for decimals and texts and to even for doubles; a number that becomes a timestamp counts
 //! seconds, and none becomes a time; a timestamp of seconds or milliseconds is rounded; a double too large for a REAL is refused; 16 bytes that become text are a UUID; and
-//! texts may have spaces around numbers, and times without seconds. Casts and writes come here, for values by themselves
+//! texts may have spaces around numbers, decimals exponents, and times no seconds. Casts and writes come here, for values by themselves
 //! and inside of lists, structs and maps.
 
 mod written_values;
@@ -31,6 +31,7 @@ use crate::identifiers::same_name;
 use crate::type_names::sql_name;
 
 pub(crate) use written_values::normal_form;
+use written_values::plain_number;
 
 /// The name of the function that a cast becomes. It is planned for a type, so no statement calls it by its name.
 pub(crate) const CONVERT_VALUE: &str = "convert_value";
@@ -40,6 +41,7 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (from, to) if from == to => false,
         (DataType::Dictionary(_, value), to) => converts_otherwise(value, to),
+        (from, to) if to.is_decimal() => from.is_string(),
         (from, to) if to.is_integer() => from.is_string() || from.is_floating() || has_fraction(from),
         // Files and clients have no other values of so many bytes that become text.
         (DataType::FixedSizeBinary(16), to) => to.is_string(),
@@ -135,6 +137,9 @@ pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<
         let times = read_texts(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()), options)?;
         return cast(&rounded_times(&times, TimeUnit::Microsecond, *unit)?, to);
     }
+    if to.is_decimal() {
+        return read_decimals(array, to, options);
+    }
     let read = cast_with_options(array, to, &CastOptions::default())?;
     if *to == DataType::Float32 {
         return single_precision(&read_texts(array, &DataType::Float64, options)?, options.safe);
@@ -163,6 +168,26 @@ pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<
         text => Ok(text.map(str::to_owned)),
     });
     cast_with_options(&normal.collect::<Result<StringArray, ArrowError>>()?, to, options)
+}
+
+fn read_decimals(array: &ArrayRef, to: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    let utf8 = cast(array, &DataType::Utf8)?;
+    let numbers = utf8.as_string::<i32>().iter().map(|text| {
+        let Some(text) = text else { return Ok(None) };
+        match plain_number(text) {
+            None if !options.safe => {
+                let start: String = text.chars().take(64).collect();
+                Err(ArrowError::CastError(format!("Cannot cast string '{start}' to value of {to} type")))
+            }
+            number => Ok(number),
+        }
+    });
+    cast_with_options(&numbers.collect::<Result<StringArray, ArrowError>>()?, to, options)
+}
+
+/// Returns whether a text is a number that Arrow reads as a decimal.
+pub(crate) fn is_decimal_text(text: &str) -> bool {
+    plain_number(text).is_some()
 }
 
 /// Returns whether a text may be a time of day as Arrow reads it.

@@ -1,12 +1,15 @@
-//! `date_trunc` and `date_bin` of times beyond nanoseconds. DataFusion counts in them whatever the unit of its argument
-//! is, so that it refuses months before 1677 and after 2262, and its bins there wrap around.
+//! `date_trunc`, `date_bin`, `range` and `generate_series` of times beyond nanoseconds. DataFusion counts in them whatever the unit
+//! of its argument is, so that it refuses months before 1677 and after 2262, its bins there wrap around, and its series are null.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, PrimitiveArray, TimestampMicrosecondBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType};
-use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    TimestampMicrosecondType,
+};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, TimeDelta};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -21,11 +24,15 @@ use super::definition::invalid;
 const MICROS_A_SECOND: i64 = 1_000_000;
 const MICROS_AN_HOUR: i64 = 3_600 * MICROS_A_SECOND;
 const NANOS_A_DAY: i128 = 86_400_000_000_000;
+/// The function of series whose end is one of the elements.
+const GENERATE_SERIES: &str = "generate_series";
 
 /// Returns the function, which knows all times where it is one of those.
 pub(super) fn wide(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     match function.name() {
-        "date_trunc" | "date_bin" => Arc::new(ScalarUDF::new_from_impl(WideTimes { inner: function })),
+        "date_trunc" | "date_bin" | "range" | GENERATE_SERIES => {
+            Arc::new(ScalarUDF::new_from_impl(WideTimes { inner: function }))
+        }
         _ => function,
     }
 }
@@ -53,14 +60,25 @@ impl ScalarUDFImpl for WideTimes {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
+        match series_type(self.name(), arg_types) {
+            Some(series) => Ok(series),
+            None => self.inner.return_type(arg_types),
+        }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        match series_type(self.name(), &types) {
+            Some(series) => Ok(Arc::new(Field::new(self.name(), series, true))),
+            None => self.inner.return_field_from_args(args),
+        }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
+        if series_type(self.name(), &types).is_some() {
+            return series(&args, self.name() == GENERATE_SERIES);
+        }
         if let Some(start) = start_of(self.name(), &args.args)
             && let Some(times) = args.args.get(1)
         {
@@ -88,6 +106,88 @@ impl ScalarUDFImpl for WideTimes {
     fn documentation(&self) -> Option<&Documentation> {
         self.inner.documentation()
     }
+}
+
+/// Returns the type of a series of times, in microseconds; `None` for other functions, and where DataFusion's makes it right.
+fn series_type(function: &str, types: &[DataType]) -> Option<DataType> {
+    let [
+        DataType::Timestamp(unit, zone),
+        DataType::Timestamp(end_unit, _),
+        DataType::Interval(IntervalUnit::MonthDayNano),
+    ] = types
+    else {
+        return None;
+    };
+    let is_series = matches!(function, "range" | GENERATE_SERIES);
+    let is_utc = zone.as_deref().is_none_or(|zone| matches!(zone, "UTC" | "+00:00"));
+    if !is_series || !is_utc || *unit == TimeUnit::Nanosecond || *end_unit == TimeUnit::Nanosecond {
+        return None;
+    }
+    let element = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+    Some(DataType::List(Arc::new(Field::new_list_field(element, true))))
+}
+
+/// Returns the series of each row. The caller has measured them. Errors: `invalid_value`.
+fn series(args: &ScalarFunctionArgs, has_end: bool) -> Result<ColumnarValue> {
+    let [start, end, step] = args.args.as_slice() else {
+        return Err(invalid("a series of times has a start, an end and a step".into()));
+    };
+    let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    let rows = if is_scalar { 1 } else { args.number_rows };
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let micros_of = |times: &ColumnarValue| -> Result<ArrayRef> {
+        let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+        Ok(cast_with_options(&times.to_array(rows)?, &micros, &strict)?)
+    };
+    let zone = match start.data_type() {
+        DataType::Timestamp(_, zone) => zone,
+        _ => None,
+    };
+    let (starts, ends, steps) = (micros_of(start)?, micros_of(end)?, step.to_array(rows)?);
+    let starts = starts.as_primitive::<TimestampMicrosecondType>();
+    let ends = ends.as_primitive::<TimestampMicrosecondType>();
+    let steps = steps.as_primitive::<IntervalMonthDayNanoType>();
+    let mut lists = ListBuilder::new(TimestampMicrosecondBuilder::new().with_timezone_opt(zone));
+    for row in 0..rows {
+        if starts.is_null(row) || ends.is_null(row) || steps.is_null(row) {
+            lists.append_null();
+            continue;
+        }
+        let (mut time, end, step) = (starts.value(row), ends.value(row), steps.value(row));
+        let first = later(time, step)?;
+        let is_backwards = first < time;
+        if first == time {
+            return Err(invalid("the step of a series is an interval other than zero".into()));
+        }
+        loop {
+            let is_before_end = if is_backwards { time > end } else { time < end };
+            if !is_before_end && !(has_end && time == end) {
+                break;
+            }
+            lists.values().append_value(time);
+            // Nothing follows on the last time that there is.
+            let Ok(next) = later(time, step) else { break };
+            if next == time || (next < time) != is_backwards {
+                return Err(invalid("the step of a series goes in one direction".into()));
+            }
+            time = next;
+        }
+        lists.append(true);
+    }
+    let lists: ArrayRef = Arc::new(lists.finish());
+    Ok(match is_scalar {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
+        false => ColumnarValue::Array(lists),
+    })
+}
+
+/// Returns the time that is an interval after another one, both in microseconds.
+fn later(micros: i64, step: IntervalMonthDayNano) -> Result<i64> {
+    let time = months_later(moment(micros)?, step.months)?;
+    let span = TimeDelta::try_days(i64::from(step.days))
+        .and_then(|days| days.checked_add(&TimeDelta::nanoseconds(step.nanoseconds)));
+    let time = span.and_then(|span| time.checked_add_signed(span)).ok_or_else(out_of_range)?;
+    Ok(in_micros(time))
 }
 
 /// Where the part of time that microseconds since 1970 are in begins.
@@ -228,6 +328,14 @@ mod tests {
             assert_eq!(start_of(micros(time)).unwrap(), micros(start), "{part}");
         }
         assert!(start_of_part("day", false).is_none() && start_of_part("day", true).is_some());
+    }
+
+    #[test]
+    fn steps_are_of_the_calendar() {
+        let month_and_more = IntervalMonthDayNano::new(1, 1, 1_000);
+        assert_eq!(later(micros("1500-01-31 00:00:00"), month_and_more).unwrap(), micros("1500-03-01 00:00:00") + 1);
+        assert_eq!(later(0, IntervalMonthDayNano::new(-1, 0, 0)).unwrap(), micros("1969-12-01 00:00:00"));
+        assert!(later(i64::MAX, IntervalMonthDayNano::new(0, 1, 0)).is_err());
     }
 
     #[test]

@@ -20,11 +20,18 @@ use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
 use crate::one_sided_joins::KeepOneSidedJoins;
+use crate::projected_keys::ProjectKeys;
 use crate::repeated_aggregates::MergeAggregates;
 use crate::repeated_projections::DistinguishProjections;
 
 /// The rule that takes a projection for a copy of the one below it.
 const COMPARES_PROJECTIONS: &str = "optimize_projections";
+
+/// The rules that leave out what a key decides, of orders and of DISTINCT.
+const RELY_ON_KEYS: [&str; 2] = ["eliminate_duplicated_expr", "replace_distinct_aggregate"];
+
+/// The rule that groups by no constants.
+const LEAVES_OUT_CONSTANTS: &str = "eliminate_group_by_constant";
 
 /// The rule that computes what is common to expressions once.
 const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
@@ -47,10 +54,14 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     let govern: Rule = Arc::new(GovernExpressions);
     let with_ours = |rule: Rule| {
         let before: Vec<Rule> = match rule.name() {
-            COMPARES_PROJECTIONS => vec![Arc::new(DistinguishProjections)],
+            // It leaves out groups by keys as well.
+            COMPARES_PROJECTIONS => vec![Arc::new(DistinguishProjections), Arc::new(ProjectKeys)],
+            name if RELY_ON_KEYS.contains(&name) => vec![Arc::new(ProjectKeys)],
             SHARES_EXPRESSIONS => vec![Arc::new(DropGuardedChecks), Arc::new(MergeAggregates)],
             _ => Vec::new(),
         };
+        let leaves_out_constants = rule.name() == LEAVES_OUT_CONSTANTS;
+        let rule: Rule = if leaves_out_constants { Arc::new(KeepLastGroup { inner: rule }) } else { rule };
         before.into_iter().chain([rule])
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
@@ -107,6 +118,37 @@ impl PhysicalOptimizerRule for OrderBelowSubqueries {
 
     fn schema_check(&self) -> bool {
         self.inner.schema_check()
+    }
+}
+
+/// Keeps groups where all of them are constants: without a group, DataFusion 54 makes a row of no rows.
+#[derive(Debug)]
+struct KeepLastGroup {
+    inner: Rule,
+}
+
+impl OptimizerRule for KeepLastGroup {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !matches!(&plan, LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty()) {
+            return self.inner.rewrite(plan, config);
+        }
+        let written = self.inner.rewrite(plan.clone(), config)?;
+        let has_no_group =
+            |node: &LogicalPlan| matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty());
+        let is_lost = written.transformed && written.data.inputs().into_iter().any(has_no_group);
+        Ok(if is_lost { Transformed::no(plan) } else { written })
     }
 }
 

@@ -6,6 +6,7 @@
 mod accumulator;
 mod emptied;
 mod evaluator;
+mod shifts;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::limits::scalar_bytes;
 use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulator};
 use emptied::emptied;
 use evaluator::GovernedEvaluator;
+use shifts::ShiftOverNulls;
 
 /// Returns the call with bounds around its function.
 pub(super) fn governed_window(mut call: Box<WindowFunction>) -> Transformed<Box<WindowFunction>> {
@@ -162,7 +164,13 @@ impl WindowUDFImpl for GovernedWindowFunction {
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
         let literals = args.input_exprs().iter().filter_map(|expr| expr.downcast_ref::<Literal>());
         let default_bytes = literals.map(|literal| scalar_bytes(literal.value())).max().unwrap_or(0);
+        let over_nulls = ShiftOverNulls::of_call(self.inner.name(), &args);
+        // Also where it is not used: it checks the arguments.
         let inner = self.inner.partition_evaluator_factory(args)?;
+        let inner: Box<dyn PartitionEvaluator> = match over_nulls {
+            Some(shift) => Box::new(shift),
+            None => inner,
+        };
         Ok(Box::new(GovernedEvaluator::new(inner, default_bytes)))
     }
 

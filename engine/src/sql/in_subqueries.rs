@@ -1,15 +1,20 @@
 //! `IN` of a query where a null counts. DataFusion makes a join of it that says true or false, which is right where null and false
 //! come to the same: among the conditions of a filter and their alternatives. Elsewhere, as in `(x IN (...)) IS NULL`, below NOT and
-//! in `x NOT IN (...) OR y`, and where NOT IN names the outer row, it is written out with its nulls.
+//! in `x NOT IN (...) OR y`, and where NOT IN names the outer row or looks for a constant, it is written out with its nulls.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator};
 
+use super::lifted_subqueries::with_lifted_values;
 use super::set_comparisons::membership;
+use super::subquery_values::may_be_subquery;
+
+/// What the columns are called that hold what is looked for, where that is a subquery too.
+const SOUGHT: &str = "__sought";
 
 /// Where in a filter an expression stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +30,30 @@ enum FilterPlace {
 /// Returns a filter with such subqueries written out.
 pub(super) fn with_null_membership(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+    let mut sought: Vec<Expr> = Vec::new();
+    let predicate = filter.predicate.clone().transform_down(|part| match part {
+        Expr::InSubquery(InSubquery { expr, subquery, negated })
+            if expr.exists(|part| Ok(may_be_subquery(part)))? =>
+        {
+            let column = format!("{SOUGHT}{}", sought.len());
+            sought.push((*expr).alias(column.clone()));
+            let expr = Box::new(Expr::Column(Column::new_unqualified(column)));
+            Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    if sought.is_empty() {
+        return with_written_membership(filter);
+    }
+    let columns: Vec<Expr> = filter.input.schema().columns().into_iter().map(Expr::Column).collect();
+    let below = columns.iter().cloned().chain(sought).collect::<Vec<_>>();
+    let below = LogicalPlanBuilder::from(filter.input).project(below)?.build()?;
+    let below = Arc::new(with_lifted_values(below)?.data);
+    let filter = with_written_membership(Filter::try_new(predicate.data, below)?)?.data;
+    Ok(Transformed::yes(LogicalPlanBuilder::from(filter).project(columns)?.build()?))
+}
+
+fn with_written_membership(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(filter.input.schema());
     let written = written(filter.predicate.clone(), &schema, FilterPlace::Condition)?;
     if !written.transformed {
@@ -64,7 +93,8 @@ fn written_in(found: InSubquery, schema: &DFSchema, place: FilterPlace) -> Resul
     let is_known = match (found.negated, place) {
         (_, FilterPlace::Value) | (true, FilterPlace::Alternative) => false,
         (false, _) => true,
-        (true, FilterPlace::Condition) => !is_of_row,
+        // The join that heeds nulls has a column on either side.
+        (true, FilterPlace::Condition) => !is_of_row && found.expr.any_column_refs(),
     };
     if is_known {
         return Ok(Transformed::no(Expr::InSubquery(found)));

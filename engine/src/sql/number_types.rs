@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
-    Values,
+    Values, lit,
 };
 
 use super::elapsed_times::compares;
@@ -30,6 +30,8 @@ const OF_TIMES: [&str; 2] = ["date_trunc", "date_bin"];
 
 /// A whole number is rounded already, and stays of its type.
 const ROUND: &str = "round";
+/// The functions whose result is the next whole number on one side.
+const TO_WHOLE: [&str; 2] = ["ceil", "floor"];
 
 /// Returns whether types of numbers may meet in an expression.
 pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
@@ -49,11 +51,11 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             };
             meets(*op) && !is_plain(left) && !is_plain(right)
         }
-        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) | Expr::Negative(_) => true,
         Expr::ScalarFunction(call) => {
             let name = call.name();
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
-            is_of_one_kind || name == ROUND
+            is_of_one_kind || name == ROUND || TO_WHOLE.contains(&name)
         }
         Expr::WindowFunction(call) => call.fun.name() == "avg",
         Expr::AggregateFunction(call) => call.func.name() == "avg" || OF_NUMBERS.contains(&call.func.name()),
@@ -120,6 +122,37 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
                 false => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
             }
         }
+        Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == ROUND && args.len() == 2 => {
+            // A literal of the function's own type: one that is cast on the way decides no digits of the result.
+            let digits = match args.get(1) {
+                Some(Expr::Literal(ScalarValue::Int64(Some(digits)), _)) => i32::try_from(*digits).ok(),
+                _ => None,
+            };
+            if let (Some(digits), Some(last)) = (digits, args.last_mut()) {
+                *last = lit(digits);
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func, args }), digits.is_some())
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if TO_WHOLE.contains(&func.name()) && args.len() == 1 => {
+            match args.first().and_then(|arg| arg.get_type(schema).ok()) {
+                Some(DataType::Decimal128(precision, scale)) if scale > 0 => {
+                    // The next whole number may have a digit more, for which there is room without a fraction.
+                    let wide = DataType::Decimal128((precision + 1).min(DECIMAL128_MAX_PRECISION), scale);
+                    let args = args.into_iter().map(|arg| cast(arg, wide.clone())).collect();
+                    let whole = Expr::ScalarFunction(ScalarFunction { func, args });
+                    Transformed::yes(cast(whole, DataType::Decimal128(precision, 0)))
+                }
+                _ => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+            }
+        }
+        // A rank, and what else is counted without a sign.
+        Expr::Negative(value) if value.get_type(schema).is_ok_and(|found| found.is_unsigned_integer()) => {
+            Transformed::yes(Expr::Negative(Box::new(cast(*value, DataType::Int64))))
+        }
+        Expr::Negative(value) => match taken_from_zero(&value, schema) {
+            Some(negated) => Transformed::yes(negated),
+            None => Transformed::no(Expr::Negative(value)),
+        },
         Expr::AggregateFunction(AggregateFunction { func, mut params }) if func.name() == "avg" => {
             let mut changed = false;
             for arg in &mut params.args {
@@ -153,6 +186,20 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
         }
         other => Transformed::no(other),
     })
+}
+
+/// Returns the negative of a decimal or an interval as what is left when it is taken from zero, where it names no column:
+/// DataFusion does not negate a null of these types that stands by itself.
+fn taken_from_zero(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_known = matches!(value, Expr::Literal(literal, _) if !literal.is_null());
+    if is_known || value.any_column_refs() {
+        return None;
+    }
+    let found =
+        value.get_type(schema).ok().filter(|found| found.is_decimal() || matches!(found, DataType::Interval(_)))?;
+    let zero = lit(ScalarValue::new_zero(&found).ok()?);
+    let rest = Expr::BinaryExpr(BinaryExpr::new(Box::new(zero), Operator::Minus, Box::new(value.clone())));
+    Some(if found.is_decimal() { cast(rest, found) } else { rest })
 }
 
 /// Returns the node with numbers of one type in the columns that it puts together.
@@ -224,7 +271,9 @@ fn is_null(value: &Expr) -> bool {
 
 /// Returns a double, a date or a timestamp without the cast that brought it to the type of its column.
 fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
-    let Expr::Cast(cast) = value else { return value };
+    // An expression that was changed has an alias, by its old name.
+    let unaliased = if let Expr::Alias(alias) = value { alias.expr.as_ref() } else { value };
+    let Expr::Cast(cast) = unaliased else { return value };
     let Ok(found) = cast.expr.get_type(schema) else { return value };
     let is_coerced = match cast.field.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => is_date(&found) || matches!(found, DataType::Timestamp(_, _)),

@@ -13,6 +13,7 @@ mod sample;
 mod summarize;
 mod unpivot;
 
+use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::common::DFSchema;
@@ -29,6 +30,7 @@ use super::dialect::SqlDialect;
 use super::marks;
 use super::shorthand::plain;
 use crate::error::EngineError;
+use crate::projected_keys::with_projected_keys;
 pub(crate) use pivot::MAX_PIVOT_COLUMNS;
 
 /// Returns the planners, for each statement.
@@ -60,11 +62,26 @@ impl RelationPlanner for OwnRelations {
             }
             mut factor => match sample::taken_from(&mut factor)? {
                 Some(sample) => (sample.plan(context.plan(factor)?)?, None),
+                None if may_have_keys(&factor) && !IS_FOR_DATAFUSION.replace(false) => {
+                    IS_FOR_DATAFUSION.set(true);
+                    // What is above groups by the keys of these rows.
+                    (with_projected_keys(context.plan(factor)?)?.data, None)
+                }
                 None => return Ok(RelationPlanning::Original(Box::new(factor))),
             },
         };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
     }
+}
+
+thread_local! {
+    /// Whether the next relation that this thread plans comes from here, and is DataFusion's to plan.
+    static IS_FOR_DATAFUSION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a relation is a query, or the name of one.
+fn may_have_keys(relation: &TableFactor) -> bool {
+    matches!(relation, TableFactor::Derived { .. } | TableFactor::Table { args: None, .. })
 }
 
 fn is_mark(name: &ObjectName) -> bool {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use super::field_access::own_call;
 use super::set_comparisons::compared;
 use crate::error::EngineError;
-use crate::functions::SINGLE_VALUE;
+use crate::functions::{SINGLE_VALUE, value_conversion};
 
 /// Returns whether an expression may be such a subquery.
 pub(super) fn may_be_subquery(expr: &Expr) -> bool {
@@ -55,9 +55,10 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
             }
             match gathered(&subquery)? {
                 Some(value) => Transformed::yes(value),
-                None => Transformed::no(Expr::ScalarSubquery(subquery)),
+                None => as_nullable(subquery),
             }
         }
+        Expr::ScalarSubquery(subquery) => as_nullable(subquery),
         Expr::SetComparison(comparison) => match compared(&comparison)? {
             Some(Expr::InSubquery(found)) => {
                 return with_subquery_values(Expr::InSubquery(found), schema).map(as_changed);
@@ -108,6 +109,18 @@ pub(super) fn with_subqueries_in_rows(plan: LogicalPlan) -> Result<Transformed<L
 fn has_subquery(row: &[Expr]) -> bool {
     let is_subquery = |expr: &Expr| Ok(may_be_subquery(expr) || matches!(expr, Expr::SetComparison(_)));
     row.iter().any(|expr| expr.exists(is_subquery).unwrap_or(true))
+}
+
+/// Returns a subquery as a value that may be null. DataFusion takes it for one that never is where its column has no nulls, though
+/// it may have no row.
+fn as_nullable(subquery: Subquery) -> Transformed<Expr> {
+    let field = subquery.subquery.schema().field(0);
+    if field.is_nullable() || is_one_row(&subquery.subquery) {
+        return Transformed::no(Expr::ScalarSubquery(subquery));
+    }
+    // What a function returns may be null; this one leaves a value of that type as it is.
+    let as_it_is = value_conversion(field.data_type(), false);
+    Transformed::yes(as_it_is.call(vec![Expr::ScalarSubquery(subquery)]))
 }
 
 fn as_changed(expr: Transformed<Expr>) -> Transformed<Expr> {

@@ -57,26 +57,33 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
         // What is above refers to an expression by its name.
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let settled = expr.transform_up(|expr| {
-                let settled = settled(expr, &schema)?.transform_data(|expr| with_lists(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_conversion(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_domain_checks(expr, &schema))?;
-                let settled = settled.transform_data(with_plain_tables)?;
-                let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
-                let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
-                settled.transform_data(|expr| with_plain_operands(expr, &schema))
-            })?;
-            let settled = match is_compared {
-                true => settled.transform_data(|expr| with_plain_result(expr, is_grouped, &schema))?,
-                false => settled,
+            let settle = |expr: Expr, is_compared: bool| -> Result<Transformed<Expr>> {
+                let name = names.save(&expr);
+                let settled = expr.transform_up(|expr| {
+                    let settled = settled(expr, &schema)?.transform_data(|expr| with_lists(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_conversion(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_domain_checks(expr, &schema))?;
+                    let settled = settled.transform_data(with_plain_tables)?;
+                    let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
+                    settled.transform_data(|expr| with_plain_operands(expr, &schema))
+                })?;
+                let settled = match is_compared {
+                    true => settled.transform_data(|expr| with_plain_result(expr, is_grouped, &schema))?,
+                    false => settled,
+                };
+                Ok(settled.update_data(|expr| name.restore(expr)))
             };
-            Ok(settled.update_data(|expr| name.restore(expr)))
+            match expr {
+                // Each column of a grouping set has a name.
+                Expr::GroupingSet(_) => expr.map_children(|expr| settle(expr, false)),
+                _ => settle(expr, is_compared),
+            }
         })?;
         let node = node.transform_data(with_subqueries_in_rows)?;
         let node = node.transform_data(with_column_types)?.transform_data(with_null_membership)?;

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::list_casts::is_list;
 use crate::error::EngineError;
-use crate::functions::{converted, converts_otherwise, has_colons, normal_form};
+use crate::functions::{converted, converts_otherwise, has_colons, is_decimal_text, normal_form};
 use crate::type_names::sql_name;
 
 /// Functions whose result is a whole number already.
@@ -19,7 +19,7 @@ const WHOLE: [&str; 4] = ["round", "trunc", "floor", "ceil"];
 /// Returns whether a cast to a type may be one of those.
 pub(super) fn may_convert(target: &DataType) -> bool {
     let is_nested = is_list(target) || matches!(target, DataType::Struct(_) | DataType::Map(_, _));
-    is_nested || target.is_integer() || target.is_floating() || target.is_temporal()
+    is_nested || target.is_numeric() || target.is_temporal()
 }
 
 /// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a time.
@@ -35,13 +35,14 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     let stays = match value.as_ref() {
         // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL, are
-        // rounded, or are times without colons, which it takes for numbers.
+        // rounded, are times without colons, which it takes for numbers, or no number, which it takes for a decimal zero.
         Expr::Literal(literal, _) => {
             let text = literal.try_as_str().flatten();
             let is_number = matches!(target, DataType::Time32(_) | DataType::Time64(_))
                 && text.is_some_and(|text| !has_colons(text));
             let is_rounded = matches!(target, DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _));
-            from.is_string() && *target != DataType::Float32 && !is_rounded && !is_number
+            let is_no_number = target.is_decimal() && text.is_some_and(|text| !is_decimal_text(text));
+            from.is_string() && *target != DataType::Float32 && !is_rounded && !is_number && !is_no_number
         }
         Expr::ScalarFunction(call) => target.is_integer() && WHOLE.contains(&call.name()),
         _ => false,

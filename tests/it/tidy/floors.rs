@@ -93,6 +93,7 @@ const FLOORS: &[Floors] = &[
                 "one_sided_joins",
                 "plan_cache",
                 "profile_queue",
+                "projected_keys",
                 "repeated_aggregates",
                 "repeated_projections",
                 "thread_priority",

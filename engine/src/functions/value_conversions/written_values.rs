@@ -4,11 +4,12 @@ use arrow::datatypes::DataType;
 use chrono::NaiveDate;
 
 /// Returns a text in the form in which it is read as a value of a type: numbers without spaces around them, integers without
-/// fractions (rounded half away from zero), timestamps with seconds. `None` where it has that form, or is no such value.
+/// fractions (rounded half away from zero), decimals without exponents, timestamps with seconds. `None` where it has that form, or is no such value.
 pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
     let trimmed = text.trim();
     let normal = match data_type {
         integer if integer.is_integer() => whole_number(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        decimal if decimal.is_decimal() => plain_number(text)?,
         DataType::Timestamp(_, _) if trimmed.eq_ignore_ascii_case("epoch") => "1970-01-01 00:00:00".to_owned(),
         DataType::Timestamp(_, _) => {
             let dashed = with_dashes(trimmed).unwrap_or_else(|| trimmed.to_owned());
@@ -98,6 +99,48 @@ fn with_seconds(text: &str) -> Option<String> {
     (is_shape && is_zone).then(|| format!("{time}:00{zone}"))
 }
 
+/// The longest text that is a number.
+const MAX_NUMBER_BYTES: usize = 4_096;
+/// The largest exponent that is written out; no decimal has as many digits.
+const MAX_EXPONENT: i32 = 100;
+
+/// Returns a number without spaces around it and without an exponent; `None` where a text is no number. Arrow's parser of decimals
+/// reads no exponents, takes a text without digits for zero, and recurses by the length of a text.
+pub(super) fn plain_number(text: &str) -> Option<String> {
+    let trimmed = text.trim();
+    if trimmed.len() > MAX_NUMBER_BYTES {
+        return None;
+    }
+    let (number, exponent) = match trimmed.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
+        None => (trimmed, 0),
+    };
+    let (sign, unsigned) = match number.strip_prefix('-') {
+        Some(unsigned) => ("-", unsigned),
+        None => ("", number.strip_prefix('+').unwrap_or(number)),
+    };
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    if exponent == 0 {
+        return Some(number.to_owned());
+    }
+    if digits.bytes().all(|digit| digit == b'0') || exponent < -MAX_EXPONENT - MAX_NUMBER_BYTES as i32 {
+        return Some("0".to_owned());
+    }
+    if exponent > MAX_EXPONENT {
+        return None;
+    }
+    let point = whole.len() as i32 + exponent;
+    Some(match usize::try_from(point) {
+        Err(_) => format!("{sign}0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
+        Ok(point) if point >= digits.len() => format!("{sign}{digits}{}", "0".repeat(point - digits.len())),
+        Ok(point) => format!("{sign}0{}.{}", &digits[..point], &digits[point..]),
+    })
+}
+
 /// Returns a number with a fraction or an exponent as the integer that it is rounded to.
 fn whole_number(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
@@ -143,6 +186,17 @@ mod tests {
             ("1.x", DataType::Int64, None),
             (".", DataType::Int64, None),
             (" 1.5", DataType::Float64, Some("1.5")),
+            (" 1.5", DataType::Decimal128(10, 2), Some("1.5")),
+            ("1.5", DataType::Decimal128(10, 2), None),
+            ("", DataType::Decimal128(10, 2), None),
+            ("-", DataType::Decimal128(10, 2), None),
+            ("1e3", DataType::Decimal128(10, 2), Some("1000")),
+            ("-1.5E-3", DataType::Decimal128(10, 2), Some("-0.0015")),
+            ("12.345e+1", DataType::Decimal128(10, 2), Some("0123.45")),
+            ("0e99", DataType::Decimal128(10, 2), Some("0")),
+            ("1e999", DataType::Decimal128(10, 2), None),
+            ("1e", DataType::Decimal128(10, 2), None),
+            ("e3", DataType::Decimal128(10, 2), None),
             ("2024-01-31 08:15", timestamp.clone(), Some("2024-01-31 08:15:00")),
             ("2024-01-31T08:15+02:00", timestamp.clone(), Some("2024-01-31T08:15:00+02:00")),
             ("2024-01-31 08:15:10", timestamp.clone(), None),

@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 
 use super::dialect::CsvDialect;
 use super::inference::ColumnInference;
-use super::kinds::{is_numeric, kinds_of};
+use super::kinds::is_numeric;
 use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
 use crate::error::Result;
 use crate::tables::external::location::document;
@@ -388,12 +388,16 @@ fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize, dia
         return true;
     }
     if types.iter().any(is_typed) {
-        let is_value = |(value, found): (&String, &Option<DataType>)| match found {
+        let is_value = |(index, (value, found)): (usize, (&String, &Option<DataType>))| match found {
+            // Half of the words, or of the orders of a date, says nothing by itself.
+            Some(DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, _)) => {
+                value.is_empty() && width > 1 || !is_numeric(value) && is_like_those_below(&rows, index, dialect)
+            }
             Some(found) => value.is_empty() && width > 1 || could_be(value, found, dialect),
             // What stands above nothing is a name.
             None => value.is_empty(),
         };
-        return !first.iter().zip(&types).all(is_value);
+        return !first.iter().zip(&types).enumerate().all(is_value);
     }
     // All is text. Names of columns are no numbers, and most of them are not among the values.
     let recurs = |(index, value): &(usize, &String)| {
@@ -415,16 +419,24 @@ fn holds_values(line: &str) -> bool {
     line.contains('\t') || (words.len() > 1 && are_numbers)
 }
 
+/// Returns whether the first value of a column leaves it of another type than text.
+fn is_like_those_below(rows: &[Vec<String>], index: usize, dialect: &CsvDialect) -> bool {
+    let mut column = ColumnInference::new(dialect.given_formats());
+    // What means null below may be a name.
+    let mut markers = Vec::new();
+    for value in rows.iter().filter_map(|row| row.get(index)) {
+        column.update(value, &markers);
+        markers = dialect.null_markers();
+    }
+    column.inferred().data_type != DataType::Utf8
+}
+
 /// Returns whether a value can be one of a column of this type.
 fn could_be(value: &str, data_type: &DataType, dialect: &CsvDialect) -> bool {
     let mut column = ColumnInference::new(dialect.given_formats());
     column.update(value, &[]);
     match data_type {
         DataType::Utf8 => true,
-        // Half of the words, or of the orders of a date, says nothing yet.
-        DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, _) => {
-            kinds_of(value).kinds != 0 && !is_numeric(value)
-        }
         DataType::Float64 => matches!(column.inferred().data_type, DataType::Int64 | DataType::Float64),
         other => column.inferred().data_type == *other,
     }
