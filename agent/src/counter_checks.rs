@@ -16,7 +16,7 @@ use querent_engine::Session;
 use serde::Serialize;
 use sqlparser::ast::{Query, SetExpr, Statement, Visit, Visitor};
 
-use crate::repair::{KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query, unknown_literals};
+use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query};
 
 /// How long all checks of one query may take, and one of them.
 const ALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -123,7 +123,8 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
                 _ => limits::check_within(&checked, select).await,
             });
         }
-        for unknown in unknown_literals(session, at_hand, sql).await {
+        let texts = ComparedTexts::read(session, at_hand, sql).await;
+        for unknown in texts.iter().flat_map(ComparedTexts::unknown) {
             let near: Vec<String> = unknown.near.iter().map(|value| format!("'{value}'")).collect();
             let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) };
             let message = format!("no row of `{}.{}` has '{}'{near}", unknown.table, unknown.column, unknown.literal);

@@ -30,7 +30,7 @@ use sqlparser::ast::{ObjectName, ObjectNamePart, Statement, visit_relations_mut}
 
 use crate::sql_text::quote_identifier;
 
-pub(crate) use literals::{folded_words, repair_literals, repair_places, unknown_literals};
+pub(crate) use literals::{ComparedTexts, folded_words};
 pub(crate) use parse::parse_query;
 pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of};
 

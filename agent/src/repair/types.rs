@@ -121,7 +121,7 @@ impl TextCaster<'_> {
     }
 
     fn is_text_column(&self, expr: &Expr) -> bool {
-        self.kind_of(expr).is_some_and(|kind| is_text(&kind))
+        self.kind_of(expr).is_some_and(|kind| kind.is_string())
     }
 
     /// Whether `+` stands between texts: one of them is a text that is no number, the other a text as well.
@@ -142,7 +142,7 @@ impl TextCaster<'_> {
                     self.put(constant, value, "the column holds truth values");
                 }
             }
-        } else if is_text(&kind) && constants.iter().all(|constant| is_number(constant)) {
+        } else if kind.is_string() && constants.iter().all(|constant| is_number(constant)) {
             let name = column.to_string().to_lowercase();
             let mut words = name.split(|c: char| !c.is_alphanumeric());
             let is_of_time = words.any(|word| ["date", "day", "time", "year", "month", "birthday"].contains(&word));
@@ -190,10 +190,6 @@ impl TextCaster<'_> {
 
 /// Digits of a year.
 const YEAR_DIGITS: usize = 4;
-
-fn is_text(kind: &DataType) -> bool {
-    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
 
 fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))

@@ -7,9 +7,7 @@ use querent_catalog::{CatalogError, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Value, json};
 
-use crate::repair::{
-    RepairedQuery, names_database, repair, repair_database, repair_literals, repair_places, tables_read,
-};
+use crate::repair::{ComparedTexts, RepairedQuery, names_database, repair, repair_database, tables_read};
 use crate::tokens::take_tokens;
 use crate::tools::ToolContext;
 use crate::tools::result_rows::ToolRows;
@@ -102,11 +100,14 @@ async fn found_otherwise(
     max_rows: usize,
 ) -> Option<Attempt> {
     let finds = |attempt: &Attempt| !attempt.rows.found_nothing();
-    if let Some(found) = spelled(session, context, sql, repaired, max_rows).await.filter(finds) {
+    let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
+    let texts = ComparedTexts::read(session, &context.at_hand, written).await?;
+    if let Some(spelled) = texts.spelled(session)
+        && let Some(found) = run_changed(session, context, repaired, spelled, max_rows).await.filter(finds)
+    {
         return Some(found);
     }
-    let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
-    if let Some(moved) = repair_places(session, &context.at_hand, written).await
+    if let Some(moved) = texts.moved(session, &context.at_hand).await
         && let Some(found) = run_changed(session, context, repaired, moved, max_rows).await.filter(finds)
     {
         return Some(found);
@@ -142,7 +143,7 @@ async fn spelled(
     max_rows: usize,
 ) -> Option<Attempt> {
     let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
-    let spelled = repair_literals(session, &context.at_hand, written).await?;
+    let spelled = ComparedTexts::read(session, &context.at_hand, written).await?.spelled(session)?;
     run_changed(session, context, repaired, spelled, max_rows).await
 }
 
