@@ -4,9 +4,11 @@
 
 mod dates;
 mod fan_out;
+mod left_out;
 mod limits;
 mod nulls;
 mod numbers;
+mod texts;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -42,6 +44,10 @@ pub(crate) enum CheckKind {
     Limit,
     /// Whole numbers are divided.
     Division,
+    /// Averages are averaged, or equal values summed once.
+    Average,
+    /// Numbers that are kept as texts are ordered as texts.
+    Text,
 }
 
 /// Something that a check has found.
@@ -117,7 +123,9 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
             findings.extend(fan_out::check(&checked, select).await);
             findings.extend(dates::check(&checked, select).await);
             findings.extend(nulls::check(&checked, select).await);
+            findings.extend(left_out::check(&checked, select).await);
             findings.extend(numbers::check(&checked, select));
+            findings.extend(texts::check(&checked, select).await);
             findings.extend(match index {
                 0 => limits::check(&checked, select, rows).await,
                 _ => limits::check_within(&checked, select).await,

@@ -63,8 +63,8 @@ struct RepeatedRows {
 
 fn finding(found: &RepeatedRows, aggregate: &str) -> Finding {
     let message = format!(
-        "the join with {} repeats rows of `{}`, so {aggregate} counts them more than once; sum before joining, count the \
-         DISTINCT ones, or leave the join out",
+        "the join with {} repeats rows of `{}`, so {aggregate} counts them more than once; sum before joining, count \
+         the DISTINCT ones, or leave the join out",
         found.by, found.table
     );
     Finding::new(CheckKind::FanOut, message)
@@ -241,7 +241,8 @@ async fn is_one_of_group(checked: &Checked<'_>, select: &Select, scope: &Scope, 
     let names: Vec<String> = (0..keys.len()).map(|index| format!("k{index}")).collect();
     let all: Vec<&str> = keys.iter().chain(&own).map(String::as_str).collect();
     let several = format!(
-        "{with}SELECT 1 FROM (SELECT {} FROM {}{selection} GROUP BY {}) AS grouped GROUP BY {} HAVING count(*) > 1 LIMIT 1",
+        "{with}SELECT 1 FROM (SELECT {} FROM {}{selection} GROUP BY {}) AS grouped GROUP BY {} HAVING count(*) > 1 \
+         LIMIT 1",
         named.join(", "),
         from.join(", "),
         all.join(", "),

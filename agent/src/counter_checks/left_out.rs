@@ -34,9 +34,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                     half_null(checked, select, &scope, aggregate, argument).await
                 }
                 ("avg" | "mean", false) => average_of_averages(checked, select, &scope, argument).await,
-                ("count", false) if !counts_rows => {
-                    uncounted(checked, select, &scope, aggregate, argument, name).await
-                }
+                ("count", false) if !counts_rows => uncounted(checked, select, &scope, aggregate, argument, name).await,
                 ("sum" | "avg" | "mean", true) => repeated_values(checked, &scope, aggregate, argument).await,
                 _ => None,
             };
@@ -97,10 +95,7 @@ async fn count_where(checked: &Checked<'_>, select: &Select, condition: &str) ->
     let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
     let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
     let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
-    let sql = format!(
-        "{with}SELECT count(*) FROM {} WHERE {filter}{condition} HAVING count(*) > 0",
-        from.join(", ")
-    );
+    let sql = format!("{with}SELECT count(*) FROM {} WHERE {filter}{condition} HAVING count(*) > 0", from.join(", "));
     checked.rows(&sql, 1).await?.first()?.first().cloned()
 }
 
@@ -205,7 +200,8 @@ fn columns_in(expr: &Expr) -> Vec<Expr> {
                         self.columns.push(expr.clone());
                     }
                 }
-                Expr::BinaryOp { .. } | Expr::Nested(_) | Expr::Value(_) | Expr::Cast { .. } | Expr::UnaryOp { .. } => {}
+                Expr::BinaryOp { .. } | Expr::Nested(_) | Expr::Value(_) | Expr::Cast { .. } | Expr::UnaryOp { .. } => {
+                }
                 _ => self.is_plain = false,
             }
             ControlFlow::Continue(())

@@ -125,7 +125,7 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
             found
         }
         Expr::Nested(inner) => conditions(inner),
-        Expr::InSubquery { expr, subquery, negated: true } => vec![NullCondition::NotInQuery(expr, subquery)],
+        Expr::InSubquery { expr, subquery, negated: true } => not_in(expr, subquery),
         Expr::InList { expr, negated: true, .. } if is_column(expr) => {
             vec![NullCondition::Differs(expr), NullCondition::Compares(expr)]
         }
@@ -164,6 +164,11 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
     }
 }
 
+fn not_in<'e>(expr: &'e Expr, subquery: &'e Query) -> Vec<NullCondition<'e>> {
+    let own = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)).then(|| NullCondition::Differs(expr));
+    std::iter::once(NullCondition::NotInQuery(expr, subquery)).chain(own).collect()
+}
+
 /// Whether an expression names no column: a value, a date, or one that is computed of such.
 fn is_constant(expr: &Expr) -> bool {
     match expr {
@@ -183,7 +188,7 @@ fn denied(condition: &Expr) -> Vec<NullCondition<'_>> {
     let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     match condition {
         Expr::Nested(inner) => denied(inner),
-        Expr::InSubquery { expr, subquery, negated: false } => vec![NullCondition::NotInQuery(expr, subquery)],
+        Expr::InSubquery { expr, subquery, negated: false } => not_in(expr, subquery),
         Expr::InList { expr, negated: false, .. }
         | Expr::Like { expr, negated: false, .. }
         | Expr::ILike { expr, negated: false, .. }
