@@ -10,6 +10,7 @@ mod aggregates;
 mod columns;
 mod dialects;
 mod foreign_functions;
+mod foreign_syntax;
 mod grouping;
 mod joins;
 mod literals;
@@ -18,6 +19,7 @@ mod parse;
 mod scopes;
 mod subqueries;
 mod tables;
+mod time_formats;
 mod types;
 
 use std::collections::BTreeMap;

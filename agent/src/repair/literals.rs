@@ -19,6 +19,7 @@ use querent_catalog::TableName;
 use querent_engine::Session;
 use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Statement, Value, VisitMut, VisitorMut};
 
+use super::joins::expression;
 use super::scopes::{Scopes, column_of};
 use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse, qualified};
 use crate::sql_text::quote_identifier;
@@ -188,6 +189,13 @@ impl VisitorMut for LiteralWriter<'_> {
                 }
                 let is_left = text_of(right).is_some();
                 if op == BinaryOperator::Eq
+                    && is_time
+                    && let Some(of_day) = self.of_day(&column, &literal)
+                {
+                    *expr = of_day;
+                    return ControlFlow::Continue(());
+                }
+                if op == BinaryOperator::Eq
                     && let Some(moved) = self.moved(&key, &literal, &column)
                 {
                     *expr = moved;
@@ -250,6 +258,17 @@ impl LiteralWriter<'_> {
             _ => return None,
         };
         Some(((source.table.clone()?, name.to_owned()), is_time))
+    }
+
+    /// Returns what stands for the comparison of a time with a day, which only its midnight is equal to.
+    fn of_day(&mut self, column: &Expr, literal: &str) -> Option<Expr> {
+        let kind = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, column)).and_then(|found| found.2)?;
+        let day = date_in(literal).filter(|_| matches!(kind, DataType::Timestamp(_, _)))?;
+        let LiteralStep::Write { repairs, .. } = &mut self.step else { return None };
+        let written = format!("CAST({column} AS DATE) = {}", text(&day));
+        let why = "the column has times of day, and only midnight is equal to a day";
+        repairs.push(Repair::new(RepairKind::Literal, format!("{column} = {}", text(literal)), written.clone(), why));
+        expression(&written)
     }
 
     /// Returns what stands for the comparison of a column with a text that is elsewhere.
