@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use parking_lot::Mutex;
-use querent_catalog::{CatalogError, TableName};
+use querent_catalog::{CatalogError, TableInfo, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Value, json};
 
@@ -113,6 +113,9 @@ async fn found_otherwise(
         return Some(found);
     }
     let read = tables_read(session, &context.at_hand, written).await;
+    if let Some(found) = in_one_database(session, context, repaired, written, &read, max_rows).await {
+        return Some(found);
+    }
     let ([own], Some(question)) = (read.as_slice(), &context.open_question) else { return None };
     if names_database(question, &own.name) {
         return None;
@@ -132,6 +135,44 @@ async fn found_otherwise(
         }
     }
     only
+}
+
+/// Returns the rows that a query over tables of several databases finds over those of one of them, where that has shown
+/// tables of the same names.
+async fn in_one_database(
+    session: &Session,
+    context: &ToolContext,
+    repaired: Option<&RepairedQuery>,
+    written: &str,
+    read: &[TableInfo],
+    max_rows: usize,
+) -> Option<Attempt> {
+    let question = context.open_question.as_ref()?;
+    for own in read {
+        let mut changed = RepairedQuery { sql: written.to_owned(), repairs: Vec::new() };
+        let others = read.iter().map(|table| &table.name).filter(|name| name.database != own.name.database);
+        for other in others {
+            let is_same =
+                |name: &&TableName| name.database == own.name.database && name.table.eq_ignore_ascii_case(&other.table);
+            let same = context.at_hand.tables.iter().map(|table| &table.name).find(is_same);
+            let same = same.filter(|_| !names_database(question, other));
+            let step = same.and_then(|same| repair_database(&changed.sql, session.database(), other, same));
+            let Some(step) = step else {
+                changed.repairs.clear();
+                break;
+            };
+            changed.sql = step.sql;
+            changed.repairs.extend(step.repairs);
+        }
+        if changed.repairs.is_empty() {
+            continue;
+        }
+        let found = run_changed(session, context, repaired, changed, max_rows).await;
+        if let Some(found) = found.filter(|attempt| !attempt.rows.found_nothing()) {
+            return Some(found);
+        }
+    }
+    None
 }
 
 /// Runs the query with its texts spelled as their columns do, where any of them is not.
