@@ -149,6 +149,34 @@ async fn keys_are_of_the_table_that_they_name() {
     .await;
 }
 
+/// Tables of two databases whose rows do not belong together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_over_databases_that_finds_nothing_is_tried_within_one() {
+    let fixture = AnswersFixture::new().await;
+    for statement in [
+        "CREATE SCHEMA north",
+        "CREATE SCHEMA south",
+        "CREATE TABLE north.depots (id BIGINT, title VARCHAR)",
+        "CREATE TABLE north.parcels (id BIGINT, depot_id BIGINT, weight BIGINT)",
+        "CREATE TABLE south.parcels (id BIGINT, depot_id BIGINT, weight BIGINT)",
+        "INSERT INTO north.depots VALUES (1, 'Pier'), (2, 'Yard')",
+        "INSERT INTO north.parcels VALUES (1, 2, 5)",
+        "INSERT INTO south.parcels VALUES (1, 900, 7)",
+    ] {
+        fixture.execute(statement).await;
+    }
+    fixture.engine.catalog().search().index_idle().await.unwrap();
+    check_rows(
+        &fixture,
+        "Which depots have parcels, and of which weight?",
+        &[(
+            "SELECT d.title, p.weight FROM north.depots d JOIN south.parcels p ON p.depot_id = d.id",
+            json!([{"title": "Yard", "weight": 5}]),
+        )],
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_short_for_a_value_is_found() {
     run_rows(
