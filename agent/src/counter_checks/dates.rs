@@ -139,8 +139,8 @@ fn day_taken_of(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Returns the lowercase name of the part of a time that an expression is, with the time: of `month(placed)` and `EXTRACT(MONTH
-/// FROM placed)`.
+/// Returns the lowercase name of the part of a time that an expression is, with the time: of `month(placed)` and
+/// `EXTRACT(MONTH FROM placed)`.
 fn part_of_time(expr: &Expr) -> Option<(String, &Expr)> {
     let (name, list) = match expr {
         Expr::Extract { field, expr: time, .. } => return Some((field.to_string().to_lowercase(), time)),

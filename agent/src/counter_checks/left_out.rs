@@ -60,8 +60,8 @@ async fn half_null(
     let condition = format!("({argument}) IS NULL AND ({})", is_there.join(" OR "));
     let count = count_where(checked, select, &condition).await?;
     let message = format!(
-        "`{argument}` is null in {count} rows, of which only a part of it has a value, and `{aggregate}` leaves them out; \
-         write coalesce(..., 0) around what may be missing"
+        "`{argument}` is null in {count} rows, of which only a part of it has a value, and `{aggregate}` leaves them \
+         out; write coalesce(..., 0) around what may be missing"
     );
     Some(Finding::new(CheckKind::Nulls, message))
 }

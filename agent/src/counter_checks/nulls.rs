@@ -1,6 +1,6 @@
 //! Nulls that leave rows out: `NOT IN` over values with a null keeps no row, `<>` and `NOT LIKE` drop the rows without
-//! a value, `= NULL` keeps none, and a condition on the far side of an outer join undoes the join. Also `count(*)`, which
-//! counts the rows that an outer join keeps without a match; what aggregates leave out is in `left_out.rs`.
+//! a value, `= NULL` keeps none, and a condition on the far side of an outer join undoes the join. Also `count(*)`,
+//! which counts the rows that an outer join keeps without a match; what aggregates leave out is in `left_out.rs`.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! Texts that are compared as no row can be: `lower(x) = 'Furniture'`, `LIKE 'germ%'` where the values have capitals. Also
-//! numbers that are kept as texts, of which `'9'` comes after `'10'`.
+//! Texts that are compared as no row can be: `lower(x) = 'Furniture'`, `LIKE 'germ%'` where the values have capitals.
+//! Also numbers that are kept as texts, of which `'9'` comes after `'10'`.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! Numbers that say no value but a bound of one: `more than 48,000`, `nearly 50,000`, and how many rows are beyond one, as
-//! in `four of the five have more than a million`. They are counted again over the cells of a column.
+//! Numbers that say no value but a bound of one: `more than 48,000`, `nearly 50,000`, and how many rows are beyond one,
+//! as in `four of the five have more than a million`. They are counted again over the cells of a column.
 
 use super::ranks::measured_columns;
 use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, scale_of, tokens_in};

@@ -1,5 +1,5 @@
-//! The rows of one call, and which of them a text is about: those whose labels stand in a clause, right before a number, or
-//! in a list of names beside as many numbers.
+//! The rows of one call, and which of them a text is about: those whose labels stand in a clause, right before a number,
+//! or in a list of names beside as many numbers.
 
 use serde_json::Value;
 

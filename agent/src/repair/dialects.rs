@@ -11,7 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::foreign_functions::{function_here, time_as_text};
-use super::foreign_syntax::{clauses_here, element_here, unnest_alias};
+use super::foreign_syntax::{clauses_here, element_here, numbered_limit, unnest_alias};
 use super::grouping::has_aggregate;
 use super::joins::expression;
 use super::parse::DialectHabits;
@@ -47,6 +47,9 @@ impl VisitorMut for DialectWriter<'_> {
         let has_top = matches!(query.body.as_ref(), SetExpr::Select(select) if select.top.is_some());
         if has_top || self.habits.sorts_nulls_first {
             self.null_order(query);
+        }
+        if let Some((from, to, why)) = numbered_limit(query) {
+            self.note(from, to, why);
         }
         if let SetExpr::Select(select) = query.body.as_mut()
             && query.limit_clause.is_none()

@@ -78,7 +78,8 @@ const FORMS: &[(&str, usize, &str)] = &[
         2,
         "(CAST(date_diff('month', CAST($2 AS DATE), CAST($1 AS DATE)) AS DOUBLE) + CASE \
          WHEN CAST($1 AS DATE) = last_day(CAST($1 AS DATE)) AND CAST($2 AS DATE) = last_day(CAST($2 AS DATE)) \
-         THEN CAST(0 AS DOUBLE) ELSE CAST(date_part('day', CAST($1 AS DATE)) - date_part('day', CAST($2 AS DATE)) AS DOUBLE) / 31 END)",
+         THEN CAST(0 AS DOUBLE) ELSE CAST(date_part('day', CAST($1 AS DATE)) - date_part('day', CAST($2 AS DATE)) \
+         AS DOUBLE) / 31 END)",
     ),
     ("generate_array", 2, "generate_series($1, $2)"),
     ("generate_array", 3, "generate_series($1, $2, $3)"),
@@ -293,8 +294,8 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             // The day and the time decide whether a month is over, at the end of a month as well.
             let within = |time: &str| format!("strftime({time}, '%d %H:%M:%S')");
             Some(format!(
-                "((date_diff('month', {from}, {to}) - CASE WHEN {from} <= {to} AND {} < {} THEN 1 WHEN {from} > {to} AND \
-                 {} > {} THEN -1 ELSE 0 END){months})",
+                "((date_diff('month', {from}, {to}) - CASE WHEN {from} <= {to} AND {} < {} THEN 1 WHEN {from} > {to} \
+                 AND {} > {} THEN -1 ELSE 0 END){months})",
                 within(&to),
                 within(&from),
                 within(&to),

@@ -1,12 +1,14 @@
-//! Clauses of other systems within a SELECT: `WITH ROLLUP`, `CROSS APPLY`, `LATERAL VIEW explode(...)`, `UNNEST(...) AS x`,
-//! Oracle's outer joins by `(+)`, and elements of lists by `OFFSET`.
+//! Clauses of other systems: `TOP 5 PERCENT`, `WITH ROLLUP`, `CROSS APPLY`, `LATERAL VIEW explode(...)`,
+//! `UNNEST(...) AS x`, Oracle's outer joins by `(+)`, and elements of lists by `OFFSET`.
 
 use sqlparser::ast::{
     AccessExpr, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier, Join,
-    JoinConstraint, JoinOperator, Select, SetExpr, Statement, Subscript, TableAliasColumnDef, TableFactor, Value,
+    JoinConstraint, JoinOperator, OrderByExpr, OrderByKind, Query, Select, SetExpr, Statement, Subscript,
+    TableAliasColumnDef, TableFactor, TopQuantity, Value,
 };
 
 use super::dialects::{all_of, conjuncts, number};
+use super::grouping::selected_as;
 use super::joins::expression;
 use super::parse::parse_query;
 
@@ -21,6 +23,52 @@ pub(super) fn clauses_here(select: &mut Select) -> Vec<ClauseChange> {
     changes.extend(lateral_views(select));
     changes.extend(oracle_outer_joins(select));
     changes
+}
+
+/// T-SQL's `TOP 5 PERCENT` and `TOP 5 WITH TIES`, and `FETCH FIRST` with the same: rows are numbered, and kept up to
+/// a number.
+pub(super) fn numbered_limit(query: &mut Query) -> Option<ClauseChange> {
+    let order = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(parts)) => parts.clone(),
+        Some(OrderByKind::All(_)) => return None,
+        None => Vec::new(),
+    };
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let (quantity, percent, ties) = match (&select.top, &query.fetch) {
+        (Some(top), None) => {
+            let quantity = match top.quantity.as_ref()? {
+                TopQuantity::Constant(count) => count.to_string(),
+                TopQuantity::Expr(expr) => expr.to_string(),
+            };
+            (quantity, top.percent, top.with_ties)
+        }
+        (None, Some(fetch)) => (fetch.quantity.as_ref()?.to_string(), fetch.percent, fetch.with_ties),
+        _ => return None,
+    };
+    let is_plain = select.qualify.is_none() && select.distinct.is_none() && query.limit_clause.is_none();
+    if !(percent || ties) || !is_plain || (ties && order.is_empty()) {
+        return None;
+    }
+    let keys: Vec<String> = order
+        .iter()
+        .map(|part| {
+            let expr = selected_as(select, &part.expr).unwrap_or_else(|| part.expr.clone());
+            OrderByExpr { expr, ..part.clone() }.to_string()
+        })
+        .collect();
+    let over = if keys.is_empty() { String::new() } else { format!("ORDER BY {}", keys.join(", ")) };
+    let number = if ties { "rank" } else { "row_number" };
+    let most = if percent { format!("ceil({quantity} * count(*) OVER () / 100.0)") } else { quantity.clone() };
+    let condition = format!("{number}() OVER ({over}) <= {most}");
+    select.qualify = Some(expression(&condition)?);
+    select.top = None;
+    query.fetch = None;
+    let written = match (percent, ties) {
+        (true, true) => format!("{quantity} PERCENT WITH TIES"),
+        (true, false) => format!("{quantity} PERCENT"),
+        _ => format!("{quantity} WITH TIES"),
+    };
+    Some((written, format!("QUALIFY {condition}"), "rows are numbered here, and kept up to a number"))
 }
 
 /// MySQL's `GROUP BY x WITH ROLLUP`.

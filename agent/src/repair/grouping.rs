@@ -177,8 +177,8 @@ fn aliases(select: &Select) -> Vec<String> {
     aliases.collect()
 }
 
-/// Returns what a key of GROUP BY names by its position or its alias.
-fn selected_as(select: &Select, key: &Expr) -> Option<Expr> {
+/// Returns what a key of GROUP BY or ORDER BY names by its position or its alias.
+pub(super) fn selected_as(select: &Select, key: &Expr) -> Option<Expr> {
     match key {
         Expr::Value(value) => {
             let Value::Number(number, _) = &value.value else { return None };

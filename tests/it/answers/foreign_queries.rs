@@ -35,6 +35,8 @@ async fn functions_of_other_systems() {
             ("SELECT TRY_CONVERT(int, 'x') AS i", json!([{"i": null}])),
             ("SELECT CHOOSE(2, 'a', 'b', 'c') AS c", json!([{"c": "b"}])),
             ("SELECT STR(vote_id, 5) AS v FROM votes WHERE vote_id = 3", json!([{"v": "    3"}])),
+            ("SELECT TOP (1) WITH TIES state FROM votes ORDER BY state", json!([{"state": "CA"}, {"state": "CA"}])),
+            ("SELECT TOP 50 PERCENT vote_id FROM votes ORDER BY vote_id", json!([{"vote_id": 1}, {"vote_id": 2}])),
             // BigQuery.
             (
                 "SELECT contestant FROM `project.voter_1.votes` WHERE REGEXP_CONTAINS(contestant, r'^B')",
@@ -112,7 +114,8 @@ async fn keys_are_of_the_table_that_they_name() {
         "CREATE TABLE kiosk.order_items (id BIGINT PRIMARY KEY, order_id BIGINT REFERENCES kiosk.orders (id), \
          amount BIGINT)",
         "INSERT INTO kiosk.buyers VALUES (1, 'Ann', DATE '2024-01-01'), (2, 'Bob', DATE '2024-01-02')",
-        "INSERT INTO kiosk.orders VALUES (1, 2, TIMESTAMP '2024-02-01 10:00:00'), (2, 1, TIMESTAMP '2024-02-02 11:00:00')",
+        "INSERT INTO kiosk.orders VALUES (1, 2, TIMESTAMP '2024-02-01 10:00:00'), \
+         (2, 1, TIMESTAMP '2024-02-02 11:00:00')",
         "INSERT INTO kiosk.order_items VALUES (1, 1, 10), (2, 2, 20), (3, 1, 30)",
     ] {
         fixture.execute(statement).await;
