@@ -12,6 +12,9 @@ use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of};
 use crate::sql_text::quote_identifier;
 
+/// Rows of which a column's texts are looked at.
+const SAMPLED_ROWS: usize = 2_000;
+
 /// Looks for texts in another case, and for numbers that are compared as texts.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let scope = checked.scope();
@@ -82,10 +85,9 @@ async fn ordered_as_text(checked: &Checked<'_>, scope: &Scope, expr: &Expr) -> O
     let (source, column, data_type) = column_of(scope, expr)?;
     let table = source.table.as_ref().filter(|_| data_type.is_some_and(arrow::datatypes::DataType::is_string))?;
     let quoted = quote_identifier(column);
-    let number = format!("TRY_CAST({quoted} AS DOUBLE)");
     let sql = format!(
-        "SELECT 1 FROM {}.{} WHERE {quoted} IS NOT NULL HAVING count(*) = count({number}) AND \
-         count(DISTINCT strpos(concat({quoted}, '.'), '.')) > 1",
+        "SELECT 1 FROM (SELECT {quoted} AS v FROM {}.{} WHERE {quoted} IS NOT NULL LIMIT {SAMPLED_ROWS}) AS sampled HAVING \
+         count(*) = count(TRY_CAST(v AS DOUBLE)) AND count(DISTINCT strpos(concat(v, '.'), '.')) > 1",
         quote_identifier(&table.database),
         quote_identifier(&table.table)
     );
