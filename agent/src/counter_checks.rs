@@ -4,9 +4,11 @@
 
 mod dates;
 mod fan_out;
+mod left_out;
 mod limits;
 mod nulls;
 mod numbers;
+mod texts;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use querent_engine::Session;
 use serde::Serialize;
 use sqlparser::ast::{Query, SetExpr, Statement, Visit, Visitor};
 
-use crate::repair::{KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query, unknown_literals};
+use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query};
 
 /// How long all checks of one query may take, and one of them.
 const ALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -42,6 +44,10 @@ pub(crate) enum CheckKind {
     Limit,
     /// Whole numbers are divided.
     Division,
+    /// Averages are averaged, or equal values summed once.
+    Average,
+    /// Numbers that are kept as texts are ordered as texts.
+    Text,
 }
 
 /// Something that a check has found.
@@ -117,13 +123,16 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
             findings.extend(fan_out::check(&checked, select).await);
             findings.extend(dates::check(&checked, select).await);
             findings.extend(nulls::check(&checked, select).await);
+            findings.extend(left_out::check(&checked, select).await);
             findings.extend(numbers::check(&checked, select));
+            findings.extend(texts::check(&checked, select).await);
             findings.extend(match index {
                 0 => limits::check(&checked, select, rows).await,
                 _ => limits::check_within(&checked, select).await,
             });
         }
-        for unknown in unknown_literals(session, at_hand, sql).await {
+        let texts = ComparedTexts::read(session, at_hand, sql).await;
+        for unknown in texts.iter().flat_map(ComparedTexts::unknown) {
             let near: Vec<String> = unknown.near.iter().map(|value| format!("'{value}'")).collect();
             let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) };
             let message = format!("no row of `{}.{}` has '{}'{near}", unknown.table, unknown.column, unknown.literal);

@@ -6,20 +6,24 @@
 //! had 3 and 5" the first is of the first.
 
 mod arithmetic;
+mod bounds;
+mod dates;
 mod ranks;
+mod rows;
 mod tokens;
 
+use chrono::{Datelike, NaiveDate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use arithmetic::WantedNumber;
+use bounds::{NumberBound, bound_before, bound_origin, count_origin};
+use rows::{ProofRows, TokenPlace, share_scale};
 pub(crate) use tokens::sentence_end;
-use tokens::{ShareScale, TextToken, TextTokenKind, clauses, tokens_in};
+use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, day_of, tokens_in};
 
 /// Rows of one result that are looked at.
 const MAX_ROWS: usize = 500;
-/// A longer sentence is no list of names and of as many numbers.
-const LONGEST_LISTED: usize = 400;
 /// Labels shorter than this are found by chance.
 const SHORTEST_LABEL: usize = 2;
 
@@ -88,34 +92,12 @@ pub enum ProofOrigin {
     Unproven,
 }
 
-/// The rows of one call.
-#[derive(Debug, Clone)]
-struct ProofRows {
-    call_index: u32,
-    columns: Vec<String>,
-    rows: Vec<Vec<Value>>,
-    /// How each column writes shares.
-    scales: Vec<ShareScale>,
-    row_count: usize,
-    /// Numbers and texts of the query.
-    query: Vec<TextToken>,
-}
-
 /// What the answers of one run are proven by.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prover {
     question: Vec<TextToken>,
     question_text: String,
     results: Vec<ProofRows>,
-}
-
-/// Where a token stands.
-#[derive(Clone, Copy)]
-struct TokenPlace<'t> {
-    clause: &'t str,
-    sentence: &'t str,
-    /// Where the clause begins in the sentence.
-    offset: usize,
 }
 
 /// A number in a text that is replaced.
@@ -181,12 +163,15 @@ impl Prover {
             let tokens = tokens_in(clause);
             let numbers: Vec<&TextToken> =
                 tokens.iter().filter(|token| matches!(token.kind, TextTokenKind::Number(_))).collect();
-            let wrong: Vec<&&TextToken> =
-                numbers.iter().filter(|token| self.origin(token, place) == ProofOrigin::Unproven).collect();
+            let wrong: Vec<&&TextToken> = numbers
+                .iter()
+                .filter(|token| self.origin(token, place) == ProofOrigin::Unproven && !self.is_aside(token, clause))
+                .collect();
             // Of several that are wrong nobody can say which is meant.
             if let ([only], Some((cell, value))) = (wrong.as_slice(), self.only_cell(clause))
-                && !numbers.iter().any(|token| self.proves(token, &cell, place))
-                && !is_share_of_one(&clause[only.end..], &value)
+                && bound_before(clause, only.start).is_none()
+                && !self.is_said_of(&cell, sentence)
+                && !self.is_other_kind(only, &cell, &value)
             {
                 let text = match &value {
                     Value::String(text) => text.clone(),
@@ -198,8 +183,30 @@ impl Prover {
         corrections
     }
 
-    fn proves(&self, token: &TextToken, cell: &CellReference, place: TokenPlace<'_>) -> bool {
-        matches!(self.origin(token, place), ProofOrigin::Cell { cell: found, .. } if found == *cell)
+    /// Whether a sentence says what a cell holds.
+    fn is_said_of(&self, cell: &CellReference, sentence: &str) -> bool {
+        clauses(sentence).into_iter().any(|(clause, offset)| {
+            let place = TokenPlace { clause, sentence, offset };
+            let mut tokens = tokens_in(clause).into_iter();
+            tokens.any(
+                |token| matches!(self.origin(&token, place), ProofOrigin::Cell { cell: found, .. } if found == *cell),
+            )
+        })
+    }
+
+    /// Whether a number cannot be what a cell holds: a percentage of amounts, or of a value that may be a fraction, where
+    /// nobody knows which of the two it should be.
+    fn is_other_kind(&self, token: &TextToken, cell: &CellReference, value: &Value) -> bool {
+        let TextTokenKind::Number(WrittenNumber { is_percent: true, .. }) = token.kind else { return false };
+        let result = self.results.iter().find(|result| result.call_index == cell.call_index);
+        let column = result.and_then(|result| result.columns.iter().position(|column| *column == cell.column));
+        let scale = result.zip(column).map(|(result, column)| result.share_scale(column));
+        scale == Some(ShareScale::Amount) || number_of(value).is_some_and(|number| number.abs() <= 1.0)
+    }
+
+    /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
+    fn is_aside(&self, token: &TextToken, clause: &str) -> bool {
+        token.aside_word(clause).is_some_and(|word| word == "top" || !self.question_text.contains(word))
     }
 
     /// Returns the one number that a clause can be about: the only one of the last result, or of the row that the
@@ -237,6 +244,9 @@ impl Prover {
                         _ => Some(self.origin(&token, place)),
                     };
                     let Some(mut origin) = found else { continue };
+                    if origin == ProofOrigin::Unproven && self.is_aside(&token, clause) {
+                        continue;
+                    }
                     if let ProofOrigin::Cell { corrected_from, .. } = &mut origin
                         && let Some(index) = left.iter().position(|(_, now)| *now == token.text)
                     {
@@ -275,13 +285,22 @@ impl Prover {
     /// Returns what proves a number or a date in its clause.
     fn origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let TokenPlace { clause, sentence, .. } = place;
+        if let Some(month) = token.month().filter(|_| !self.has_days()) {
+            return self.month_origin(token, month, place);
+        }
+        let bound = bound_before(clause, token.start);
+        let is_bound = bound.is_some_and(NumberBound::is_strict);
         for result in self.results.iter().rev() {
-            let labelled = match result.respective_row(token, place) {
+            let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
                 Some(row) => vec![row],
                 None => result.named_rows(place),
             };
             let candidates = result.cells().filter(|(row, _, _)| labelled.is_empty() || labelled.contains(row));
-            let mut equal = candidates.filter(|(_, column, value)| token.equals(value, result.share_scale(*column)));
+            // `More than 1.5 million` is no 1.47 million, which is written so.
+            let mut equal = candidates.filter(|(_, column, value)| match is_bound {
+                true => token.is_exactly(value),
+                false => token.equals(value, result.share_scale(*column)) || token.is_loss_of(value, clause),
+            });
             if let Some((row, column, value)) = equal.next() {
                 return ProofOrigin::Cell {
                     cell: result.cell(row, column),
@@ -298,15 +317,31 @@ impl Prover {
             }
             // A difference of the rows that are named may be what another row has, by chance.
             if let (TextTokenKind::Number(number), [_, _, ..]) = (&token.kind, labelled.as_slice()) {
-                let wanted = WantedNumber { number, rows: &labelled };
-                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
+                let wanted = WantedNumber { number, rows: &labelled, change: result.change_in(sentence) };
+                if !is_bound
+                    && let Some((expression, value, cells)) =
+                        arithmetic::expression_of(&wanted, result, clause, sentence)
+                {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
             }
         }
         // What the asker said comes before counts and sums, which are equal by chance more often.
-        if self.question.iter().any(|known| known.kind == token.kind) || self.question_has(token) {
+        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
             return ProofOrigin::Question;
+        }
+        if let TextTokenKind::Number(number) = &token.kind {
+            let counted = self.results.iter().rev().find_map(|result| count_origin(result, number, sentence));
+            if let Some(origin) = counted.filter(|_| bound.is_none()) {
+                return origin;
+            }
+            // What bounds is no difference, although it says `more`.
+            if let Some(bound) = bound.filter(|bound| bound.is_strict()) {
+                return self
+                    .bound(bound, number, place)
+                    .or_else(|| self.of_query(token))
+                    .unwrap_or(ProofOrigin::Unproven);
+            }
         }
         // A cell of another row is no proof, whatever else the number could be.
         let equals = |result: &ProofRows| {
@@ -317,8 +352,8 @@ impl Prover {
         }
         for result in self.results.iter().rev() {
             if result.rows.len() > 1
-                && result.labelled(clause).is_empty()
-                && token.kind == TextTokenKind::Number(tokens::WrittenNumber::whole(result.row_count))
+                && (result.labelled(clause).is_empty() || is_of_all(clause, token.start))
+                && token.kind == TextTokenKind::Number(WrittenNumber::whole(result.row_count))
             {
                 return ProofOrigin::RowCount { call_index: result.call_index };
             }
@@ -326,18 +361,61 @@ impl Prover {
         if let TextTokenKind::Number(number) = &token.kind {
             for result in self.results.iter().rev() {
                 let rows = result.named_rows(place);
-                let wanted = WantedNumber { number, rows: &rows };
+                let wanted = WantedNumber { number, rows: &rows, change: result.change_in(sentence) };
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
             }
         }
+        if let Some(origin) = self.of_query(token) {
+            return origin;
+        }
+        let rounded = match (&token.kind, bound) {
+            (TextTokenKind::Number(number), Some(bound)) => self.bound(bound, number, place),
+            _ => None,
+        };
+        rounded.unwrap_or(ProofOrigin::Unproven)
+    }
+
+    fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let mut results = self.results.iter().rev();
+        results.find_map(|result| bound_origin(result, bound, number, &result.named_rows(place), place.sentence))
+    }
+
+    fn of_query(&self, token: &TextToken) -> Option<ProofOrigin> {
+        let mut results = self.results.iter().rev();
+        let result = results.find(|result| result.query.iter().any(|known| token.is_said_by(known)))?;
+        Some(ProofOrigin::Query { call_index: result.call_index })
+    }
+
+    /// Whether any cell holds a day.
+    fn has_days(&self) -> bool {
+        self.results.iter().any(|result| result.cells().any(|(_, _, value)| day_of(value).is_some()))
+    }
+
+    /// Returns what proves `April 2013` where no cell holds a day: a text, what the question or the query says, and the
+    /// year.
+    fn month_origin(&self, token: &TextToken, month: NaiveDate, place: TokenPlace<'_>) -> ProofOrigin {
         for result in self.results.iter().rev() {
-            if result.query.iter().any(|known| known.kind == token.kind) {
-                return ProofOrigin::Query { call_index: result.call_index };
+            if let Some((row, column, value)) =
+                result.cells().find(|(_, _, value)| token.equals(value, ShareScale::Unknown))
+            {
+                return ProofOrigin::Cell {
+                    cell: result.cell(row, column),
+                    value: value.clone(),
+                    corrected_from: None,
+                };
             }
         }
-        ProofOrigin::Unproven
+        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
+            return ProofOrigin::Question;
+        }
+        if let Some(origin) = self.of_query(token) {
+            return origin;
+        }
+        let year = usize::try_from(month.year()).unwrap_or_default();
+        let kind = TextTokenKind::Number(WrittenNumber::whole(year));
+        self.origin(&TextToken { text: year.to_string(), kind, ..token.clone() }, place)
     }
 
     fn question_has(&self, token: &TextToken) -> bool {
@@ -369,138 +447,9 @@ impl Prover {
     }
 }
 
-impl ProofRows {
-    fn cells(&self) -> impl Iterator<Item = (usize, usize, &Value)> {
-        self.rows
-            .iter()
-            .enumerate()
-            .flat_map(|(row, values)| values.iter().enumerate().map(move |(column, value)| (row, column, value)))
-    }
-
-    fn cell(&self, row: usize, column: usize) -> CellReference {
-        let column = self.columns.get(column).cloned().unwrap_or_default();
-        CellReference { call_index: self.call_index, row, column }
-    }
-
-    fn share_scale(&self, column: usize) -> ShareScale {
-        self.scales.get(column).copied().unwrap_or(ShareScale::Unknown)
-    }
-
-    /// Returns the rows whose labels stand in a clause, else in its sentence.
-    fn named_rows(&self, place: TokenPlace<'_>) -> Vec<usize> {
-        match self.labelled(place.clause) {
-            rows if rows.is_empty() => self.labelled(place.sentence),
-            rows => rows,
-        }
-    }
-
-    /// Returns the rows whose labels stand in a sentence, in the order in which they do, with where they end.
-    fn labels_in_order(&self, sentence: &str) -> Vec<(usize, usize)> {
-        if sentence.len() > LONGEST_LISTED {
-            return Vec::new();
-        }
-        let labels = self.label_columns();
-        let end_of = |row: usize| {
-            labels.iter().filter_map(|column| self.rows.get(row)?.get(*column)).find_map(|value| {
-                let label = match value {
-                    Value::String(label) => label.clone(),
-                    other => other.to_string(),
-                };
-                tokens::find_word(sentence, &label).map(|at| at + label.len())
-            })
-        };
-        let mut found: Vec<(usize, usize)> =
-            self.labelled(sentence).into_iter().filter_map(|row| Some((row, end_of(row)?))).collect();
-        found.sort_by_key(|(_, end)| *end);
-        found
-    }
-
-    /// Returns the row that a number is of where a sentence lists names and then as many numbers: of `A and B had 3 and
-    /// 5` the first is of A.
-    fn respective_row(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<usize> {
-        let named = self.labels_in_order(place.sentence);
-        let (_, last_end) = *named.last().filter(|_| named.len() > 1)?;
-        let mut numbers: Vec<TextToken> = tokens_in(place.sentence)
-            .into_iter()
-            .filter(|one| matches!(one.kind, TextTokenKind::Number(_)))
-            .filter(|one| !named.iter().any(|(_, end)| *end == one.end))
-            .collect();
-        if numbers.len() != named.len() {
-            numbers.retain(|one| !self.is_year_of_query(one));
-        }
-        let numbers: Vec<usize> = numbers.into_iter().map(|one| one.start).collect();
-        let are_behind = numbers.first().is_some_and(|first| *first >= last_end);
-        if !are_behind || numbers.len() != named.len() {
-            return None;
-        }
-        let index = numbers.iter().position(|start| *start == place.offset + token.start)?;
-        named.get(index).map(|(row, _)| *row)
-    }
-
-    /// Whether a number may be a year that the query asks by, which is no measure of its rows.
-    fn is_year_of_query(&self, token: &TextToken) -> bool {
-        let is_year = matches!(token.kind, TextTokenKind::Number(_)) && token.text.len() == 4;
-        is_year && token.text.starts_with(['1', '2']) && self.query.iter().any(|known| known.kind == token.kind)
-    }
-
-    /// Returns the columns that tell rows apart by name: those of texts, else the first of several.
-    fn label_columns(&self) -> Vec<usize> {
-        let is_text = |column: &usize| {
-            self.rows.iter().any(|row| row.get(*column).and_then(Value::as_str).is_some_and(tokens::is_name))
-        };
-        let texts: Vec<usize> = (0..self.columns.len()).filter(is_text).collect();
-        match (texts.is_empty(), self.columns.len()) {
-            (false, _) => texts,
-            (true, 2..) => vec![0],
-            (true, _) => Vec::new(),
-        }
-    }
-
-    /// Returns the rows whose labels stand in a text; none of a result of one row.
-    fn labelled(&self, text: &str) -> Vec<usize> {
-        if self.rows.len() < 2 {
-            return Vec::new();
-        }
-        let labels = self.label_columns();
-        let stands = |value: &Value| match value {
-            Value::String(label) => label.chars().count() >= SHORTEST_LABEL && tokens::find_word(text, label).is_some(),
-            // A small number is a label by chance.
-            Value::Number(label) => {
-                label.as_f64().is_some_and(|label| label >= 100.0)
-                    && tokens::find_word(text, &label.to_string()).is_some()
-            }
-            _ => false,
-        };
-        let has_label = |row: &Vec<Value>| labels.iter().filter_map(|column| row.get(*column)).any(stands);
-        let found: Vec<usize> =
-            self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect();
-        // Labels that every row has tell nothing.
-        if found.len() == self.rows.len() { Vec::new() } else { found }
-    }
-}
-
-/// Whether a percentage is about a value that may be a fraction: which of the two it should be is not known.
-fn is_share_of_one(behind: &str, value: &Value) -> bool {
-    let behind = behind.trim_start();
-    let is_percentage = behind.starts_with('%') || behind.starts_with("percent");
-    is_percentage && number_of(value).is_some_and(|number| number.abs() <= 1.0)
-}
-
-/// Returns how a column writes shares, by its name and its values.
-fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> ShareScale {
-    let name = name.to_lowercase();
-    let has = |words: &[&str]| name.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
-    let mut numbers = rows.iter().filter_map(|row| row.get(column).and_then(number_of));
-    let are_small = numbers.all(|number| number.abs() <= 1.0);
-    // A column that is called a percentage may hold fractions all the same.
-    if has(&["percent", "percentage", "pct"]) {
-        return if are_small { ShareScale::Unknown } else { ShareScale::Percent };
-    }
-    let is_share = has(&["rate", "ratio", "share", "fraction", "proportion", "probability"]);
-    match is_share && are_small {
-        true => ShareScale::Fraction,
-        false => ShareScale::Unknown,
-    }
+/// Whether a number is of all rows by the words before it: `the 3 methods`.
+fn is_of_all(clause: &str, start: usize) -> bool {
+    ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
 }
 
 /// Returns the number that a cell is.

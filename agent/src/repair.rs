@@ -11,6 +11,7 @@ mod columns;
 mod counts;
 mod dialects;
 mod foreign_functions;
+mod foreign_syntax;
 mod grouping;
 mod joins;
 mod literals;
@@ -19,6 +20,7 @@ mod parse;
 mod scopes;
 mod subqueries;
 mod tables;
+mod time_formats;
 mod types;
 
 use std::collections::BTreeMap;
@@ -33,7 +35,7 @@ use sqlparser::ast::{
 
 use crate::sql_text::quote_identifier;
 
-pub(crate) use literals::{folded_words, repair_literals, repair_places, unknown_literals};
+pub(crate) use literals::{ComparedTexts, folded_words};
 pub(crate) use parse::parse_query;
 pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of};
 

@@ -1,13 +1,22 @@
 //! Days and months that are cut: the last day of a period of times ends at its midnight, `BETWEEN` takes the first day
-//! of the next month in, and a month has more days than were thought of.
+//! of the next month in, and a month has more days than were thought of. Also months of several years that are told by
+//! their number alone.
+
+use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use chrono::{Datelike, Days, Months, NaiveDate};
-use sqlparser::ast::{BinaryOperator, Expr, Select, Value};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, Value, Visit,
+    Visitor,
+};
 
 use super::{CheckKind, Checked, Finding};
-use crate::repair::column_of;
+use crate::repair::{Scope, column_of};
 use crate::sql_text::quote_identifier;
+
+/// The type of a day that is taken of a time.
+static DAY: DataType = DataType::Date32;
 
 /// A bound of a column of times.
 struct DayBound<'a> {
@@ -33,11 +42,18 @@ enum BoundKind {
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let scope = checked.scope();
     let mut findings = Vec::new();
+    findings.extend(months_of_years(checked, select, &scope).await);
     for bound in bounds(select) {
-        let Some((source, column, Some(data_type))) = column_of(&scope, bound.column) else { continue };
+        let of_day = day_taken_of(bound.column);
+        let Some((source, column, Some(data_type))) = column_of(&scope, of_day.unwrap_or(bound.column)) else {
+            continue;
+        };
         let Some(table) = &source.table else { continue };
         let table_name = format!("{}.{}", quote_identifier(&table.database), quote_identifier(&table.table));
-        let column_name = quote_identifier(column);
+        let (column_name, data_type) = match of_day {
+            Some(_) => (format!("CAST({} AS DATE)", quote_identifier(column)), &DAY),
+            None => (quote_identifier(column), data_type),
+        };
         let upper = bound.upper;
         let Some(next) = upper.checked_add_days(Days::new(1)) else { continue };
         let begins_month = bound.lower.is_some_and(|lower| lower.day() == 1);
@@ -112,6 +128,90 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     }
     findings.dedup();
     findings
+}
+
+/// Returns the time of which an expression takes the day: `CAST(placed AS DATE)`, `date(placed)`.
+fn day_taken_of(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Cast { expr: time, data_type: sqlparser::ast::DataType::Date, .. } => Some(time),
+        Expr::Nested(inner) => day_taken_of(inner),
+        _ => part_of_time(expr).filter(|(part, _)| part == "date").map(|(_, time)| time),
+    }
+}
+
+/// Returns the lowercase name of the part of a time that an expression is, with the time: of `month(placed)` and
+/// `EXTRACT(MONTH FROM placed)`.
+fn part_of_time(expr: &Expr) -> Option<(String, &Expr)> {
+    let (name, list) = match expr {
+        Expr::Extract { field, expr: time, .. } => return Some((field.to_string().to_lowercase(), time)),
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) => {
+            (name.to_string().to_lowercase(), list)
+        }
+        _ => return None,
+    };
+    let arguments: Vec<&Expr> = list
+        .args
+        .iter()
+        .filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
+            _ => None,
+        })
+        .collect();
+    match (name.as_str(), arguments.as_slice()) {
+        ("date_part", [part, time]) => Some((part.to_string().trim_matches('\'').to_lowercase(), *time)),
+        ("strftime", [time, format]) if format.to_string() == "'%m'" => Some(("month".to_owned(), *time)),
+        (_, [time]) => Some((name, *time)),
+        _ => None,
+    }
+}
+
+/// Looks for months by their number alone, where rows are of several years: `month(placed) = 1`.
+async fn months_of_years(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
+    let mut parts = TimeParts(Vec::new());
+    let _: ControlFlow<()> = select.selection.visit(&mut parts);
+    let is_filtered = !parts.0.is_empty();
+    let _: ControlFlow<()> = select.group_by.visit(&mut parts);
+    let _: ControlFlow<()> = select.projection.visit(&mut parts);
+    if !is_filtered && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()) {
+        return None;
+    }
+    let (_, time) = parts.0.iter().find(|(part, _)| part == "month" || part == "monthname")?;
+    // Something else of the time says the year, or bounds it.
+    let whole = select.to_string();
+    let uses = whole.matches(&time.to_string()).count();
+    let months = parts.0.iter().filter(|(part, of)| of == time && (part == "month" || part == "monthname")).count();
+    let (source, column, Some(data_type)) = column_of(scope, time)? else { return None };
+    if uses > months || !data_type.is_temporal() {
+        return None;
+    }
+    let table = source.table.as_ref()?;
+    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
+    let filter = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
+    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let sql = format!(
+        "{with}SELECT 1 FROM {}{filter} GROUP BY date_part('month', {time}) HAVING count(DISTINCT date_part('year', \
+         {time})) > 1 LIMIT 1",
+        from.join(", ")
+    );
+    let message = format!(
+        "months are told by their number alone, and `{table}.{column}` has the same month of several years; add the \
+         year, or write date_trunc('month', {column})"
+    );
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Period, message))
+}
+
+/// The parts of times that are taken.
+struct TimeParts(Vec<(String, Expr)>);
+
+impl Visitor for TimeParts {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Some((part, time)) = part_of_time(expr) {
+            self.0.push((part, time.clone()));
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn last_of_month(day: NaiveDate) -> Option<NaiveDate> {

@@ -6,66 +6,184 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select,
-    SelectItem, Value, Visit, Visitor,
+    SelectItem, SetExpr, TableFactor, Visit, Visitor,
 };
 
+use super::limits::selected_as;
 use super::{CheckKind, Checked, Finding};
-use crate::repair::{Scope, ScopeSource, column_of};
+use crate::repair::{Scope, ScopeSource, column_of, folded_words};
 use crate::sql_text::quote_identifier;
 
 /// The most columns by which the rows of a table are told apart.
 const MAX_COLUMNS: usize = 40;
 
+/// Words in the name of a count that do not say of what it is.
+const OF_COUNTS: [&str; 9] = ["num", "number", "no", "of", "n", "count", "cnt", "total", "the"];
+
 /// Looks for the tables whose rows a sum or an average counts more than once.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let scope = checked.scope();
-    if scope.sources.len() < 2 {
-        return Vec::new();
-    }
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
     for (aggregate, column) in summed(select) {
-        let Some((source, _, _)) = column_of(&scope, &column) else { continue };
-        // `count(c.id)` counts the rows of the join where it is asked for each customer.
-        if aggregate.to_lowercase().starts_with("count") && is_grouped_by(select, &scope, &source.name) {
-            continue;
-        }
-        if !seen.insert(source.name.clone()) {
-            continue;
-        }
-        if let Some(by) = repeated(checked, select, &scope, source).await {
-            let table = source.table.as_ref().map_or_else(|| source.name.clone(), ToString::to_string);
-            let message = format!(
-                "the join with {by} repeats rows of `{table}`, so {aggregate} counts them more than once; sum before \
-                 joining, count the DISTINCT ones, or leave the join out"
-            );
-            findings.push(Finding::new(CheckKind::FanOut, message));
+        let Some((source, name, _)) = column_of(&scope, &column) else { continue };
+        let found = match scope.sources.len() {
+            1 => repeated_within(checked, select, source, name).await,
+            _ => {
+                // `count(c.id)` counts the rows of the join where it is asked for each customer.
+                let is_count = aggregate.to_lowercase().starts_with("count");
+                if is_count && is_one_of_group(checked, select, &scope, source).await
+                    || !seen.insert(source.name.clone())
+                {
+                    continue;
+                }
+                repeated(checked, select, &scope, source).await
+            }
+        };
+        findings.extend(found.map(|found| finding(&found, &aggregate)));
+    }
+    if scope.sources.len() > 1 {
+        for (count, source) in counted_by_name(select, &scope) {
+            if seen.insert(source.name.clone())
+                && let Some(found) = repeated(checked, select, &scope, source).await
+            {
+                findings.push(finding(&found, &count));
+            }
         }
     }
     findings
 }
 
+/// A table whose rows a join repeats.
+struct RepeatedRows {
+    table: String,
+    /// The other tables of the join.
+    by: String,
+}
+
+fn finding(found: &RepeatedRows, aggregate: &str) -> Finding {
+    let message = format!(
+        "the join with {} repeats rows of `{}`, so {aggregate} counts them more than once; sum before joining, count \
+         the DISTINCT ones, or leave the join out",
+        found.by, found.table
+    );
+    Finding::new(CheckKind::FanOut, message)
+}
+
+/// Looks into the query that a SELECT reads from, where the column that is summed is one of a join in it.
+async fn repeated_within(
+    checked: &Checked<'_>,
+    select: &Select,
+    source: &ScopeSource,
+    column: &str,
+) -> Option<RepeatedRows> {
+    let query = query_of(checked.query, select, &source.name)?;
+    let SetExpr::Select(inner) = query.body.as_ref() else { return None };
+    let is_grouped = !matches!(&inner.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    if inner.distinct.is_some() || is_grouped || query.limit_clause.is_some() || query.with.is_some() {
+        return None;
+    }
+    let within = Checked { session: checked.session, query, known: checked.known };
+    let scope = within.scope();
+    let column_within = |name: &str| column_of(&scope, selected_called(inner, name)?);
+    let (joined, _, _) = column_within(column)?;
+    // Within groups of other tables' columns a row may stand for something else.
+    let keys = match &select.group_by {
+        GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => keys,
+        _ => return None,
+    };
+    let is_of_joined = |key: &Expr| {
+        let Expr::Identifier(name) = selected_as(select, key) else { return false };
+        column_within(&name.value).is_some_and(|(found, _, _)| found.name == joined.name)
+    };
+    if scope.sources.len() < 2 || !keys.iter().all(is_of_joined) {
+        return None;
+    }
+    repeated(&within, inner, &scope, joined).await
+}
+
+/// Returns the query that a name of a FROM clause stands for: a subquery, or one of WITH.
+pub(super) fn query_of<'q>(query: &'q Query, select: &'q Select, name: &str) -> Option<&'q Query> {
+    let relations = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    for factor in relations {
+        match factor {
+            TableFactor::Derived { subquery, alias: Some(alias), .. }
+                if alias.name.value.eq_ignore_ascii_case(name) && alias.columns.is_empty() =>
+            {
+                return Some(subquery);
+            }
+            TableFactor::Table { name: table, alias, args: None, .. } => {
+                let own = table.0.last()?.as_ident()?;
+                let called = alias.as_ref().map_or(own, |alias| &alias.name);
+                if called.value.eq_ignore_ascii_case(name) && table.0.len() == 1 {
+                    let mut ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+                    let cte = ctes.find(|cte| cte.alias.name.value.eq_ignore_ascii_case(&own.value))?;
+                    return cte.alias.columns.is_empty().then_some(&*cte.query);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns what a SELECT gives under a name.
+pub(super) fn selected_called<'s>(select: &'s Select, name: &str) -> Option<&'s Expr> {
+    select.projection.iter().find_map(|item| match item {
+        SelectItem::ExprWithAlias { expr, alias } => alias.value.eq_ignore_ascii_case(name).then_some(expr),
+        SelectItem::UnnamedExpr(expr) => {
+            let own = match expr {
+                Expr::Identifier(own) => Some(own),
+                Expr::CompoundIdentifier(parts) => parts.last(),
+                _ => None,
+            };
+            own.is_some_and(|own| own.value.eq_ignore_ascii_case(name)).then_some(expr)
+        }
+        _ => None,
+    })
+}
+
+/// Returns the counts of rows that are called by the name of a table, such as `count(*) AS orders`, each with its table.
+fn counted_by_name<'s>(select: &Select, scope: &'s Scope) -> Vec<(String, &'s ScopeSource)> {
+    let counts = select.projection.iter().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { expr, alias } if expr.to_string().eq_ignore_ascii_case("count(*)") => {
+            let mut words = folded_words(&alias.value.replace('_', " "));
+            words.retain(|word| !OF_COUNTS.contains(&word.as_str()));
+            (!words.is_empty()).then_some((item.to_string(), words))
+        }
+        _ => None,
+    });
+    let of_table = |words: &[String]| {
+        let mut sources = scope.sources.iter();
+        sources.find(|source| source.table.as_ref().is_some_and(|table| folded_words(&table.table) == words))
+    };
+    counts.filter_map(|(count, words)| Some((count, of_table(&words)?))).collect()
+}
+
 /// Returns the other tables of the join, where rows of `source` come up more than once within a group.
-async fn repeated(checked: &Checked<'_>, select: &Select, scope: &Scope, source: &ScopeSource) -> Option<String> {
+async fn repeated(checked: &Checked<'_>, select: &Select, scope: &Scope, source: &ScopeSource) -> Option<RepeatedRows> {
     let columns = source.columns.as_ref()?;
     let is_plain =
         |data_type: &Option<arrow::datatypes::DataType>| data_type.as_ref().is_some_and(|known| !known.is_nested());
     if columns.len() > MAX_COLUMNS || !columns.iter().all(|(_, data_type)| is_plain(data_type)) {
         return None;
     }
-    let own: Vec<String> = columns
-        .iter()
-        .map(|(column, _)| format!("{}.{}", quote_identifier(&source.name), quote_identifier(column)))
-        .collect();
+    let own = qualified_columns(source)?;
     let mut keys = group_keys(select)?;
     keys.extend(own.iter().cloned());
+    // What an outer join keeps without a match is no row of the table.
+    let is_none: Vec<String> = own.iter().map(|column| format!("{column} IS NULL")).collect();
     let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
     let selection = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
     let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
     let sql = format!(
-        "{with}SELECT 1 FROM {}{selection} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
+        "{with}SELECT 1 FROM {}{selection} GROUP BY {} HAVING count(*) > 1 AND NOT ({}) LIMIT 1",
         from.join(", "),
-        keys.join(", ")
+        keys.join(", "),
+        is_none.join(" AND ")
     );
     if !checked.has_rows(&sql).await {
         return None;
@@ -88,37 +206,49 @@ async fn repeated(checked: &Checked<'_>, select: &Select, scope: &Scope, source:
         .filter(|other| !std::ptr::eq(*other, source))
         .map(|other| format!("`{}`", other.table.as_ref().map_or(other.name.as_str(), |table| table.table.as_str())))
         .collect();
-    Some(others.join(" and "))
+    Some(RepeatedRows { table: table.to_string(), by: others.join(" and ") })
+}
+
+fn qualified_columns(source: &ScopeSource) -> Option<Vec<String>> {
+    let qualify = |column: &str| format!("{}.{}", quote_identifier(&source.name), quote_identifier(column));
+    Some(source.columns.as_ref()?.iter().map(|(column, _)| qualify(column)).collect())
 }
 
 /// Returns what a SELECT groups by; `None` where that is more than a list of expressions.
 fn group_keys(select: &Select) -> Option<Vec<String>> {
     match &select.group_by {
         GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => {
-            let is_name =
-                |key: &Expr| matches!(key, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_));
-            let keys: Vec<&Expr> = keys.iter().map(|key| selected_at(select, key).unwrap_or(key)).collect();
-            keys.iter().all(|key| is_name(key)).then(|| keys.iter().map(ToString::to_string).collect())
+            Some(keys.iter().map(|key| selected_as(select, key).to_string()).collect())
         }
         _ => None,
     }
 }
 
-/// Returns what a key names by its position.
-fn selected_at<'s>(select: &'s Select, key: &Expr) -> Option<&'s Expr> {
-    let Expr::Value(value) = key else { return None };
-    let Value::Number(number, _) = &value.value else { return None };
-    match select.projection.get(number.parse::<usize>().ok()?.checked_sub(1)?)? {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
+/// Whether every group of a SELECT is of one row of a table, such as the orders of each customer.
+async fn is_one_of_group(checked: &Checked<'_>, select: &Select, scope: &Scope, source: &ScopeSource) -> bool {
+    let Some(keys) = group_keys(select) else { return true };
+    let GroupByExpr::Expressions(parts, _) = &select.group_by else { return true };
+    let is_of_source =
+        |key: &Expr| column_of(scope, &selected_as(select, key)).is_some_and(|(found, _, _)| found.name == source.name);
+    let Some(own) = qualified_columns(source) else { return true };
+    if !parts.iter().any(is_of_source) {
+        return false;
     }
-}
-
-/// Whether a SELECT groups by a column of a table, or by more than columns.
-fn is_grouped_by(select: &Select, scope: &Scope, source: &str) -> bool {
-    let GroupByExpr::Expressions(keys, _) = &select.group_by else { return true };
-    let mut keys = keys.iter().map(|key| selected_at(select, key).unwrap_or(key));
-    keys.any(|key| column_of(scope, key).is_none_or(|(found, _, _)| found.name == source))
+    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
+    let selection = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
+    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let named: Vec<String> = keys.iter().enumerate().map(|(index, key)| format!("{key} AS k{index}")).collect();
+    let names: Vec<String> = (0..keys.len()).map(|index| format!("k{index}")).collect();
+    let all: Vec<&str> = keys.iter().chain(&own).map(String::as_str).collect();
+    let several = format!(
+        "{with}SELECT 1 FROM (SELECT {} FROM {}{selection} GROUP BY {}) AS grouped GROUP BY {} HAVING count(*) > 1 \
+         LIMIT 1",
+        named.join(", "),
+        from.join(", "),
+        all.join(", "),
+        names.join(", ")
+    );
+    !checked.has_rows(&several).await
 }
 
 /// Returns the sums, averages and counts of a SELECT, each with a column that it is of, outside of subqueries.

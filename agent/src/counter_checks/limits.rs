@@ -110,8 +110,8 @@ async fn is_tied(checked: &Checked<'_>, select: &Select, limit: usize) -> bool {
     }
 }
 
-/// Returns what a part of ORDER BY names by its position or its alias, else the part itself.
-fn selected_as(select: &Select, part: &Expr) -> Expr {
+/// Returns what a part of ORDER BY or GROUP BY names by its position or its alias, else the part itself.
+pub(super) fn selected_as(select: &Select, part: &Expr) -> Expr {
     let by_position = |text: &str| match select.projection.get(text.parse::<usize>().ok()?.checked_sub(1)?)? {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
         _ => None,
@@ -133,7 +133,7 @@ fn selected_as(select: &Select, part: &Expr) -> Expr {
     found.unwrap_or_else(|| part.clone())
 }
 
-fn parse_projection(keys: &[String]) -> Result<Vec<SelectItem>, sqlparser::parser::ParserError> {
+pub(super) fn parse_projection(keys: &[String]) -> Result<Vec<SelectItem>, sqlparser::parser::ParserError> {
     let dialect = sqlparser::dialect::GenericDialect {};
     sqlparser::parser::Parser::new(&dialect).try_with_sql(&keys.join(", "))?.parse_projection()
 }

@@ -1,6 +1,6 @@
 //! Nulls that leave rows out: `NOT IN` over values with a null keeps no row, `<>` and `NOT LIKE` drop the rows without
-//! a value, `= NULL` keeps none, and a condition on the far side of an outer join undoes the join. Also `count(*)`, which
-//! counts the rows that an outer join keeps without a match.
+//! a value, `= NULL` keeps none, and a condition on the far side of an outer join undoes the join. Also `count(*)`,
+//! which counts the rows that an outer join keeps without a match; what aggregates leave out is in `left_out.rs`.
 
 use std::ops::ControlFlow;
 
@@ -125,10 +125,21 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
             found
         }
         Expr::Nested(inner) => conditions(inner),
-        Expr::InSubquery { expr, subquery, negated: true } => vec![NullCondition::NotInQuery(expr, subquery)],
-        Expr::InList { expr, negated: true, .. } if is_column(expr) => vec![NullCondition::Differs(expr)],
+        Expr::InSubquery { expr, subquery, negated: true } => not_in(expr, subquery),
+        Expr::InList { expr, negated: true, .. } if is_column(expr) => {
+            vec![NullCondition::Differs(expr), NullCondition::Compares(expr)]
+        }
         Expr::Like { expr, negated: true, .. } | Expr::ILike { expr, negated: true, .. } if is_column(expr) => {
-            vec![NullCondition::Differs(expr)]
+            vec![NullCondition::Differs(expr), NullCondition::Compares(expr)]
+        }
+        Expr::InList { expr, .. }
+        | Expr::InSubquery { expr, .. }
+        | Expr::Like { expr, .. }
+        | Expr::ILike { expr, .. }
+        | Expr::Between { expr, .. }
+            if is_column(expr) =>
+        {
+            vec![NullCondition::Compares(expr)]
         }
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => denied(expr),
         Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
@@ -137,7 +148,6 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
             vec![NullCondition::WithNull(filter)]
         }
         Expr::BinaryOp { left, op, right } => {
-            let is_constant = |expr: &Expr| matches!(expr, Expr::Value(_));
             let column = match (is_column(left) && is_constant(right), is_column(right) && is_constant(left)) {
                 (true, _) => left,
                 (_, true) => right,
@@ -154,6 +164,21 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
     }
 }
 
+fn not_in<'e>(expr: &'e Expr, subquery: &'e Query) -> Vec<NullCondition<'e>> {
+    let own = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)).then(|| NullCondition::Differs(expr));
+    std::iter::once(NullCondition::NotInQuery(expr, subquery)).chain(own).collect()
+}
+
+/// Whether an expression names no column: a value, a date, or one that is computed of such.
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_) => true,
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => is_constant(inner),
+        Expr::BinaryOp { left, right, .. } => is_constant(left) && is_constant(right),
+        _ => false,
+    }
+}
+
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
 }
@@ -163,7 +188,7 @@ fn denied(condition: &Expr) -> Vec<NullCondition<'_>> {
     let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     match condition {
         Expr::Nested(inner) => denied(inner),
-        Expr::InSubquery { expr, subquery, negated: false } => vec![NullCondition::NotInQuery(expr, subquery)],
+        Expr::InSubquery { expr, subquery, negated: false } => not_in(expr, subquery),
         Expr::InList { expr, negated: false, .. }
         | Expr::Like { expr, negated: false, .. }
         | Expr::ILike { expr, negated: false, .. }
@@ -188,19 +213,17 @@ fn null_in(query: &Query) -> Option<String> {
     else {
         return None;
     };
-    if query.with.is_some()
-        || query.limit_clause.is_some()
-        || !matches!(column, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-    {
+    let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    if query.with.is_some() || query.limit_clause.is_some() || is_grouped {
         return None;
     }
     let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
     let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
-    Some(format!("SELECT 1 FROM {} WHERE {filter}{column} IS NULL LIMIT 1", from.join(", ")))
+    Some(format!("SELECT 1 FROM {} WHERE {filter}({column}) IS NULL LIMIT 1", from.join(", ")))
 }
 
 /// Returns the names of the tables that outer joins may leave without a row.
-fn far_sides(select: &Select) -> Vec<String> {
+pub(super) fn far_sides(select: &Select) -> Vec<String> {
     struct FarNames(Vec<String>);
     impl Visitor for FarNames {
         type Break = ();

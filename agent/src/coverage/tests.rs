@@ -524,6 +524,10 @@ fn other_words_for_the_same_thing_are_explained() {
         ],
         values: "Alien Up Horror Animation Red Blue",
     };
+    const STORE: TestSchema = TestSchema {
+        tables: &[("buyers", "id name city signup"), ("orders", "id buyer_id ordered_at status total discount")],
+        values: "shipped cancelled Berlin Paris",
+    };
     let asked = |schema: &TestSchema, question: &str| {
         gaps_of(question, &vocabulary(schema)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
     };
@@ -536,12 +540,15 @@ fn other_words_for_the_same_thing_are_explained() {
         (&FARM, "How many acres of clay ground are there?"),
         (&CINEMA, "Which movies run longer than 100 minutes?"),
         (&CINEMA, "Which room sold the most seats?"),
+        (&STORE, "What was the revenue per month in 2024?"),
+        (&STORE, "How many sales were there in February 2024?"),
     ] {
         assert_eq!(asked(schema, question), [""; 0], "{question}");
     }
     assert_eq!(asked(&GYM, "How many calories did the members burn?"), ["calories"]);
     assert_eq!(asked(&FARM, "How many cows do we own?"), ["cows"]);
     assert_eq!(asked(&CINEMA, "How much popcorn was sold?"), ["popcorn"]);
+    assert_eq!(asked(&STORE, "How many reviews did we get?"), ["reviews"]);
 }
 
 #[test]

@@ -16,24 +16,39 @@ struct AnnouncedOperation {
     share: bool,
     /// A change, of which a percentage is no share.
     growth: bool,
+    /// It is one upwards, or downwards, by all words.
+    direction: Option<ChangeDirection>,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChangeDirection {
+    Up,
+    Down,
+}
+
+const UP: [&str; 10] = ["grew", "rose", "increase", "growth", " gain", "up by", "higher", "more", "larger", "greater"];
+const DOWN: [&str; 9] = ["fell", "decrease", "drop", "declin", "down by", "lower", "fewer", "less", "smaller"];
+/// Ends of a comparison: `older than`, `warmer than`.
+const COMPARES: &str = "er than ";
 
 impl AnnouncedOperation {
     fn in_text(text: &str) -> Self {
         let text = text.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         Self {
-            total: has(&[
-                "total",
-                "sum",
-                "together",
-                "combined",
-                "altogether",
-                "in all",
-                "overall",
-                "over the",
-                "across",
-            ]),
+            // `Of 1,000 payments 310 were in cash`.
+            total: text.trim_start().starts_with("of ")
+                || has(&[
+                    "total",
+                    "sum",
+                    "together",
+                    "combined",
+                    "altogether",
+                    "in all",
+                    "overall",
+                    "over the",
+                    "across",
+                ]),
             average: has(&["average", "mean", "on avg"]),
             difference: has(&[
                 "more",
@@ -58,11 +73,26 @@ impl AnnouncedOperation {
                 "growth",
                 "up by",
                 "down by",
+                " gain",
+                "above",
+                "below",
+                "that leaves",
+                "leaving",
+                "remain",
+                "the rest",
+                "were not ",
+                "was not ",
+                COMPARES,
             ]),
+            direction: match (has(&UP), has(&DOWN)) {
+                (true, false) => Some(ChangeDirection::Up),
+                (false, true) => Some(ChangeDirection::Down),
+                _ => None,
+            },
             growth: has(&[
                 "grew", "fell", "rose", "increase", "decrease", "growth", "drop", "declin", "up by", "down by",
             ]),
-            ratio: has(&["times", "ratio", "twice", "per ", "factor"]),
+            ratio: has(&["times", "ratio", "twice", "per ", "factor", "one in ", "1 in ", "density"]),
             share: has(&["%", "percent", "share", "proportion", "fraction"]),
         }
     }
@@ -72,6 +102,8 @@ impl AnnouncedOperation {
 pub(super) struct WantedNumber<'a> {
     pub(super) number: &'a WrittenNumber,
     pub(super) rows: &'a [usize],
+    /// The row that has changed and the one that it is compared with, where the sentence says so.
+    pub(super) change: Option<(usize, usize)>,
 }
 
 impl WantedNumber<'_> {
@@ -174,7 +206,7 @@ fn paired(
     let cells = &cells[..cells.len().min(MAX_PAIRED)];
     let number = wanted.number;
     // A percentage is a difference or a sum only of percentages.
-    let is_of_kind = !number.is_percent || scale != ShareScale::Unknown;
+    let is_of_kind = !number.is_percent || matches!(scale, ShareScale::Fraction | ShareScale::Percent);
     for (index, left) in cells.iter().enumerate() {
         for (other, right) in cells.iter().enumerate() {
             if index == other || !wanted.is_of(left, right) {
@@ -188,6 +220,13 @@ fn paired(
             let has_ratio = right.value != 0.0;
             // What has the share is named, where only one is.
             let has_share = announced.share && has_ratio && wanted.is_named(left);
+            let is_change = wanted.change.is_none_or(|rows| rows == (left.reference.row, right.reference.row));
+            let grows = left.value >= right.value;
+            let is_directed = match announced.direction {
+                Some(ChangeDirection::Up) => grows,
+                Some(ChangeDirection::Down) => !grows,
+                None => true,
+            };
             let tried = [
                 (announced.difference && is_of_kind)
                     .then(|| found(format!("{l} - {r}"), left.value - right.value, scale)),
@@ -199,7 +238,7 @@ fn paired(
                     let value = 100.0 * left.value / right.value;
                     found(format!("100.0e0 * {l} / CAST({r} AS DOUBLE)"), value, ShareScale::Percent)
                 }),
-                (has_share && announced.difference).then(|| {
+                (has_share && announced.difference && is_change && is_directed).then(|| {
                     let value = 100.0 * (left.value - right.value) / right.value;
                     let sql = format!("100.0e0 * ({l} - {r}) / CAST({r} AS DOUBLE)");
                     // `Fell by 25 %` says no sign.

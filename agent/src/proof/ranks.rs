@@ -108,7 +108,7 @@ pub(super) fn factor_origin(
 }
 
 /// Returns the columns of numbers that a sentence names, else all but the labels.
-fn measured_columns(result: &ProofRows, sentence: &str) -> Vec<usize> {
+pub(super) fn measured_columns(result: &ProofRows, sentence: &str) -> Vec<usize> {
     let labels = result.label_columns();
     let is_measured = |column: &usize| {
         !labels.contains(column)

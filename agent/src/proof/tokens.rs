@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 use serde_json::Value;
 
+use super::dates::dates_in;
 use super::number_of;
 
 /// A number, a date or a code in a text.
@@ -35,6 +36,8 @@ pub(super) enum ShareScale {
     Fraction,
     /// 25 is a quarter.
     Percent,
+    /// There are none: some value is beyond 100.
+    Amount,
     /// Nobody knows, or there are none.
     Unknown,
 }
@@ -57,8 +60,8 @@ impl WrittenNumber {
     pub(super) fn stands_for(&self, value: f64, scale: ShareScale) -> bool {
         let close =
             |value: f64| (value - self.value).abs() <= self.tolerance * 1.000_001 && !self.is_other_whole(value);
-        let as_it_is = !(self.is_percent && scale == ShareScale::Fraction);
-        let as_percent = self.is_percent && scale != ShareScale::Percent;
+        let as_it_is = !(self.is_percent && matches!(scale, ShareScale::Fraction | ShareScale::Amount));
+        let as_percent = self.is_percent && !matches!(scale, ShareScale::Percent | ShareScale::Amount);
         (as_it_is && close(value)) || (as_percent && close(value * 100.0))
     }
 
@@ -72,10 +75,14 @@ impl TextToken {
     /// Whether a cell holds what is written.
     pub(super) fn equals(&self, value: &Value, scale: ShareScale) -> bool {
         match &self.kind {
-            TextTokenKind::Number(number) => number_of(value).is_some_and(|value| number.stands_for(value, scale)),
-            TextTokenKind::Date(days) => value
-                .as_str()
-                .is_some_and(|text| days.iter().any(|day| text.starts_with(&day.format("%Y-%m-%d").to_string()))),
+            TextTokenKind::Number(number) => match number_of(value) {
+                Some(value) => number.stands_for(value, scale),
+                None => self.is_year_of(value),
+            },
+            TextTokenKind::Date(days) => value.as_str().is_some_and(|text| match self.month() {
+                Some(month) => text.starts_with(&month.format("%Y-%m").to_string()),
+                None => days.iter().any(|day| text.starts_with(&day.format("%Y-%m-%d").to_string())),
+            }),
             TextTokenKind::Rank(_) | TextTokenKind::Factor(_) => false,
             TextTokenKind::Code(code) => {
                 value.as_str().is_some_and(|text| text.to_lowercase().contains(&code.to_lowercase()))
@@ -84,7 +91,97 @@ impl TextToken {
     }
 }
 
-const SCALES: [(&str, f64); 8] = [
+impl TextToken {
+    /// Whether a cell holds a day of the year that is written.
+    fn is_year_of(&self, value: &Value) -> bool {
+        let year = day_of(value).map(|day| day.format("%Y").to_string());
+        year.is_some_and(|year| year == self.text)
+    }
+
+    /// Whether a cell holds the very number, not one that is rounded to it.
+    pub(super) fn is_exactly(&self, value: &Value) -> bool {
+        let TextTokenKind::Number(number) = &self.kind else { return self.equals(value, ShareScale::Unknown) };
+        let is_same = |value: f64| (value - number.value).abs() <= number.value.abs() * 1e-9;
+        number_of(value).is_some_and(|value| is_same(value) || (number.is_percent && is_same(value * 100.0)))
+    }
+
+    /// Returns the first day of the month that is written without a day.
+    pub(super) fn month(&self) -> Option<NaiveDate> {
+        match &self.kind {
+            TextTokenKind::Date(days) if days.len() > 2 => days.first().copied(),
+            _ => None,
+        }
+    }
+
+    /// Whether a text says the same: the same number or code, or a day that both can be.
+    pub(super) fn is_said_by(&self, known: &Self) -> bool {
+        match (&self.kind, &known.kind) {
+            (TextTokenKind::Date(days), TextTokenKind::Date(others)) => days.iter().any(|day| others.contains(day)),
+            (kind, other) => kind == other,
+        }
+    }
+
+    /// Whether a cell holds the loss that is written: `lost 45,210` of a profit of -45210.
+    pub(super) fn is_loss_of(&self, value: &Value, clause: &str) -> bool {
+        const LOSSES: [&str; 14] = [
+            "lost",
+            "loss",
+            "losses",
+            "deficit",
+            "negative",
+            "shortfall",
+            "fell",
+            "dropped",
+            "declined",
+            "decreased",
+            "shrank",
+            "early",
+            "down",
+            "below",
+        ];
+        let TextTokenKind::Number(number) = &self.kind else { return false };
+        let is_less =
+            number_of(value).is_some_and(|value| value < 0.0 && number.stands_for(-value, ShareScale::Unknown));
+        is_less && number.value > 0.0 && LOSSES.iter().any(|word| find_word(clause, word).is_some())
+    }
+
+    /// Returns the word that makes a number no claim about rows: `step 2`, `version 2.1`, `top 3`, `1 table`.
+    pub(super) fn aside_word(&self, clause: &str) -> Option<&'static str> {
+        const BEFORE: [&str; 15] = [
+            "step", "version", "table", "chapter", "section", "figure", "option", "appendix", "page", "note",
+            "example", "top", "reading", "question", "phase",
+        ];
+        const AFTER: [&str; 9] =
+            ["table", "tables", "query", "queries", "column", "columns", "database", "databases", "steps"];
+        let before = last_words(&clause[..self.start], 1);
+        let after = clause[self.end..].split_whitespace().next().unwrap_or_default();
+        let after = after.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        let is_number = matches!(self.kind, TextTokenKind::Number(_));
+        let found = BEFORE.into_iter().find(|word| before == *word);
+        found.or_else(|| AFTER.into_iter().find(|word| after == *word)).filter(|_| is_number)
+    }
+}
+
+/// Returns the day that a cell holds.
+pub(super) fn day_of(value: &Value) -> Option<NaiveDate> {
+    NaiveDate::parse_from_str(value.as_str()?.get(..10)?, "%Y-%m-%d").ok()
+}
+
+/// Returns the last words of a text, in lower case with one space between them.
+pub(super) fn last_words(text: &str, most: usize) -> String {
+    let mut words: Vec<String> = text.split_whitespace().rev().take(most).map(str::to_lowercase).collect();
+    words.reverse();
+    words.join(" ").trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned()
+}
+
+/// Returns what `million` and its like stand for.
+pub(super) fn scale_of(word: &str) -> Option<f64> {
+    let known = SCALES.iter().find(|(name, _)| word.eq_ignore_ascii_case(name) && name.len() > 2);
+    known.map(|(_, factor)| *factor)
+}
+
+const SCALES: [(&str, f64); 9] = [
+    ("hundred", 1e2),
     ("thousand", 1e3),
     ("million", 1e6),
     ("billion", 1e9),
@@ -94,23 +191,29 @@ const SCALES: [(&str, f64); 8] = [
     ("bn", 1e9),
     ("m", 1e6),
 ];
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+const WORDS: [&str; 18] = [
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
 ];
-const WORDS: [&str; 11] = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-/// Other words that are a number, behind `a` or alone.
-const OTHER_WORDS: [(&str, usize); 3] = [("dozen", 12), ("fifteen", 15), ("twenty", 20)];
+const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+/// Units of areas and volumes, and a gas.
+const UNITS_WITH_DIGITS: [&str; 8] = ["km2", "m2", "m3", "cm2", "cm3", "ft2", "mi2", "co2"];
 const ORDINALS: [&str; 10] =
     ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 /// Words behind an ordinal that make it a place in an order, and words before it.
@@ -144,23 +247,59 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
             found.extend(token);
             at = end.max(word_end.min(end.max(at + 1)));
         } else {
+            let mut end = word_end;
             if word.chars().any(|c| c.is_ascii_digit()) {
-                let kind = TextTokenKind::Code(word.to_owned());
-                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
-            } else if let Some(kind) = rank_or_factor(text, at, word_end) {
-                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
-            } else if let Some((_, number)) = OTHER_WORDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known)) {
-                let kind = TextTokenKind::Number(WrittenNumber::whole(*number));
-                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
-            } else if let Some(number) = WORDS.iter().position(|known| word.eq_ignore_ascii_case(known)) {
-                let kind = TextTokenKind::Number(WrittenNumber::whole(number + 2));
-                found.push(TextToken { text: word.to_owned(), start: at, end: word_end, kind });
+                if !UNITS_WITH_DIGITS.iter().any(|unit| word.eq_ignore_ascii_case(unit)) {
+                    let kind = TextTokenKind::Code(word.to_owned());
+                    found.push(TextToken { text: word.to_owned(), start: at, end, kind });
+                }
+            } else if let Some(kind) = rank_or_factor(text, at, end) {
+                found.push(TextToken { text: word.to_owned(), start: at, end, kind });
+            } else if let Some((number, number_end)) = number_in_words(text, at, end) {
+                end = number_end;
+                let kind = TextTokenKind::Number(number);
+                found.push(TextToken { text: text[at..end].to_owned(), start: at, end, kind });
             }
-            at = word_end;
+            at = end;
         }
     }
     found.sort_by_key(|token| token.start);
     found
+}
+
+/// Returns the number that words are, `seven`, `a dozen` or `thirty-four`, and where it ends.
+fn number_in_words(text: &str, start: usize, end: usize) -> Option<(WrittenNumber, usize)> {
+    let position = |words: &[&str], word: &str| words.iter().position(|known| word.eq_ignore_ascii_case(known));
+    let word_at = |at: usize| {
+        let length = text[at..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len() - at);
+        &text[at..at + length]
+    };
+    let word = &text[start..end];
+    let (value, mut number_end) = match (position(&WORDS, word), position(&TENS, word)) {
+        (Some(index), _) => (index + 2, end),
+        (None, Some(index)) => {
+            let tens = (index + 2) * 10;
+            let unit = text[end..].strip_prefix(['-', ' ']).map(|_| word_at(end + 1)).unwrap_or_default();
+            match (unit.eq_ignore_ascii_case("one"), position(&WORDS[..8], unit)) {
+                (true, _) => (tens + 1, end + 1 + unit.len()),
+                (false, Some(index)) => (tens + index + 2, end + 1 + unit.len()),
+                _ => (tens, end),
+            }
+        }
+        _ if word.eq_ignore_ascii_case("dozen") => (12, end),
+        _ => return None,
+    };
+    let mut number = WrittenNumber::whole(value);
+    let scale = text[number_end..].strip_prefix(' ').map(|_| word_at(number_end + 1)).unwrap_or_default();
+    if let Some(factor) = scale_of(scale) {
+        number.value *= factor;
+        number.tolerance *= factor;
+        number_end += 1 + scale.len();
+    }
+    let behind = text[number_end..].trim_start();
+    let next: String = behind.chars().take("percent".len()).collect();
+    number.is_percent = behind.starts_with('%') || next.eq_ignore_ascii_case("percent");
+    Some((number, number_end))
 }
 
 /// Returns the place in an order, or the factor, that a word is; `None` of `the second flight` and `half of May`.
@@ -195,12 +334,26 @@ fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
     let bytes = rest.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut end = digits(0);
-    // Groups of three.
-    while matches!(bytes.get(end), Some(b',' | b'_')) && digits(end + 1) == 3 {
-        end += 4;
+    // Groups of three, with the same mark between them; a dot stands between three groups at least.
+    let is_group = |at: usize, mark: &str| rest[at..].starts_with(mark) && digits(at + mark.len()) == 3;
+    let mark = GROUP_MARKS.into_iter().find(|mark| {
+        let second = end + mark.len() + 3;
+        end <= 3 && is_group(end, mark) && (*mark != "." || is_group(second, mark))
+    });
+    if let Some(mark) = mark {
+        while is_group(end, mark) {
+            end += mark.len() + 3;
+        }
     }
+    let whole_end = end;
     let mut decimals = 0;
-    if bytes.get(end) == Some(&b'.') && digits(end + 1) > 0 {
+    let has_decimals = match bytes.get(end) {
+        Some(b'.') => digits(end + 1) > 0,
+        // `37,46`, as many languages write.
+        Some(b',') => mark != Some(",") && (1..=2).contains(&digits(end + 1)) && whole_end <= 3,
+        _ => false,
+    };
+    if has_decimals {
         decimals = digits(end + 1);
         end += 1 + decimals;
     }
@@ -208,7 +361,7 @@ fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
     if bytes.get(end) == Some(&b':') && digits(end + 1) > 0 {
         let length = rest.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(rest.len());
         let code = &rest[..length];
-        let kind = TextTokenKind::Code(code.to_owned());
+        let kind = TextTokenKind::Code(hour_of_day(code, &rest[length..]));
         return (Some(TextToken { text: code.to_owned(), start, end: start + length, kind }), start + length);
     }
     let letters: String = rest[end..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
@@ -231,7 +384,16 @@ fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
     if line.trim_matches(['-', '*', '(', ' ', '#']).is_empty() && decimals == 0 && ends_item {
         return (None, start + end);
     }
-    let plain: String = rest[..end].chars().filter(|c| !matches!(c, ',' | '_')).collect();
+    // The places of a table's rows: `| 1 | Berlin |`.
+    let begins_row = line.starts_with('|') && line.trim_matches(['|', ' ']).is_empty();
+    if begins_row && decimals == 0 && whole_end <= 2 && rest[end..].trim_start().starts_with('|') {
+        return (None, start + end);
+    }
+    let whole = rest[..whole_end].chars().filter(char::is_ascii_digit);
+    let plain: String = match decimals {
+        0 => whole.collect(),
+        _ => whole.chain(['.']).chain(rest[whole_end + 1..end].chars()).collect(),
+    };
     let Ok(mut value) = plain.parse::<f64>() else { return (None, start + end) };
     let mut tolerance = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
     let after = rest[end..].trim_start();
@@ -244,14 +406,19 @@ fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
         value *= factor;
         tolerance *= factor;
     }
-    let is_percent = after.starts_with('%') || word.eq_ignore_ascii_case("percent");
+    let is_percent = after.starts_with('%') || ["percent", "percentage"].contains(&word.to_ascii_lowercase().as_str());
     let before = text[..start].chars().next_back();
     let is_negative =
         matches!(before, Some('-' | '−')) && text[..start].chars().rev().nth(1).is_none_or(|c| !c.is_alphanumeric());
-    if is_negative {
+    let is_said_negative = last_words(&text[..start], 1) == "minus";
+    if is_negative || is_said_negative {
         value = -value;
     }
-    let sign = if is_negative { before.map_or(0, char::len_utf8) } else { 0 };
+    let sign = match (is_negative, is_said_negative) {
+        (true, _) => before.map_or(0, char::len_utf8),
+        (false, true) => text[..start].len() - text[..start].trim_end().len() + "minus".len(),
+        _ => 0,
+    };
     let token = TextToken {
         text: text[start - sign..start + end].to_owned(),
         start: start - sign,
@@ -261,74 +428,24 @@ fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
     (Some(token), start + end + letters.len())
 }
 
+/// Marks between the groups of three digits of a number.
+const GROUP_MARKS: [&str; 9] = [",", "_", " ", "\u{a0}", "\u{202f}", "\u{2009}", "'", "\u{2019}", "."];
+
+/// Returns a time of day as it is counted to 24 hours: `17:30` of `5:30 PM`.
+fn hour_of_day(time: &str, behind: &str) -> String {
+    let behind: String = behind.trim_start().chars().filter(|c| *c != '.').take(2).collect();
+    let is_afternoon = behind.eq_ignore_ascii_case("pm");
+    match time.split_once(':').and_then(|(hour, rest)| Some((hour.parse::<u32>().ok()?, rest))) {
+        Some((hour, rest)) if is_afternoon && hour < 12 => format!("{}:{rest}", hour + 12),
+        Some((12, rest)) if behind.eq_ignore_ascii_case("am") => format!("00:{rest}"),
+        _ => time.to_owned(),
+    }
+}
+
 /// Whether letters right behind a number are a unit.
 fn is_unit(letters: &str) -> bool {
     ["ms", "s", "h", "min", "km", "kg", "g", "cm", "mm", "gb", "mb", "kb", "tb", "x", "usd", "eur", "hp", "mpg"]
         .contains(&letters.to_lowercase().as_str())
-}
-
-/// Returns the dates of a text: `2014-03-09`, `March 9, 2014`, `9 March 2014`.
-fn dates_in(text: &str) -> Vec<TextToken> {
-    let mut found = Vec::new();
-    let mut push = |start: usize, end: usize, days: Vec<NaiveDate>| {
-        if !days.is_empty() {
-            found.push(TextToken { text: text[start..end].to_owned(), start, end, kind: TextTokenKind::Date(days) });
-        }
-    };
-    let of_day = |year: u32, month: u32, day: u32| -> Vec<NaiveDate> {
-        NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day).into_iter().collect()
-    };
-    let words: Vec<(usize, &str)> = text
-        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '\''))
-        .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
-        .filter(|(_, word)| !word.is_empty())
-        .collect();
-    for (index, (start, word)) in words.iter().enumerate() {
-        if let Some(day) = word.get(..10)
-            && word.get(10..).is_none_or(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
-        {
-            push(*start, start + 10, NaiveDate::parse_from_str(day, "%Y-%m-%d").into_iter().collect());
-        }
-        let written = word.trim_end_matches(|c: char| !c.is_ascii_digit());
-        push(*start, start + written.len(), days_of_numbers(written));
-        let month = MONTHS.iter().position(|month| {
-            let word = word.trim_end_matches('.').to_lowercase();
-            *month == word || (word.len() >= 3 && word.len() < 5 && month.starts_with(&word))
-        });
-        let Some(month) = month.and_then(|month| u32::try_from(month + 1).ok()) else { continue };
-        let number = |index: Option<usize>| -> Option<(usize, usize, u32)> {
-            let (start, word) = words.get(index?)?;
-            let digits = word.trim_end_matches([',', '.', ';', ':', '!', '?']);
-            let digits = digits.strip_suffix("th").or(digits.strip_suffix("st")).unwrap_or(digits);
-            Some((*start, start + digits.len(), digits.parse().ok()?))
-        };
-        let (next, after) = (number(Some(index + 1)), number(Some(index + 2)));
-        if let (Some((_, _, day)), Some((_, end, year))) = (next, after) {
-            push(*start, end, of_day(year, month, day));
-        }
-        if let (Some((begin, _, day)), Some((_, end, year))) = (number(index.checked_sub(1)), next)
-            && day <= 31
-            && year > 31
-        {
-            push(begin, end, of_day(year, month, day));
-        }
-    }
-    found
-}
-
-/// Returns the days that `03/30/2024`, `30/03/2024` or `30.03.2024` can be.
-fn days_of_numbers(word: &str) -> Vec<NaiveDate> {
-    let forms: &[&str] = match (word.matches('/').count(), word.matches('.').count()) {
-        (2, 0) => &["%m/%d/%Y", "%d/%m/%Y"],
-        (0, 2) => &["%d.%m.%Y"],
-        _ => return Vec::new(),
-    };
-    // A year of two digits is a part of something else.
-    let has_year = word.rsplit(['/', '.']).next().is_some_and(|year| year.len() == 4);
-    let mut days: Vec<NaiveDate> =
-        forms.iter().filter(|_| has_year).filter_map(|form| NaiveDate::parse_from_str(word, form).ok()).collect();
-    days.dedup();
-    days
 }
 
 /// Returns the sentences of a text, each with where it begins. Lines end sentences.

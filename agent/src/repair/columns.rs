@@ -3,11 +3,12 @@
 
 use std::ops::ControlFlow;
 
+use arrow::datatypes::DataType;
 use sqlparser::ast::{BinaryOperator, Expr, Ident, Query, Select, Statement, Value, VisitMut, VisitorMut};
 
 use super::counts::counted;
 use super::joins;
-use super::near::{Likeness, nearest};
+use super::near::{Likeness, nearest, words};
 use super::scopes::{Scope, ScopeSource, Scopes, column_of};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind, TablesAtHand};
@@ -166,6 +167,11 @@ fn bare(scopes: &Scopes<'_>, ident: &Ident) -> NameLookup {
             }
         }
     }
+    let mut sources = scopes.inner_to_outer().flat_map(|scope| &scope.sources);
+    if let Some((found, source)) = sources.find_map(|source| Some((own_column(source, name)?, source))) {
+        let why = format!("there is no column `{name}`; {} has `{found}`", shown(source));
+        return NameLookup::Instead(column_expr(source, &found, true), RepairKind::Column, why);
+    }
     let near = scopes.inner_to_outer().find_map(|scope| near_in_scope(scope, name));
     let is_quoted = ident.quote_style == Some('"');
     if let Some((found, source, likeness)) = near.filter(|(_, _, likeness)| !is_quoted || *likeness <= Likeness::Words)
@@ -227,6 +233,11 @@ fn qualified(scopes: &Scopes<'_>, qualifier: &Ident, column: &Ident) -> NameLook
     {
         return NameLookup::Instead(column_expr(source, found, true), RepairKind::Column, missing);
     }
+    if let Some((_, source)) = owner
+        && let Some(found) = own_column(source, name)
+    {
+        return NameLookup::Instead(column_expr(source, &found, true), RepairKind::Column, missing);
+    }
     for scope in scopes.inner_to_outer() {
         let mut others = scope.sources.iter().filter(|source| source.column(name).is_some());
         if let Some(source) = others.next() {
@@ -255,11 +266,42 @@ fn near_in_scope<'s>(scope: &'s Scope, name: &str) -> Option<(String, &'s ScopeS
     let columns = scope.sources.iter().flat_map(|source| source.columns.iter().flatten());
     let (found, likeness) = nearest(name, columns.map(|(column, _)| column.as_str()))?;
     let source = scope.sources.iter().find(|source| source.column(found).is_some())?;
-    Some((found.to_owned(), source, likeness))
+    (!is_key_of_other(source, name, found)).then(|| (found.to_owned(), source, likeness))
+}
+
+/// Returns the column of a table that a name says with the table's own: `customer_id` of customers is their `id`,
+/// `product_name` of products their `title`, and `order_date` of orders the one time of theirs that begins so.
+fn own_column(source: &ScopeSource, name: &str) -> Option<String> {
+    const NAMES: [&str; 2] = ["name", "title"];
+    const TIMES: [&str; 6] = ["date", "time", "datetime", "timestamp", "day", "at"];
+    let table = words(&source.table.as_ref()?.table);
+    let written = words(name);
+    let rest = written.strip_prefix(table.as_slice())?;
+    let columns = source.columns.as_ref()?;
+    let called = |wanted: &str| columns.iter().find(|(known, _)| known.eq_ignore_ascii_case(wanted));
+    let is_time = |kind: &Option<DataType>| kind.as_ref().is_some_and(DataType::is_temporal);
+    let [last] = rest else { return None };
+    let found = called(last).or_else(|| match NAMES.contains(&last.as_str()) {
+        true => NAMES.iter().find_map(|name| called(name)),
+        false => None,
+    });
+    let found = found.or_else(|| {
+        let mut times = columns.iter().filter(|(_, kind)| TIMES.contains(&last.as_str()) && is_time(kind));
+        times.next().filter(|_| times.next().is_none())
+    });
+    found.map(|(known, _)| known.clone())
+}
+
+/// Whether a name is the key of another table: `customer_id` is not the `id` of items.
+fn is_key_of_other(source: &ScopeSource, name: &str, found: &str) -> bool {
+    let written = words(name);
+    let is_key = words(found) == ["id"] && written.len() > 1 && written.last().is_some_and(|last| last == "id");
+    is_key && source.table.as_ref().is_none_or(|table| !written.starts_with(&words(&table.table)))
 }
 
 fn near_in_source<'s>(source: &'s ScopeSource, name: &str) -> Option<(&'s str, Likeness)> {
-    nearest(name, source.columns.iter().flatten().map(|(column, _)| column.as_str()))
+    let found = nearest(name, source.columns.iter().flatten().map(|(column, _)| column.as_str()));
+    found.filter(|(found, _)| !is_key_of_other(source, name, found))
 }
 
 /// Returns a table's column as an expression.

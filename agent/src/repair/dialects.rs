@@ -1,6 +1,6 @@
 //! Syntax of other systems that the parser reads and that is not planned here: `TOP`, `LIMIT 5, 10`, hints, `CONVERT`,
 //! `SAFE_CAST`, `REGEXP`, collations, `INTERVAL 1 DAY`, types of columns, `ROWNUM`, `DUAL`, `MINUS`, where nulls are
-//! sorted, and division as MySQL and BigQuery have it.
+//! sorted, and division as MySQL and BigQuery have it. Clauses of a SELECT are in `foreign_syntax.rs`.
 
 use std::ops::ControlFlow;
 
@@ -11,6 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::foreign_functions::{function_here, time_as_text};
+use super::foreign_syntax::{clauses_here, element_here, numbered_limit, unnest_alias};
 use super::grouping::has_aggregate;
 use super::joins::expression;
 use super::parse::DialectHabits;
@@ -18,7 +19,8 @@ use super::{Repair, RepairKind};
 
 /// Rewrites what other systems write in another way.
 pub(super) fn repair(statement: &mut Statement, habits: DialectHabits, repairs: &mut Vec<Repair>) {
-    let mut writer = DialectWriter { habits, repairs };
+    let divides_as_decimals = habits.divides_as_decimals || calls_of_mysql(statement);
+    let mut writer = DialectWriter { habits: DialectHabits { divides_as_decimals, ..habits }, repairs };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut writer);
 }
 
@@ -45,6 +47,9 @@ impl VisitorMut for DialectWriter<'_> {
         let has_top = matches!(query.body.as_ref(), SetExpr::Select(select) if select.top.is_some());
         if has_top || self.habits.sorts_nulls_first {
             self.null_order(query);
+        }
+        if let Some((from, to, why)) = numbered_limit(query) {
+            self.note(from, to, why);
         }
         if let SetExpr::Select(select) = query.body.as_mut()
             && query.limit_clause.is_none()
@@ -87,6 +92,9 @@ impl VisitorMut for DialectWriter<'_> {
             select.from.clear();
             self.note("FROM DUAL", "no FROM", "a query without tables needs no FROM here");
         }
+        for (from, to, why) in clauses_here(select) {
+            self.note(from, to, why);
+        }
         ControlFlow::Continue(())
     }
 
@@ -97,6 +105,9 @@ impl VisitorMut for DialectWriter<'_> {
             with_hints.clear();
             index_hints.clear();
             self.note("hints of a table", "none", "they change no result, and there are none here");
+        }
+        if let Some((from, to, why)) = unnest_alias(factor) {
+            self.note(from, to, why);
         }
         ControlFlow::Continue(())
     }
@@ -177,6 +188,10 @@ impl DialectWriter<'_> {
             Expr::Function(function) if self.habits.divides_as_decimals && joined_texts(function).is_some() => {
                 with(expression(&joined_texts(function)?)?, "CONCAT of a null is null there")
             }
+            // From 1 for Sunday, as MySQL counts, and from 0 for Monday.
+            Expr::Function(function) if self.habits.divides_as_decimals && mysql_weekday(function).is_some() => {
+                with(expression(&mysql_weekday(function)?)?, "days of the week have other numbers there")
+            }
             Expr::Function(function) => function_here(function),
             // SQLite's cuts where others round: a difference of days is counted whole.
             Expr::Cast { expr: inner, data_type, .. }
@@ -223,6 +238,14 @@ impl DialectWriter<'_> {
                 };
                 with(expression(&text)?, "a negative start counts from the end there")
             }
+            Expr::CompoundFieldAccess { .. } => with(element_here(expr)?, "elements are counted from 1 here"),
+            Expr::Identifier(name) if name.quote_style.is_none() && is_now(name) => {
+                with(expression("now()")?, "Oracle's SYSDATE is now() here")
+            }
+            Expr::Extract { field, expr: time, .. } if field.to_string().eq_ignore_ascii_case("YEAR_MONTH") => {
+                let text = format!("CAST(date_part('year', {time}) * 100 + date_part('month', {time}) AS BIGINT)");
+                with(expression(&text)?, "a year with its month is a number there")
+            }
             Expr::Extract { field, expr: time, .. } if field.to_string() == "DAYOFWEEK" => {
                 let first = if self.habits.divides_as_decimals { " + 1" } else { "" };
                 let text = format!("(CAST(date_part('dow', {time}) AS BIGINT){first})");
@@ -258,6 +281,42 @@ impl DialectWriter<'_> {
             }
             _ => None,
         }
+    }
+}
+
+/// Whether a statement calls functions that MySQL has and that others do not, or that divide as it does.
+fn calls_of_mysql(statement: &Statement) -> bool {
+    const NAMES: [&str; 6] =
+        ["date_format", "str_to_date", "curdate", "timestampdiff", "find_in_set", "substring_index"];
+    struct MysqlCalls;
+    impl Visitor for MysqlCalls {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Function(function) if NAMES.contains(&function.name.to_string().to_lowercase().as_str()) => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    statement.visit(&mut MysqlCalls).is_break()
+}
+
+/// Whether a name is the present time in Oracle.
+fn is_now(name: &Ident) -> bool {
+    ["sysdate", "systimestamp"].iter().any(|known| name.value.eq_ignore_ascii_case(known))
+}
+
+/// Returns MySQL's `DAYOFWEEK` and `WEEKDAY` of a time.
+fn mysql_weekday(function: &Function) -> Option<String> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(time))] = list.args.as_slice() else { return None };
+    let day = format!("CAST(date_part('dow', {time}) AS BIGINT)");
+    match function.name.to_string().to_lowercase().as_str() {
+        "dayofweek" => Some(format!("({day} + 1)")),
+        "weekday" => Some(format!("(({day} + 6) % 7)")),
+        _ => None,
     }
 }
 

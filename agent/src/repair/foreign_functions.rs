@@ -7,6 +7,7 @@ use sqlparser::ast::{
 };
 
 use super::joins::expression;
+use super::time_formats::{dotnet_format, dotnet_number, mysql_format, oracle_format};
 
 /// Name, number of arguments, and the expression with `$1`, `$2`, ... in their places.
 const FORMS: &[(&str, usize, &str)] = &[
@@ -32,6 +33,28 @@ const FORMS: &[(&str, usize, &str)] = &[
     ("timestamp_add", 2, "($1 + $2)"),
     ("timestamp_sub", 2, "($1 - $2)"),
     ("eomonth", 1, "last_day($1)"),
+    ("eomonth", 2, "last_day(CAST($1 AS DATE) + CAST(concat($2, ' months') AS INTERVAL))"),
+    ("sec_to_time", 1, "CAST(TIMESTAMP '1970-01-01 00:00:00' + to_seconds($1) AS TIME)"),
+    ("period_diff", 2, "(($1 / 100 * 12 + $1 % 100) - ($2 / 100 * 12 + $2 % 100))"),
+    ("mid", 3, "substr($1, $2, $3)"),
+    ("try_to_number", 1, "TRY_CAST($1 AS DECIMAL(38, 0))"),
+    ("try_to_double", 1, "TRY_CAST($1 AS DOUBLE)"),
+    ("try_to_date", 1, "TRY_CAST($1 AS DATE)"),
+    ("try_to_timestamp", 1, "TRY_CAST($1 AS TIMESTAMP)"),
+    ("try_to_boolean", 1, "TRY_CAST($1 AS BOOLEAN)"),
+    ("array_size", 1, "len($1)"),
+    ("size", 1, "len($1)"),
+    ("collect_list", 1, "array_agg($1) FILTER (WHERE $1 IS NOT NULL)"),
+    ("collect_set", 1, "array_agg(DISTINCT $1) FILTER (WHERE $1 IS NOT NULL)"),
+    ("sort_array", 1, "list_sort($1)"),
+    ("explode", 1, "unnest($1)"),
+    ("rlike", 2, "($1 ~ $2)"),
+    ("regexp_contains", 2, "($1 ~ $2)"),
+    ("regexp_substr", 2, "nullif(regexp_extract($1, $2), '')"),
+    ("regexp_substr", 3, "nullif(regexp_extract(substr($1, $3), $2), '')"),
+    ("regexp_substr", 4, "list_element(regexp_extract_all(substr($1, $3), $2), $4)"),
+    ("percentile", 2, "quantile_cont($1, $2)"),
+    ("percentile_approx", 2, "quantile_disc($1, $2)"),
     ("to_days", 1, "date_diff('day', DATE '0001-01-01', CAST($1 AS DATE)) + 366"),
     ("locate", 2, "strpos($2, $1)"),
     ("instr", 2, "strpos($1, $2)"),
@@ -53,9 +76,10 @@ const FORMS: &[(&str, usize, &str)] = &[
     (
         "months_between",
         2,
-        "(date_diff('month', CAST($2 AS DATE), CAST($1 AS DATE)) + CASE \
-         WHEN CAST($1 AS DATE) = last_day(CAST($1 AS DATE)) AND CAST($2 AS DATE) = last_day(CAST($2 AS DATE)) THEN 0 \
-         ELSE CAST(date_part('day', CAST($1 AS DATE)) - date_part('day', CAST($2 AS DATE)) AS DOUBLE) / 31 END)",
+        "(CAST(date_diff('month', CAST($2 AS DATE), CAST($1 AS DATE)) AS DOUBLE) + CASE \
+         WHEN CAST($1 AS DATE) = last_day(CAST($1 AS DATE)) AND CAST($2 AS DATE) = last_day(CAST($2 AS DATE)) \
+         THEN CAST(0 AS DOUBLE) ELSE CAST(date_part('day', CAST($1 AS DATE)) - date_part('day', CAST($2 AS DATE)) \
+         AS DOUBLE) / 31 END)",
     ),
     ("generate_array", 2, "generate_series($1, $2)"),
     ("generate_array", 3, "generate_series($1, $2, $3)"),
@@ -123,42 +147,6 @@ const UNITS: [(&str, &str); 30] = [
     ("microsecond", "microsecond"),
 ];
 
-/// Specifiers of MySQL's formats that differ from those of strftime.
-const MYSQL_FORMATS: [(&str, &str); 12] = [
-    ("%i", "%M"),
-    ("%M", "%B"),
-    ("%s", "%S"),
-    ("%W", "%A"),
-    ("%c", "%-m"),
-    ("%e", "%-d"),
-    ("%k", "%-H"),
-    ("%l", "%-I"),
-    ("%T", "%H:%M:%S"),
-    ("%r", "%I:%M:%S %p"),
-    ("%h", "%I"),
-    ("%D", "%-d"),
-];
-
-/// Parts of .NET's formats, longest first.
-const DOTNET_FORMATS: [(&str, &str); 16] = [
-    ("yyyy", "%Y"),
-    ("yy", "%y"),
-    ("MMMM", "%B"),
-    ("MMM", "%b"),
-    ("MM", "%m"),
-    ("M", "%-m"),
-    ("dddd", "%A"),
-    ("ddd", "%a"),
-    ("dd", "%d"),
-    ("d", "%-d"),
-    ("HH", "%H"),
-    ("hh", "%I"),
-    ("mm", "%M"),
-    ("ss", "%S"),
-    ("tt", "%p"),
-    ("H", "%-H"),
-];
-
 /// Returns what stands here for a call of a function of another system, and why.
 pub(super) fn function_here(function: &Function) -> Option<(Expr, String)> {
     let name = function.name.to_string().to_lowercase();
@@ -166,6 +154,12 @@ pub(super) fn function_here(function: &Function) -> Option<(Expr, String)> {
         return Some(found);
     }
     let arguments = arguments(function)?;
+    if let ("ratio_to_report", [only], Some(_)) = (name.as_str(), arguments.as_slice(), &function.over) {
+        let mut total = function.clone();
+        total.name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new("sum"))]);
+        let share = expression(&format!("(CAST({only} AS DOUBLE) / {total})"))?;
+        return Some((share, "RATIO_TO_REPORT is a share of the sum".to_owned()));
+    }
     if function.over.is_some() {
         return None;
     }
@@ -253,6 +247,13 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         }
         ("datetime", [time, modifiers @ ..]) if !modifiers.is_empty() || is_now(time) => modified(time, modifiers),
         ("julianday", [time]) if is_now(time) => Some("(date_part('epoch', now()) / 86400.0 + 2440587.5)".to_owned()),
+        // Spark, Hive and MySQL: a number of days.
+        ("date_add" | "adddate", [_, days]) if !matches!(days, Expr::Interval(_)) => {
+            Some(format!("(CAST({} AS DATE) + {})", texts[0], texts[1]))
+        }
+        ("date_sub" | "subdate", [_, days]) if !matches!(days, Expr::Interval(_)) => {
+            Some(format!("(CAST({} AS DATE) - {})", texts[0], texts[1]))
+        }
         ("date_add" | "adddate" | "datetime_add" | "timestamp_add", [time, _]) if literal(time).is_some() => {
             Some(format!("({} + {})", as_time(&texts[0]), texts[1]))
         }
@@ -260,7 +261,14 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             Some(format!("({} - {})", as_time(&texts[0]), texts[1]))
         }
         ("date_format", [_, format]) => {
-            Some(format!("strftime({}, {})", as_time(&texts[0]), mysql_format(&literal(format)?)))
+            let written = literal(format)?;
+            // MySQL's, or Spark's.
+            let here = if written.contains('%') { mysql_format(&written) } else { dotnet_format(&written) };
+            Some(format!("strftime({}, {here})", as_time(&texts[0])))
+        }
+        ("unix_timestamp", [_, format]) => {
+            let here = dotnet_format(&literal(format)?);
+            Some(format!("CAST(date_part('epoch', strptime({}, {here})) AS BIGINT)", texts[0]))
         }
         ("str_to_date", [_, format]) => Some(format!("strptime({}, {})", texts[0], mysql_format(&literal(format)?))),
         // MySQL: decimals, with commas.
@@ -276,6 +284,24 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             }
         }
         // MySQL and BigQuery count the units that are over, T-SQL and others the bounds that are passed.
+        ("timestampdiff", [unit, _, _]) if ["month", "quarter", "year"].contains(&unit_of(unit)?) => {
+            let (from, to) = (as_time(&texts[1]), as_time(&texts[2]));
+            let months = match unit_of(unit)? {
+                "month" => "",
+                "quarter" => " / 3",
+                _ => " / 12",
+            };
+            // The day and the time decide whether a month is over, at the end of a month as well.
+            let within = |time: &str| format!("strftime({time}, '%d %H:%M:%S')");
+            Some(format!(
+                "((date_diff('month', {from}, {to}) - CASE WHEN {from} <= {to} AND {} < {} THEN 1 WHEN {from} > {to} \
+                 AND {} > {} THEN -1 ELSE 0 END){months})",
+                within(&to),
+                within(&from),
+                within(&to),
+                within(&from)
+            ))
+        }
         ("timestampdiff", [unit, _, _]) => {
             Some(format!("date_sub('{}', {}, {})", unit_of(unit)?, as_time(&texts[1]), as_time(&texts[2])))
         }
@@ -296,6 +322,23 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         ("datepart", [unit @ Expr::Identifier(_), _]) => {
             Some(format!("CAST(date_part('{}', {}) AS BIGINT)", unit_of(unit)?, as_time(&texts[1])))
         }
+        // Redshift: the unit is a word.
+        ("date_part", [unit @ Expr::Identifier(_), _]) => {
+            Some(format!("CAST(date_part('{}', {}) AS BIGINT)", unit_of(unit)?, as_time(&texts[1])))
+        }
+        ("try_convert", [target, _]) => Some(format!("TRY_CAST({} AS {target})", texts[1])),
+        ("str", [_, length, places @ ..]) => {
+            let places = places.first().map_or_else(|| "0".to_owned(), ToString::to_string);
+            let number = |text: String| text.parse::<u8>().ok();
+            let (length, places) = (number(length.to_string())?, number(places)?);
+            Some(format!("format('{{:{length}.{places}f}}', CAST({} AS DOUBLE))", texts[0]))
+        }
+        ("choose", [index, choices @ ..]) if !choices.is_empty() => {
+            let arms: Vec<String> =
+                choices.iter().enumerate().map(|(at, choice)| format!("WHEN {} THEN {choice}", at + 1)).collect();
+            Some(format!("CASE {index} {} END", arms.join(" ")))
+        }
+        ("trunc", [time]) if time.to_string().eq_ignore_ascii_case("now()") => Some("current_date".to_owned()),
         ("datename", [unit, _]) => match unit_of(unit)? {
             "month" => Some(format!("monthname({})", as_time(&texts[1]))),
             "dow" => Some(format!("dayname({})", as_time(&texts[1]))),
@@ -311,9 +354,13 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         }
         ("convert", [target, value, style]) => time_as_text(&target.to_string(), value, style),
         // Oracle and Snowflake.
-        ("to_date", [_, format]) => Some(format!("CAST(strptime({}, {}) AS DATE)", texts[0], oracle_format(format)?)),
-        ("to_timestamp", [_, format]) => Some(format!("strptime({}, {})", texts[0], oracle_format(format)?)),
-        ("to_varchar", [_, format]) => Some(format!("strftime({}, {})", as_time(&texts[0]), oracle_format(format)?)),
+        ("to_date", [_, format]) => {
+            Some(format!("CAST(strptime({}, {}) AS DATE)", texts[0], oracle_format(&literal(format)?)?))
+        }
+        ("to_timestamp", [_, format]) => Some(format!("strptime({}, {})", texts[0], oracle_format(&literal(format)?)?)),
+        ("to_varchar", [_, format]) => {
+            Some(format!("strftime({}, {})", as_time(&texts[0]), oracle_format(&literal(format)?)?))
+        }
         ("trunc", [_, unit]) => {
             Some(format!("date_trunc('{}', {})", oracle_unit(&literal(unit)?)?, as_time(&texts[0])))
         }
@@ -421,49 +468,6 @@ pub(super) fn time_as_text(target: &str, time: &Expr, style: &Expr) -> Option<St
     Some(length.map_or(text.clone(), |length| format!("left({text}, {length})")))
 }
 
-/// Returns a format of Oracle and Snowflake as one of strftime, quoted; `None` where it is no such format.
-fn oracle_format(format: &Expr) -> Option<String> {
-    const PARTS: [(&str, &str); 19] = [
-        ("YYYY", "%Y"),
-        ("YY", "%y"),
-        ("MONTH", "%B"),
-        ("MON", "%b"),
-        ("MM", "%m"),
-        ("DDD", "%j"),
-        ("DD", "%d"),
-        ("DAY", "%A"),
-        ("DY", "%a"),
-        ("HH24", "%H"),
-        ("HH12", "%I"),
-        ("HH", "%I"),
-        ("MI", "%M"),
-        ("SS", "%S"),
-        ("AM", "%p"),
-        ("PM", "%p"),
-        ("RRRR", "%Y"),
-        ("RR", "%y"),
-        ("FM", ""),
-    ];
-    let written = literal(format)?;
-    let upper = written.to_ascii_uppercase();
-    let mut found = String::new();
-    let mut at = 0;
-    while let Some(first) = written[at..].chars().next() {
-        if let Some((part, here)) = PARTS.iter().find(|(part, _)| upper[at..].starts_with(part)) {
-            found.push_str(here);
-            at += part.len();
-        } else if first.is_alphanumeric() || first == '%' {
-            return None;
-        } else {
-            if first != '"' {
-                found.push(first);
-            }
-            at += first.len_utf8();
-        }
-    }
-    found.contains('%').then(|| quoted(&found))
-}
-
 /// Returns the unit to which Oracle's `TRUNC` cuts a time.
 fn oracle_unit(written: &str) -> Option<&'static str> {
     Some(match written.to_ascii_uppercase().as_str() {
@@ -526,59 +530,4 @@ fn unit_of(expr: &Expr) -> Option<&'static str> {
         other => literal(other)?,
     };
     UNITS.iter().find(|(name, _)| written.eq_ignore_ascii_case(name)).map(|(_, unit)| *unit)
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-fn mysql_format(written: &str) -> String {
-    let mut format = String::new();
-    let mut rest = written;
-    while let Some(first) = rest.chars().next() {
-        match MYSQL_FORMATS.iter().find(|(specifier, _)| rest.starts_with(specifier)) {
-            Some((specifier, here)) => {
-                format.push_str(here);
-                rest = &rest[specifier.len()..];
-            }
-            None => {
-                // A percent sign belongs to the letter behind it.
-                let length =
-                    if first == '%' { rest.chars().take(2).map(char::len_utf8).sum() } else { first.len_utf8() };
-                format.push_str(&rest[..length]);
-                rest = &rest[length..];
-            }
-        }
-    }
-    quoted(&format)
-}
-
-/// Returns the format here of .NET's `N2` (with commas) and `F2`.
-fn dotnet_number(written: &str) -> Option<String> {
-    let comma = match written.chars().next()? {
-        'N' | 'n' => ",",
-        'F' | 'f' => "",
-        _ => return None,
-    };
-    let digits = &written[1..];
-    let places: u8 = if digits.is_empty() { 2 } else { digits.parse().ok()? };
-    Some(format!("{{:{comma}.{places}f}}"))
-}
-
-fn dotnet_format(written: &str) -> String {
-    let mut format = String::new();
-    let mut rest = written;
-    while let Some(first) = rest.chars().next() {
-        match DOTNET_FORMATS.iter().find(|(part, _)| rest.starts_with(part)) {
-            Some((part, here)) => {
-                format.push_str(here);
-                rest = &rest[part.len()..];
-            }
-            None => {
-                format.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
-        }
-    }
-    quoted(&format)
 }

@@ -94,8 +94,10 @@ impl GroupingFixer<'_> {
 }
 
 fn group(select: &mut Select, order: &mut [&mut Expr], scopes: &Scopes<'_>, repairs: &mut Vec<Repair>) {
-    let mut keys = match &select.group_by {
-        GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => keys.clone(),
+    let mut keys: Vec<Expr> = match &select.group_by {
+        GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => {
+            keys.iter().flat_map(keys_within).collect()
+        }
         _ => return,
     };
     let aggregates = aggregates_of(select, order);
@@ -132,6 +134,14 @@ fn group(select: &mut Select, order: &mut [&mut Expr], scopes: &Scopes<'_>, repa
         if !repairs.contains(&repair) {
             repairs.push(repair);
         }
+    }
+}
+
+/// Returns the keys of `ROLLUP (a, b)` and its like, else the key itself.
+fn keys_within(key: &Expr) -> Vec<Expr> {
+    match key {
+        Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => sets.concat(),
+        other => vec![other.clone()],
     }
 }
 
@@ -177,8 +187,8 @@ fn aliases(select: &Select) -> Vec<String> {
     aliases.collect()
 }
 
-/// Returns what a key of GROUP BY names by its position or its alias.
-fn selected_as(select: &Select, key: &Expr) -> Option<Expr> {
+/// Returns what a key of GROUP BY or ORDER BY names by its position or its alias.
+pub(super) fn selected_as(select: &Select, key: &Expr) -> Option<Expr> {
     match key {
         Expr::Value(value) => {
             let Value::Number(number, _) = &value.value else { return None };

@@ -6,13 +6,14 @@ use std::ops::ControlFlow;
 use querent_catalog::{Relationship, TableInfo, TableName};
 use sqlparser::ast::{
     Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, TableFactor,
-    TableWithJoins, Visit, Visitor,
+    TableWithJoins, Visit, Visitor, visit_expressions,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
 
 use super::columns::{NameLookup, lookup};
-use super::scopes::{Scope, Scopes};
+use super::dialects::{all_of, conjuncts};
+use super::scopes::{Scope, ScopeSource, Scopes};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind, TablesAtHand, qualified};
 use crate::sql_text::quote_identifier;
@@ -34,6 +35,7 @@ pub(super) fn repair(
     for (qualifier, column) in missing_columns(select, scopes) {
         let scope = scopes.scope_of(select);
         let Some(steps) = path_to(&scope, at_hand, known, qualifier.as_deref(), &column) else { continue };
+        defer_conditions(select, qualifier.as_deref(), &column);
         for step in steps {
             // The join goes where the table is that it joins to, so that its condition sees that table.
             let place = select.from.iter().position(|from| has_source(from, &step.anchor));
@@ -47,6 +49,45 @@ pub(super) fn repair(
             let text = format!("JOIN {} ON {}", qualified(&step.table), step.condition);
             repairs.push(Repair::new(RepairKind::Join, "no join", text, why));
         }
+    }
+}
+
+/// Moves the conditions of inner joins that name a column to WHERE, where the table that has it is joined after them.
+fn defer_conditions(select: &mut Select, qualifier: Option<&str>, column: &str) {
+    let is_it = |expr: &Expr| match (expr, qualifier) {
+        (Expr::Identifier(name), None) => name.value.eq_ignore_ascii_case(column),
+        (Expr::CompoundIdentifier(parts), Some(qualifier)) => match parts.as_slice() {
+            [.., table, name] => table.value.eq_ignore_ascii_case(qualifier) && name.value.eq_ignore_ascii_case(column),
+            _ => false,
+        },
+        _ => false,
+    };
+    let names_it = |part: &Expr| {
+        let found: ControlFlow<()> = visit_expressions(part, |expr| match is_it(expr) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        found.is_break()
+    };
+    let mut deferred = Vec::new();
+    for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
+        let (JoinOperator::Join(JoinConstraint::On(on)) | JoinOperator::Inner(JoinConstraint::On(on))) =
+            &mut join.join_operator
+        else {
+            continue;
+        };
+        let (later, kept): (Vec<Expr>, Vec<Expr>) = conjuncts(on.clone()).into_iter().partition(|part| names_it(part));
+        if later.is_empty() {
+            continue;
+        }
+        deferred.extend(later);
+        match all_of(kept) {
+            Some(kept) => *on = kept,
+            None => join.join_operator = JoinOperator::CrossJoin(JoinConstraint::None),
+        }
+    }
+    if !deferred.is_empty() {
+        select.selection = all_of(select.selection.take().into_iter().chain(deferred).collect());
     }
 }
 
@@ -115,9 +156,12 @@ fn conditions(
     let mut before: Vec<String> = binding_of(&from.relation).map(|name| name.value.clone()).into_iter().collect();
     for join in &mut from.joins {
         let Some(name) = binding_of(&join.relation).map(|name| name.value.clone()) else { continue };
-        if let JoinOperator::Join(constraint @ JoinConstraint::None)
-        | JoinOperator::Inner(constraint @ JoinConstraint::None) = &mut join.join_operator
+        if let JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint) = &mut join.join_operator
             && let Some(joined) = scope.source(&name)
+            && says_not_by_what(constraint, &scope, &before, joined)
         {
             let found = before.iter().filter_map(|known| scope.source(known)).find_map(|known| {
                 related(at_hand, known.table.as_ref()?, joined.table.as_ref()?)
@@ -130,6 +174,19 @@ fn conditions(
             }
         }
         before.push(name);
+    }
+}
+
+/// Whether a join has no condition, or is by columns that one of its sides does not have.
+fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String], joined: &ScopeSource) -> bool {
+    match constraint {
+        JoinConstraint::None => true,
+        JoinConstraint::Using(names) => names.iter().any(|name| {
+            let Some(name) = name.0.last().and_then(|part| part.as_ident()) else { return false };
+            let mut sources = before.iter().filter_map(|known| scope.source(known));
+            !joined.may_have(&name.value) || !sources.any(|source| source.may_have(&name.value))
+        }),
+        _ => false,
     }
 }
 
@@ -193,11 +250,12 @@ fn path_to(
         .filter(|info| qualifier.is_some_and(|name| info.name.table.eq_ignore_ascii_case(name)))
         .collect();
     let candidates = if named.is_empty() { owners } else { named };
-    candidates.iter().find_map(|info| direct(scope, at_hand, &info.name).map(|step| vec![step])).or_else(|| {
+    let near = |table: &TableName| direct(scope, at_hand, qualifier, table);
+    candidates.iter().find_map(|info| near(&info.name).map(|step| vec![step])).or_else(|| {
         candidates.iter().find_map(|info| {
             let between = at_hand.relationships.iter().filter(sure).filter_map(|one| other_end(one, &info.name));
             between.filter(|table| is_free(table) && known.get(table).is_some()).find_map(|table| {
-                let first = direct(scope, at_hand, table)?;
+                let first = near(table)?;
                 let one = related(at_hand, table, &info.name)?;
                 let second = JoinStep {
                     condition: condition(one, Some(table), &table.table, &info.name.table),
@@ -210,9 +268,10 @@ fn path_to(
     })
 }
 
-/// Returns the join of a table to one of the scope.
-fn direct(scope: &Scope, at_hand: &TablesAtHand, table: &TableName) -> Option<JoinStep> {
-    scope.sources.iter().find_map(|source| {
+/// Returns the join of a table to one of the scope: to the one called `first` before others.
+fn direct(scope: &Scope, at_hand: &TablesAtHand, first: Option<&str>, table: &TableName) -> Option<JoinStep> {
+    let named = first.and_then(|name| scope.source(name));
+    named.into_iter().chain(&scope.sources).find_map(|source| {
         let one = related(at_hand, source.table.as_ref()?, table)?;
         Some(JoinStep {
             condition: condition(one, source.table.as_ref(), &source.name, &table.table),

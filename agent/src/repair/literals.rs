@@ -19,6 +19,7 @@ use querent_catalog::TableName;
 use querent_engine::Session;
 use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Statement, Value, VisitMut, VisitorMut};
 
+use super::joins::expression;
 use super::scopes::{Scopes, column_of};
 use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse, qualified};
 use crate::sql_text::quote_identifier;
@@ -57,73 +58,79 @@ pub(crate) struct UnknownLiteral {
     pub(crate) near: Vec<String>,
 }
 
-/// Returns the texts of a query that are not among the values of their columns.
-pub(crate) async fn unknown_literals(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Vec<UnknownLiteral> {
-    let Some(parsed) = parse::parse_query(sql) else { return Vec::new() };
-    let mut statement = parsed.statement;
-    let known = known_tables(session, at_hand, &statement).await;
-    let comparisons = comparisons(&mut statement, &known, session.database());
-    let values = values_of(session, &known, &comparisons).await;
-    let mut unknown = Vec::new();
-    for LiteralComparison { column, is_time, literal } in comparisons {
-        let Some(values) = values.get(&column).filter(|_| !is_time) else { continue };
-        if !values.contains(&literal) {
-            let near = matching::nearest_values(&literal, values);
-            unknown.push(UnknownLiteral { table: column.0, column: column.1, literal, near });
-        }
-    }
-    unknown
+/// The texts of a query, with the values of the columns that they are compared with.
+pub(crate) struct ComparedTexts {
+    statement: Statement,
+    known: KnownTables,
+    comparisons: Vec<LiteralComparison>,
+    values: BTreeMap<ColumnKey, Vec<String>>,
 }
 
-/// Spells the texts of a query as their columns do. Returns `None` where all are, or none is near.
-pub(crate) async fn repair_literals(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Option<RepairedQuery> {
-    let mut statement = parse::parse_query(sql)?.statement;
-    let known = known_tables(session, at_hand, &statement).await;
-    let comparisons = comparisons(&mut statement, &known, session.database());
-    let values = values_of(session, &known, &comparisons).await;
-    let mut meant: BTreeMap<(ColumnKey, String), ValueMatch> = BTreeMap::new();
-    for LiteralComparison { column, is_time, literal } in comparisons {
-        let found = match (is_time, values.get(&column)) {
-            (true, _) => date_in(&literal)
-                .filter(|date| *date != literal)
-                .map(|date| ValueMatch { values: vec![date], why: "the date is in another form here".to_owned() }),
-            (false, Some(values)) => value_meant(&literal, values),
-            (false, None) => None,
+impl ComparedTexts {
+    /// Reads a query and the values of its columns. Returns `None` where it is no query.
+    pub(crate) async fn read(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Option<Self> {
+        let mut statement = parse::parse_query(sql)?.statement;
+        let known = known_tables(session, at_hand, &statement).await;
+        let comparisons = comparisons(&mut statement, &known, session.database());
+        let values = values_of(session, &known, &comparisons).await;
+        Some(Self { statement, known, comparisons, values })
+    }
+
+    /// Returns the texts that are not among the values of their columns.
+    pub(crate) fn unknown(&self) -> Vec<UnknownLiteral> {
+        let mut unknown = Vec::new();
+        for LiteralComparison { column, is_time, literal } in &self.comparisons {
+            let Some(values) = self.values.get(column).filter(|_| !is_time) else { continue };
+            if !values.contains(literal) {
+                let near = matching::nearest_values(literal, values);
+                let (table, column) = column.clone();
+                unknown.push(UnknownLiteral { table, column, literal: literal.clone(), near });
+            }
+        }
+        unknown
+    }
+
+    /// Spells the texts as their columns do. Returns `None` where all are, or none is near.
+    pub(crate) fn spelled(&self, session: &Session) -> Option<RepairedQuery> {
+        let mut meant: BTreeMap<(ColumnKey, String), ValueMatch> = BTreeMap::new();
+        for LiteralComparison { column, is_time, literal } in &self.comparisons {
+            let found = match (is_time, self.values.get(column)) {
+                (true, _) => date_in(literal)
+                    .filter(|date| date != literal)
+                    .map(|date| ValueMatch { values: vec![date], why: "the date is in another form here".to_owned() }),
+                (false, Some(values)) => value_meant(literal, values),
+                (false, None) => None,
+            };
+            if let Some(found) = found {
+                meant.insert((column.clone(), literal.clone()), found);
+            }
+        }
+        self.rewritten(session, LiteralStep::Write { meant: &meant, repairs: Vec::new() })
+    }
+
+    /// Looks for the texts in other columns than those that they are compared with and whose rows do not have them.
+    /// Returns `None` where there is none.
+    pub(crate) async fn moved(&self, session: &Session, at_hand: &TablesAtHand) -> Option<RepairedQuery> {
+        let mut places: BTreeMap<(ColumnKey, String), TextPlace> = BTreeMap::new();
+        for LiteralComparison { column, is_time, literal } in &self.comparisons {
+            let is_unknown = self.values.get(column).is_some_and(|values| !is_time && !values.contains(literal));
+            if is_unknown && let Some(place) = place_of(session, at_hand, &self.known, column, literal).await {
+                places.insert((column.clone(), literal.clone()), place);
+            }
+        }
+        self.rewritten(session, LiteralStep::Move { places: &places, repairs: Vec::new() })
+    }
+
+    fn rewritten(&self, session: &Session, step: LiteralStep<'_>) -> Option<RepairedQuery> {
+        let mut statement = self.statement.clone();
+        let mut writer = LiteralWriter { scopes: Scopes::new(&self.known, session.database()), step };
+        let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut writer);
+        let repairs = match writer.step {
+            LiteralStep::Write { repairs, .. } | LiteralStep::Move { repairs, .. } => repairs,
+            LiteralStep::Find(_) => return None,
         };
-        if let Some(found) = found {
-            meant.insert((column, literal), found);
-        }
+        (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
     }
-    let mut writer = LiteralWriter {
-        scopes: Scopes::new(&known, session.database()),
-        step: LiteralStep::Write { meant: &meant, repairs: Vec::new() },
-    };
-    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut writer);
-    let LiteralStep::Write { repairs, .. } = writer.step else { return None };
-    (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
-}
-
-/// Looks for the texts of a query in other columns than those that they are compared with and whose rows do not have them.
-/// Returns `None` where there is none.
-pub(crate) async fn repair_places(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Option<RepairedQuery> {
-    let mut statement = parse::parse_query(sql)?.statement;
-    let known = known_tables(session, at_hand, &statement).await;
-    let comparisons = comparisons(&mut statement, &known, session.database());
-    let values = values_of(session, &known, &comparisons).await;
-    let mut places: BTreeMap<(ColumnKey, String), TextPlace> = BTreeMap::new();
-    for LiteralComparison { column, is_time, literal } in comparisons {
-        let is_unknown = values.get(&column).is_some_and(|values| !is_time && !values.contains(&literal));
-        if is_unknown && let Some(place) = place_of(session, at_hand, &known, &column, &literal).await {
-            places.insert((column, literal), place);
-        }
-    }
-    let mut writer = LiteralWriter {
-        scopes: Scopes::new(&known, session.database()),
-        step: LiteralStep::Move { places: &places, repairs: Vec::new() },
-    };
-    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut writer);
-    let LiteralStep::Move { repairs, .. } = writer.step else { return None };
-    (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
 }
 
 fn comparisons(statement: &mut Statement, known: &KnownTables, database: &str) -> Vec<LiteralComparison> {
@@ -182,6 +189,13 @@ impl VisitorMut for LiteralWriter<'_> {
                 }
                 let is_left = text_of(right).is_some();
                 if op == BinaryOperator::Eq
+                    && is_time
+                    && let Some(of_day) = self.of_day(&column, &literal)
+                {
+                    *expr = of_day;
+                    return ControlFlow::Continue(());
+                }
+                if op == BinaryOperator::Eq
                     && let Some(moved) = self.moved(&key, &literal, &column)
                 {
                     *expr = moved;
@@ -239,11 +253,22 @@ impl LiteralWriter<'_> {
     fn column(&self, expr: &Expr) -> Option<(ColumnKey, bool)> {
         let (source, name, data_type) = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr))?;
         let is_time = match data_type? {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => false,
+            kind if kind.is_string() => false,
             DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => true,
             _ => return None,
         };
         Some(((source.table.clone()?, name.to_owned()), is_time))
+    }
+
+    /// Returns what stands for the comparison of a time with a day, which only its midnight is equal to.
+    fn of_day(&mut self, column: &Expr, literal: &str) -> Option<Expr> {
+        let kind = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, column)).and_then(|found| found.2)?;
+        let day = date_in(literal).filter(|_| matches!(kind, DataType::Timestamp(_, _)))?;
+        let LiteralStep::Write { repairs, .. } = &mut self.step else { return None };
+        let written = format!("CAST({column} AS DATE) = {}", text(&day));
+        let why = "the column has times of day, and only midnight is equal to a day";
+        repairs.push(Repair::new(RepairKind::Literal, format!("{column} = {}", text(literal)), written.clone(), why));
+        expression(&written)
     }
 
     /// Returns what stands for the comparison of a column with a text that is elsewhere.

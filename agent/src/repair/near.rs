@@ -89,7 +89,7 @@ fn are_near_by_word(left: &[String], right: &[String]) -> bool {
 }
 
 /// Returns the words of a name in lower case and in the singular: what separators and capitals after small letters part.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut parted = String::with_capacity(name.len());
     let mut is_after_small = false;
     for letter in name.chars() {

@@ -4,10 +4,13 @@
 //! dialect has them as texts. In others a text in double quotes is a name until no column has it.
 
 use sqlparser::ast::Statement;
-use sqlparser::dialect::{BigQueryDialect, Dialect, GenericDialect, MsSqlDialect, MySqlDialect, SQLiteDialect};
+use sqlparser::dialect::{
+    BigQueryDialect, Dialect, GenericDialect, HiveDialect, MsSqlDialect, MySqlDialect, OracleDialect, SQLiteDialect,
+    SnowflakeDialect,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::{Repair, RepairKind};
 
@@ -39,14 +42,20 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
         return None;
     }
     let text = statement_text(sql);
-    let dialects: [(&str, &dyn Dialect); 5] = [
+    let dialects: [(&str, &dyn Dialect); 8] = [
         ("", &GenericDialect {}),
         ("MySQL", &MySqlDialect {}),
         ("BigQuery", &BigQueryDialect {}),
         ("T-SQL", &MsSqlDialect {}),
         ("SQLite", &SQLiteDialect {}),
+        ("Oracle", &OracleDialect {}),
+        ("Snowflake", &SnowflakeDialect {}),
+        ("Hive", &HiveDialect {}),
     ];
-    let (name, statements, turned) = dialects.iter().find_map(|(name, dialect)| {
+    // Others read Oracle's mark of outer joins as well.
+    let is_oracle = text.contains("(+)");
+    let mut fitting = dialects.iter().filter(|(name, _)| !is_oracle || *name == "Oracle");
+    let (name, statements, turned) = fitting.find_map(|(name, dialect)| {
         let (tokens, turned) = tokens(text, *dialect)?;
         let parser = Parser::new(*dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
         let statements = all_statements(parser)?;
@@ -82,6 +91,8 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
             'r' => (RepairKind::Quotes, "r'text'", "'text'", "every text is raw here"),
             '%' => (RepairKind::Dialect, "MOD", "%", "the remainder is % here"),
             '*' => (RepairKind::Dialect, "GLOB", "~", "a regular expression says the same"),
+            '=' => (RepairKind::Dialect, "IS", "IS NOT DISTINCT FROM", "SQLite's IS compares values"),
+            'a' => (RepairKind::Dialect, "APPROXIMATE", "none", "values are counted one by one here"),
             _ => continue,
         };
         repairs.push(Repair::new(kind, from, to, why));
@@ -92,7 +103,8 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
     }
     let habits = DialectHabits {
         divides_as_decimals: has_backquotes || ["MySQL", "BigQuery"].contains(&name),
-        sorts_nulls_first: has_backquotes || turned.contains(&'[') || !name.is_empty(),
+        // Oracle and Snowflake sort nulls last, as here.
+        sorts_nulls_first: has_backquotes || turned.contains(&'[') || !["", "Oracle", "Snowflake"].contains(&name),
     };
     Some(DialectQuery { statement, repairs, habits })
 }
@@ -145,7 +157,7 @@ fn tokens(text: &str, dialect: &dyn Dialect) -> Option<(Vec<TokenWithSpan>, Vec<
             _ => {}
         }
     }
-    let tokens = with_operators(tokens, &mut turned);
+    let tokens = with_operators(with_null_safe(tokens, &mut turned), &mut turned);
     turned.sort_unstable();
     turned.dedup();
     Some((split_paths(tokens), turned))
@@ -184,6 +196,43 @@ fn with_operators(mut tokens: Vec<TokenWithSpan>, turned: &mut Vec<char>) -> Vec
         }
     }
     tokens
+}
+
+/// Writes SQLite's `x IS 'text'` and `x IS NOT 'text'` out, and leaves Redshift's `APPROXIMATE COUNT` out.
+fn with_null_safe(tokens: Vec<TokenWithSpan>, turned: &mut Vec<char>) -> Vec<TokenWithSpan> {
+    let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let is_keyword = |token: &Token, wanted: Keyword| matches!(token, Token::Word(word) if word.keyword == wanted);
+    for (at, token) in tokens.iter().enumerate() {
+        let mut next = tokens[at + 1..].iter().filter(|next| !matches!(next.token, Token::Whitespace(_)));
+        let next = next.next().map(|next| &next.token);
+        let is_approximate = matches!(
+            &token.token,
+            Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("approximate")
+        );
+        if is_approximate && next.is_some_and(|next| is_keyword(next, Keyword::COUNT)) {
+            turned.push('a');
+            continue;
+        }
+        let is_value = matches!(next, Some(Token::SingleQuotedString(_) | Token::Number(..)));
+        let before = written.iter().rev().find(|before| !matches!(before.token, Token::Whitespace(_)));
+        let is_after_is = before.is_some_and(|before| is_keyword(&before.token, Keyword::IS));
+        let words: &[&str] = match &token.token {
+            known if is_value && is_keyword(known, Keyword::IS) => &["IS", "NOT", "DISTINCT", "FROM"],
+            known if is_value && is_after_is && is_keyword(known, Keyword::NOT) => &["DISTINCT", "FROM"],
+            _ => {
+                written.push(token.clone());
+                continue;
+            }
+        };
+        turned.push('=');
+        for (index, word) in words.iter().enumerate() {
+            if index > 0 {
+                written.push(TokenWithSpan::new(Token::Whitespace(Whitespace::Space), token.span));
+            }
+            written.push(TokenWithSpan::new(Token::make_keyword(word), token.span));
+        }
+    }
+    written
 }
 
 /// Returns the regular expression of a pattern of `GLOB`.
@@ -248,6 +297,12 @@ mod tests {
             ("SELECT a FROM t; SELECT 2", "SELECT a FROM t"),
             ("SELECT a MOD 2 FROM t", "SELECT a % 2 FROM t"),
             ("SELECT a FROM t WHERE a GLOB 'x.*'", "SELECT a FROM t WHERE a ~ '^x\\..*$'"),
+            ("SELECT a FROM t WHERE a IS NOT 'x'", "SELECT a FROM t WHERE a IS DISTINCT FROM 'x'"),
+            (
+                "SELECT a FROM t WHERE a IS 'x' OR b IS NULL",
+                "SELECT a FROM t WHERE a IS NOT DISTINCT FROM 'x' OR b IS NULL",
+            ),
+            ("SELECT APPROXIMATE COUNT(DISTINCT a) FROM t", "SELECT COUNT(DISTINCT a) FROM t"),
             ("SELECT a FROM `t` WHERE f(a, r'^x')", "SELECT a FROM \"t\" WHERE f(a, '^x')"),
         ] {
             let parsed = parse_query(sql).unwrap_or_else(|| panic!("{sql}"));

@@ -178,7 +178,15 @@ impl VisitorMut for Resolver<'_> {
             return ControlFlow::Continue(());
         }
         let Some(written) = full_name(name, self.database) else { return ControlFlow::Continue(()) };
-        if self.known.get(&written).is_some() {
+        if let Some(info) = self.known.get(&written) {
+            // BigQuery's project, and the catalog of others.
+            if name.0.len() > 2 {
+                let parts = [identifier(&info.name.database), identifier(&info.name.table)];
+                let short = ObjectName(parts.into_iter().map(ObjectNamePart::Identifier).collect());
+                let why = "a table is named by its database and itself here";
+                self.repairs.push(Repair::new(RepairKind::Table, name.to_string(), short.to_string(), why));
+                *name = short;
+            }
             return ControlFlow::Continue(());
         }
         let binding = alias.as_ref().map_or(written.table.as_str(), |alias| alias.name.value.as_str()).to_lowercase();

@@ -79,6 +79,17 @@ impl VisitorMut for TextCaster<'_> {
                     self.put(expr, &text, "Oracle's TRUNC takes the day of a time");
                     return ControlFlow::Continue(());
                 }
+                if let ("sum" | "total" | "avg", [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))]) =
+                    (name.as_str(), list.args.as_mut_slice())
+                    && self.is_condition(argument)
+                {
+                    let text = match name.as_str() {
+                        "avg" => format!("CAST({argument} AS BIGINT)"),
+                        _ => format!("CASE WHEN {argument} THEN 1 ELSE 0 END"),
+                    };
+                    self.put(argument, &text, "a condition is 1 or 0 in MySQL and SQLite");
+                    return ControlFlow::Continue(());
+                }
                 let as_time = OF_TIMES.contains(&name.as_str());
                 if as_time || OF_NUMBERS.contains(&name.as_str()) {
                     for argument in &mut list.args {
@@ -107,6 +118,9 @@ impl VisitorMut for TextCaster<'_> {
                     _ => {}
                 }
             }
+            Expr::Like { expr, .. } | Expr::ILike { expr, .. } | Expr::Substring { expr, .. } => {
+                self.time_as_text(expr)
+            }
             Expr::Between { expr, low, high, .. } => self.compare(expr, &mut [&mut **low, &mut **high]),
             _ => {}
         }
@@ -120,8 +134,32 @@ impl TextCaster<'_> {
         self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr)).and_then(|(_, _, kind)| kind.cloned())
     }
 
+    /// Whether an expression is true or false.
+    fn is_condition(&self, expr: &Expr) -> bool {
+        use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+        match expr {
+            Expr::Nested(inner) => self.is_condition(inner),
+            Expr::BinaryOp { op, .. } => matches!(op, And | Eq | Gt | GtEq | Lt | LtEq | NotEq | Or),
+            Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::InList { .. }
+            | Expr::Between { .. }
+            | Expr::Like { .. }
+            | Expr::ILike { .. } => true,
+            _ => self.kind_of(expr) == Some(DataType::Boolean),
+        }
+    }
+
+    /// Makes a text of a column of times that is compared with a pattern, or of which letters are taken.
+    fn time_as_text(&mut self, expr: &mut Expr) {
+        if self.kind_of(expr).is_some_and(|kind| kind.is_temporal()) {
+            let text = format!("CAST({expr} AS VARCHAR)");
+            self.put(expr, &text, "the column holds times; their text is taken");
+        }
+    }
+
     fn is_text_column(&self, expr: &Expr) -> bool {
-        self.kind_of(expr).is_some_and(|kind| is_text(&kind))
+        self.kind_of(expr).is_some_and(|kind| kind.is_string())
     }
 
     /// Whether `+` stands between texts: one of them is a text that is no number, the other a text as well.
@@ -142,7 +180,7 @@ impl TextCaster<'_> {
                     self.put(constant, value, "the column holds truth values");
                 }
             }
-        } else if is_text(&kind) && constants.iter().all(|constant| is_number(constant)) {
+        } else if kind.is_string() && constants.iter().all(|constant| is_number(constant)) {
             let name = column.to_string().to_lowercase();
             let mut words = name.split(|c: char| !c.is_alphanumeric());
             let is_of_time = words.any(|word| ["date", "day", "time", "year", "month", "birthday"].contains(&word));
@@ -190,10 +228,6 @@ impl TextCaster<'_> {
 
 /// Digits of a year.
 const YEAR_DIGITS: usize = 4;
-
-fn is_text(kind: &DataType) -> bool {
-    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
 
 fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))

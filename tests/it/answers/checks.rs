@@ -15,6 +15,11 @@ const SHOP: &[&str] = &[
      (2, 1, 7, TIMESTAMP '2024-03-31 18:00:00', DATE '2024-03-31', 'paid'), \
      (3, 2, 7, TIMESTAMP '2024-04-01 09:00:00', DATE '2024-04-01', 'open'), \
      (4, NULL, 1, TIMESTAMP '2024-04-02 09:00:00', DATE '2024-04-02', NULL)",
+    "CREATE TABLE shop.lines (id BIGINT, order_id BIGINT, price BIGINT, reduction BIGINT, weight VARCHAR)",
+    "INSERT INTO shop.lines VALUES (1, 1, 5, 1, '9'), (2, 1, 8, NULL, '10.5'), (3, 2, 5, 2, '7'), (4, 3, 6, NULL, NULL)",
+    "CREATE TABLE shop.visits (id BIGINT, placed TIMESTAMP, day DATE)",
+    "INSERT INTO shop.visits VALUES (1, TIMESTAMP '2023-01-05 10:00:00', DATE '2023-01-31'), \
+     (2, TIMESTAMP '2024-01-05 10:00:00', DATE '2024-02-29'), (3, TIMESTAMP '2024-02-29 23:00:00', DATE '2024-03-01')",
 ];
 
 /// SQL, and the kinds that are found.
@@ -54,7 +59,93 @@ const CASES: &[(&str, &[&str])] = &[
          c.name",
         &[],
     ),
+    // Groups by other names, queries within, counts that are called by a table, and what an outer join keeps alone.
+    (
+        "SELECT upper(c.city) AS place, sum(c.credit) AS s FROM shop.customers c JOIN shop.orders o ON o.customer_id = \
+         c.id GROUP BY place",
+        &["fan_out"],
+    ),
+    (
+        "SELECT o.status, count(o.id) AS n FROM shop.orders o JOIN shop.lines l ON l.order_id = o.id GROUP BY o.status",
+        &["fan_out"],
+    ),
+    (
+        "WITH joined AS (SELECT o.id, o.amount FROM shop.orders o JOIN shop.lines l ON l.order_id = o.id) \
+         SELECT sum(amount) AS s FROM joined",
+        &["fan_out"],
+    ),
+    (
+        "SELECT sum(amount) AS s FROM (SELECT o.amount FROM shop.orders o JOIN shop.lines l ON l.order_id = o.id) AS t",
+        &["fan_out"],
+    ),
+    (
+        "SELECT sum(amount) AS s FROM (SELECT DISTINCT o.id, o.amount FROM shop.orders o JOIN shop.lines l \
+         ON l.order_id = o.id) AS t",
+        &[],
+    ),
+    (
+        "SELECT c.name, count(*) AS num_orders FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id JOIN \
+         shop.lines l ON l.order_id = o.id GROUP BY c.name",
+        &["fan_out"],
+    ),
+    (
+        "SELECT c.name, count(*) AS num_orders FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id GROUP \
+         BY c.name",
+        &[],
+    ),
+    (
+        "SELECT sum(l.price) AS s FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id AND o.amount > \
+         6 LEFT JOIN shop.lines l ON l.order_id = o.id AND l.price > 100",
+        &[],
+    ),
+    // Aggregates that leave rows out, or weigh them otherwise.
+    ("SELECT sum(price - reduction) AS s FROM shop.lines", &["nulls"]),
+    ("SELECT sum(price - coalesce(reduction, 0)) AS s FROM shop.lines", &[]),
+    ("SELECT sum(reduction) AS s FROM shop.lines", &[]),
+    ("SELECT count(customer_id) AS n FROM shop.orders", &["nulls"]),
+    ("SELECT count(customer_id) AS customers FROM shop.orders", &[]),
+    ("SELECT count(id) AS n FROM shop.orders", &[]),
+    ("SELECT avg(a) AS a FROM (SELECT order_id, avg(price) AS a FROM shop.lines GROUP BY order_id) AS t", &["average"]),
+    ("SELECT max(a) AS a FROM (SELECT order_id, avg(price) AS a FROM shop.lines GROUP BY order_id) AS t", &[]),
+    ("SELECT avg(a) AS a FROM (SELECT order_id, sum(price) AS a FROM shop.lines GROUP BY order_id) AS t", &[]),
+    ("SELECT sum(DISTINCT price) AS s FROM shop.lines", &["average"]),
+    ("SELECT sum(DISTINCT id) AS s FROM shop.lines", &[]),
+    // Numbers as texts, and texts in another case.
+    ("SELECT max(weight) AS w FROM shop.lines", &["text"]),
+    ("SELECT id FROM shop.lines WHERE weight > '8'", &["text"]),
+    ("SELECT id FROM shop.lines ORDER BY weight", &["text"]),
+    ("SELECT max(CAST(weight AS DOUBLE)) AS w FROM shop.lines", &[]),
+    ("SELECT max(status) AS s FROM shop.orders", &[]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE lower(status) = 'Paid' OR amount > 6", &["literal"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE lower(status) = 'paid' OR amount > 6", &[]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE status LIKE 'PA%' OR amount > 6", &["literal"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE status LIKE 'pa%' OR amount > 6", &[]),
+    // Days of times, and months of several years.
+    (
+        "SELECT count(*) AS n FROM shop.visits WHERE CAST(placed AS DATE) BETWEEN '2024-02-01' AND '2024-02-28'",
+        &["period"],
+    ),
+    ("SELECT count(*) AS n FROM shop.visits WHERE CAST(placed AS DATE) BETWEEN '2024-02-01' AND '2024-02-29'", &[]),
+    ("SELECT count(*) AS n FROM shop.visits WHERE month(placed) = 1", &["period"]),
+    ("SELECT count(*) AS n FROM shop.visits WHERE month(placed) = 1 AND year(placed) = 2024", &[]),
+    ("SELECT month(placed) AS m, count(*) AS n FROM shop.visits GROUP BY month(placed)", &["period"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE month(placed) = 3", &[]),
+    ("SELECT id, month(placed) AS m FROM shop.visits", &[]),
     // Nulls.
+    (
+        "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.status IN ('paid')",
+        &["nulls"],
+    ),
+    (
+        "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.placed >= \
+         TIMESTAMP '2024-03-01 00:00:00'",
+        &["nulls"],
+    ),
+    (
+        "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.status LIKE 'p%'",
+        &["nulls"],
+    ),
+    ("SELECT id FROM shop.orders WHERE status NOT IN (SELECT city FROM shop.customers WHERE id = 1)", &["nulls"]),
     ("SELECT name FROM shop.customers WHERE NOT (id IN (SELECT customer_id FROM shop.orders))", &["nulls"]),
     ("SELECT count(*) AS n FROM shop.orders WHERE status NOT LIKE 'p%'", &["nulls"]),
     ("SELECT count(*) AS n FROM shop.orders WHERE NOT status = 'paid'", &["nulls"]),

@@ -51,6 +51,11 @@ pub(super) fn value_meant(literal: &str, values: &[String]) -> Option<ValueMatch
     if let Some(meant) = truth(&written, values) {
         return alone(vec![meant], "the column writes it so");
     }
+    if let Some(meant) =
+        alone(values.iter().filter(|value| is_short_for(literal, value)).collect(), "it is short for it")
+    {
+        return Some(meant);
+    }
     let initial: Vec<&String> =
         values.iter().filter(|value| value.chars().count() == 1 && written.starts_with(&fold(value))).collect();
     if values.iter().all(|value| value.chars().count() == 1)
@@ -133,6 +138,26 @@ pub(super) fn words(folded: &str) -> Vec<String> {
     folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(singular).collect()
 }
 
+/// Whether a text in capitals is short for a name: its initials, or what countries are called in short.
+fn is_short_for(literal: &str, value: &str) -> bool {
+    const SHORT: [(&str, &str); 6] = [
+        ("USA", "united states"),
+        ("USA", "united states of america"),
+        ("US", "united states of america"),
+        ("UK", "united kingdom"),
+        ("UAE", "united arab emirates"),
+        ("GB", "united kingdom"),
+    ];
+    let letters: String = literal.chars().filter(|c| *c != '.').collect();
+    let is_short = (2..=5).contains(&letters.len()) && letters.chars().all(|c| c.is_ascii_uppercase());
+    let value = fold(value);
+    let parts: Vec<&str> = value.split_whitespace().collect();
+    let initials: String = parts.iter().filter_map(|part| part.chars().next()).collect();
+    is_short
+        && (SHORT.contains(&(letters.as_str(), value.as_str()))
+            || (parts.len() > 1 && initials == letters.to_lowercase()))
+}
+
 fn begins_with(value: &[String], part: &[String]) -> bool {
     !part.is_empty() && value.len() > part.len() && value[..part.len()] == *part
 }
@@ -155,12 +180,14 @@ fn truth<'v>(written: &str, values: &'v [String]) -> Option<&'v String> {
 
 /// Returns the day that a text is, as `2014-03-01`.
 pub(super) fn date_in(text: &str) -> Option<String> {
-    const FORMS: [&str; 13] = [
+    const FORMS: [&str; 14] = [
         "%Y-%m-%d",
         "%Y/%m/%d",
         "%Y.%m.%d",
         "%Y%m%d",
         "%m/%d/%Y",
+        // Where the first number is no month.
+        "%d/%m/%Y",
         "%d.%m.%Y",
         "%d-%m-%Y",
         "%B %d, %Y",
@@ -194,6 +221,11 @@ mod tests {
             ("yes", &["T", "F"], &["T"]),
             ("false", &["Y", "N"], &["N"]),
             ("male", &["M", "F"], &["M"]),
+            ("USA", &["United States", "United Kingdom"], &["United States"]),
+            ("U.S.", &["United States", "United Kingdom"], &["United States"]),
+            ("UK", &["United States", "United Kingdom"], &["United Kingdom"]),
+            ("NYC", &["New York City", "Boston"], &["New York City"]),
+            ("31/01/2014", &["2014-01-31", "2014-02-01"], &["2014-01-31"]),
             ("New York City", &["New York", "Boston"], &["New York"]),
             ("Air Lines", &["United Air Lines Inc.", "Jet Blue"], &["United Air Lines Inc."]),
             ("Volksvagen", &["Volkswagen", "Volvo"], &["Volkswagen"]),

@@ -1,7 +1,6 @@
 //! Where a text stands that no row of its column has: in a column of the table that the column refers to
 //! (`country_code = 'France'`), or in another column of its own table (`city = 'France'`).
 
-use arrow::datatypes::DataType;
 use querent_catalog::{TableInfo, TableName};
 use querent_engine::Session;
 use sqlparser::ast::Expr;
@@ -114,10 +113,9 @@ fn references(at_hand: &TablesAtHand, (table, column): &ColumnKey) -> Vec<(Table
 
 /// Returns the one column of texts, but for one, that has a text, whatever its case, and the text as it is there.
 async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &str) -> Option<(String, String)> {
-    let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let others =
-        info.columns.iter().filter(|column| is_text(&column.data_type) && !column.name.eq_ignore_ascii_case(but));
-    let others: Vec<_> = others.collect();
+    let is_other = |name: &str| !name.eq_ignore_ascii_case(but);
+    let others: Vec<_> =
+        info.columns.iter().filter(|column| column.data_type.is_string() && is_other(&column.name)).collect();
     if others.len() > MAX_COLUMNS {
         return None;
     }

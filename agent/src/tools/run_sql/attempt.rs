@@ -3,13 +3,11 @@
 use std::collections::HashSet;
 
 use parking_lot::Mutex;
-use querent_catalog::{CatalogError, TableName};
+use querent_catalog::{CatalogError, TableInfo, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Value, json};
 
-use crate::repair::{
-    RepairedQuery, names_database, repair, repair_database, repair_literals, repair_places, tables_read,
-};
+use crate::repair::{ComparedTexts, RepairedQuery, names_database, repair, repair_database, tables_read};
 use crate::tokens::take_tokens;
 use crate::tools::ToolContext;
 use crate::tools::result_rows::ToolRows;
@@ -102,16 +100,22 @@ async fn found_otherwise(
     max_rows: usize,
 ) -> Option<Attempt> {
     let finds = |attempt: &Attempt| !attempt.rows.found_nothing();
-    if let Some(found) = spelled(session, context, sql, repaired, max_rows).await.filter(finds) {
+    let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
+    let texts = ComparedTexts::read(session, &context.at_hand, written).await?;
+    if let Some(spelled) = texts.spelled(session)
+        && let Some(found) = run_changed(session, context, repaired, spelled, max_rows).await.filter(finds)
+    {
         return Some(found);
     }
-    let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
-    if let Some(moved) = repair_places(session, &context.at_hand, written).await
+    if let Some(moved) = texts.moved(session, &context.at_hand).await
         && let Some(found) = run_changed(session, context, repaired, moved, max_rows).await.filter(finds)
     {
         return Some(found);
     }
     let read = tables_read(session, &context.at_hand, written).await;
+    if let Some(found) = in_one_database(session, context, repaired, written, &read, max_rows).await {
+        return Some(found);
+    }
     let ([own], Some(question)) = (read.as_slice(), &context.open_question) else { return None };
     if names_database(question, &own.name) {
         return None;
@@ -133,6 +137,44 @@ async fn found_otherwise(
     only
 }
 
+/// Returns the rows that a query over tables of several databases finds over those of one of them, where that has shown
+/// tables of the same names.
+async fn in_one_database(
+    session: &Session,
+    context: &ToolContext,
+    repaired: Option<&RepairedQuery>,
+    written: &str,
+    read: &[TableInfo],
+    max_rows: usize,
+) -> Option<Attempt> {
+    let question = context.open_question.as_ref()?;
+    for own in read {
+        let mut changed = RepairedQuery { sql: written.to_owned(), repairs: Vec::new() };
+        let others = read.iter().map(|table| &table.name).filter(|name| name.database != own.name.database);
+        for other in others {
+            let is_same =
+                |name: &&TableName| name.database == own.name.database && name.table.eq_ignore_ascii_case(&other.table);
+            let same = context.at_hand.tables.iter().map(|table| &table.name).find(is_same);
+            let same = same.filter(|_| !names_database(question, other));
+            let step = same.and_then(|same| repair_database(&changed.sql, session.database(), other, same));
+            let Some(step) = step else {
+                changed.repairs.clear();
+                break;
+            };
+            changed.sql = step.sql;
+            changed.repairs.extend(step.repairs);
+        }
+        if changed.repairs.is_empty() {
+            continue;
+        }
+        let found = run_changed(session, context, repaired, changed, max_rows).await;
+        if let Some(found) = found.filter(|attempt| !attempt.rows.found_nothing()) {
+            return Some(found);
+        }
+    }
+    None
+}
+
 /// Runs the query with its texts spelled as their columns do, where any of them is not.
 async fn spelled(
     session: &Session,
@@ -142,7 +184,7 @@ async fn spelled(
     max_rows: usize,
 ) -> Option<Attempt> {
     let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
-    let spelled = repair_literals(session, &context.at_hand, written).await?;
+    let spelled = ComparedTexts::read(session, &context.at_hand, written).await?.spelled(session)?;
     run_changed(session, context, repaired, spelled, max_rows).await
 }
 

@@ -1,0 +1,213 @@
+//! Rows that aggregates leave out: `sum(price - discount)` of rows without a discount, `count(phone)` of rows without a
+//! phone. Also values that are weighed otherwise than they are asked for: an average of averages, and the sum of
+//! distinct values.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select,
+    SelectItem, SetExpr, Visit, Visitor,
+};
+
+use super::fan_out::{query_of, selected_called};
+use super::limits::parse_projection;
+use super::nulls::far_sides;
+use super::{CheckKind, Checked, Finding};
+use crate::repair::{Scope, column_of, folded_words};
+use crate::sql_text::quote_identifier;
+
+/// Looks for what the aggregates of a SELECT leave out, or weigh otherwise.
+pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
+    let scope = checked.scope();
+    let counts_rows = counts_rows(select);
+    let mut findings = Vec::new();
+    for item in &select.projection {
+        let (expr, name) = match item {
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value.as_str())),
+            _ => continue,
+        };
+        for (aggregate, argument, is_distinct) in aggregates(expr) {
+            let function = aggregate.name.to_string().to_lowercase();
+            let found = match (function.as_str(), is_distinct) {
+                ("sum" | "avg" | "mean", false) if matches!(argument, Expr::BinaryOp { .. }) => {
+                    half_null(checked, select, &scope, aggregate, argument).await
+                }
+                ("avg" | "mean", false) => average_of_averages(checked, select, &scope, argument).await,
+                ("count", false) if !counts_rows => uncounted(checked, select, &scope, aggregate, argument, name).await,
+                ("sum" | "avg" | "mean", true) => repeated_values(checked, &scope, aggregate, argument).await,
+                _ => None,
+            };
+            findings.extend(found);
+        }
+    }
+    findings
+}
+
+/// Looks for rows in which a part of what is summed is null, and another is not.
+async fn half_null(
+    checked: &Checked<'_>,
+    select: &Select,
+    scope: &Scope,
+    aggregate: &Function,
+    argument: &Expr,
+) -> Option<Finding> {
+    let columns = columns_in(argument);
+    if columns.len() < 2 || columns.iter().any(|column| column_of(scope, column).is_none()) {
+        return None;
+    }
+    let is_there: Vec<String> = columns.iter().map(|column| format!("{column} IS NOT NULL")).collect();
+    let condition = format!("({argument}) IS NULL AND ({})", is_there.join(" OR "));
+    let count = count_where(checked, select, &condition).await?;
+    let message = format!(
+        "`{argument}` is null in {count} rows, of which only a part of it has a value, and `{aggregate}` leaves them \
+         out; write coalesce(..., 0) around what may be missing"
+    );
+    Some(Finding::new(CheckKind::Nulls, message))
+}
+
+/// Looks for rows that `count(x)` leaves out, where nothing says that those with a value are meant.
+async fn uncounted(
+    checked: &Checked<'_>,
+    select: &Select,
+    scope: &Scope,
+    aggregate: &Function,
+    argument: &Expr,
+    name: Option<&str>,
+) -> Option<Finding> {
+    let (source, column, _) = column_of(scope, argument)?;
+    source.table.as_ref()?;
+    let is_far = far_sides(select).iter().any(|far| far.eq_ignore_ascii_case(&source.name));
+    let words = folded_words(&column.replace('_', " "));
+    let name = folded_words(&name.unwrap_or_default().replace('_', " "));
+    // `count(phone) AS phones` says what it counts.
+    if is_far || words.iter().any(|word| name.contains(word)) {
+        return None;
+    }
+    let count = count_where(checked, select, &format!("{argument} IS NULL")).await?;
+    let message =
+        format!("`{aggregate}` leaves out {count} rows that have no `{column}`; write count(*) to count all of them");
+    Some(Finding::new(CheckKind::Nulls, message))
+}
+
+/// Returns the number of a SELECT's rows under one more condition; `None` where there is none.
+async fn count_where(checked: &Checked<'_>, select: &Select, condition: &str) -> Option<String> {
+    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
+    let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
+    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let sql = format!("{with}SELECT count(*) FROM {} WHERE {filter}{condition} HAVING count(*) > 0", from.join(", "));
+    checked.rows(&sql, 1).await?.first()?.first().cloned()
+}
+
+/// Looks for an average over the averages of groups of different sizes.
+async fn average_of_averages(
+    checked: &Checked<'_>,
+    select: &Select,
+    scope: &Scope,
+    argument: &Expr,
+) -> Option<Finding> {
+    let (source, column, _) = column_of(scope, argument)?;
+    let query = query_of(checked.query, select, &source.name)?;
+    let SetExpr::Select(inner) = query.body.as_ref() else { return None };
+    let Expr::Function(averaged) = selected_called(inner, column)? else { return None };
+    let is_grouped = matches!(&inner.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
+    if !is_grouped || !["avg", "mean"].contains(&averaged.name.to_string().to_lowercase().as_str()) {
+        return None;
+    }
+    let mut sizes = inner.clone();
+    // Keys that are positions or names of what was selected fail here, and nothing is said.
+    sizes.projection = parse_projection(&["count(*) AS n".to_owned()]).ok()?;
+    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let sql = format!("{with}SELECT 1 FROM ({sizes}) AS sizes HAVING count(DISTINCT n) > 1");
+    let message = format!(
+        "`{averaged}` is of groups of different sizes, and their average counts each group the same; average the rows \
+         themselves where every row is to count the same"
+    );
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Average, message))
+}
+
+/// Looks for values that several rows of a table have, and that a sum of distinct values counts once.
+async fn repeated_values(
+    checked: &Checked<'_>,
+    scope: &Scope,
+    aggregate: &Function,
+    argument: &Expr,
+) -> Option<Finding> {
+    let (source, column, _) = column_of(scope, argument)?;
+    let table = source.table.as_ref()?;
+    let column = quote_identifier(column);
+    let sql = format!(
+        "SELECT 1 FROM {}.{} WHERE {column} IS NOT NULL GROUP BY {column} HAVING count(*) > 1 LIMIT 1",
+        quote_identifier(&table.database),
+        quote_identifier(&table.table)
+    );
+    let message = format!("several rows of `{table}` have the same {column}, and `{aggregate}` takes it once");
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Average, message))
+}
+
+/// Whether a SELECT counts its rows as well.
+fn counts_rows(select: &Select) -> bool {
+    select.projection.iter().any(|item| item.to_string().to_lowercase().contains("count(*)"))
+}
+
+/// Returns the aggregates within an expression that have one argument and are over no window, each with whether it takes
+/// distinct values.
+fn aggregates(expr: &Expr) -> Vec<(&Function, &Expr, bool)> {
+    match expr {
+        Expr::Function(function) => {
+            let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+            let is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+            let arguments = list.args.iter().filter_map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
+                _ => None,
+            });
+            let arguments: Vec<&Expr> = arguments.collect();
+            let name = function.name.to_string().to_lowercase();
+            match arguments.as_slice() {
+                [only] if ["sum", "avg", "mean", "count"].contains(&name.as_str()) => {
+                    let is_plain = function.over.is_none() && function.filter.is_none();
+                    if is_plain { vec![(function, *only, is_distinct)] } else { Vec::new() }
+                }
+                several => several.iter().flat_map(|argument| aggregates(argument)).collect(),
+            }
+        }
+        Expr::BinaryOp { left, right, .. } => {
+            let mut found = aggregates(left);
+            found.extend(aggregates(right));
+            found
+        }
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => aggregates(inner),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the columns that arithmetic is of; none where it holds anything but columns, values and arithmetic.
+fn columns_in(expr: &Expr) -> Vec<Expr> {
+    struct ArithmeticColumns {
+        columns: Vec<Expr>,
+        is_plain: bool,
+    }
+    impl Visitor for ArithmeticColumns {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.is_plain = false;
+            ControlFlow::Break(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+                    if !self.columns.contains(expr) {
+                        self.columns.push(expr.clone());
+                    }
+                }
+                Expr::BinaryOp { .. } | Expr::Nested(_) | Expr::Value(_) | Expr::Cast { .. } | Expr::UnaryOp { .. } => {
+                }
+                _ => self.is_plain = false,
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut finder = ArithmeticColumns { columns: Vec::new(), is_plain: true };
+    let _: ControlFlow<()> = expr.visit(&mut finder);
+    if finder.is_plain { finder.columns } else { Vec::new() }
+}

@@ -1,0 +1,169 @@
+//! Texts that are compared as no row can be: `lower(x) = 'Furniture'`, `LIKE 'germ%'` where the values have capitals.
+//! Also numbers that are kept as texts, of which `'9'` comes after `'10'`.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByKind, Query, Select,
+    SelectItem, Value, Visit, Visitor,
+};
+
+use super::{CheckKind, Checked, Finding};
+use crate::repair::{Scope, column_of};
+use crate::sql_text::quote_identifier;
+
+/// Rows of which a column's texts are looked at.
+const SAMPLED_ROWS: usize = 2_000;
+
+/// Looks for texts in another case, and for numbers that are compared as texts.
+pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
+    let scope = checked.scope();
+    let mut findings = Vec::new();
+    for comparison in comparisons(select) {
+        let Expr::BinaryOp { left, right, .. } = &comparison else {
+            findings.extend(other_case(checked, &scope, &comparison).await);
+            continue;
+        };
+        for (one, other) in [(left, right), (right, left)] {
+            let Some(text) = text_of(other) else { continue };
+            findings.extend(never_equal(one, text, &comparison));
+        }
+        let is_ordered = matches!(
+            &comparison,
+            Expr::BinaryOp {
+                op: BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq,
+                ..
+            }
+        );
+        if is_ordered && (text_of(left).is_some_and(is_number) || text_of(right).is_some_and(is_number)) {
+            findings.extend(ordered_as_text(checked, &scope, left).await);
+            findings.extend(ordered_as_text(checked, &scope, right).await);
+        }
+    }
+    for expr in extremes(select) {
+        findings.extend(ordered_as_text(checked, &scope, expr).await);
+    }
+    if let Some(OrderByKind::Expressions(parts)) = checked.query.order_by.as_ref().map(|order| &order.kind) {
+        for part in parts {
+            findings.extend(ordered_as_text(checked, &scope, &part.expr).await);
+        }
+    }
+    findings
+}
+
+/// Finds `lower(x) = 'Furniture'`, which no row is equal to.
+fn never_equal(call: &Expr, text: &str, comparison: &Expr) -> Option<Finding> {
+    let (name, _) = only_argument(call)?;
+    let turned = match name.as_str() {
+        "lower" | "lcase" => text.to_lowercase(),
+        "upper" | "ucase" => text.to_uppercase(),
+        _ => return None,
+    };
+    let message = format!("`{comparison}` is true of no row, since `{call}` has no such letters; write '{turned}'");
+    (turned != text).then(|| Finding::new(CheckKind::Literal, message))
+}
+
+/// Finds `x LIKE 'germ%'` where only values in another case are like that.
+async fn other_case(checked: &Checked<'_>, scope: &Scope, comparison: &Expr) -> Option<Finding> {
+    let Expr::Like { expr, pattern, negated, any: false, escape_char: None } = comparison else { return None };
+    let text = text_of(pattern)?;
+    let (source, column, _) = column_of(scope, expr)?;
+    let table = source.table.as_ref()?;
+    let name = format!("{}.{}", quote_identifier(&table.database), quote_identifier(&table.table));
+    let (quoted, pattern) = (quote_identifier(column), text.replace('\'', "''"));
+    let rows_like = |operator: &str| format!("SELECT 1 FROM {name} WHERE {quoted} {operator} '{pattern}' LIMIT 1");
+    if checked.has_rows(&rows_like("LIKE")).await || !checked.has_rows(&rows_like("ILIKE")).await {
+        return None;
+    }
+    let operator = if *negated { "NOT ILIKE" } else { "ILIKE" };
+    let message = format!("no row of `{table}.{column}` is LIKE '{text}', but for the case; write {operator}");
+    Some(Finding::new(CheckKind::Literal, message))
+}
+
+/// Finds a column of texts that are all numbers, of different lengths, where their order counts.
+async fn ordered_as_text(checked: &Checked<'_>, scope: &Scope, expr: &Expr) -> Option<Finding> {
+    let (source, column, data_type) = column_of(scope, expr)?;
+    let table = source.table.as_ref().filter(|_| data_type.is_some_and(arrow::datatypes::DataType::is_string))?;
+    let quoted = quote_identifier(column);
+    let sql = format!(
+        "SELECT 1 FROM (SELECT {quoted} AS v FROM {}.{} WHERE {quoted} IS NOT NULL LIMIT {SAMPLED_ROWS}) AS sampled HAVING \
+         count(*) = count(TRY_CAST(v AS DOUBLE)) AND count(DISTINCT strpos(concat(v, '.'), '.')) > 1",
+        quote_identifier(&table.database),
+        quote_identifier(&table.table)
+    );
+    let message = format!(
+        "`{table}.{column}` holds numbers as texts, which are ordered letter by letter: '9' comes after '10'; write \
+         CAST({column} AS DOUBLE)"
+    );
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Text, message))
+}
+
+/// Returns the comparisons of a SELECT's conditions and of what it selects, outside of its subqueries.
+fn comparisons(select: &Select) -> Vec<Expr> {
+    struct ComparisonFinder {
+        queries: usize,
+        found: Vec<Expr>,
+    }
+    impl Visitor for ComparisonFinder {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.queries += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.queries -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq};
+            let is_comparison = match expr {
+                Expr::BinaryOp { op, .. } => matches!(op, Eq | Gt | GtEq | Lt | LtEq),
+                Expr::Like { .. } => true,
+                _ => false,
+            };
+            if self.queries == 0 && is_comparison {
+                self.found.push(expr.clone());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut finder = ComparisonFinder { queries: 0, found: Vec::new() };
+    let _: ControlFlow<()> = select.visit(&mut finder);
+    finder.found
+}
+
+/// Returns what a SELECT takes the least or the greatest of.
+fn extremes(select: &Select) -> Vec<&Expr> {
+    let selected = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    selected
+        .filter_map(only_argument)
+        .filter(|(name, _)| ["min", "max"].contains(&name.as_str()))
+        .map(|(_, of)| of)
+        .collect()
+}
+
+/// Returns the lowercase name of a call of one argument, with that.
+fn only_argument(expr: &Expr) -> Option<(String, &Expr)> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some((name.to_string().to_lowercase(), argument)),
+        _ => None,
+    }
+}
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.trim().parse::<f64>().is_ok_and(f64::is_finite)
+}

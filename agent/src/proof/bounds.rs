@@ -1,0 +1,215 @@
+//! Numbers that say no value but a bound of one: `more than 48,000`, `nearly 50,000`, and how many rows are beyond one,
+//! as in `four of the five have more than a million`. They are counted again over the cells of a column.
+
+use super::ranks::measured_columns;
+use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, scale_of, tokens_in};
+use super::{ProofOrigin, ProofRows, number_of};
+
+/// Rows that are counted.
+const MAX_COUNTED: usize = 100;
+/// A bound is of a column with a value of its order of magnitude: at most so many times as much or as little.
+const MAGNITUDE: f64 = 10.0;
+/// Words that a bound may have before its number.
+const LONGEST_PHRASE: usize = 4;
+
+/// How a number bounds a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NumberBound {
+    Above,
+    AtLeast,
+    Below,
+    AtMost,
+    /// Rounded up: `nearly`.
+    Nearly,
+    /// Rounded: `about`.
+    About,
+}
+
+/// The longer phrases come before those that they end with.
+const PHRASES: [(NumberBound, &[&str]); 6] = [
+    (NumberBound::Nearly, &["nearly", "almost", "just under", "just below", "close to", "not quite", "just shy of"]),
+    (NumberBound::AtMost, &["at most", "no more than", "not more than", "up to", "a maximum of"]),
+    (NumberBound::AtLeast, &["at least", "no less than", "no fewer than", "not less than", "a minimum of"]),
+    (
+        NumberBound::Above,
+        &[
+            "more than",
+            "greater than",
+            "higher than",
+            "larger than",
+            "over",
+            "above",
+            "exceeds",
+            "exceed",
+            "exceeded",
+            "exceeding",
+            "in excess of",
+            "upwards of",
+            "beyond",
+        ],
+    ),
+    (NumberBound::Below, &["less than", "fewer than", "lower than", "smaller than", "under", "below"]),
+    (NumberBound::About, &["about", "around", "approximately", "roughly", "circa", "approx", "some", "an estimated"]),
+];
+
+impl NumberBound {
+    /// Whether the number itself is not what is said.
+    pub(super) fn is_strict(self) -> bool {
+        !matches!(self, Self::Nearly | Self::About)
+    }
+
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::Above => value > bound,
+            Self::AtLeast => value >= bound,
+            Self::Below => value < bound,
+            Self::AtMost => value <= bound,
+            Self::Nearly => value < bound && bound - value <= unit_of(bound) / 2.0,
+            Self::About => (value - bound).abs() <= unit_of(bound) / 2.0,
+        }
+    }
+
+    /// Returns the operator of SQL that says the same, if there is one.
+    fn sign(self) -> Option<&'static str> {
+        match self {
+            Self::Above => Some(">"),
+            Self::AtLeast => Some(">="),
+            Self::Below => Some("<"),
+            Self::AtMost => Some("<="),
+            Self::Nearly | Self::About => None,
+        }
+    }
+}
+
+/// Returns the power of ten that a round number is a multiple of; 0 of one that is not round.
+fn unit_of(number: f64) -> f64 {
+    let mut unit = 1.0;
+    while number != 0.0 && number.fract() == 0.0 && number % (unit * 10.0) == 0.0 {
+        unit *= 10.0;
+    }
+    if unit < 10.0 { 0.0 } else { unit }
+}
+
+/// Returns how the words before a number bound it.
+pub(super) fn bound_before(clause: &str, start: usize) -> Option<NumberBound> {
+    let before = clause[..start].trim_end_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
+    let words = last_words(before, LONGEST_PHRASE);
+    let ends_with =
+        |phrase: &str| words.strip_suffix(phrase).is_some_and(|rest| rest.is_empty() || rest.ends_with(' '));
+    PHRASES.iter().find(|(_, phrases)| phrases.iter().any(|phrase| ends_with(phrase))).map(|(bound, _)| *bound)
+}
+
+/// A bound with its number.
+struct BoundedNumber {
+    bound: NumberBound,
+    number: WrittenNumber,
+}
+
+/// Returns the bounds of a sentence, also `more than a million`.
+fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
+    let mut found: Vec<BoundedNumber> = tokens_in(sentence)
+        .iter()
+        .filter_map(|token| match token.kind {
+            TextTokenKind::Number(number) => Some((number, token.start)),
+            _ => None,
+        })
+        .filter_map(|(number, start)| Some(BoundedNumber { bound: bound_before(sentence, start)?, number }))
+        .collect();
+    for article in [" a ", " one "] {
+        for (at, _) in sentence.match_indices(article) {
+            let word = sentence[at + article.len()..].split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            if let (Some(value), Some(bound)) = (scale_of(word), bound_before(sentence, at + 1)) {
+                let number = WrittenNumber { value, tolerance: 0.5, is_percent: false };
+                found.push(BoundedNumber { bound, number });
+            }
+        }
+    }
+    found
+}
+
+/// Returns what proves a bound of the rows that a sentence names, or of any row where it names none.
+pub(super) fn bound_origin(
+    result: &ProofRows,
+    bound: NumberBound,
+    number: &WrittenNumber,
+    named: &[usize],
+    sentence: &str,
+) -> Option<ProofOrigin> {
+    let denies = ["none", "no", "never", "neither", "nobody"].iter().any(|word| find_word(sentence, word).is_some());
+    let rows: Vec<usize> = match named.is_empty() {
+        true => (0..result.rows.len().min(MAX_COUNTED)).collect(),
+        false => named.to_vec(),
+    };
+    columns_of(result, sentence).into_iter().find_map(|column| {
+        let (count, origin) = counted(result, column, &rows, bound, number)?;
+        let holds = match (denies, named.is_empty()) {
+            (true, _) => count == 0,
+            (false, true) => count > 0,
+            (false, false) => count == rows.len(),
+        };
+        holds.then_some(origin)
+    })
+}
+
+/// Returns what proves how many rows are beyond a bound that the sentence names.
+pub(super) fn count_origin(result: &ProofRows, number: &WrittenNumber, sentence: &str) -> Option<ProofOrigin> {
+    let rows: Vec<usize> = (0..result.rows.len()).collect();
+    let is_count = number.tolerance <= 0.5 && !number.is_percent && number.value <= rows.len() as f64;
+    if !is_count || rows.len() < 2 || rows.len() > MAX_COUNTED {
+        return None;
+    }
+    bounds_in(sentence).iter().filter(|one| one.bound.is_strict()).find_map(|one| {
+        columns_of(result, sentence).into_iter().find_map(|column| {
+            let (count, origin) = counted(result, column, &rows, one.bound, &one.number)?;
+            (count as f64 == number.value).then_some(origin)
+        })
+    })
+}
+
+/// Counts the rows of which a bound holds in a column. Returns `None` where the column has values of another order.
+fn counted(
+    result: &ProofRows,
+    column: usize,
+    rows: &[usize],
+    bound: NumberBound,
+    number: &WrittenNumber,
+) -> Option<(usize, ProofOrigin)> {
+    let factor = match (number.is_percent, result.share_scale(column)) {
+        (true, ShareScale::Fraction) => 100.0,
+        (true, ShareScale::Amount) => return None,
+        _ => 1.0,
+    };
+    let cells: Vec<(usize, f64)> =
+        rows.iter().filter_map(|row| Some((*row, number_of(result.rows.get(*row)?.get(column)?)? * factor))).collect();
+    let is_near = |value: f64| {
+        let (value, bound) = (value.abs(), number.value.abs());
+        value == bound || (value <= bound * MAGNITUDE && bound <= value * MAGNITUDE)
+    };
+    if !cells.iter().any(|(_, value)| is_near(*value)) {
+        return None;
+    }
+    let count = cells.iter().filter(|(_, value)| bound.holds(*value, number.value)).count();
+    let condition = |value: f64| match bound.sign() {
+        Some(sign) => format!("{value:?} {sign} {:?}", number.value),
+        None if bound.holds(value, number.value) => {
+            format!("abs({value:?} - {:?}) <= {:?}", number.value, unit_of(number.value) / 2.0)
+        }
+        None => "false".to_owned(),
+    };
+    let terms: Vec<String> =
+        cells.iter().map(|(_, value)| format!("CASE WHEN {} THEN 1 ELSE 0 END", condition(*value))).collect();
+    let origin = ProofOrigin::Expression {
+        expression: terms.join(" + "),
+        value: count as f64,
+        cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
+    };
+    Some((count, origin))
+}
+
+/// Returns the columns of numbers that a sentence may be about.
+fn columns_of(result: &ProofRows, sentence: &str) -> Vec<usize> {
+    match result.rows.len() {
+        1 => (0..result.columns.len()).collect(),
+        _ => measured_columns(result, sentence),
+    }
+}

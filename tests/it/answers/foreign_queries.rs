@@ -1,0 +1,206 @@
+//! Queries as other systems have them: their rows are those that the system's documentation says. What changes is said,
+//! and is not compared here.
+
+use serde_json::{Value, json};
+
+use super::AnswersFixture;
+
+const VOTES: &str = "How many votes by state and phone number?";
+const WORLD: &str = "Which country on each continent, and the population of its city?";
+const CONCERTS: &str = "Names of each singer, of the concert and the stadium capacity?";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_of_other_systems() {
+    run_rows(
+        VOTES,
+        &[
+            // MySQL.
+            ("SELECT SUM(state = 'CA') AS n FROM votes", json!([{"n": 2}])),
+            ("SELECT TIMESTAMPDIFF(MONTH, '2024-01-31', '2024-02-29') AS m", json!([{"m": 0}])),
+            ("SELECT TIMESTAMPDIFF(MONTH, '2024-01-15', '2024-03-15') AS m", json!([{"m": 2}])),
+            ("SELECT TIMESTAMPDIFF(YEAR, '2020-02-29', '2024-02-28') AS y", json!([{"y": 3}])),
+            ("SELECT `state`, DAYOFWEEK(created) AS d FROM votes WHERE vote_id = 1", json!([{"state": "NY", "d": 6}])),
+            ("SELECT `state`, WEEKDAY(created) AS d FROM votes WHERE vote_id = 1", json!([{"state": "NY", "d": 4}])),
+            ("SELECT EXTRACT(YEAR_MONTH FROM created) AS m FROM votes WHERE vote_id = 1", json!([{"m": 201_803}])),
+            ("SELECT MID(contestant, 1, 2) AS c FROM votes WHERE vote_id = 1", json!([{"c": "An"}])),
+            ("SELECT PERIOD_DIFF(202403, 202311) AS m", json!([{"m": 4}])),
+            ("SELECT CAST(SEC_TO_TIME(3661) AS VARCHAR) AS t", json!([{"t": "01:01:01"}])),
+            (
+                "SELECT state, COUNT(*) AS n FROM votes GROUP BY state WITH ROLLUP ORDER BY n DESC, state",
+                json!([{"state": null, "n": 3}, {"state": "CA", "n": 2}, {"state": "NY", "n": 1}]),
+            ),
+            ("SELECT count(*) AS n FROM votes WHERE created LIKE '2018-03%'", json!([{"n": 2}])),
+            // T-SQL.
+            ("SELECT EOMONTH('2024-01-15', 1) AS d", json!([{"d": "2024-02-29"}])),
+            ("SELECT TRY_CONVERT(int, 'x') AS i", json!([{"i": null}])),
+            ("SELECT CHOOSE(2, 'a', 'b', 'c') AS c", json!([{"c": "b"}])),
+            ("SELECT STR(vote_id, 5) AS v FROM votes WHERE vote_id = 3", json!([{"v": "    3"}])),
+            ("SELECT TOP (1) WITH TIES state FROM votes ORDER BY state", json!([{"state": "CA"}, {"state": "CA"}])),
+            ("SELECT TOP 50 PERCENT vote_id FROM votes ORDER BY vote_id", json!([{"vote_id": 1}, {"vote_id": 2}])),
+            // BigQuery.
+            (
+                "SELECT contestant FROM `project.voter_1.votes` WHERE REGEXP_CONTAINS(contestant, r'^B')",
+                json!([{"contestant": "Bob"}]),
+            ),
+            ("SELECT x FROM UNNEST([2, 1]) AS x ORDER BY x", json!([{"x": 1}, {"x": 2}])),
+            ("SELECT SPLIT('a b', ' ')[OFFSET(1)] AS w", json!([{"w": "b"}])),
+            ("SELECT SPLIT('a b', ' ')[ORDINAL(1)] AS w", json!([{"w": "a"}])),
+            // Snowflake.
+            ("SELECT TRY_TO_NUMBER('abc') AS n", json!([{"n": null}])),
+            ("SELECT ARRAY_SIZE(SPLIT('a b', ' ')) AS n", json!([{"n": 2}])),
+            (
+                "SELECT vote_id, RATIO_TO_REPORT(vote_id) OVER () AS r FROM votes ORDER BY vote_id LIMIT 1",
+                json!([{"vote_id": 1, "r": 1.0 / 6.0}]),
+            ),
+            // Oracle and Redshift.
+            ("SELECT MONTHS_BETWEEN(DATE '2024-03-31', DATE '2024-02-29') AS m FROM dual", json!([{"m": 1.0}])),
+            ("SELECT TRUNC(SYSDATE) - TRUNC(SYSDATE) AS d FROM dual", json!([{"d": 0}])),
+            ("SELECT REGEXP_SUBSTR('Anna Koch', '[^ ]+', 1, 2) AS w FROM dual", json!([{"w": "Koch"}])),
+            ("SELECT DATE_PART(month, created) AS m FROM votes WHERE vote_id = 3", json!([{"m": 4}])),
+            ("SELECT APPROXIMATE COUNT(DISTINCT state) AS n FROM votes", json!([{"n": 2}])),
+            // Spark and Hive.
+            ("SELECT date_format(created, 'yyyy-MM') AS m FROM votes WHERE vote_id = 1", json!([{"m": "2018-03"}])),
+            ("SELECT date_sub('2024-03-01', 1) AS d", json!([{"d": "2024-02-29"}])),
+            ("SELECT unix_timestamp('2024-01-01', 'yyyy-MM-dd') AS s", json!([{"s": 1_704_067_200}])),
+            ("SELECT sort_array(collect_set(state)) AS s FROM votes", json!([{"s": ["CA", "NY"]}])),
+            ("SELECT size(split('a b', ' ')) AS n", json!([{"n": 2}])),
+            ("SELECT p FROM (SELECT explode(split('b,a', ',')) AS p) AS t ORDER BY p", json!([{"p": "a"}, {"p": "b"}])),
+            (
+                "SELECT vote_id, w FROM votes LATERAL VIEW explode(split(contestant, 'n')) t AS w WHERE vote_id = 2",
+                json!([{"vote_id": 2, "w": "Bob"}]),
+            ),
+            ("SELECT percentile_approx(vote_id, 0.5) AS m FROM votes", json!([{"m": 2}])),
+            // SQLite.
+            ("SELECT contestant FROM votes WHERE state IS NOT 'CA'", json!([{"contestant": "Ann"}])),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_of_other_systems() {
+    run_rows(
+        WORLD,
+        &[
+            (
+                "SELECT co.name AS country, ci.name AS city FROM world_1.country co, world_1.city ci \
+                 WHERE co.code = ci.country_code (+) AND co.continent <> 'Asia' ORDER BY co.name, ci.name",
+                json!([
+                    {"country": "France", "city": "Lyon"},
+                    {"country": "France", "city": "Paris"},
+                    {"country": "Perú", "city": null},
+                    {"country": "Spain", "city": "Madrid"},
+                ]),
+            ),
+            (
+                "SELECT co.name, x.name AS city FROM world_1.country co CROSS APPLY (SELECT TOP 1 name FROM \
+                 world_1.city WHERE country_code = co.code ORDER BY population DESC) x ORDER BY co.name",
+                json!([{"name": "France", "city": "Paris"}, {"name": "Spain", "city": "Madrid"}]),
+            ),
+        ],
+    )
+    .await;
+}
+
+/// The column of one table is not the key of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_of_the_table_that_they_name() {
+    let fixture = AnswersFixture::new().await;
+    for statement in [
+        "CREATE SCHEMA kiosk",
+        "CREATE TABLE kiosk.buyers (id BIGINT PRIMARY KEY, title VARCHAR, joined DATE)",
+        "CREATE TABLE kiosk.orders (id BIGINT PRIMARY KEY, buyer_id BIGINT REFERENCES kiosk.buyers (id), \
+         ordered_at TIMESTAMP)",
+        "CREATE TABLE kiosk.order_items (id BIGINT PRIMARY KEY, order_id BIGINT REFERENCES kiosk.orders (id), \
+         amount BIGINT)",
+        "INSERT INTO kiosk.buyers VALUES (1, 'Ann', DATE '2024-01-01'), (2, 'Bob', DATE '2024-01-02')",
+        "INSERT INTO kiosk.orders VALUES (1, 2, TIMESTAMP '2024-02-01 10:00:00'), \
+         (2, 1, TIMESTAMP '2024-02-02 11:00:00')",
+        "INSERT INTO kiosk.order_items VALUES (1, 1, 10), (2, 2, 20), (3, 1, 30)",
+    ] {
+        fixture.execute(statement).await;
+    }
+    fixture.engine.catalog().search().index_idle().await.unwrap();
+    check_rows(
+        &fixture,
+        "Titles of kiosk buyers, their orders and order items by amount?",
+        &[
+            (
+                "SELECT b.title, i.amount FROM kiosk.buyers b JOIN kiosk.order_items i ON b.id = i.buyer_id \
+                 WHERE i.amount > 15 ORDER BY i.amount",
+                json!([{"title": "Ann", "amount": 20}, {"title": "Bob", "amount": 30}]),
+            ),
+            (
+                "SELECT buyers.buyer_id AS b, count(orders.order_id) AS n FROM kiosk.buyers JOIN kiosk.orders ON \
+                 buyers.buyer_id = orders.buyer_id GROUP BY buyers.buyer_id ORDER BY 1",
+                json!([{"b": 1, "n": 1}, {"b": 2, "n": 1}]),
+            ),
+            (
+                "SELECT title FROM kiosk.buyers JOIN kiosk.orders USING (buyer_id) WHERE orders.id = 1",
+                json!([{"title": "Bob"}]),
+            ),
+            ("SELECT buyer_name AS t FROM kiosk.buyers WHERE id = 1", json!([{"t": "Ann"}])),
+            (
+                "SELECT title, order_date AS d FROM kiosk.buyers JOIN kiosk.orders ON buyers.id = orders.buyer_id \
+                 WHERE orders.id = 1",
+                json!([{"title": "Bob", "d": "2024-02-01T10:00:00"}]),
+            ),
+            ("SELECT count(*) AS n FROM kiosk.orders WHERE ordered_at = '2024-02-01'", json!([{"n": 1}])),
+            ("SELECT count(*) AS n FROM kiosk.buyers WHERE joined = '31/01/2024' OR title = 'Ann'", json!([{"n": 1}])),
+        ],
+    )
+    .await;
+}
+
+/// Tables of two databases whose rows do not belong together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_over_databases_that_finds_nothing_is_tried_within_one() {
+    let fixture = AnswersFixture::new().await;
+    for statement in [
+        "CREATE SCHEMA north",
+        "CREATE SCHEMA south",
+        "CREATE TABLE north.depots (id BIGINT, title VARCHAR)",
+        "CREATE TABLE north.parcels (id BIGINT, depot_id BIGINT, weight BIGINT)",
+        "CREATE TABLE south.parcels (id BIGINT, depot_id BIGINT, weight BIGINT)",
+        "INSERT INTO north.depots VALUES (1, 'Pier'), (2, 'Yard')",
+        "INSERT INTO north.parcels VALUES (1, 2, 5)",
+        "INSERT INTO south.parcels VALUES (1, 900, 7)",
+    ] {
+        fixture.execute(statement).await;
+    }
+    fixture.engine.catalog().search().index_idle().await.unwrap();
+    check_rows(
+        &fixture,
+        "Which depots have parcels, and of which weight?",
+        &[(
+            "SELECT d.title, p.weight FROM north.depots d JOIN south.parcels p ON p.depot_id = d.id",
+            json!([{"title": "Yard", "weight": 5}]),
+        )],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_short_for_a_value_is_found() {
+    run_rows(
+        CONCERTS,
+        &[("SELECT name FROM concert_singer.singer WHERE country = 'USA'", json!([{"name": "Timbaland"}]))],
+    )
+    .await;
+}
+
+async fn run_rows(question: &str, cases: &[(&str, Value)]) {
+    check_rows(&AnswersFixture::new().await, question, cases).await;
+}
+
+/// Runs every case and reports all whose rows are others.
+async fn check_rows(fixture: &AnswersFixture, question: &str, cases: &[(&str, Value)]) {
+    let mut failures = Vec::new();
+    for (sql, rows) in cases {
+        let result = fixture.result_of(question, sql).await.result;
+        if result["rows"] != *rows {
+            failures.push(format!("{sql}\n  expected {rows}\n  found {result:#}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} cases:\n{}", failures.len(), failures.join("\n\n"));
+}
