@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, ConversationKey, ConversationRecord, IfExists, LeaseTurn, LeasedWork,
-    NewToken, PageRequest, Principal, Purged, Role, RunRecord, RunStatus, RunTurn, SearchRequest, SnapshotId,
-    TableFilter, TableName, TableSource,
+    Catalog, CatalogError, CatalogOptions, ConversationKey, ConversationRecord, DecidedRun, IfExists, LeaseTurn,
+    LeasedWork, NewToken, PageRequest, PendingCall, PendingDecision, PendingKind, PendingState, Principal, Purged,
+    Role, RunRecord, RunStatus, RunTurn, SearchRequest, SnapshotId, TableFilter, TableName, TableSource,
 };
 use querent_engine::{Engine, EngineOptions, Limits};
 use querent_tests::PostgresProcess;
@@ -199,6 +199,10 @@ async fn runs_of_a_subject_are_bounded_over_two_servers() {
     one.runs().update(&ended).await.unwrap();
     assert_eq!(begin(&two, &run("ada"), Some(3)).await, RunTurn::Stored);
     assert_eq!(begin(&one, &run("ada"), Some(3)).await, RunTurn::TooMany);
+    // Whoever waits for its turn reads.
+    assert_eq!(two.runs().turn(&run("ada"), Some(3)).await.unwrap(), RunTurn::TooMany);
+    assert_eq!(two.runs().turn(&run("eve"), Some(3)).await.unwrap(), RunTurn::Stored);
+    assert_eq!(begin(&one, &run("eve"), Some(1)).await, RunTurn::Stored, "asking has stored none");
 }
 
 #[tokio::test]
@@ -220,6 +224,54 @@ async fn a_conversation_has_one_run_over_two_servers() {
         let mut turns = [first, second];
         turns.sort_by_key(|turn| *turn != RunTurn::Stored);
         assert_eq!(turns, [RunTurn::Stored, RunTurn::ConversationBusy]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_acts_on_a_decision_is_alone_in_its_conversation() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let ada = Principal::new("ada", Role::Read);
+    for number in 0..10 {
+        let key = ConversationKey::shared(format!("c{number}"));
+        one.conversations().open(&ada, &ConversationRecord::new(key.clone(), "ada", chrono::Utc::now())).await.unwrap();
+        let run = || RunRecord {
+            conversation: Some(key.clone()),
+            ..RunRecord::new(Uuid::now_v7(), "ada", "how many?", "model", chrono::Utc::now())
+        };
+        let paused = RunRecord { status: RunStatus::Paused, ..run() };
+        one.runs().insert(&paused).await.unwrap();
+        let call_id = format!("call_{number}");
+        let call = PendingCall {
+            call_id: call_id.clone(),
+            kind: PendingKind::Approval,
+            subject: "ada".into(),
+            run_id: paused.run_id,
+            conversation: Some(key.clone()),
+            tool: "execute_sql".into(),
+            arguments_json: "{}".into(),
+            state: PendingState::Waiting,
+            decided_at: None,
+            decision_json: None,
+            receipt_json: None,
+        };
+        one.pending_calls().insert(&[call]).await.unwrap();
+        let decision =
+            PendingDecision { call_id: call_id.clone(), state: PendingState::Approved, decision_json: "{}".into() };
+        let (deciding, asking) = (run(), run());
+        let (decided, asked) =
+            tokio::join!(one.pending_calls().begin_run(&ada, &deciding, vec![decision]), begin(&two, &asking, None));
+        // One of them goes on; where it is not the one with the decision, that is still to be made.
+        let state = two.pending_calls().get(&ada, &call_id).await.unwrap().state;
+        match decided.unwrap() {
+            DecidedRun::Begun => assert_eq!((asked, state), (RunTurn::ConversationBusy, PendingState::Approved)),
+            other => {
+                assert_eq!(other, DecidedRun::ConversationBusy);
+                assert_eq!((asked, state), (RunTurn::Stored, PendingState::Waiting));
+            }
+        }
     }
 }
 
