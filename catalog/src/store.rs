@@ -80,6 +80,7 @@ use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 use change_log::ChangeLog;
+use intact::OpenedFile;
 use pending::{Committed, PendingObject};
 use reader_pool::{ReaderPool, begun};
 use version_watch::VersionWatch;
@@ -104,6 +105,8 @@ pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 pub(crate) struct Store {
     data_dir: PathBuf,
     place: CatalogPlace,
+    /// Where the catalog is a file.
+    file: Option<Arc<OpenedFile>>,
     /// Where other servers share the catalog.
     log: Option<Arc<ChangeLog>>,
     /// By which they know this one.
@@ -151,8 +154,12 @@ impl Store {
         data_path: Option<String>,
     ) -> Result<Self> {
         let io_error = |source| CatalogError::Io { path: data_dir.to_path_buf(), source };
+        let is_new = is_unused(data_dir).await;
         tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
+        if is_new {
+            lock::keep_private(&data_dir).await;
+        }
         let lock = acquired_lock(&data_dir).await?;
         let place = match server {
             Some(server) => CatalogPlace::Server(Arc::new(server)),
@@ -167,21 +174,26 @@ impl Store {
             migrations::prepare(&writer, &opened, &folder, data_path.as_deref())
                 .map_err(|error| opened.named(error))?;
             lock::sync_folder(&folder)?;
+            let file = match &opened {
+                CatalogPlace::File(file) => Some(Arc::new(OpenedFile::of(file)?)),
+                CatalogPlace::Server(_) => None,
+            };
             let policies = policies::newest(&writer)?;
             let member = opened.is_shared().then(|| change_log::member_of(&folder)).transpose()?;
             let log = match &member {
                 Some(member) => Some(Arc::new(ChangeLog::open(&folder, member, &writer)?)),
                 None => None,
             };
-            Ok((writer, policies, member, log))
+            Ok((writer, file, policies, member, log))
         })
         .await?;
-        let (writer, policies, member, log) = writer;
+        let (writer, file, policies, member, log) = writer;
         let warm = place.is_shared().then(WarmReads::default);
         Ok(Self {
             readers: Arc::new(ReaderPool::new(place.clone())),
             data_dir,
             place,
+            file,
             log,
             member,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
@@ -429,8 +441,9 @@ impl Store {
         if self.readers.permits.is_closed() {
             return Err(closed());
         }
-        let place = self.place.clone();
+        let (place, file) = (self.place.clone(), self.file.clone());
         on_blocking_thread(move || {
+            file.map_or(Ok(()), |file| file.require_in_place())?;
             let connection = match &mut *own {
                 Some(connection) => connection,
                 unopened => unopened.insert(place.writer()?),
@@ -454,9 +467,10 @@ impl Store {
     {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let on_commit = Arc::clone(&self.on_commit);
-        let (place, log) = (self.place.clone(), self.log.clone());
+        let (place, file, log) = (self.place.clone(), self.file.clone(), self.log.clone());
         on_blocking_thread(move || {
             let connection = writer.as_mut().ok_or_else(closed)?;
+            file.map_or(Ok(()), |file| file.require_in_place())?;
             let run = || {
                 let transaction = begun(&place, connection, Access::Write)?;
                 let result = f(&transaction)?;
@@ -522,6 +536,14 @@ fn hand_over(on_commit: &OnceLock<CommitListener>, committed: Committed) {
 
 pub(crate) fn closed() -> CatalogError {
     CatalogError::Internal("the catalog is closed".into())
+}
+
+/// Whether a folder is not there, or holds nothing.
+async fn is_unused(folder: &Path) -> bool {
+    match tokio::fs::read_dir(folder).await {
+        Ok(mut entries) => matches!(entries.next_entry().await, Ok(None)),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// Acquires the folder's lock, waiting a moment: a process (or a catalog of this one) that is ending may still hold it.
