@@ -74,7 +74,7 @@ pub(crate) use view_rights::known_to;
 pub use view_rights::{ViewReferences, read_views_with};
 pub(crate) use visible::VisibleObjects;
 
-use crate::connection::{Access, PostgresServer, StoreConnection};
+use crate::connection::{Access, DatabaseError, DatabaseFault, PostgresServer, StoreConnection};
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
@@ -381,7 +381,11 @@ impl Store {
         match attempt {
             Ok(done) => Ok(done),
             Err(f) => {
-                self.write(|_| Ok(())).await?;
+                self.write(|_| Ok(())).await.map_err(|error| match error {
+                    // Who reads has asked for no change.
+                    CatalogError::CommitInDoubt { detail } => CatalogError::Unavailable { detail },
+                    error => error,
+                })?;
                 let known = Arc::clone(&self.policies);
                 self.read(move |connection| {
                     let snapshot = objects::absorbed_snapshot(connection)?;
@@ -451,7 +455,7 @@ impl Store {
             let run = || {
                 let transaction = begun(&place, connection, Access::Own)?;
                 let result = f(&transaction)?;
-                transaction.commit()?;
+                transaction.commit().map_err(commit_error)?;
                 Ok(result)
             };
             run().map_err(|error| place.named(error))
@@ -474,7 +478,7 @@ impl Store {
             let run = || {
                 let transaction = begun(&place, connection, Access::Write)?;
                 let result = f(&transaction)?;
-                transaction.commit()?;
+                transaction.commit().map_err(commit_error)?;
                 Ok(result)
             };
             let (result, committed) = run().map_err(|error| place.named(error))?;
@@ -536,6 +540,14 @@ fn hand_over(on_commit: &OnceLock<CommitListener>, committed: Committed) {
 
 pub(crate) fn closed() -> CatalogError {
     CatalogError::Internal("the catalog is closed".into())
+}
+
+/// Names the error of a commit: where the server was lost before it said what came of it, nobody knows.
+fn commit_error(error: DatabaseError) -> CatalogError {
+    match error.fault() {
+        DatabaseFault::Unreachable => CatalogError::CommitInDoubt { detail: error.to_string() },
+        DatabaseFault::Damaged | DatabaseFault::Locked | DatabaseFault::Other => error.into(),
+    }
 }
 
 /// Whether a folder is not there, or holds nothing.

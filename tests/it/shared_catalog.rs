@@ -19,6 +19,9 @@ use querent_tests::PostgresProcess;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::maintenance::parquet_files;
+use crate::sql::rows;
+
 async fn open(folder: &Path, url: &str) -> Arc<Catalog> {
     Catalog::open(CatalogOptions { url: Some(url.to_owned()), ..CatalogOptions::new(folder) }).await.unwrap()
 }
@@ -454,4 +457,40 @@ async fn values_are_sampled_by_one_server() {
     drop(session);
     one.close().await.unwrap();
     two.close().await.unwrap();
+}
+
+/// Ends the connection of whoever commits a snapshot, in the middle of that.
+const LOSES_COMMITS: &str = "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+     CREATE CONSTRAINT TRIGGER loses AFTER INSERT ON ducklake_snapshot DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION lose()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_of_which_nobody_heard_takes_no_file_away() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folder = tempfile::tempdir().unwrap();
+    let options = EngineOptions { catalog_url: Some(url), ..EngineOptions::new(folder.path()) };
+    let engine = Engine::open_with(options).await.unwrap();
+    let session = engine.session(Principal::local_admin(), Limits::default());
+    let files = || parquet_files(&folder.path().join("data")).len();
+    rows(&session, "CREATE TABLE t AS SELECT value AS a FROM generate_series(1, 3) AS s(value)").await.unwrap();
+    assert_eq!(files(), 1);
+    postgres.psql("lake", LOSES_COMMITS).unwrap();
+    // The table may have the file by now, whatever is answered.
+    for (statement, expected) in [("INSERT INTO t VALUES (4)", 2), ("DELETE FROM t WHERE a = 1", 3)] {
+        let error = rows(&session, statement).await.unwrap_err();
+        assert_eq!(error.code(), "commit_in_doubt", "{statement}: {error}");
+        assert_eq!(files(), expected, "{statement}");
+    }
+    postgres.psql("lake", "DROP TRIGGER loses ON ducklake_snapshot").unwrap();
+    assert_eq!(rows(&session, "SELECT a FROM t ORDER BY a").await.unwrap(), [["1"], ["2"], ["3"]]);
+    rows(&session, "INSERT INTO t VALUES (5)").await.unwrap();
+    assert_eq!(rows(&session, "SELECT count(*) FROM t").await.unwrap(), [["4"]]);
+    // What is refused for another reason leaves nothing.
+    let before = files();
+    rows(&session, "INSERT INTO t SELECT CAST('x' AS BIGINT)").await.unwrap_err();
+    assert_eq!(files(), before);
+    drop(session);
+    engine.close().await.unwrap();
 }
