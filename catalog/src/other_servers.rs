@@ -25,8 +25,8 @@ pub(crate) struct OtherServers {
     stop: CancellationToken,
 }
 
-/// By which a server sees that tokens, or what was taught, changed. What is taught again keeps its id and gets the time of whichever
-/// server did it, whose clock may be behind: so all times count, not the latest.
+/// By which a server sees that tokens, or what was taught, changed. What is taught again keeps its id and gets the time of
+/// whichever server did it, whose clock may be behind: so all times count, not the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SharedState {
     tokens: (i64, i64, i64),

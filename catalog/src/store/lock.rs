@@ -75,7 +75,7 @@ impl FolderLock {
     }
 }
 
-/// Locks the folder, where that can be done. Errors: `data_dir_in_use`.
+/// Locks the folder, where that can be done. Errors: `data_folder_in_use`.
 fn locked_folder(data_dir: &Path) -> Result<Option<File>> {
     let Ok(folder) = OpenOptions::new().read(true).open(data_dir) else { return Ok(None) };
     match FileExt::try_lock(&folder) {
