@@ -7,7 +7,7 @@
 mod approvals;
 mod begin;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -521,15 +521,17 @@ fn with_ids(mut items: Value, run_id: Uuid) -> Value {
 
 /// Refuses tools of the client that the model could not tell apart.
 fn check_client_tools(request: &RunRequest) -> Result<()> {
-    for (index, tool) in request.client_tools.iter().enumerate() {
-        let is_ours = |name: &str| tools::known_tool(name).is_some();
-        let has = |name: &str| request.client_tools.iter().any(|tool| tool.name == name);
-        if let Some(own) = tool.name.strip_prefix("querent_").filter(|own| is_ours(own) && has(own)) {
-            let message = format!("`{}` is the name of this server's `{own}`, since yours is named so", tool.name);
-            return Err(AgentError::InvalidRequest { message });
-        }
-        if request.client_tools.iter().take(index).any(|earlier| earlier.name == tool.name) {
+    let mut names = HashSet::with_capacity(request.client_tools.len());
+    for tool in &request.client_tools {
+        if !names.insert(tool.name.as_str()) {
             return Err(AgentError::InvalidRequest { message: format!("two tools are named `{}`", tool.name) });
+        }
+    }
+    let is_ours = |name: &str| tools::known_tool(name).is_some();
+    for name in &names {
+        if let Some(own) = name.strip_prefix("querent_").filter(|own| is_ours(own) && names.contains(own)) {
+            let message = format!("`{name}` is the name of this server's `{own}`, since yours is named so");
+            return Err(AgentError::InvalidRequest { message });
         }
     }
     Ok(())

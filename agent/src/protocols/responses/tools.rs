@@ -1,5 +1,7 @@
 //! The tools of a request and the choice among them, in the forms of Responses and Chat Completions.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::BadRequest;
@@ -154,12 +156,11 @@ pub(crate) fn check_tool_name(name: &str, at: &str) -> Result<(), BadRequest> {
 
 /// Refuses two tools of one name.
 pub(crate) fn check_distinct(tools: &[ToolSpec]) -> Result<(), BadRequest> {
-    for (index, tool) in tools.iter().enumerate() {
-        if tools.iter().take(index).any(|earlier| earlier.name == tool.name) {
-            return Err(BadRequest::invalid("tools", format!("two tools are named `{}`", tool.name)));
-        }
+    let mut names = HashSet::with_capacity(tools.len());
+    match tools.iter().find(|tool| !names.insert(tool.name.as_str())) {
+        Some(twice) => Err(BadRequest::invalid("tools", format!("two tools are named `{}`", twice.name))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Returns the server's tools to which all entries of the type `mcp` restrict the model; `None` for all tools.
