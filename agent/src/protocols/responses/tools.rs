@@ -14,6 +14,8 @@ use crate::tools::{known_tool, tool_names};
 const ALLOWED_TOOLS: &str = "allowed_tools";
 /// The longest name of a tool, or of a schema.
 const MAX_NAME_BYTES: usize = 64;
+/// The most tools of one request. OpenAI takes 128.
+const MAX_TOOLS: usize = 1_000;
 /// The fields of a client's tool.
 const FUNCTION: &[(&str, FieldValues)] = &[
     ("type", FieldValues::Text),
@@ -154,8 +156,12 @@ pub(crate) fn check_tool_name(name: &str, at: &str) -> Result<(), BadRequest> {
     Err(BadRequest::invalid(at, message))
 }
 
-/// Refuses two tools of one name.
+/// Refuses two tools of one name, and more than a request may have.
 pub(crate) fn check_distinct(tools: &[ToolSpec]) -> Result<(), BadRequest> {
+    if tools.len() > MAX_TOOLS {
+        let message = format!("there are {} tools; at most {MAX_TOOLS} are read", tools.len());
+        return Err(BadRequest::invalid("tools", message));
+    }
     let mut names = HashSet::with_capacity(tools.len());
     match tools.iter().find(|tool| !names.insert(tool.name.as_str())) {
         Some(twice) => Err(BadRequest::invalid("tools", format!("two tools are named `{}`", twice.name))),
