@@ -2,11 +2,12 @@
 //!
 //! A run is a task of its own; its client reads its events and may go away. Each run holds a [`RunPermit`]
 //! until it is stored, so a client that has seen `run_finished` can start the next one at once. `approvals` continues
-//! runs that wait for a person.
+//! runs that wait for a person, `begin` stores a run where nothing is in its way.
 
 mod approvals;
+mod begin;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,7 @@ use chrono::Utc;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use querent_catalog::{
-    Catalog, CatalogError, ConversationKey, Decision as StoredDecision, Page, PageRequest, PendingState, Principal,
-    Role, RunRecord, RunStatus, RunTurn,
+    Catalog, CatalogError, ConversationKey, Page, PageRequest, Principal, Role, RunRecord, RunStatus,
 };
 use querent_engine::{Engine, Limits, QuerySlot, QuerySlots, Session, SlotLimits};
 use serde_json::{Value, json};
@@ -35,16 +35,15 @@ use crate::models::{ChatRole, ModelProvider, Models};
 use crate::prompt::ExampleCache;
 use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
-use crate::request::{AskRequest, CallDecision, MAX_QUESTION_BYTES, OnDisconnect, ResumedCall, RunRequest};
+use crate::request::{AskRequest, MAX_QUESTION_BYTES, OnDisconnect, RunRequest};
 use crate::results::ResultStore;
 use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs, end_runs_of_lost_servers};
 use crate::run_watcher::RunWatcher;
 use crate::{telemetry, tools};
+use begin::begin;
 
 /// Memory of a tool's query; beyond it the query spills.
 const TOOL_MEMORY_BYTES: usize = 256 << 20;
-/// How often a run asks for its turn where other servers have runs of its caller.
-const TURN_ASKED_EVERY: Duration = Duration::from_millis(100);
 
 /// The agent. Cheap to clone.
 #[derive(Clone)]
@@ -509,58 +508,6 @@ impl Drop for RunPermit {
     }
 }
 
-/// Stores the run and the decisions it acts on. A decision is stored once: a second run on it is refused.
-async fn begin(
-    catalog: &Catalog,
-    who: &Principal,
-    record: &RunRecord,
-    decided: &[ResumedCall],
-    config: &AgentConfig,
-) -> Result<()> {
-    for ResumedCall { call, decision, .. } in decided.iter().filter(|resumed| resumed.stored) {
-        let (state, reason) = match decision {
-            CallDecision::Approved { reason } => (PendingState::Approved, reason.as_deref()),
-            CallDecision::Denied { reason } => (PendingState::Denied, reason.as_deref()),
-            CallDecision::Output(_) => (PendingState::Answered, None),
-            CallDecision::Abandoned => (PendingState::Abandoned, None),
-        };
-        let note = call.decision_json.as_deref().and_then(|note| serde_json::from_str(note).ok());
-        let mut note: Value = note.unwrap_or_else(|| json!({}));
-        note["run_id"] = json!(record.run_id);
-        note["reason"] = json!(reason);
-        if let StoredDecision::Before(_) =
-            catalog.pending_calls().decide(who, &call.call_id, state, &note.to_string()).await?
-        {
-            return Err(AgentError::AlreadyResumed { call_id: call.call_id.clone() });
-        }
-    }
-    // What was decided is not asked again, so a run that acts on it begins.
-    match decided.is_empty() && catalog.members().own().is_some() {
-        true => insert_in_turn(catalog, record, config).await,
-        false => Ok(catalog.runs().insert(record).await?),
-    }
-}
-
-/// Stores the run where the other servers have none of its conversation, and as soon as its caller has no more on all of them than
-/// it may. Those of this server have waited for each other before.
-async fn insert_in_turn(catalog: &Catalog, record: &RunRecord, config: &AgentConfig) -> Result<()> {
-    let most = config.max_concurrent_runs_per_caller.filter(|most| *most > 0);
-    let deadline = Instant::now() + config.run_queue_timeout;
-    loop {
-        match catalog.runs().insert_in_turn(record, most).await? {
-            RunTurn::Stored => return Ok(()),
-            RunTurn::ConversationBusy => {
-                let conversation = record.conversation.as_ref().map(|key| key.id.clone()).unwrap_or_default();
-                return Err(AgentError::ConversationLocked { conversation });
-            }
-            RunTurn::TooMany if Instant::now() >= deadline => {
-                return Err(AgentError::TooManyRunsOfCaller { limit: most.unwrap_or_default() });
-            }
-            RunTurn::TooMany => tokio::time::sleep(TURN_ASKED_EVERY).await,
-        }
-    }
-}
-
 /// Gives each item of a request an id that names its run.
 fn with_ids(mut items: Value, run_id: Uuid) -> Value {
     for (index, item) in items.as_array_mut().into_iter().flatten().enumerate() {
@@ -574,15 +521,17 @@ fn with_ids(mut items: Value, run_id: Uuid) -> Value {
 
 /// Refuses tools of the client that the model could not tell apart.
 fn check_client_tools(request: &RunRequest) -> Result<()> {
-    for (index, tool) in request.client_tools.iter().enumerate() {
-        let is_ours = |name: &str| tools::known_tool(name).is_some();
-        let has = |name: &str| request.client_tools.iter().any(|tool| tool.name == name);
-        if let Some(own) = tool.name.strip_prefix("querent_").filter(|own| is_ours(own) && has(own)) {
-            let message = format!("`{}` is the name of this server's `{own}`, since yours is named so", tool.name);
-            return Err(AgentError::InvalidRequest { message });
-        }
-        if request.client_tools.iter().take(index).any(|earlier| earlier.name == tool.name) {
+    let mut names = HashSet::with_capacity(request.client_tools.len());
+    for tool in &request.client_tools {
+        if !names.insert(tool.name.as_str()) {
             return Err(AgentError::InvalidRequest { message: format!("two tools are named `{}`", tool.name) });
+        }
+    }
+    let is_ours = |name: &str| tools::known_tool(name).is_some();
+    for name in &names {
+        if let Some(own) = name.strip_prefix("querent_").filter(|own| is_ours(own) && names.contains(own)) {
+            let message = format!("`{name}` is the name of this server's `{own}`, since yours is named so");
+            return Err(AgentError::InvalidRequest { message });
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Answers that must be JSON of a given schema: checks them, and takes them out of the fence that a model adds.
 
-use jsonschema::Validator;
+use jsonschema::{PatternOptions, Validator};
+use regex::RegexBuilder;
 use serde_json::Value;
 
 use crate::error::{AgentError, Result};
@@ -10,6 +11,10 @@ use crate::request::AnswerSchema;
 const MAX_PROBLEMS: usize = 5;
 /// Characters of one problem, which may quote the whole document.
 const PROBLEM_CHARS: usize = 300;
+/// Bytes of a compiled pattern: to compile more takes seconds.
+const PATTERN_BYTES: usize = 1 << 20;
+/// How often a pattern may step back in a text.
+const PATTERN_STEPS: usize = 100_000;
 
 /// The schema of an answer, compiled.
 pub(crate) struct StructuredAnswer {
@@ -20,7 +25,15 @@ pub(crate) struct StructuredAnswer {
 impl StructuredAnswer {
     /// Compiles the schema. Errors: `invalid_request` for anything but a JSON schema, or one that refers elsewhere.
     pub(crate) fn new(answer: &AnswerSchema) -> Result<Self> {
-        let validator = jsonschema::validator_for(&answer.schema).map_err(|error| AgentError::InvalidRequest {
+        if let Some(pattern) = large_pattern(&answer.schema) {
+            let shown: String = pattern.chars().take(PROBLEM_CHARS).collect();
+            let message =
+                format!("the pattern `{shown}` of the schema `{}` is too large; repeat less in it", answer.name);
+            return Err(AgentError::InvalidRequest { message });
+        }
+        let patterns = PatternOptions::fancy_regex().size_limit(PATTERN_BYTES).backtrack_limit(PATTERN_STEPS);
+        let compiled = jsonschema::options().with_pattern_options(patterns).build(&answer.schema);
+        let validator = compiled.map_err(|error| AgentError::InvalidRequest {
             message: format!("the schema `{}` is not a JSON schema: {error}", answer.name),
         })?;
         Ok(Self { schema: answer.schema.clone(), validator })
@@ -47,6 +60,27 @@ impl StructuredAnswer {
     }
 }
 
+/// Returns a pattern of a schema that would be larger than [`PATTERN_BYTES`]: the check of the schema itself compiles it without a
+/// bound.
+fn large_pattern(schema: &Value) -> Option<&str> {
+    let is_large = |pattern: &str| {
+        let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
+        matches!(compiled, Err(regex::Error::CompiledTooBig(_)))
+    };
+    match schema {
+        Value::Object(members) => members.iter().find_map(|(name, member)| match (name.as_str(), member) {
+            ("pattern", Value::String(pattern)) if is_large(pattern) => Some(pattern.as_str()),
+            ("patternProperties", Value::Object(patterns)) => {
+                let large = patterns.keys().map(String::as_str).find(|pattern| is_large(pattern));
+                large.or_else(|| large_pattern(member))
+            }
+            _ => large_pattern(member),
+        }),
+        Value::Array(items) => items.iter().find_map(large_pattern),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
 fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(fenced) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else { return text };
@@ -66,6 +100,24 @@ mod tests {
         assert_eq!(answer.check("```json\n{\"n\": 3}\n```").unwrap(), "{\"n\": 3}");
         assert!(answer.check("{\"n\": \"three\"}").unwrap_err().contains("/n"));
         assert!(answer.check("three").unwrap_err().contains("not JSON"));
+    }
+
+    #[test]
+    fn patterns_are_bounded() {
+        let refused = |schema| StructuredAnswer::new(&AnswerSchema { name: "x".to_owned(), schema }).err();
+        let large = "((a{1,100}){1,100}){1,100}";
+        for schema in [
+            json!({"type": "string", "pattern": large}),
+            json!({"properties": {"a": {"items": [{"pattern": large}]}}}),
+            json!({"patternProperties": {large: {}}}),
+        ] {
+            let error = refused(schema).unwrap();
+            assert_eq!(error.code(), "invalid_request");
+            assert!(error.to_string().contains("is too large"), "{error}");
+        }
+        assert!(refused(json!({"type": "string", "pattern": "^(?=a)[a-z]{2,40}$"})).is_none());
+        // A property may have the name.
+        assert!(refused(json!({"properties": {"pattern": {"type": "string"}}})).is_none());
     }
 
     #[test]

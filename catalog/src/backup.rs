@@ -4,6 +4,8 @@
 //! whatever is committed meanwhile. Files in an object store stay there, where the backup names them. The schema index, vector
 //! indexes, spilled rows and uploads are left out: they are derived or passing.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -116,6 +118,10 @@ fn make_empty(folder: &Path) -> Result<()> {
     let mut entries = std::fs::read_dir(folder).map_err(io_error(folder))?;
     if entries.next().is_some() {
         return Err(invalid(&format!("{} is not empty; choose a new folder", folder.display())));
+    }
+    // What is copied is for the owner of the copy alone, as the data folder is.
+    if let Err(error) = std::fs::set_permissions(folder, Permissions::from_mode(0o700)) {
+        tracing::warn!(folder = %folder.display(), %error, "others may read the copy");
     }
     Ok(())
 }

@@ -18,7 +18,9 @@ use crate::store::Store;
 pub(crate) use files::purge as purge_files;
 pub use files::{CatalogFiles, FileRecord};
 pub use items::{CatalogItems, ItemRecord, ItemRole, ItemScope};
-pub use pending_calls::{CatalogPendingCalls, Decision, PendingCall, PendingKind, PendingState};
+pub use pending_calls::{
+    CatalogPendingCalls, DecidedRun, Decision, PendingCall, PendingDecision, PendingKind, PendingState,
+};
 pub(crate) use rows::{delete_of_subject, purge as purge_conversations};
 
 /// A stored conversation. Fields that end with `_json` hold JSON.

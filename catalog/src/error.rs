@@ -129,6 +129,14 @@ pub enum CatalogError {
         /// What was seen.
         detail: String,
     },
+    /// The server that holds the catalog was lost while it committed.
+    #[error(
+        "whether the change was made is not known, since the catalog's server was lost while it committed: {detail}"
+    )]
+    CommitInDoubt {
+        /// What was seen.
+        detail: String,
+    },
     /// No run of that id that the caller may see.
     #[error("unknown run `{run_id}`")]
     RunNotFound {
@@ -236,6 +244,7 @@ impl CatalogError {
             CatalogError::Corrupt { .. } => "catalog_corrupt",
             CatalogError::Busy { .. } => "catalog_busy",
             CatalogError::Unavailable { .. } => "catalog_unavailable",
+            CatalogError::CommitInDoubt { .. } => "commit_in_doubt",
             CatalogError::RunNotFound { .. } => "run_not_found",
             CatalogError::RunWithheld { .. } => "run_withheld",
             CatalogError::ConversationNotFound { .. } => "conversation_not_found",

@@ -27,7 +27,7 @@
 //! | 5 | `graph_models` | how graphs are made of tables |
 //! | 4 | `leases` | work that one server does for all that share a catalog |
 //! | 5 | `members` | the servers that share a catalog, for each other |
-//! | 5 | `runs` | agent runs and their logs |
+//! | 4 | `runs` | agent runs and their logs |
 //! | 5 | `conversations` | conversations, their items, pending calls and files |
 //! | 6 | `relationships` | how tables join: declared and inferred |
 //! | 5 | `vector_indexes` | rows of managed tables by their vectors, in Lance |
@@ -100,8 +100,8 @@ pub use catalog::{Catalog, CatalogOptions};
 pub use connection::{DatabaseError, DatabaseFault};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
-    ConversationFilter, ConversationRecord, Decision, FileRecord, ItemRecord, ItemRole, ItemScope, Listed, PendingCall,
-    PendingKind, PendingState,
+    ConversationFilter, ConversationRecord, DecidedRun, Decision, FileRecord, ItemRecord, ItemRole, ItemScope, Listed,
+    PendingCall, PendingDecision, PendingKind, PendingState,
 };
 pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result};

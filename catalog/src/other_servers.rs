@@ -25,7 +25,8 @@ pub(crate) struct OtherServers {
     stop: CancellationToken,
 }
 
-/// By which a server sees that tokens, or what was taught, changed.
+/// By which a server sees that tokens, or what was taught, changed. What is taught again keeps its id and gets the time of
+/// whichever server did it, whose clock may be behind: so all times count, not the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SharedState {
     tokens: (i64, i64, i64),
@@ -130,11 +131,13 @@ async fn look(
 
 fn shared_state(connection: &StoreConnection) -> Result<SharedState> {
     let mut statement = connection.prepare_cached(
-        "SELECT t.tokens, t.newest, t.revoked, q.queries, q.changed_at, m.metrics, m.changed_at
+        "SELECT t.tokens, t.newest, t.revoked, q.queries, q.changes, m.metrics, m.changes
          FROM (SELECT count(*) AS tokens, coalesce(max(token_id), 0) AS newest, count(revoked_at) AS revoked
                FROM querent_token) t,
-              (SELECT count(*) AS queries, coalesce(max(created_at), 0) AS changed_at FROM querent_verified_query) q,
-              (SELECT count(*) AS metrics, coalesce(max(created_at), 0) AS changed_at FROM querent_metric) m",
+              (SELECT count(*) AS queries, CAST(coalesce(sum((created_at + id) % 1000000007), 0) AS BIGINT) AS changes
+               FROM querent_verified_query) q,
+              (SELECT count(*) AS metrics, CAST(coalesce(sum((created_at + id) % 1000000007), 0) AS BIGINT) AS changes
+               FROM querent_metric) m",
     )?;
     Ok(statement.query_row([], |row| {
         Ok(SharedState {
@@ -143,4 +146,39 @@ fn shared_state(connection: &StoreConnection) -> Result<SharedState> {
             metrics: (row.get(5)?, row.get(6)?),
         })
     })?)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_server_with_a_slow_clock_teaches_is_seen() {
+        let folder = std::env::temp_dir().join(format!("querent-{}", uuid::Uuid::new_v4()));
+        let store = Store::open(&folder, None, None).await.unwrap();
+        let changed = async |sql: &'static str| {
+            store.write_rows(move |rows| Ok(rows.execute_batch(sql)?)).await.unwrap();
+            store.read(shared_state).await.unwrap()
+        };
+        let mut known = changed("SELECT 1").await;
+        for sql in [
+            "INSERT INTO querent_verified_query
+                 (database_key, question_key, database, question, sql, tables, subject, created_at)
+             VALUES ('d', 'a', 'd', 'a', 'SELECT 1', '[]', 'ann', 1000), ('d', 'b', 'd', 'b', 'SELECT 2', '[]', 'ann', 2000)",
+            // Again, by a clock that is behind, and one in the place of another.
+            "UPDATE querent_verified_query SET sql = 'SELECT 3', created_at = 500 WHERE question_key = 'a'",
+            "DELETE FROM querent_verified_query WHERE question_key = 'a';
+             INSERT INTO querent_verified_query
+                 (database_key, question_key, database, question, sql, tables, subject, created_at)
+             VALUES ('d', 'c', 'd', 'c', 'SELECT 1', '[]', 'ann', 500)",
+        ] {
+            let found = changed(sql).await;
+            assert_ne!(found, known, "{sql}");
+            known = found;
+        }
+        assert_eq!(changed("SELECT 1").await, known);
+        store.close().await.unwrap();
+        tokio::fs::remove_dir_all(folder).await.unwrap();
+    }
 }

@@ -166,19 +166,20 @@ impl CatalogRuns<'_> {
         let (run, member) = (run.clone(), self.store.member().map(str::to_owned));
         self.store
             .write_rows(move |connection| {
-                if let (Some(key), Some(own)) = (&run.conversation, &member)
-                    && is_busy_elsewhere(connection, own, key)?
-                {
-                    return Ok(RunTurn::ConversationBusy);
+                let turn = turn_of(connection, &run, member.as_deref(), most)?;
+                if turn == RunTurn::Stored {
+                    insert(connection, &run, member.as_deref())?;
                 }
-                if let Some(most) = most
-                    && running_of(connection, &run.subject)? >= most as u64
-                {
-                    return Ok(RunTurn::TooMany);
-                }
-                insert(connection, &run, member.as_deref()).map(|()| RunTurn::Stored)
+                Ok(turn)
             })
             .await
+    }
+
+    /// Returns what [`CatalogRuns::insert_in_turn`] would do with a run now, and stores nothing: what waits for its turn asks so,
+    /// since reads wait for nobody.
+    pub async fn turn(self, run: &RunRecord, most: Option<usize>) -> Result<RunTurn> {
+        let (run, member) = (run.clone(), self.store.member().map(str::to_owned));
+        self.store.read(move |connection| turn_of(connection, &run, member.as_deref(), most)).await
     }
 
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
@@ -317,7 +318,27 @@ impl RunReader {
     }
 }
 
-fn insert(connection: &StoreConnection, run: &RunRecord, member: Option<&str>) -> Result<()> {
+/// What is to come of a run: [`RunTurn::Stored`] where nothing is in its way.
+pub(crate) fn turn_of(
+    connection: &StoreConnection,
+    run: &RunRecord,
+    member: Option<&str>,
+    most: Option<usize>,
+) -> Result<RunTurn> {
+    if let (Some(key), Some(own)) = (&run.conversation, member)
+        && is_busy_elsewhere(connection, own, key)?
+    {
+        return Ok(RunTurn::ConversationBusy);
+    }
+    if let Some(most) = most
+        && running_of(connection, &run.subject)? >= most as u64
+    {
+        return Ok(RunTurn::TooMany);
+    }
+    Ok(RunTurn::Stored)
+}
+
+pub(crate) fn insert(connection: &StoreConnection, run: &RunRecord, member: Option<&str>) -> Result<()> {
     if let Some(key) = &run.conversation {
         touch_conversation(connection, key, &run.subject, run.started_at)?;
     }

@@ -74,12 +74,13 @@ pub(crate) use view_rights::known_to;
 pub use view_rights::{ViewReferences, read_views_with};
 pub(crate) use visible::VisibleObjects;
 
-use crate::connection::{Access, PostgresServer, StoreConnection};
+use crate::connection::{Access, DatabaseError, DatabaseFault, PostgresServer, StoreConnection};
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 use change_log::ChangeLog;
+use intact::OpenedFile;
 use pending::{Committed, PendingObject};
 use reader_pool::{ReaderPool, begun};
 use version_watch::VersionWatch;
@@ -104,6 +105,8 @@ pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 pub(crate) struct Store {
     data_dir: PathBuf,
     place: CatalogPlace,
+    /// Where the catalog is a file.
+    file: Option<Arc<OpenedFile>>,
     /// Where other servers share the catalog.
     log: Option<Arc<ChangeLog>>,
     /// By which they know this one.
@@ -151,8 +154,12 @@ impl Store {
         data_path: Option<String>,
     ) -> Result<Self> {
         let io_error = |source| CatalogError::Io { path: data_dir.to_path_buf(), source };
+        let is_new = is_unused(data_dir).await;
         tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
+        if is_new {
+            lock::keep_private(&data_dir).await;
+        }
         let lock = acquired_lock(&data_dir).await?;
         let place = match server {
             Some(server) => CatalogPlace::Server(Arc::new(server)),
@@ -167,21 +174,26 @@ impl Store {
             migrations::prepare(&writer, &opened, &folder, data_path.as_deref())
                 .map_err(|error| opened.named(error))?;
             lock::sync_folder(&folder)?;
+            let file = match &opened {
+                CatalogPlace::File(file) => Some(Arc::new(OpenedFile::of(file)?)),
+                CatalogPlace::Server(_) => None,
+            };
             let policies = policies::newest(&writer)?;
             let member = opened.is_shared().then(|| change_log::member_of(&folder)).transpose()?;
             let log = match &member {
                 Some(member) => Some(Arc::new(ChangeLog::open(&folder, member, &writer)?)),
                 None => None,
             };
-            Ok((writer, policies, member, log))
+            Ok((writer, file, policies, member, log))
         })
         .await?;
-        let (writer, policies, member, log) = writer;
+        let (writer, file, policies, member, log) = writer;
         let warm = place.is_shared().then(WarmReads::default);
         Ok(Self {
             readers: Arc::new(ReaderPool::new(place.clone())),
             data_dir,
             place,
+            file,
             log,
             member,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
@@ -369,7 +381,11 @@ impl Store {
         match attempt {
             Ok(done) => Ok(done),
             Err(f) => {
-                self.write(|_| Ok(())).await?;
+                self.write(|_| Ok(())).await.map_err(|error| match error {
+                    // Who reads has asked for no change.
+                    CatalogError::CommitInDoubt { detail } => CatalogError::Unavailable { detail },
+                    error => error,
+                })?;
                 let known = Arc::clone(&self.policies);
                 self.read(move |connection| {
                     let snapshot = objects::absorbed_snapshot(connection)?;
@@ -429,8 +445,9 @@ impl Store {
         if self.readers.permits.is_closed() {
             return Err(closed());
         }
-        let place = self.place.clone();
+        let (place, file) = (self.place.clone(), self.file.clone());
         on_blocking_thread(move || {
+            file.map_or(Ok(()), |file| file.require_in_place())?;
             let connection = match &mut *own {
                 Some(connection) => connection,
                 unopened => unopened.insert(place.writer()?),
@@ -438,7 +455,7 @@ impl Store {
             let run = || {
                 let transaction = begun(&place, connection, Access::Own)?;
                 let result = f(&transaction)?;
-                transaction.commit()?;
+                transaction.commit().map_err(commit_error)?;
                 Ok(result)
             };
             run().map_err(|error| place.named(error))
@@ -454,13 +471,14 @@ impl Store {
     {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let on_commit = Arc::clone(&self.on_commit);
-        let (place, log) = (self.place.clone(), self.log.clone());
+        let (place, file, log) = (self.place.clone(), self.file.clone(), self.log.clone());
         on_blocking_thread(move || {
             let connection = writer.as_mut().ok_or_else(closed)?;
+            file.map_or(Ok(()), |file| file.require_in_place())?;
             let run = || {
                 let transaction = begun(&place, connection, Access::Write)?;
                 let result = f(&transaction)?;
-                transaction.commit()?;
+                transaction.commit().map_err(commit_error)?;
                 Ok(result)
             };
             let (result, committed) = run().map_err(|error| place.named(error))?;
@@ -522,6 +540,22 @@ fn hand_over(on_commit: &OnceLock<CommitListener>, committed: Committed) {
 
 pub(crate) fn closed() -> CatalogError {
     CatalogError::Internal("the catalog is closed".into())
+}
+
+/// Names the error of a commit: where the server was lost before it said what came of it, nobody knows.
+fn commit_error(error: DatabaseError) -> CatalogError {
+    match error.fault() {
+        DatabaseFault::Unreachable => CatalogError::CommitInDoubt { detail: error.to_string() },
+        DatabaseFault::Damaged | DatabaseFault::Locked | DatabaseFault::Other => error.into(),
+    }
+}
+
+/// Whether a folder is not there, or holds nothing.
+async fn is_unused(folder: &Path) -> bool {
+    match tokio::fs::read_dir(folder).await {
+        Ok(mut entries) => matches!(entries.next_entry().await, Ok(None)),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// Acquires the folder's lock, waiting a moment: a process (or a catalog of this one) that is ending may still hold it.

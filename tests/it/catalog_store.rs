@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -25,6 +26,33 @@ async fn a_new_folder_has_the_default_database() {
     assert_eq!(databases.next, None);
     assert!(catalog.databases().get(&admin(), "DEFAULT").await.unwrap().is_some());
     assert!(folder.path().join("catalog.sqlite").exists());
+}
+
+#[tokio::test]
+async fn a_new_folder_is_for_its_owner_alone() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("new");
+    let mode = || std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
+    open(&folder).await.close().await.unwrap();
+    assert_eq!(mode(), 0o700);
+    // Whoever lets others in has a reason.
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o750)).unwrap();
+    open(&folder).await.close().await.unwrap();
+    assert_eq!(mode(), 0o750);
+}
+
+#[tokio::test]
+async fn a_catalog_whose_file_was_taken_away_takes_no_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let (file, aside) = (folder.path().join("catalog.sqlite"), folder.path().join("aside.sqlite"));
+    let run = || RunRecord::new(Uuid::now_v7(), "ann", "how many?", "m", chrono::Utc::now());
+    std::fs::rename(&file, &aside).unwrap();
+    assert_eq!(catalog.runs().insert(&run()).await.unwrap_err().code(), "catalog_corrupt");
+    std::fs::copy(&aside, &file).unwrap();
+    assert_eq!(catalog.runs().insert(&run()).await.unwrap_err().code(), "catalog_corrupt", "a copy is another file");
+    std::fs::rename(&aside, &file).unwrap();
+    catalog.runs().insert(&run()).await.unwrap();
 }
 
 #[tokio::test]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Duration, Utc};
 use querent_catalog::{
-    Catalog, ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord, Decision,
-    FileRecord, ItemRecord, ItemRole, ItemScope, LeasedWork, PageRequest, PendingCall, PendingKind, PendingState,
-    Principal, Purged, Role, RunRecord, RunStatus,
+    Catalog, ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord,
+    DecidedRun, Decision, FileRecord, ItemRecord, ItemRole, ItemScope, LeasedWork, PageRequest, PendingCall,
+    PendingDecision, PendingKind, PendingState, Principal, Purged, Role, RunRecord, RunStatus,
 };
 use uuid::Uuid;
 
@@ -210,6 +210,41 @@ async fn a_call_is_decided_once_however_many_decide() {
     let before = catalog.pending_calls().decide(&ann(), "mcpr_1", PendingState::Approved, "{}").await.unwrap();
     let receipt_json = Some(r#"{"rows":3}"#.to_string());
     assert_eq!(before, Decision::Before(PendingCall { receipt_json, ..stored }));
+}
+
+#[tokio::test]
+async fn a_run_begins_with_all_its_decisions_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let run = begun(&catalog, "c").await;
+    catalog.pending_calls().insert(&[call("one", &run), call("two", &run), call("three", &run)]).await.unwrap();
+    catalog.pending_calls().decide(&ann(), "two", PendingState::Denied, "{}").await.unwrap();
+    let approved = |call_id: &str| PendingDecision {
+        call_id: call_id.into(),
+        state: PendingState::Approved,
+        decision_json: "{}".into(),
+    };
+    let next = run_in("ann", "c", 1);
+    let begin = async |calls: &[&str], run: &RunRecord| {
+        let decisions = calls.iter().map(|call_id| approved(call_id)).collect();
+        catalog.pending_calls().begin_run(&ann(), run, decisions).await
+    };
+    for (calls, before) in [(["one", "two"], "two"), (["one", "one"], "one")] {
+        let outcome = begin(&calls, &next).await.unwrap();
+        assert_eq!(outcome, DecidedRun::DecidedBefore { call_id: before.into() });
+    }
+    assert_eq!(begin(&["one", "nothing"], &next).await.unwrap_err().code(), "pending_call_not_found");
+    // A run that cannot be stored takes its decisions with it.
+    let of_nobody = run_in("ann", "not there", 1);
+    assert_eq!(begin(&["one", "three"], &of_nobody).await.unwrap_err().code(), "conversation_not_found");
+    assert_eq!(catalog.runs().get(&ann(), next.run_id).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(catalog.pending_calls().get(&ann(), "one").await.unwrap(), call("one", &run));
+
+    assert_eq!(begin(&["one", "three"], &next).await.unwrap(), DecidedRun::Begun);
+    for call_id in ["one", "three"] {
+        assert_eq!(catalog.pending_calls().get(&ann(), call_id).await.unwrap().state, PendingState::Approved);
+    }
+    assert_eq!(catalog.runs().get(&ann(), next.run_id).await.unwrap().status, RunStatus::Running);
 }
 
 #[tokio::test]

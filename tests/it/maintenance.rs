@@ -57,6 +57,21 @@ async fn a_check_says_what_is_damaged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_is_named_without_its_place() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    rows(&root, "CREATE TABLE a AS SELECT value AS v FROM generate_series(1, 1000) AS s(value)").await.unwrap();
+    let file = parquet_files(&folder.path().join("data")).remove(0);
+    std::fs::remove_file(&file).unwrap();
+    let error = rows(&root, "UPDATE a SET v = v + 1").await.unwrap_err();
+    assert_eq!(error.code(), "query_execution_error", "{error}");
+    let (told, name) = (error.to_string(), file.file_name().unwrap().to_string_lossy());
+    assert!(told.contains(&*name) && told.contains("querent check"), "{told}");
+    assert!(!told.contains(&*folder.path().to_string_lossy()), "{told}");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_no_table_has_are_found_and_removed_after_a_grace() {
     let (folder, engine) = engine().await;
     let root = admin(&engine);

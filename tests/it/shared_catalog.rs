@@ -10,14 +10,17 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, ConversationKey, ConversationRecord, IfExists, LeaseTurn, LeasedWork,
-    NewToken, PageRequest, Principal, Purged, Role, RunRecord, RunStatus, RunTurn, SearchRequest, SnapshotId,
-    TableFilter, TableName, TableSource,
+    Catalog, CatalogError, CatalogOptions, ConversationKey, ConversationRecord, DecidedRun, IfExists, LeaseTurn,
+    LeasedWork, NewToken, PageRequest, PendingCall, PendingDecision, PendingKind, PendingState, Principal, Purged,
+    Role, RunRecord, RunStatus, RunTurn, SearchRequest, SnapshotId, TableFilter, TableName, TableSource,
 };
 use querent_engine::{Engine, EngineOptions, Limits};
 use querent_tests::PostgresProcess;
 use tokio::task::JoinSet;
 use uuid::Uuid;
+
+use crate::maintenance::parquet_files;
+use crate::sql::rows;
 
 async fn open(folder: &Path, url: &str) -> Arc<Catalog> {
     Catalog::open(CatalogOptions { url: Some(url.to_owned()), ..CatalogOptions::new(folder) }).await.unwrap()
@@ -199,6 +202,10 @@ async fn runs_of_a_subject_are_bounded_over_two_servers() {
     one.runs().update(&ended).await.unwrap();
     assert_eq!(begin(&two, &run("ada"), Some(3)).await, RunTurn::Stored);
     assert_eq!(begin(&one, &run("ada"), Some(3)).await, RunTurn::TooMany);
+    // Whoever waits for its turn reads.
+    assert_eq!(two.runs().turn(&run("ada"), Some(3)).await.unwrap(), RunTurn::TooMany);
+    assert_eq!(two.runs().turn(&run("eve"), Some(3)).await.unwrap(), RunTurn::Stored);
+    assert_eq!(begin(&one, &run("eve"), Some(1)).await, RunTurn::Stored, "asking has stored none");
 }
 
 #[tokio::test]
@@ -220,6 +227,54 @@ async fn a_conversation_has_one_run_over_two_servers() {
         let mut turns = [first, second];
         turns.sort_by_key(|turn| *turn != RunTurn::Stored);
         assert_eq!(turns, [RunTurn::Stored, RunTurn::ConversationBusy]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_acts_on_a_decision_is_alone_in_its_conversation() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let ada = Principal::new("ada", Role::Read);
+    for number in 0..10 {
+        let key = ConversationKey::shared(format!("c{number}"));
+        one.conversations().open(&ada, &ConversationRecord::new(key.clone(), "ada", chrono::Utc::now())).await.unwrap();
+        let run = || RunRecord {
+            conversation: Some(key.clone()),
+            ..RunRecord::new(Uuid::now_v7(), "ada", "how many?", "model", chrono::Utc::now())
+        };
+        let paused = RunRecord { status: RunStatus::Paused, ..run() };
+        one.runs().insert(&paused).await.unwrap();
+        let call_id = format!("call_{number}");
+        let call = PendingCall {
+            call_id: call_id.clone(),
+            kind: PendingKind::Approval,
+            subject: "ada".into(),
+            run_id: paused.run_id,
+            conversation: Some(key.clone()),
+            tool: "execute_sql".into(),
+            arguments_json: "{}".into(),
+            state: PendingState::Waiting,
+            decided_at: None,
+            decision_json: None,
+            receipt_json: None,
+        };
+        one.pending_calls().insert(&[call]).await.unwrap();
+        let decision =
+            PendingDecision { call_id: call_id.clone(), state: PendingState::Approved, decision_json: "{}".into() };
+        let (deciding, asking) = (run(), run());
+        let (decided, asked) =
+            tokio::join!(one.pending_calls().begin_run(&ada, &deciding, vec![decision]), begin(&two, &asking, None));
+        // One of them goes on; where it is not the one with the decision, that is still to be made.
+        let state = two.pending_calls().get(&ada, &call_id).await.unwrap().state;
+        match decided.unwrap() {
+            DecidedRun::Begun => assert_eq!((asked, state), (RunTurn::ConversationBusy, PendingState::Approved)),
+            other => {
+                assert_eq!(other, DecidedRun::ConversationBusy);
+                assert_eq!((asked, state), (RunTurn::Stored, PendingState::Waiting));
+            }
+        }
     }
 }
 
@@ -402,4 +457,40 @@ async fn values_are_sampled_by_one_server() {
     drop(session);
     one.close().await.unwrap();
     two.close().await.unwrap();
+}
+
+/// Ends the connection of whoever commits a snapshot, in the middle of that.
+const LOSES_COMMITS: &str = "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+     CREATE CONSTRAINT TRIGGER loses AFTER INSERT ON ducklake_snapshot DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION lose()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_of_which_nobody_heard_takes_no_file_away() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folder = tempfile::tempdir().unwrap();
+    let options = EngineOptions { catalog_url: Some(url), ..EngineOptions::new(folder.path()) };
+    let engine = Engine::open_with(options).await.unwrap();
+    let session = engine.session(Principal::local_admin(), Limits::default());
+    let files = || parquet_files(&folder.path().join("data")).len();
+    rows(&session, "CREATE TABLE t AS SELECT value AS a FROM generate_series(1, 3) AS s(value)").await.unwrap();
+    assert_eq!(files(), 1);
+    postgres.psql("lake", LOSES_COMMITS).unwrap();
+    // The table may have the file by now, whatever is answered.
+    for (statement, expected) in [("INSERT INTO t VALUES (4)", 2), ("DELETE FROM t WHERE a = 1", 3)] {
+        let error = rows(&session, statement).await.unwrap_err();
+        assert_eq!(error.code(), "commit_in_doubt", "{statement}: {error}");
+        assert_eq!(files(), expected, "{statement}");
+    }
+    postgres.psql("lake", "DROP TRIGGER loses ON ducklake_snapshot").unwrap();
+    assert_eq!(rows(&session, "SELECT a FROM t ORDER BY a").await.unwrap(), [["1"], ["2"], ["3"]]);
+    rows(&session, "INSERT INTO t VALUES (5)").await.unwrap();
+    assert_eq!(rows(&session, "SELECT count(*) FROM t").await.unwrap(), [["4"]]);
+    // What is refused for another reason leaves nothing.
+    let before = files();
+    rows(&session, "INSERT INTO t SELECT CAST('x' AS BIGINT)").await.unwrap_err();
+    assert_eq!(files(), before);
+    drop(session);
+    engine.close().await.unwrap();
 }

@@ -62,6 +62,16 @@ async fn a_view_over_what_is_hidden_is_not_there() {
     let missing = rows(&session, "SELECT * FROM pub.nothing_at_all").await.unwrap_err();
     let hidden = rows(&session, "SELECT * FROM pub.direct").await.unwrap_err();
     assert_eq!((missing.code(), hidden.code()), ("table_not_found", "table_not_found"));
+    // Nor is its name what somebody may have meant.
+    for (misspelt, hidden) in [("pub.direc", "direct"), ("pub.abov", "above")] {
+        let error = rows(&session, &format!("SELECT * FROM {misspelt}")).await.unwrap_err();
+        let told = format!("{error} {}", error.hint().unwrap_or_default());
+        assert!(!told.contains(hidden), "{told}");
+        let known = rows(&admin, &format!("SELECT * FROM {misspelt}")).await.unwrap_err().to_string();
+        assert!(known.contains(hidden), "{known}");
+    }
+    let near = rows(&session, "SELECT * FROM pub.opem").await.unwrap_err().to_string();
+    assert!(near.contains("did you mean `open`"), "{near}");
     let kql = [
         "database('pub').direct | take 1",
         "database('pub').above | getschema",

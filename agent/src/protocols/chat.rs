@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::responses::{
-    BadRequest, InputContent, InputItem, MAX_ID_BYTES, allowed_tools, answer_schema, flag, metadata_of, parse_content,
-    positive, text, tool_choice, tools_of,
+    BadRequest, InputContent, InputItem, MAX_ID_BYTES, allowed_tools, answer_schema, check_item_count, flag,
+    metadata_of, parse_content, positive, text, tool_choice, tools_of,
 };
 use super::run_end::{RunEnd, model_named};
 use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
@@ -111,6 +111,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
             return Err(BadRequest::invalid("messages", format!("`messages` must be a list, not {}", kind_of(other))));
         }
     };
+    check_item_count("messages", messages.len())?;
     check_fields(fields, OpenAiRequest::Chat)?;
     let mut items = Vec::new();
     for (index, message) in messages.iter().enumerate() {

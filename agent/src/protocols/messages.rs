@@ -6,8 +6,8 @@ mod render;
 use serde_json::{Map, Value, json};
 
 use super::responses::{
-    BadRequest, InputContent, InputItem, answer_schema, check_distinct, check_tool_name, flag, parse_content, positive,
-    text,
+    BadRequest, InputContent, InputItem, answer_schema, check_distinct, check_item_count, check_tool_name, flag,
+    parse_content, positive, text,
 };
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_names, check_value, unknown_field};
@@ -138,6 +138,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
         }
     };
     let mut items = Vec::new();
+    check_item_count("messages", messages.len())?;
     for (index, message) in messages.iter().enumerate() {
         let at = format!("messages[{index}]");
         read_message(message, &at, &mut items)?;

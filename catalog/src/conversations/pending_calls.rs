@@ -9,6 +9,7 @@ use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, 
 use crate::error::{CatalogError, Result};
 use crate::model::ConversationKey;
 use crate::principal::Principal;
+use crate::runs::{self, RunRecord, RunTurn};
 use crate::store::Store;
 use crate::store::ownership::{owner_filter, require_run};
 use crate::store::rows::{read_conversation_key, read_uuid, time_from_micros, unreadable};
@@ -105,6 +106,31 @@ pub enum Decision {
     Before(PendingCall),
 }
 
+/// A decision on a waiting call, on which a run acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingDecision {
+    /// The call's id.
+    pub call_id: String,
+    /// What was decided.
+    pub state: PendingState,
+    /// The decision as it is kept.
+    pub decision_json: String,
+}
+
+/// What came of beginning a run that acts on decisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DecidedRun {
+    /// The decisions and the run are stored.
+    Begun,
+    /// Another server has a run in progress in its conversation; nothing was stored.
+    ConversationBusy,
+    /// A call was decided before; nothing was stored.
+    DecidedBefore {
+        /// Its id.
+        call_id: String,
+    },
+}
+
 /// Pending calls. Made by [`Catalog::pending_calls`](crate::Catalog::pending_calls).
 #[derive(Clone, Copy)]
 pub struct CatalogPendingCalls<'a> {
@@ -143,6 +169,19 @@ impl CatalogPendingCalls<'_> {
     ) -> Result<Decision> {
         let (who, call_id, decision_json) = (who.clone(), call_id.to_string(), decision_json.to_string());
         self.store.write_rows(move |connection| decide(connection, &who, &call_id, state, &decision_json)).await
+    }
+
+    /// Decides waiting calls and stores the run that acts on them: all of it, or nothing. So no decision is kept that no run
+    /// acts on, and a conversation that servers share has one run. Errors: as those of [`CatalogPendingCalls::decide`] and
+    /// [`CatalogRuns::insert`](crate::CatalogRuns::insert).
+    pub async fn begin_run(
+        self,
+        who: &Principal,
+        run: &RunRecord,
+        decisions: Vec<PendingDecision>,
+    ) -> Result<DecidedRun> {
+        let (who, run, member) = (who.clone(), run.clone(), self.store.member().map(str::to_owned));
+        self.store.write_rows(move |connection| begin_run(connection, &who, &run, member.as_deref(), &decisions)).await
     }
 
     /// Stores the result of a call. Errors: `pending_call_not_found`.
@@ -218,6 +257,29 @@ fn decide(
         .execute(params![call_id, owner_filter(who), state.as_str(), decision_json, Utc::now().timestamp_micros()])?;
     let call = get(connection, who, call_id)?;
     Ok(if decided > 0 { Decision::Now(call) } else { Decision::Before(call) })
+}
+
+fn begin_run(
+    connection: &StoreConnection,
+    who: &Principal,
+    run: &RunRecord,
+    member: Option<&str>,
+    decisions: &[PendingDecision],
+) -> Result<DecidedRun> {
+    // Looked at before anything is written, since what this returns is committed.
+    if runs::turn_of(connection, run, member, None)? == RunTurn::ConversationBusy {
+        return Ok(DecidedRun::ConversationBusy);
+    }
+    for (index, PendingDecision { call_id, .. }) in decisions.iter().enumerate() {
+        let is_repeated = decisions.iter().take(index).any(|earlier| earlier.call_id == *call_id);
+        if is_repeated || get(connection, who, call_id)?.state != PendingState::Waiting {
+            return Ok(DecidedRun::DecidedBefore { call_id: call_id.clone() });
+        }
+    }
+    for PendingDecision { call_id, state, decision_json } in decisions {
+        decide(connection, who, call_id, *state, decision_json)?;
+    }
+    runs::insert(connection, run, member).map(|()| DecidedRun::Begun)
 }
 
 fn put_receipt(connection: &StoreConnection, call_id: &str, receipt_json: &str) -> Result<()> {

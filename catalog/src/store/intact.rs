@@ -1,8 +1,10 @@
 //! What can be told of a catalog's file before it is opened, whatever its size: whether its end is missing, and whether it is empty
-//! beside the files of tables. SQLite itself opens both, and the loss would show later, or as an empty catalog.
+//! beside the files of tables. SQLite itself opens both, and the loss would show later, or as an empty catalog. And whether an
+//! open one is still in its place: SQLite writes on to a file that was removed, and all of that is lost when it is closed.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use crate::error::{CatalogError, Result};
 
@@ -32,6 +34,33 @@ pub(super) fn require_whole_file(file: &Path) -> Result<()> {
             detail: format!("it has {length} bytes instead of {expected}"),
         }),
         _ => Ok(()),
+    }
+}
+
+/// The file that a catalog was opened as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OpenedFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl OpenedFile {
+    /// The file that is there now. Blocks for a moment. Errors: `io_error`.
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let found = path.metadata().map_err(|source| CatalogError::Io { path: path.to_path_buf(), source })?;
+        Ok(Self { path: path.to_path_buf(), device: found.dev(), inode: found.ino() })
+    }
+
+    /// Returns an error where the file was removed or another took its place: what is written to it would be lost. Blocks for a
+    /// moment. Errors: `catalog_corrupt`.
+    pub(super) fn require_in_place(&self) -> Result<()> {
+        if Self::of(&self.path).is_ok_and(|found| found == *self) {
+            return Ok(());
+        }
+        let detail =
+            "it was removed or replaced while it was open, and nothing more is written; stop this process".to_owned();
+        Err(CatalogError::Corrupt { path: self.path.clone(), detail })
     }
 }
 

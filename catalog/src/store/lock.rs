@@ -1,11 +1,13 @@
 //! The lock that keeps a second Querent writer out of a data folder. It is a file of its own, because DuckDB
-//! may use the catalog's file at the same time. The kernel releases it when the process ends, however it ends.
+//! may use the catalog's file at the same time. The folder itself is locked too, for whoever removes that file lets nobody
+//! in. The kernel releases both when the process ends, however it ends.
 //!
 //! Its lines are the holder's process id, the address of its server and the certificate that clients of it must trust,
 //! as far as there are any. They are worth something only while the lock is held.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fs4::{FileExt, TryLockError};
@@ -13,6 +15,7 @@ use fs4::{FileExt, TryLockError};
 use crate::error::{CatalogError, Result};
 
 const LOCK_FILE: &str = "querent.lock";
+const PRIVATE: u32 = 0o700;
 
 /// The server that has a data folder open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct FolderServer {
 pub(super) struct FolderLock {
     file: File,
     path: PathBuf,
+    /// `None` on file systems that lock no folders.
+    _folder: Option<File>,
 }
 
 impl FolderLock {
@@ -49,7 +54,8 @@ impl FolderLock {
             }
             Err(TryLockError::Error(source)) => return Err(io_error(source)),
         }
-        let lock = Self { file, path: path.clone() };
+        let folder = locked_folder(data_dir)?;
+        let lock = Self { file, path: path.clone(), _folder: folder };
         lock.write(&format!("{}\n", std::process::id()))?;
         Ok(lock)
     }
@@ -69,6 +75,19 @@ impl FolderLock {
     }
 }
 
+/// Locks the folder, where that can be done. Errors: `data_folder_in_use`.
+fn locked_folder(data_dir: &Path) -> Result<Option<File>> {
+    let Ok(folder) = OpenOptions::new().read(true).open(data_dir) else { return Ok(None) };
+    match FileExt::try_lock(&folder) {
+        Ok(()) => Ok(Some(folder)),
+        Err(TryLockError::WouldBlock) => {
+            let holder = format!(", which has lost {LOCK_FILE}");
+            Err(CatalogError::InUse { path: data_dir.to_path_buf(), holder })
+        }
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
 /// Returns the server that has the data folder open, if one has. Blocks for a moment.
 pub fn folder_server(data_dir: &Path) -> Option<FolderServer> {
     let mut file = OpenOptions::new().read(true).open(data_dir.join(LOCK_FILE)).ok()?;
@@ -84,8 +103,36 @@ pub fn folder_server(data_dir: &Path) -> Option<FolderServer> {
     }
 }
 
+/// Takes the folder from everybody but its owner, and with it all that comes to lie in it.
+pub(super) async fn keep_private(folder: &Path) {
+    if let Err(error) = tokio::fs::set_permissions(folder, Permissions::from_mode(PRIVATE)).await {
+        tracing::warn!(folder = %folder.display(), %error, "others may read the data folder");
+    }
+}
+
 /// Makes the names in a folder durable: SQLite syncs its files, not the entry that a new file has here.
 pub(super) fn sync_folder(folder: &Path) -> Result<()> {
     let io_error = |source| CatalogError::Io { path: folder.to_path_buf(), source };
     OpenOptions::new().read(true).open(folder).and_then(|folder| folder.sync_all()).map_err(io_error)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a folder of its own")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_removes_the_lock_lets_nobody_in() {
+        let folder = std::env::temp_dir().join(format!("querent-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let held = FolderLock::acquire(&folder).unwrap();
+        std::fs::remove_file(folder.join(LOCK_FILE)).unwrap();
+        let Err(CatalogError::InUse { holder, .. }) = FolderLock::acquire(&folder) else {
+            panic!("two hold the folder")
+        };
+        assert_eq!(holder, ", which has lost querent.lock");
+        drop(held);
+        FolderLock::acquire(&folder).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

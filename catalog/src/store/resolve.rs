@@ -2,7 +2,7 @@
 
 use super::names::{key_range_end, name_key, nearest};
 use super::relations::RelationLoader;
-use super::view_rights::known_to;
+use super::view_rights::{known_to, may_know_id};
 use super::visible::VisibleObjects;
 use super::{SnapshotView, databases, objects};
 use crate::connection::{StoreConnection, params};
@@ -100,8 +100,15 @@ fn nearest_table(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> 
     let is_other = |other: &&str| name_key(other) != name_key(&name.table);
     let is_known = |other: &&str| rights.may_see_table(&TableName::new(&*name.database, *other));
     let others = candidates.iter().map(String::as_str).filter(|other| is_other(other) && is_known(other));
-    if let Some(near) = nearest(&name.table, others) {
-        return Ok(Some(near.to_string()));
+    let mut others: Vec<&str> = others.collect();
+    let loader = RelationLoader::for_view(view);
+    // A view may be there for nobody who sees the names beside it.
+    while let Some(near) = nearest(&name.table, others.iter().copied()) {
+        let object = objects::object(view.connection, &name.database, near)?;
+        if object.map_or(Ok(false), |object| may_know_id(&loader, who, object.id, object.kind))? {
+            return Ok(Some(near.to_string()));
+        }
+        others.retain(|other| *other != near);
     }
     // The right name in the wrong database.
     let elsewhere =

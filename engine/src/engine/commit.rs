@@ -4,14 +4,15 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use querent_catalog::NewDataFile;
+use querent_catalog::{CatalogError, NewDataFile};
 
 use super::Engine;
 use crate::error::{EngineError, Result};
 
 impl Engine {
     /// Commits files that are written: runs `transaction`, which returns whether it had anything to do. A commit that has
-    /// begun is finished even when the caller goes away, and files that it does not add to the table are removed.
+    /// begun is finished even when the caller goes away, and files that it does not add to the table are removed, unless it
+    /// is not known whether it did.
     ///
     /// Returns the number of rows in the files, or `None` where the transaction had nothing to do.
     pub(crate) async fn commit_files(
@@ -24,7 +25,9 @@ impl Engine {
         let place = Arc::clone(&self.state.runtime.files);
         let commit = self.spawn_commit(async move {
             let outcome = transaction.await;
-            if !matches!(outcome, Ok(true)) {
+            // After a commit of which nobody heard a table may have them; where none has, they are removed as orphans.
+            let is_in_doubt = matches!(outcome, Err(EngineError::Catalog(CatalogError::CommitInDoubt { .. })));
+            if !matches!(outcome, Ok(true)) && !is_in_doubt {
                 place.remove(&paths).await;
             }
             outcome

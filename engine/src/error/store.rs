@@ -114,6 +114,15 @@ pub(crate) fn store_error_in(error: &(dyn StdError + 'static)) -> Option<EngineE
     find_cause::<StoreError>(error).cloned().map(EngineError::from)
 }
 
+/// Returns the error of a file that a table has and that is not there. Where it lay is nothing for those who read the table.
+pub(crate) fn lost_file_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
+    let object_store::Error::NotFound { path, .. } = find_cause::<object_store::Error>(error)? else { return None };
+    let name = path.rsplit('/').next().unwrap_or(path);
+    Some(EngineError::Execution {
+        message: format!("the table's file {name} is not there; `querent check` names what is lost, a backup has it"),
+    })
+}
+
 /// Returns the first error of a type along the chain of causes.
 pub(crate) fn find_cause<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let mut next = Some(error);

@@ -13,7 +13,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use querent_catalog::{ResolvedTable, RowChanges, TableSource};
+use querent_catalog::{CatalogError, ResolvedTable, RowChanges, TableSource};
 
 use super::Session;
 use super::apply_write::not_null;
@@ -85,8 +85,15 @@ pub(super) async fn change_rows(
             };
             let deletes = managed::write_delete_files(place, &table.location, files, positions).await?;
             let changes = RowChanges { deleted: deletes.deleted(), inlined, added: committed };
-            catalog.tables().change_rows(&table, changes).await?;
-            deletes.keep();
+            match catalog.tables().change_rows(&table, changes).await {
+                Ok(_) => deletes.keep(),
+                // The table may have them.
+                Err(error @ CatalogError::CommitInDoubt { .. }) => {
+                    deletes.keep();
+                    return Err(error.into());
+                }
+                Err(error) => return Err(error.into()),
+            }
             Ok(true)
         })
         .await?;

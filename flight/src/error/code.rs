@@ -47,6 +47,7 @@ error_codes! {
     CatalogCorrupt "catalog_corrupt",
     CatalogBusy "catalog_busy",
     CatalogUnavailable "catalog_unavailable",
+    CommitInDoubt "commit_in_doubt",
     CatalogError "catalog_error",
     IoError "io_error",
     IndexError "index_error",
@@ -286,6 +287,7 @@ impl ErrorCode {
             ErrorCode::DataFolderInUse
             | ErrorCode::NewerFormat
             | ErrorCode::CatalogCorrupt
+            | ErrorCode::CommitInDoubt
             | ErrorCode::CatalogError
             | ErrorCode::IoError
             | ErrorCode::IndexError
@@ -337,6 +339,7 @@ impl ErrorCode {
             | ErrorCode::Timeout
             | ErrorCode::BodyTimeout => Code::DeadlineExceeded,
             ErrorCode::ValueTooLarge => Code::OutOfRange,
+            ErrorCode::CommitInDoubt => Code::Unknown,
             ErrorCode::UnsupportedLake
             | ErrorCode::DatabaseNotEmpty
             | ErrorCode::MissingCredentials

@@ -28,6 +28,7 @@ impl From<&CatalogError> for ErrorCode {
             CatalogError::Corrupt { .. } => ErrorCode::CatalogCorrupt,
             CatalogError::Busy { .. } => ErrorCode::CatalogBusy,
             CatalogError::Unavailable { .. } => ErrorCode::CatalogUnavailable,
+            CatalogError::CommitInDoubt { .. } => ErrorCode::CommitInDoubt,
             CatalogError::RunNotFound { .. } => ErrorCode::RunNotFound,
             CatalogError::RunWithheld { .. } => ErrorCode::RunWithheld,
             CatalogError::ConversationNotFound { .. } => ErrorCode::ConversationNotFound,

@@ -209,6 +209,24 @@ fn memory() -> Vec<Attack> {
         ),
         sql("format", "SELECT length(format('{:>2000000000}', 'a'))"),
         sql("printf", "SELECT length(printf('%2000000000d', 1))"),
+        sql("list_zip", "SELECT len(list_zip(range(1, 20000000), range(1, 20000000), range(1, 20000000)))"),
+        sql("rpad", "SELECT length(rpad('x', 2147483647, 'y'))"),
+        sql("list_resize", "SELECT sum(len(list_resize([value], 1000000, 5))) FROM generate_series(1, 8192)"),
+        sql("many of the largest", "SELECT len(max(value, 1000000000)) FROM generate_series(1, 10000000)"),
+        sql("wide rows in an aggregate", {
+            let row = "struct(value, repeat('x', 1000), range(1, 100))";
+            format!("SELECT array_length(array_agg({row})) FROM generate_series(1, 1000000)")
+        }),
+        sql("sketches of many groups", {
+            let sketches = "approx_distinct(value), approx_percentile_cont(value, 0.5, 10000), histogram(value)";
+            format!(
+                "SELECT count(*) FROM (SELECT value % 500000 g, {sketches} FROM generate_series(1, 3000000) GROUP BY 1)"
+            )
+        }),
+        sql(
+            "recursion of lists",
+            "WITH RECURSIVE r AS (SELECT [1] AS x UNION ALL SELECT array_append(x, len(x)) FROM r) SELECT max(len(x)) FROM r",
+        ),
         sql("translate", "SELECT length(translate(repeat('a', 50000000), 'a', 'bb'))"),
         sql("lists of lists", "SELECT array_repeat(array_repeat(array_repeat(range(1, 1000), 1000), 1000), 1000)"),
         sql(
@@ -318,6 +336,15 @@ fn planning() -> Vec<Attack> {
         ),
         sql("many columns", format!("SELECT * FROM (SELECT * FROM (SELECT {}))", columns.join(", "))),
         sql("many unions", format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(590))),
+        sql("many natural joins", {
+            let tables: Vec<String> = (0..200).map(|table| format!("(SELECT 1 x, 2 y) t{table}")).collect();
+            format!("SELECT count(*) FROM {}", tables.join(" NATURAL JOIN "))
+        }),
+        sql("many casts", format!("SELECT 1{}", "::INT::BIGINT".repeat(20_000))),
+        sql("many WITH queries", {
+            let queries: Vec<String> = (0..5_000).map(|query| format!("c{query} AS (SELECT {query} AS x)")).collect();
+            format!("WITH {} SELECT count(*) FROM c0", queries.join(", "))
+        }),
         sql(
             "many ORs",
             format!("SELECT count(*) FROM generate_series(1, 10) WHERE value = 0{}", " OR value = 1".repeat(450)),
@@ -392,6 +419,21 @@ fn of_kql() -> Vec<Attack> {
                 zipped(30 << 20)
             ),
         ),
+        kql(
+            "KQL paths of a graph",
+            "range i from 1 to 300 step 1 | extend j = range(1, 300) | mv-expand j to typeof(long) | make-graph i --> j \
+             | graph-match cycles=all (a)-[e*1..30]->(b) project a.i | count",
+        ),
+        kql(
+            "KQL groups of sketches",
+            "range i from 1 to 3000000 step 1 | summarize hll(i, 4), tdigest(i), dcount(i, 4) by i % 500000 | count",
+        ),
+        kql("KQL series_fft", "print s = range(1, 2000000) | extend a = series_fft(s) | project 1"),
+        kql("KQL many facets", {
+            let columns: Vec<String> = (0..300).map(|column| format!("c{column}")).collect();
+            let extended = columns.join(" = i, ");
+            format!("range i from 1 to 1000 step 1 | extend {extended} = i | facet by {}", columns.join(", "))
+        }),
         kql("KQL parse_json", format!("print parse_json('{}')", "[".repeat(500_000))),
     ]
 }

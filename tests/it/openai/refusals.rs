@@ -14,11 +14,15 @@ const BOB: Option<&str> = Some("bob-tok");
 async fn responses_are_refused_in_openais_words() {
     let server = serve().await;
     let message = |content: Value| json!({"input": [{"role": "user", "content": content}]});
+    let messages = vec![json!({"role": "user", "content": "x"}); 10_001];
+    let tools: Vec<Value> = (0..1_001).map(|n| json!({"type": "function", "name": format!("f{n}")})).collect();
     let pairs: serde_json::Map<String, Value> = (0..17).map(|n| (format!("k{n}"), json!("v"))).collect();
     refused(&server, "/v1/responses", [
         (json!({}), 400, "missing_required_parameter", "input"),
         (json!([]), 400, "invalid_request", "body"),
         (json!({"input": 7}), 400, "invalid_request", "input"),
+        (json!({"input": messages}), 400, "invalid_request", "input"),
+        (json!({"input": "x", "tools": tools}), 400, "invalid_request", "tools"),
         (json!({"input": []}), 400, "invalid_request", "input"),
         (json!({"input": [7]}), 400, "invalid_request", "input[0]"),
         (json!({"input": [{}]}), 400, "invalid_request", "input[0].type"),

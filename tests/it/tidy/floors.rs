@@ -34,7 +34,7 @@ const FLOORS: &[Floors] = &[
             &["audit", "model"],
             &["policy"],
             &["store"],
-            &["index", "leases"],
+            &["index", "leases", "runs"],
             &[
                 "databases",
                 "graph_models",
@@ -44,7 +44,6 @@ const FLOORS: &[Floors] = &[
                 "values",
                 "knowledge",
                 "members",
-                "runs",
                 "conversations",
                 "vector_indexes",
             ],

@@ -1,5 +1,7 @@
 //! Parses and checks a request of `POST /api/chat`. Faults have the statuses and the shapes of HolmesGPT's own server.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::history::{HistoryCall, parse_history};
@@ -466,6 +468,7 @@ fn check_frontend_tools(
     stream: bool,
     is_server_tool: impl Fn(&str) -> bool,
 ) -> Result<(), BadHolmesRequest> {
+    let mut names = HashSet::with_capacity(tools.len());
     for (index, tool) in tools.iter().enumerate() {
         let name = &tool.spec.name;
         if name.is_empty() {
@@ -475,7 +478,7 @@ fn check_frontend_tools(
             let message = format!("Frontend tool name '{name}' conflicts with a built-in tool; give it another name");
             return Err(BadHolmesRequest::text(400, message));
         }
-        if tools.iter().take(index).any(|earlier| earlier.spec.name == *name) {
+        if !names.insert(name.as_str()) {
             return Err(BadHolmesRequest::text(400, format!("Duplicate frontend tool name '{name}'")));
         }
     }

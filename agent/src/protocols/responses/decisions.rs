@@ -5,6 +5,8 @@
 //! own each time, which branches off where the call was made. A conversation has one line of runs only: there an output
 //! that was sent before is answered with what came of it.
 
+use std::collections::HashSet;
+
 use querent_catalog::{CatalogError, ConversationKey, PendingCall, PendingKind, PendingState, RunRecord, RunStatus};
 use serde_json::Value;
 use uuid::Uuid;
@@ -55,9 +57,11 @@ impl Continuation<'_> {
         in_conversation: bool,
     ) -> std::result::Result<Vec<DecidedCall>, ContinueError> {
         let mut decided = Vec::new();
+        let called = called_ids(items);
         for (at, item) in items.iter().enumerate() {
             let Some((id, decision)) = decision_of(item) else { continue };
-            let is_sent_along = is_sent_along(item, items);
+            // The output of a call that is sent along is part of the history.
+            let is_sent_along = matches!(item, InputItem::FunctionCallOutput { .. }) && called.contains(id);
             if is_sent_along && !in_conversation {
                 continue;
             }
@@ -246,10 +250,13 @@ impl Continuation<'_> {
     }
 }
 
-/// Whether an item is the output of a call that is sent along: then it is part of the history.
-fn is_sent_along(item: &InputItem, items: &[InputItem]) -> bool {
-    let InputItem::FunctionCallOutput { call_id, .. } = item else { return false };
-    items.iter().any(|item| matches!(item, InputItem::FunctionCall { call_id: called, .. } if called == call_id))
+/// The ids of the calls that are sent along.
+fn called_ids(items: &[InputItem]) -> HashSet<&str> {
+    let called = items.iter().filter_map(|item| match item {
+        InputItem::FunctionCall { call_id, .. } => Some(call_id.as_str()),
+        _ => None,
+    });
+    called.collect()
 }
 
 /// Returns the id of the call that an item decides, and the decision.

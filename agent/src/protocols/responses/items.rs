@@ -129,8 +129,20 @@ impl InputItem {
 pub(crate) const PICTURES_OF_INSTRUCTIONS: &str =
     "instructions have no pictures; send them with a message of the role `user`";
 
+/// The most items, or messages, of one request: each is read on a thread that answers other requests too.
+const MAX_ITEMS: usize = 10_000;
+
+/// Refuses a list of more items, or messages, than one request may have.
+pub(crate) fn check_item_count(param: &str, count: usize) -> Result<(), BadRequest> {
+    if count > MAX_ITEMS {
+        return Err(BadRequest::invalid(param, format!("`{param}` has {count} entries; at most {MAX_ITEMS} are read")));
+    }
+    Ok(())
+}
+
 /// Parses `input`: a string, an item, or a list of items.
 pub fn parse_items(input: &Value) -> Result<Vec<InputItem>, BadRequest> {
+    check_item_count("input", input.as_array().map_or(0, Vec::len))?;
     match input {
         Value::String(text) => {
             Ok(vec![InputItem::Message { role: ChatRole::User, content: vec![InputContent::Text(text.clone())] }])

@@ -1,5 +1,7 @@
 //! The tools of a request and the choice among them, in the forms of Responses and Chat Completions.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::BadRequest;
@@ -12,6 +14,8 @@ use crate::tools::{known_tool, tool_names};
 const ALLOWED_TOOLS: &str = "allowed_tools";
 /// The longest name of a tool, or of a schema.
 const MAX_NAME_BYTES: usize = 64;
+/// The most tools of one request. OpenAI takes 128.
+const MAX_TOOLS: usize = 1_000;
 /// The fields of a client's tool.
 const FUNCTION: &[(&str, FieldValues)] = &[
     ("type", FieldValues::Text),
@@ -152,14 +156,17 @@ pub(crate) fn check_tool_name(name: &str, at: &str) -> Result<(), BadRequest> {
     Err(BadRequest::invalid(at, message))
 }
 
-/// Refuses two tools of one name.
+/// Refuses two tools of one name, and more than a request may have.
 pub(crate) fn check_distinct(tools: &[ToolSpec]) -> Result<(), BadRequest> {
-    for (index, tool) in tools.iter().enumerate() {
-        if tools.iter().take(index).any(|earlier| earlier.name == tool.name) {
-            return Err(BadRequest::invalid("tools", format!("two tools are named `{}`", tool.name)));
-        }
+    if tools.len() > MAX_TOOLS {
+        let message = format!("there are {} tools; at most {MAX_TOOLS} are read", tools.len());
+        return Err(BadRequest::invalid("tools", message));
     }
-    Ok(())
+    let mut names = HashSet::with_capacity(tools.len());
+    match tools.iter().find(|tool| !names.insert(tool.name.as_str())) {
+        Some(twice) => Err(BadRequest::invalid("tools", format!("two tools are named `{}`", twice.name))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the server's tools to which all entries of the type `mcp` restrict the model; `None` for all tools.

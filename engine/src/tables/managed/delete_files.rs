@@ -41,7 +41,7 @@ impl WrittenDeletes {
         self.deleted.clone()
     }
 
-    /// Keeps the files: they are committed.
+    /// Keeps the files: they are committed, or may be.
     pub(crate) fn keep(mut self) {
         self.deleted.clear();
     }

@@ -34,6 +34,7 @@ impl ErrorCode {
             | ErrorCode::DataFolderInUse
             | ErrorCode::NewerFormat
             | ErrorCode::CatalogCorrupt
+            | ErrorCode::CommitInDoubt
             | ErrorCode::CatalogError
             | ErrorCode::IoError
             | ErrorCode::IndexError
