@@ -11,7 +11,9 @@ use crate::repair::{KnownTables, TablesAtHand, qualified};
 use crate::sql_text::quote_identifier;
 
 /// Columns of a table in which a text is looked for.
-const MAX_COLUMNS: usize = 6;
+const MAX_COLUMNS: usize = 10;
+/// What a column is called that says what a row is.
+const NAME: &str = "name";
 /// The shortest text that is looked for in another column of its table: shorter ones are codes and flags.
 const SHORTEST_MOVED: usize = 3;
 
@@ -69,14 +71,20 @@ pub(super) async fn place_of(
     literal: &str,
 ) -> Option<TextPlace> {
     let mut only = None;
-    for (table, key) in references(at_hand, compared) {
-        if let Some(info) = known.get(&table)
-            && let Some((column, value)) = only_column(session, info, &key, literal).await
-        {
-            if only.is_some() {
-                return None;
+    // What a column refers to comes before what refers to it.
+    for related in references(at_hand, compared) {
+        for (table, key) in related {
+            if let Some(info) = known.get(&table)
+                && let Some((column, value)) = only_column(session, info, &key, literal).await
+            {
+                if only.is_some() {
+                    return None;
+                }
+                only = Some(TextPlace { referred: Some((table, key)), column, value });
             }
-            only = Some(TextPlace { referred: Some((table, key)), column, value });
+        }
+        if only.is_some() {
+            break;
         }
     }
     if only.is_some() || literal.chars().count() < SHORTEST_MOVED {
@@ -97,21 +105,22 @@ async fn share_values(session: &Session, info: &TableInfo, left: &str, right: &s
     Some(!read.is_empty())
 }
 
-/// Returns the tables that a column alone refers to, with their columns.
-fn references(at_hand: &TablesAtHand, (table, column): &ColumnKey) -> Vec<(TableName, String)> {
+/// Returns the tables that a column alone refers to, and those that refer to it, with their columns.
+fn references(at_hand: &TablesAtHand, (table, column): &ColumnKey) -> [Vec<(TableName, String)>; 2] {
     let is_column = |names: &[String]| matches!(names, [only] if only.eq_ignore_ascii_case(column));
-    let mut found = Vec::new();
+    let (mut referred, mut referring) = (Vec::new(), Vec::new());
     for one in at_hand.relationships.iter().filter(sure) {
         if same(&one.from, table) && is_column(&one.from_columns) {
-            found.extend(one.to_columns.first().map(|key| (one.to.clone(), key.clone())));
+            referred.extend(one.to_columns.first().map(|key| (one.to.clone(), key.clone())));
         } else if same(&one.to, table) && is_column(&one.to_columns) {
-            found.extend(one.from_columns.first().map(|key| (one.from.clone(), key.clone())));
+            referring.extend(one.from_columns.first().map(|key| (one.from.clone(), key.clone())));
         }
     }
-    found
+    [referred, referring]
 }
 
-/// Returns the one column of texts, but for one, that has a text, whatever its case, and the text as it is there.
+/// Returns the one column of texts, but for one, that has a text, whatever its case, and the text as it is there; of several the one
+/// that is called `name`.
 async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &str) -> Option<(String, String)> {
     let is_other = |name: &str| !name.eq_ignore_ascii_case(but);
     let others: Vec<_> =
@@ -119,7 +128,7 @@ async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &s
     if others.len() > MAX_COLUMNS {
         return None;
     }
-    let mut found = None;
+    let mut found: Vec<(String, String)> = Vec::new();
     for column in others {
         let quoted = quote_identifier(&column.name);
         let sql = format!(
@@ -130,9 +139,12 @@ async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &s
         let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, &sql)).await.ok()?.ok()?;
         match read.as_slice() {
             [] => {}
-            [value] if found.is_none() => found = Some((column.name.clone(), value.clone())),
+            [value] => found.push((column.name.clone(), value.clone())),
             _ => return None,
         }
     }
-    found
+    match found.len() {
+        0 | 1 => found.pop(),
+        _ => found.into_iter().find(|(column, _)| column.eq_ignore_ascii_case(NAME)),
+    }
 }
