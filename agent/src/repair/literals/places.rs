@@ -119,8 +119,8 @@ fn references(at_hand: &TablesAtHand, (table, column): &ColumnKey) -> [Vec<(Tabl
     [referred, referring]
 }
 
-/// Returns the one column of texts, but for one, that has a text, whatever its case, and the text as it is there; of several the one
-/// that is called `name`.
+/// Returns the one column of texts, but for one, that has a text, whatever its case, and the text as it is there; of several the
+/// one that is called `name`.
 async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &str) -> Option<(String, String)> {
     let is_other = |name: &str| !name.eq_ignore_ascii_case(but);
     let others: Vec<_> =
