@@ -9,6 +9,7 @@ pub(super) mod terminal;
 use std::io::{self, Write};
 
 use arrow_schema::ArrowError;
+use serde_json::Value;
 
 use super::error::CliError;
 
@@ -17,6 +18,15 @@ pub(super) fn print_line(line: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
     Ok(stdout.flush()?)
+}
+
+/// Prints the entries of a listing, one JSON object a line. Where there are none, a note says `none`, and standard output
+/// stays empty.
+pub(super) fn print_listing(entries: &[Value], none: &str) -> Result<(), CliError> {
+    if entries.is_empty() {
+        note(none);
+    }
+    entries.iter().try_for_each(|entry| print_line(&entry.to_string()))
 }
 
 /// Prints a warning to standard error.
