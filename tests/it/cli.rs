@@ -364,7 +364,8 @@ fn a_server_process_is_ready_serves_and_stops() {
 
     assert!(on_server(&["sql", "DROP TABLE flights"], "r").failed(1).contains("[not_allowed]"));
     assert!(on_server(&["import", "--replace", "flights.csv"], "r").failed(1).contains("[forbidden]"));
-    assert!(on_server(&["sql", "SELECT 1"], "wrong").failed(1).contains("[unauthenticated]"));
+    let refused = on_server(&["sql", "SELECT 1"], "wrong").failed(1);
+    assert!(refused.contains("[unauthenticated]") && refused.contains("--token or QUERENT_TOKEN"), "{refused}");
     assert!(on_server(&["sql", "SELECT * FROM flight"], "r").failed(1).contains("[table_not_found]"));
     let said = on_server(&["import", "bad.csv"], "w").failed(1);
     assert!(said.contains("[bad_data]") && said.contains("bad.csv, line 4"), "{said}");

@@ -12,6 +12,7 @@ use arrow_schema::ArrowError;
 use serde_json::Value;
 
 use super::error::CliError;
+use crate::error::ErrorCode;
 
 /// Prints a line to standard output.
 pub(super) fn print_line(line: &str) -> Result<(), CliError> {
@@ -44,6 +45,10 @@ pub(super) fn print_error(error: &CliError) {
     let code = error.code().map(|code| format!(" [{code}]")).unwrap_or_default();
     // If standard error is closed, the exit code still tells.
     let _ = writeln!(io::stderr(), "error{code}: {error}");
+    // The server's hint is for programs.
+    if error.code() == Some(ErrorCode::Unauthenticated.as_str()) {
+        note("the command line sends the token of --token or QUERENT_TOKEN");
+    }
 }
 
 /// Cuts `text` to at most `chars` characters and marks the cut.
