@@ -147,8 +147,8 @@ fn check(page: &str, least_scripts: usize) {
 const ELSEWHERE: [&str; 7] =
     ["example.org", "report.xlsx", "RUN_ID", "/backups", "querent serve", "carriers.svg", "answers.ndjson"];
 
-/// Runs the commands of a page that takes files and, where `serves`, a server to be there: those blocks of `sh` that are
-/// of `querent` and `curl` alone and name nothing of elsewhere.
+/// Runs the commands of a page that takes files and, where `serves`, a server to be there: those blocks of `sh` that
+/// are of `querent` and `curl` alone and name nothing of elsewhere.
 fn check_with(page: &str, prelude: &str, serves: bool, expected_scripts: usize) {
     let text = std::fs::read_to_string(package_folder().join("..").join(page)).unwrap();
     let mut machine = CleanMachine::new();
