@@ -196,12 +196,22 @@ pub fn sql_type(data_type: &DataType) -> String {
         }
         DataType::Dictionary(_, value) => sql_type(value),
         DataType::RunEndEncoded(_, values) => sql_type(values.data_type()),
-        DataType::Null | DataType::Map(_, _) | DataType::Union(_, _) => data_type.to_string().to_uppercase(),
+        DataType::Map(entries, _) => {
+            let DataType::Struct(fields) = entries.data_type() else { return "MAP".to_owned() };
+            let names: Vec<String> = fields.iter().map(|field| sql_type(field.data_type())).collect();
+            format!("MAP({})", names.join(", "))
+        }
+        DataType::Null => "NULL".to_owned(),
+        DataType::Union(_, _) => "UNION".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::{Field, Fields, UnionFields, UnionMode};
+
     use super::*;
 
     #[test]
@@ -227,6 +237,20 @@ mod tests {
             ("2013", "\"2013\""),
         ] {
             assert_eq!(shown_identifier(name), shown);
+        }
+    }
+
+    #[test]
+    fn types_have_names_of_sql() {
+        let texts = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
+        let fields = vec![Field::new("key", DataType::Utf8, false), Field::new("value", texts, true)];
+        let entries = Field::new("entries", DataType::Struct(Fields::from(fields)), false);
+        for (data_type, name) in [
+            (DataType::Map(Arc::new(entries), false), "MAP(VARCHAR, VARCHAR[])"),
+            (DataType::Null, "NULL"),
+            (DataType::Union(UnionFields::empty(), UnionMode::Sparse), "UNION"),
+        ] {
+            assert_eq!(sql_type(&data_type), name);
         }
     }
 

@@ -92,11 +92,11 @@ pub enum CatalogError {
         database: String,
     },
     /// Another Querent writer holds the data folder.
-    #[error("data folder {} is in use by another querent process{}; stop it or connect to its server", .path.display(), .holder)]
+    #[error("data folder {} is in use by {}; stop it or connect to its server", .path.display(), .holder)]
     InUse {
         /// The folder.
         path: PathBuf,
-        /// ` (pid N)` where known, else empty.
+        /// `another querent process (pid N)`, or that it is this one.
         holder: String,
     },
     /// The store was written by a newer version.

@@ -9,9 +9,15 @@ use querent_catalog::{PageRequest, TableFilter, TableName};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::identifiers::quote_identifier;
 use crate::policy::function_names;
 use crate::session::Session;
 use crate::type_names::sql_name;
+
+/// Words of SQL that are no names without quotes.
+const SQL_RESERVED: &str = "ALL AND AS CASE CROSS DISTINCT ELSE END EXCEPT FALSE FROM FULL GROUP HAVING IN INNER \
+    INTERSECT IS JOIN LEFT LIKE LIMIT NOT NULL OFFSET ON OR ORDER OUTER QUALIFY RIGHT SELECT THEN TRUE UNION USING WHEN \
+    WHERE WINDOW WITH";
 
 /// Suggestions at most.
 const MOST: usize = 200;
@@ -130,23 +136,25 @@ pub fn completions(
             None if names.databases.iter().any(|database| database.eq_ignore_ascii_case(owner)) => tables().collect(),
             None => Vec::new(),
         };
-        return matching(at, part, found, limit);
+        return matching(at, part, found, language, limit);
     }
     let last = earlier.rsplit(|char: char| !char.is_alphanumeric()).next().unwrap_or_default().to_uppercase();
     let begins_kql = language == CompletionLanguage::Kql && (earlier.is_empty() || earlier.ends_with([';', '(']));
     if begins_kql || BEFORE_TABLES.contains(&last.as_str()) {
-        return matching(start, word, tables().chain(databases()), limit);
+        return matching(start, word, tables().chain(databases()), language, limit);
     }
     if word.is_empty() {
         return Completion { start, suggestions: Vec::new(), truncated: false };
     }
     // Columns of the tables that the statement names come first.
-    let near = names.tables.iter().filter(|(table, _)| statement.contains(table.as_str())).flat_map(columns);
+    let named_tables = names.tables.iter().filter(|(table, _)| statement.contains(table.as_str()));
+    let near: Vec<Suggestion> = named_tables.flat_map(columns).collect();
+    let is_named = !near.is_empty();
     let all = names.tables.iter().flat_map(columns);
     let upper = word.chars().next().is_some_and(char::is_uppercase);
     let keyword = |text: String| Suggestion { text, kind: SuggestionKind::Keyword, detail: None };
     let function = |name: &str| Suggestion { text: format!("{name}("), kind: SuggestionKind::Function, detail: None };
-    let mut words: Vec<Suggestion> = near.chain(tables()).collect();
+    let mut words: Vec<Suggestion> = near.into_iter().chain(tables()).collect();
     if language != CompletionLanguage::Kql {
         let cased = |text: &str| if upper { text.to_owned() } else { text.to_lowercase() };
         words.extend(SQL_KEYWORDS.split_whitespace().map(cased).map(keyword));
@@ -154,12 +162,16 @@ pub fn completions(
     if language != CompletionLanguage::Sql {
         words.extend(KQL_KEYWORDS.split_whitespace().map(str::to_owned).map(keyword));
     }
+    // Of a statement that names no table yet any column may be meant, before any function.
+    if !is_named {
+        words.extend(names.tables.iter().flat_map(columns));
+    }
     if language == CompletionLanguage::Kql {
         words.extend(KQL_AGGREGATES.split_whitespace().chain(querent_kql::function_names()).map(function));
     } else {
         words.extend(names.functions.iter().map(|name| function(name)));
     }
-    matching(start, word, words.into_iter().chain(all).chain(databases()), limit)
+    matching(start, word, words.into_iter().chain(all).chain(databases()), language, limit)
 }
 
 /// Returns where the word begins that a text ends with, and the word.
@@ -190,7 +202,13 @@ fn words_of(statement: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The suggestions that begin with `word` in any case, each once, in quotes where they must be.
-fn matching(start: usize, word: &str, suggestions: impl IntoIterator<Item = Suggestion>, limit: usize) -> Completion {
+fn matching(
+    start: usize,
+    word: &str,
+    suggestions: impl IntoIterator<Item = Suggestion>,
+    language: CompletionLanguage,
+    limit: usize,
+) -> Completion {
     let lower = word.to_lowercase();
     let mut found: Vec<Suggestion> = Vec::new();
     let mut truncated = false;
@@ -206,12 +224,30 @@ fn matching(start: usize, word: &str, suggestions: impl IntoIterator<Item = Sugg
         found.push(suggestion);
     }
     for suggestion in &mut found {
-        let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '_' | '(' | '.' | '-');
-        if !suggestion.text.chars().all(is_plain) {
-            suggestion.text = format!("\"{}\"", suggestion.text.replace('"', "\"\""));
+        match suggestion.kind {
+            SuggestionKind::Database | SuggestionKind::Table | SuggestionKind::Column => {
+                suggestion.text = written(&suggestion.text, language);
+            }
+            SuggestionKind::Function | SuggestionKind::Keyword => {}
         }
     }
     Completion { start, suggestions: found, truncated }
+}
+
+/// A name as a statement has it: in SQL's double quotes or KQL's brackets, where it is no plain word.
+fn written(name: &str, language: CompletionLanguage) -> String {
+    let is_word = name.chars().all(|char| char.is_alphanumeric() || char == '_')
+        && name.chars().next().is_some_and(|first| !first.is_numeric());
+    match language {
+        CompletionLanguage::Kql if is_word => name.to_owned(),
+        // Double quotes would make a text of it.
+        CompletionLanguage::Kql => format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'")),
+        CompletionLanguage::Sql | CompletionLanguage::Either => {
+            let upper = name.to_uppercase();
+            let is_reserved = SQL_RESERVED.split_whitespace().any(|word| word == upper);
+            if is_word && !is_reserved { name.to_owned() } else { quote_identifier(name) }
+        }
+    }
 }
 
 impl Session {
@@ -281,13 +317,14 @@ mod tests {
     use super::*;
 
     fn names() -> KnownNames {
-        let tables = [("flights", vec!["carrier", "dep_delay"]), ("Air Lines", vec!["carrier", "name"])];
+        let odd = vec!["dep-delay", "order", "2024"];
+        let tables = [("flights", vec!["carrier", "dep_delay"]), ("Air Lines", vec!["carrier", "name"]), ("odd", odd)];
         let own = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let columns = |words: Vec<&str>| words.into_iter().map(|word| (word.to_owned(), None)).collect::<Vec<_>>();
         KnownNames {
             databases: own(vec!["default", "sales"]),
             tables: tables.into_iter().map(|(table, words)| (table.to_owned(), columns(words))).collect(),
-            functions: own(vec!["date_trunc", "count"]),
+            functions: own(vec!["date_trunc", "count", "named_struct"]),
         }
     }
 
@@ -309,6 +346,10 @@ mod tests {
             ("select flights.c", 15, "carrier"),
             ("select sales.fl", 13, "flights"),
             ("select date_t", 7, "date_trunc("),
+            ("select nam", 7, "name"),
+            ("select ord| from odd", 7, "\"order\""),
+            ("select dep-", 7, "\"dep-delay\""),
+            ("select 20", 7, "\"2024\""),
             ("sel", 0, "select"),
             ("SEL", 0, "SELECT"),
         ] {
@@ -320,6 +361,8 @@ mod tests {
         };
         for (text, expected) in [
             ("fl", "flights"),
+            ("ai", "['Air Lines']"),
+            ("flights | where dep-", "['dep-delay']"),
             ("flights | summ", "summarize"),
             ("flights | where d", "dep_delay"),
             ("flights | extend x = startofm", "startofmonth("),

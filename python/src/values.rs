@@ -13,6 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 use querent_engine::ScalarValue;
 
+/// Where the microseconds of `01:02:03.000000` end.
+const MICROSECONDS_END: usize = 15;
+
 /// Returns one value of a column. Types that Python has none for become text, as a table shows them.
 pub(crate) fn python_value<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if column.is_null(row) {
@@ -91,6 +94,12 @@ pub(crate) fn python_value<'py>(py: Python<'py>, column: &dyn Array, row: usize)
             let key = column.normalized_keys()[row];
             python_value(py, column.values().as_ref(), key)
         }
+        DataType::Time32(_) | DataType::Time64(_) => {
+            let text: String = shown(py, column, row)?.extract()?;
+            // Python's times have microseconds.
+            let microseconds = text.get(..MICROSECONDS_END).unwrap_or(&text);
+            py.import("datetime")?.getattr("time")?.call_method1("fromisoformat", (microseconds,))
+        }
         _ => shown(py, column, row),
     }
 }
@@ -119,14 +128,58 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     if value.is_instance_of::<PyBytes>() {
         return Ok(ScalarValue::Binary(Some(value.extract()?)));
     }
-    // Dates and times; a text in their form is compared with a column in the column's type.
-    if value.hasattr("isoformat")? {
-        return Ok(ScalarValue::Utf8(Some(value.call_method0("isoformat")?.extract()?)));
+    let datetime = value.py().import("datetime")?;
+    let is_one = |class: &str| -> PyResult<bool> { value.is_instance(&datetime.getattr(class)?) };
+    // A datetime is a date in Python.
+    if is_one("datetime")? {
+        let zone = if value.getattr("tzinfo")?.is_none() { None } else { Some("UTC".into()) };
+        return value_of_text(&value.call_method0("isoformat")?, &DataType::Timestamp(TimeUnit::Microsecond, zone));
+    }
+    if is_one("date")? {
+        return value_of_text(&value.call_method0("isoformat")?, &DataType::Date32);
+    }
+    if is_one("time")? {
+        return value_of_text(&value.call_method0("isoformat")?, &DataType::Time64(TimeUnit::Microsecond));
+    }
+    if value.is_instance(&value.py().import("decimal")?.getattr("Decimal")?)? {
+        return decimal_parameter(value);
+    }
+    // Integers of other libraries, such as NumPy's.
+    if value.hasattr("__index__")? {
+        return parameter(&value.call_method0("__index__")?);
     }
     Err(PyTypeError::new_err(format!(
-        "a parameter may be None, bool, int, float, str, bytes, date or datetime, not {}",
+        "a parameter may be None, bool, int, float, str, bytes, date, datetime, time or Decimal, not {}",
         value.get_type().name()?
     )))
+}
+
+/// Returns the value of a type that a text of Python says.
+fn value_of_text(text: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ScalarValue> {
+    let text: String = text.extract()?;
+    ScalarValue::try_from_string(text.clone(), data_type)
+        .map_err(|_| PyValueError::new_err(format!("the parameter {text} is no value of SQL")))
+}
+
+/// Returns a decimal with the digits that it has.
+fn decimal_parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
+    const MOST_DIGITS: i64 = 38;
+    let refused =
+        || PyValueError::new_err(format!("a decimal parameter is finite and has at most {MOST_DIGITS} digits"));
+    if !value.call_method0("is_finite")?.is_truthy()? {
+        return Err(refused());
+    }
+    let parts = value.call_method0("as_tuple")?;
+    let digits = i64::try_from(parts.getattr("digits")?.len()?).map_err(|_| refused())?;
+    let exponent: i64 = parts.getattr("exponent")?.extract()?;
+    let scale = exponent.saturating_neg().max(0);
+    let precision = digits.saturating_add(exponent.max(0)).max(scale).max(1);
+    if precision > MOST_DIGITS {
+        return Err(refused());
+    }
+    let (precision, scale) =
+        (u8::try_from(precision).map_err(|_| refused())?, i8::try_from(scale).map_err(|_| refused())?);
+    value_of_text(&value.call_method1("__format__", ("f",))?, &DataType::Decimal128(precision, scale))
 }
 
 fn list<'py>(py: Python<'py>, items: &dyn Array) -> PyResult<Bound<'py, PyAny>> {

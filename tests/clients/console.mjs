@@ -133,6 +133,33 @@ await page.locator('.grid-row:not([hidden]) .grid-cell.is-active', { hasText: /^
 await run("SELECT 9007199254740993 AS big, CAST(1.10 AS DECIMAL(10, 2)) AS d, NULL AS missing, DATE '2024-02-29' AS day, [1, 2] AS list");
 assert.deepEqual(await page.locator(".grid-row:not([hidden]) .grid-cell").allInnerTexts(),
   ["9007199254740993", "1.10", "null", "2024-02-29", "[1,2]"]);
+// A cell is one line; the whole value is a key or two clicks away.
+await run("SELECT 'one\ntwo' AS note, repeat('x', 1000) AS long, '<b>bold</b>' AS html, '{\"a\":[1,2]}' AS json");
+const cell = (name) => page.locator(".grid-row:not([hidden]) .grid-cell", { hasText: name });
+await cell("one↵two").waitFor();
+await cell("<b>bold</b>").waitFor();
+await cell("one↵two").click();
+await page.keyboard.press("Enter");
+await page.getByRole("dialog", { name: "note, row 1" }).waitFor();
+assert.equal(await page.locator(".cell-dialog pre").innerText(), "one\ntwo");
+await accessible("a value");
+await page.keyboard.press("Escape");
+await page.locator(".cell-dialog").waitFor({ state: "detached" });
+await cell("xxx").dblclick();
+assert.equal((await page.locator(".cell-dialog pre").innerText()).length, 1000);
+await page.getByRole("button", { name: "Copy", exact: true }).click();
+await page.getByText("Value copied").waitFor();
+await page.getByRole("button", { name: "Close", exact: true }).click();
+await cell('{"a":[1,2]}').dblclick();
+assert.match(await page.locator(".cell-dialog pre").innerText(), /"a": \[\n/);
+await page.keyboard.press("Escape");
+// A statement that is longer than the editor, and none.
+await run(`SELECT ${Array.from({ length: 300 }, (_, at) => `${at} AS column_number_${at}`).join(", ")}`);
+await accessible("a long statement");
+await write("");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.getByText("write a query first").waitFor();
+await run("SELECT carrier, dep_delay FROM flights");
 for (const format of ["CSV", "JSON", "NDJSON", "Parquet", "Arrow"]) {
   await page.getByRole("button", { name: "Download" }).click();
   const saved = page.waitForEvent("download");
@@ -164,6 +191,8 @@ await picture("palette");
 await accessible("the palette");
 await page.keyboard.press("Enter");
 await shown(".catalog-view table.facts");
+// The types are those of SQL, before a profile as after it.
+assert.deepEqual(await page.locator("table.facts td code").allInnerTexts(), ["VARCHAR", "VARCHAR"]);
 
 // Catalog.
 await page.getByRole("button", { name: "Profile the columns" }).click();
@@ -281,6 +310,9 @@ await page.keyboard.press("ControlOrMeta+Enter");
 await page.locator('.status[data-outcome="running"]').waitFor();
 await view("Activity");
 await page.locator(".activity li", { hasText: "cos(value)" }).waitFor();
+// The number is that of the list: what this page asks for itself is in neither.
+const running = await page.locator(".numbers div", { hasText: "queries run now" }).locator("dd").innerText();
+assert.equal(Number(running), await page.getByRole("list", { name: "Queries that run now" }).locator("li").count());
 await picture("activity");
 await accessible("Activity");
 await page.locator(".activity li", { hasText: "cos(value)" }).getByRole("button", { name: /^Kill query/ }).click();

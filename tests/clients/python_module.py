@@ -59,6 +59,31 @@ assert db.sql("SELECT count(*) FROM flights WHERE carrier = $1 AND delay > $2", 
 assert db.sql("SELECT $1 AS a, $2 AS b", [None, b"\x00\x01"]).fetchall() == [(None, b"\x00\x01")]
 day = datetime.date(2024, 12, 31)
 assert len(db.sql("SELECT zip FROM zips WHERE born = $1", [day])) == 1
+# A parameter is a value of its type, and comes back as what it was.
+for value in [
+    day,
+    datetime.date(1, 1, 1),
+    datetime.datetime(2024, 1, 2, 3, 4, 5, 6),
+    datetime.datetime(2024, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc),
+    datetime.time(1, 2, 3),
+    datetime.time(1, 2, 3, 450000),
+    decimal.Decimal("-1.250"),
+    decimal.Decimal("0.001"),
+    decimal.Decimal("12E3"),
+    decimal.Decimal(10) ** 37,
+]:
+    back = db.sql("SELECT ? AS x", [value]).fetchall()[0][0]
+    assert back == value and type(back) is type(value), (value, back)
+assert db.sql("SELECT typeof(?), ? - DATE '2024-12-01'", [day, day]).fetchall() == [("DATE", 30)]
+offset = datetime.timezone(datetime.timedelta(hours=2))
+instant = datetime.datetime(2024, 7, 1, 12, tzinfo=offset)
+assert db.sql("SELECT ? AS x", [instant]).fetchall() == [(instant,)]
+for wrong in [decimal.Decimal("NaN"), decimal.Decimal("1E38")]:
+    try:
+        db.sql("SELECT ? AS x", [wrong])
+        raise AssertionError(f"{wrong} is no parameter")
+    except ValueError as error:
+        assert "at most 38 digits" in str(error), error
 row = db.sql(
     """SELECT 1.25::DECIMAL(10, 2) AS d, TIMESTAMP '2024-01-02 03:04:05.000006' AS t, [1, NULL, 3] AS l,
               {'a': 1, 'b': 'x'} AS s, true AS b, 0.5 AS f, DATE '2024-02-29' AS day, NULL AS n"""
@@ -76,6 +101,7 @@ assert row == (
 assert float(row[5]) == 0.5
 zoned = db.sql("SELECT TIMESTAMPTZ '2024-07-01 12:00:00+02:00' AS t").fetchall()[0][0]
 assert zoned == datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.timezone.utc), zoned
+assert db.sql("SELECT TIME '01:02:03.45' AS t").fetchall() == [(datetime.time(1, 2, 3, 450000),)]
 message = refused("table_not_found", lambda: db.sql("SELECT * FROM flihgts"))
 assert "flights" in message, message
 refused("database_not_found", lambda: db.sql("SELECT 1", database="nowhere"))

@@ -118,6 +118,34 @@ fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
 }
 
 #[test]
+fn a_listing_without_entries_says_so_beside_its_output() {
+    let work = WorkFolder::new();
+    for (command, said) in [
+        (["token", "list"], "no tokens beside those of the settings; `querent token create NAME --role admin`"),
+        (["metrics", "list"], "no metrics yet; `querent metrics import FILE`"),
+        (["verified-queries", "list"], "no verified queries yet; `querent verified-queries import FILE`"),
+        (["verified-queries", "proposals"], "no proposals wait; `querent feedback RUN_ID right`"),
+        (["relationships", "list"], "no relationships are declared; `querent relationships add FROM TO`"),
+        (["audit", "export"], "no records"),
+    ] {
+        let listed = work.run(&[command[0], command[1], "--data", "lake"]);
+        assert!(listed.stderr.contains(said), "{command:?}: {}", listed.stderr);
+        assert_eq!(listed.succeeded(), "", "{command:?}");
+    }
+}
+
+#[test]
+fn an_error_shows_the_name_that_is_unknown() {
+    let work = WorkFolder::new();
+    work.run(&["import", "--data", "lake", "flights.csv"]).succeeded();
+    let query = "SELECT carrier,\n  dely\nFROM flights";
+    let said = work.run(&["sql", "--data", "lake", query]).failed(1);
+    assert!(said.contains("unknown column `dely`") && said.contains("\n    dely\n    ^"), "{said}");
+    let said = work.run(&["--data", "lake", "-c", "SELECT * FROM flihgts"]).failed(1);
+    assert!(said.contains("\n  SELECT * FROM flihgts\n                ^"), "{said}");
+}
+
+#[test]
 fn help_has_examples_and_exit_codes() {
     let work = WorkFolder::new();
     let help = work.run(&["--help"]).succeeded();
@@ -336,7 +364,8 @@ fn a_server_process_is_ready_serves_and_stops() {
 
     assert!(on_server(&["sql", "DROP TABLE flights"], "r").failed(1).contains("[not_allowed]"));
     assert!(on_server(&["import", "--replace", "flights.csv"], "r").failed(1).contains("[forbidden]"));
-    assert!(on_server(&["sql", "SELECT 1"], "wrong").failed(1).contains("[unauthenticated]"));
+    let refused = on_server(&["sql", "SELECT 1"], "wrong").failed(1);
+    assert!(refused.contains("[unauthenticated]") && refused.contains("--token or QUERENT_TOKEN"), "{refused}");
     assert!(on_server(&["sql", "SELECT * FROM flight"], "r").failed(1).contains("[table_not_found]"));
     let said = on_server(&["import", "bad.csv"], "w").failed(1);
     assert!(said.contains("[bad_data]") && said.contains("bad.csv, line 4"), "{said}");

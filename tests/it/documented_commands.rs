@@ -143,6 +143,51 @@ fn check(page: &str, least_scripts: usize) {
     assert!(scripts >= least_scripts, "{page}: {scripts} scripts ran");
 }
 
+/// What a block names that is not on this machine.
+const ELSEWHERE: [&str; 7] =
+    ["example.org", "report.xlsx", "RUN_ID", "/backups", "querent serve", "carriers.svg", "answers.ndjson"];
+
+/// Runs the commands of a page that takes files and, where `serves`, a server to be there: those blocks of `sh` that
+/// are of `querent` and `curl` alone and name nothing of elsewhere.
+fn check_with(page: &str, prelude: &str, serves: bool, expected_scripts: usize) {
+    let text = std::fs::read_to_string(package_folder().join("..").join(page)).unwrap();
+    let mut machine = CleanMachine::new();
+    let made = machine.run(prelude);
+    assert!(made.status.success(), "{page}: {prelude}\n{}", String::from_utf8_lossy(&made.stderr));
+    if serves {
+        machine.serve();
+    }
+    let is_ours = |line: &str| ["querent ", "curl ", "  ", "#"].iter().any(|start| line.starts_with(start));
+    let mut scripts = 0;
+    for (language, block) in blocks(&text) {
+        let runs = language == "sh" && block.lines().all(is_ours) && !ELSEWHERE.iter().any(|word| block.contains(word));
+        if !runs {
+            continue;
+        }
+        let output = machine.run(&block);
+        let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{page}: {}\n{block}\n--\n{printed}\n{said}", output.status);
+        assert!(!printed.contains("\"error\":{"), "{page}:\n{block}\n--\n{printed}");
+        scripts += 1;
+    }
+    assert_eq!(scripts, expected_scripts, "{page}");
+}
+
+#[test]
+fn commands_of_pages_for_reference() {
+    let people = "printf 'zip;born;height\\n00501;10.12.1815;NA\\n06090;09.12.1906;1.68\\n' > people.csv
+        mkdir orders; printf 'id,total\\n1,2\\n' > orders/one.csv; printf 'id,total\\n2,3\\n' > orders/two.csv";
+    check_with("docs/import.md", people, true, 1);
+    check_with("docs/kql.md", "true", true, 1);
+    check_with("docs/mcp.md", "true", true, 2);
+    check_with("docs/http.md", "true", true, 1);
+    let sales = r#"querent -c "CREATE SCHEMA sales; CREATE TABLE sales.orders AS SELECT 1 AS id"
+        echo 'GRANT SELECT ON sales.orders TO ROLE analyst;' > policy.sql
+        case='{"as": {"subject": "anna", "roles": ["analyst"]}, "sql": "SELECT * FROM sales.orders", "row_count": 1}'
+        echo "[$case]" > cases.json"#;
+    check_with("docs/security.md", sales, false, 3);
+}
+
 #[test]
 fn readme() {
     check("README.md", 3);

@@ -131,6 +131,19 @@ fn every_error_code_is_documented() {
 }
 
 #[test]
+fn every_metric_is_documented() {
+    let code = read(&root().join("flight/src/metrics.rs"));
+    let described: BTreeSet<&str> =
+        code.split("    describe_").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
+    let page = read(&root().join("docs/configuration.md"));
+    let explained: BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `querent_")?.split('`').next()).collect();
+    assert!(described.len() > 30, "{described:?}");
+    let described: BTreeSet<&str> = described.iter().filter_map(|name| name.strip_prefix("querent_")).collect();
+    assert_eq!(described, explained, "docs/configuration.md and flight/src/metrics.rs");
+}
+
+#[test]
 fn every_tool_is_documented_and_has_a_case() {
     let page = read(&root().join("docs/agent.md"));
     let cases: String = [

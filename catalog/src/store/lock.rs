@@ -47,8 +47,11 @@ impl FolderLock {
                 let mut text = String::new();
                 file.read_to_string(&mut text).map_err(io_error)?;
                 let holder = match text.lines().next().unwrap_or_default() {
-                    "" => String::new(),
-                    pid => format!(" (pid {pid})"),
+                    "" => "another querent process".to_owned(),
+                    pid if pid == std::process::id().to_string() => {
+                        "this process, which has opened it before".to_owned()
+                    }
+                    pid => format!("another querent process (pid {pid})"),
                 };
                 return Err(CatalogError::InUse { path: data_dir.to_path_buf(), holder });
             }

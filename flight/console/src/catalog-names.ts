@@ -2,6 +2,7 @@
 // not read is said, and found by search.
 import { getJson } from "./api";
 import { Cell } from "./cell";
+import { sqlTypeName } from "./type-names";
 
 export interface CatalogColumn {
   name: string;
@@ -75,7 +76,7 @@ function readTable(database: string, table: SchemaPage["databases"][number]["tab
     comment: table.comment ?? null,
     columns: table.columns.map((column) => ({
       name: column.name,
-      type: column.data_type,
+      type: sqlTypeName(column.data_type),
       nullable: column.nullable,
       comment: column.comment ?? null,
     })),

@@ -81,7 +81,7 @@ async fn export(args: ExportArgs) -> Result<(), CliError> {
                 let body: Value = client.answer(request).await?;
                 let records = body["records"].as_array().cloned().unwrap_or_default();
                 records.iter().try_for_each(|record| output::print_line(&record.to_string()))?;
-                let Some(last) = records.last().and_then(|record| record["seq"].as_i64()) else { return Ok(()) };
+                let Some(last) = records.last().and_then(|record| record["seq"].as_i64()) else { break };
                 after = last;
             }
         }
@@ -97,7 +97,11 @@ async fn export(args: ExportArgs) -> Result<(), CliError> {
             };
             let exported = exported.await;
             embedded.close().await?;
-            exported
+            exported?;
         }
     }
+    if after == args.after {
+        output::note("no records; audit.enabled = true keeps a log");
+    }
+    Ok(())
 }

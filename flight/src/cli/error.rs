@@ -46,7 +46,8 @@ impl CliError {
     pub(super) fn pointing_into(self, statement: &str) -> Self {
         match self {
             CliError::Failed { code, message } => {
-                let shown = place_in(&message).and_then(|(line, column)| pointer(statement, line, column));
+                let place = place_in(&message).or_else(|| place_of_unknown(&message, statement));
+                let shown = place.and_then(|(line, column)| pointer(statement, line, column));
                 let message = match shown {
                     Some(shown) if !message.contains('\n') => format!("{message}\n{shown}"),
                     _ => message,
@@ -92,6 +93,63 @@ fn place_in(message: &str) -> Option<(usize, usize)> {
     let (line, rest) = place.split_once(", column ")?;
     let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
     Some((line.parse().ok()?, rest.get(..digits)?.parse().ok()?))
+}
+
+/// Returns the line and the column, from 1, of the name that the message says is unknown, where the statement has it once.
+fn place_of_unknown(message: &str, statement: &str) -> Option<(usize, usize)> {
+    let (what, rest) = message.strip_prefix("unknown ")?.split_once('`')?;
+    if !matches!(what, "column " | "table " | "function " | "database ") {
+        return None;
+    }
+    let (name, _) = rest.split_once('`')?;
+    let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
+    let text = without_literals(statement);
+    let at = only_place(&text, name).or_else(|| only_place(&text, last))?;
+    let before = text.get(..at)?;
+    let line_start = before.iter().rposition(|char| *char == '\n').map_or(0, |end| end + 1);
+    Some((before.iter().filter(|char| **char == '\n').count() + 1, at - line_start + 1))
+}
+
+/// Returns the index of the only place where `name` is a whole name, in any case.
+fn only_place(text: &[char], name: &str) -> Option<usize> {
+    let is_name = |char: &char| char.is_alphanumeric() || matches!(char, '_' | '$');
+    let name: Vec<char> = name.chars().collect();
+    if name.is_empty() {
+        return None;
+    }
+    let mut places = text.windows(name.len()).enumerate().filter(|(at, found)| {
+        let is_same = found.iter().zip(&name).all(|(one, other)| one.to_lowercase().eq(other.to_lowercase()));
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        is_same && !before.is_some_and(is_name) && !text.get(at + name.len()).is_some_and(is_name)
+    });
+    let (at, _) = places.next()?;
+    places.next().is_none().then_some(at)
+}
+
+/// Returns the statement's characters with spaces in the place of its texts and comments.
+fn without_literals(statement: &str) -> Vec<char> {
+    let mut rest = statement;
+    let mut kept = Vec::with_capacity(statement.len());
+    while let Some(first) = rest.chars().next() {
+        let ends = match first {
+            '\'' => Some("'"),
+            _ if rest.starts_with("--") => Some("\n"),
+            _ if rest.starts_with("/*") => Some("*/"),
+            _ => None,
+        };
+        let Some(end) = ends else {
+            kept.push(first);
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+            continue;
+        };
+        // A quote that is doubled in a text ends it and begins another.
+        let inside = rest.get(1..).unwrap_or_default();
+        let length = inside.find(end).map_or(rest.len(), |at| 1 + at + end.len());
+        let literal = rest.get(..length).unwrap_or_default();
+        kept.extend(literal.chars().map(|char| if char == '\n' { '\n' } else { ' ' }));
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    kept
 }
 
 /// Returns a line of a statement with a mark below one of its characters, both numbered from 1.
@@ -143,5 +201,30 @@ impl From<io::Error> for CliError {
             io::ErrorKind::BrokenPipe => CliError::OutputClosed,
             _ => CliError::failed(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_pointed_at_where_it_stands_once() {
+        for (message, statement, place) in [
+            ("unknown column `nope`; the columns are a, b", "SELECT nope FROM t", Some((1, 8))),
+            ("unknown column `t.nope`; did you mean `note`?", "SELECT a,\n  T.Nope\nFROM t", Some((2, 3))),
+            ("unknown column `t.nope`", "SELECT 'nope', nope -- nope\nFROM t", Some((1, 16))),
+            ("unknown table `flihgts` in database `default`", "SELECT * FROM flihgts", Some((1, 15))),
+            ("unknown function `conut`; did you mean `count`?", "/* conut */ SELECT 'é', conut(*)", Some((1, 25))),
+            // Twice, as a part of another name, in texts only: nothing is pointed at.
+            ("unknown column `nope`", "SELECT nope FROM t ORDER BY nope", None),
+            ("unknown column `nope`", "SELECT nope_2 FROM t", None),
+            ("unknown column `nope`", "SELECT 'it''s nope'", None),
+            ("unknown metric `7`", "SELECT 7", None),
+        ] {
+            assert_eq!(place_of_unknown(message, statement), place, "{message} {statement}");
+        }
+        let error = CliError::failed("unknown column `nope`").pointing_into("SELECT a,\n  nope FROM t");
+        assert_eq!(error.to_string(), "unknown column `nope`\n    nope FROM t\n    ^");
     }
 }

@@ -202,8 +202,8 @@ impl EventPrinter {
             "tool_result" => show_result(out, &data["result"]),
             "run_error" => {
                 out.write_all(self.markdown.finish().as_bytes())?;
-                let failure = format!("run failed ({}): {}", text(data, "code"), text(data, "message"));
-                writeln!(out, "{}", terminal.tone(TextTone::Red, &failure))
+                // Why is said by the command's error.
+                writeln!(out, "{}", terminal.tone(TextTone::Red, &format!("run failed ({})", text(data, "code"))))
             }
             "run_finished" => {
                 let mut usage = Vec::new();
@@ -277,7 +277,7 @@ impl EventPrinter {
                     None => Ok(()),
                 }
             }
-            "run_error" => writeln!(out, "run failed ({}): {}", text(data, "code"), text(data, "message")),
+            "run_error" => writeln!(out, "run failed ({})", text(data, "code")),
             "run_finished" => show_usage(out, data),
             // Unknown events are those of later protocols.
             _ => Ok(()),

@@ -144,7 +144,7 @@ pub(super) async fn proposals(args: ListArgs) -> Result<(), CliError> {
             listed.extend(found?.into_iter().map(|proposal| json!(proposal)));
         }
     }
-    listed.iter().try_for_each(|proposal| output::print_line(&proposal.to_string()))
+    output::print_listing(&listed, "no proposals wait; `querent feedback RUN_ID right` makes one of an answer")
 }
 
 async fn waiting_here(embedded: &EmbeddedEngine) -> Result<Vec<QueryProposal>, CliError> {

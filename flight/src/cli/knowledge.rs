@@ -92,6 +92,14 @@ impl KnowledgeKind {
             KnowledgeKind::Metric => "metrics",
         }
     }
+
+    /// What is said of a listing without entries.
+    fn none(self) -> &'static str {
+        match self {
+            KnowledgeKind::Query => "no verified queries yet; `querent verified-queries import FILE` stores some",
+            KnowledgeKind::Metric => "no metrics yet; `querent metrics import FILE` stores some",
+        }
+    }
 }
 
 /// A verified query in a file.
@@ -148,7 +156,7 @@ async fn list(kind: KnowledgeKind, args: ListArgs) -> Result<(), CliError> {
     let store = KnowledgeStore::open(args.target).await?;
     let listed = store.list(kind).await;
     store.close().await?;
-    listed?.iter().try_for_each(|object| output::print_line(&object.to_string()))
+    output::print_listing(&listed?, kind.none())
 }
 
 async fn forget(kind: KnowledgeKind, args: DropArgs) -> Result<(), CliError> {

@@ -9,14 +9,25 @@ pub(super) mod terminal;
 use std::io::{self, Write};
 
 use arrow_schema::ArrowError;
+use serde_json::Value;
 
 use super::error::CliError;
+use crate::error::ErrorCode;
 
 /// Prints a line to standard output.
 pub(super) fn print_line(line: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
     Ok(stdout.flush()?)
+}
+
+/// Prints the entries of a listing, one JSON object a line. Where there are none, a note says `none`, and standard output
+/// stays empty.
+pub(super) fn print_listing(entries: &[Value], none: &str) -> Result<(), CliError> {
+    if entries.is_empty() {
+        note(none);
+    }
+    entries.iter().try_for_each(|entry| print_line(&entry.to_string()))
 }
 
 /// Prints a warning to standard error.
@@ -34,6 +45,10 @@ pub(super) fn print_error(error: &CliError) {
     let code = error.code().map(|code| format!(" [{code}]")).unwrap_or_default();
     // If standard error is closed, the exit code still tells.
     let _ = writeln!(io::stderr(), "error{code}: {error}");
+    // The server's hint is for programs.
+    if error.code() == Some(ErrorCode::Unauthenticated.as_str()) {
+        note("the command line sends the token of --token or QUERENT_TOKEN");
+    }
 }
 
 /// Cuts `text` to at most `chars` characters and marks the cut.

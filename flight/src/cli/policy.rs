@@ -167,6 +167,7 @@ async fn test(args: TestArgs) -> Result<(), CliError> {
         }
     }
     match failed {
+        0 if outcomes.len() == 1 => output::print_line("1 case passed"),
         0 => output::print_line(&format!("{} cases passed", outcomes.len())),
         failed => Err(CliError::failed(format!("{failed} of {} cases failed", outcomes.len()))),
     }

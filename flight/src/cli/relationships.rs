@@ -7,15 +7,13 @@ use querent_catalog::{DEFAULT_DATABASE, NewRelationship, PageRequest, Principal,
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::{Client, PAGE};
 use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
 use super::target::{CliTarget, DropArgs, ListArgs, TargetArgs};
 
-/// The most relationships that `list` prints.
-const LISTED: usize = 10_000;
 const PATH: &str = "/v1/catalog/relationships";
 
 /// How tables join, as people declare it; the search and the agent follow it
@@ -55,7 +53,8 @@ pub(super) async fn run(command: RelationshipsCommand) -> Result<(), CliError> {
             output::print_line(&add(args.target, &new).await?.to_string())
         }
         RelationshipsCommand::List(args) => {
-            list(args.target).await?.iter().try_for_each(|one| output::print_line(&one.to_string()))
+            let none = "no relationships are declared; `querent relationships add FROM TO` declares one";
+            output::print_listing(&list(args.target).await?, none)
         }
         RelationshipsCommand::Drop(args) => {
             forget(args.target, args.id).await?;
@@ -86,15 +85,27 @@ async fn list(target: TargetArgs) -> Result<Vec<Value>, CliError> {
     match target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
-            let request = client.request(Method::GET, PATH)?.query(&[("limit", LISTED.to_string())]);
-            Ok(client.page(request, "relationships").await?.0)
+            client.listing(PATH, "relationships").await
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
-            let page = PageRequest::first(LISTED);
-            let listed = embedded.engine.catalog().relationships().list(&Principal::local_admin(), None, page).await;
+            let listed = all(&embedded).await;
             embedded.close().await?;
-            Ok(listed?.items.iter().map(|one| json!(one)).collect())
+            listed
+        }
+    }
+}
+
+async fn all(embedded: &EmbeddedEngine) -> Result<Vec<Value>, CliError> {
+    let (relationships, who) = (embedded.engine.catalog().relationships(), Principal::local_admin());
+    let mut listed = Vec::new();
+    let mut page = PageRequest::first(PAGE);
+    loop {
+        let found = relationships.list(&who, None, page).await?;
+        listed.extend(found.items.iter().map(|one| json!(one)));
+        match found.next {
+            Some(next) => page = PageRequest { limit: PAGE, after: Some(next) },
+            None => return Ok(listed),
         }
     }
 }

@@ -84,7 +84,12 @@ pub(super) async fn run(args: ShellArgs) -> Result<(), CliError> {
     let (backend, place) = match args.files.is_empty() {
         false => {
             let (backend, tables) = ShellBackend::files(&args.files).await?;
-            (backend, format!("tables: {}", tables.join(", ")))
+            let place = format!("tables: {}", tables.join(", "));
+            // A shell begins with them.
+            if !is_interactive && !tables.iter().all(|table| is_named_after_one(table, &args.files)) {
+                output::note(&place);
+            }
+            (backend, place)
         }
         true => match args.target.resolve()? {
             CliTarget::Server(server) => {
@@ -104,6 +109,12 @@ pub(super) async fn run(args: ShellArgs) -> Result<(), CliError> {
     };
     backend.close().await?;
     done
+}
+
+/// Whether a table is called as one of the files is, so that nobody need be told its name.
+fn is_named_after_one(table: &str, files: &[PathBuf]) -> bool {
+    let names = files.iter().filter_map(|file| file.file_stem()?.to_str());
+    names.map(str::to_lowercase).any(|name| name == table || name.starts_with(&format!("{table}.")))
 }
 
 /// Runs what is piped in, or given with `-c`, up to the first error.

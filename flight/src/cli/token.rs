@@ -76,7 +76,8 @@ pub(super) async fn run(command: TokenCommand) -> Result<(), CliError> {
     match command {
         TokenCommand::Create(args) => create(args).await,
         TokenCommand::List(args) => {
-            list(args.target).await?.iter().try_for_each(|token| output::print_line(&token.to_string()))
+            let none = "no tokens beside those of the settings; `querent token create NAME --role admin` makes one";
+            output::print_listing(&list(args.target).await?, none)
         }
         TokenCommand::Revoke(args) => {
             revoke(args.target, args.id).await?;

@@ -19,6 +19,7 @@ use crate::http::request::{ApiCall, JsonBody, Params, PathText};
 use crate::http::response::json_response;
 use crate::http::schema::table_json;
 use crate::state::AppState;
+use crate::table_profiles::PARTIAL_LIFETIME;
 
 /// How long the rows of a table are read for its profile; what was not read by then is estimated or left out.
 const PROFILE_TIME: Duration = Duration::from_secs(10);
@@ -107,7 +108,8 @@ pub(super) async fn profile(
     let counted = state.session(principal, limits).read_only().table_statistics(&table.info).await;
     permit.record(&counted);
     let profile = profile_json(&table.info.name, &counted?);
-    state.table_profiles.keep(key, profile.clone());
+    let lifetime = (profile["is_complete"] != true).then_some(PARTIAL_LIFETIME);
+    state.table_profiles.keep(key, profile.clone(), lifetime);
     Ok(json_response(StatusCode::OK, &profile))
 }
 

@@ -144,6 +144,14 @@ fn files_are_queried_without_a_data_folder() {
     let said = work.run(&["sqll"]).failed(2);
     assert!(said.contains("no such file or command: sqll") && said.contains("did you mean `sql`?"), "{said}");
     work.run(&["absent.csv"]).failed(2);
+    // What a table is called is said where the file's name does not say it.
+    std::fs::copy(work.path("flights.csv"), work.path("2013 (1).csv")).unwrap();
+    let said =
+        work.run(&["2013 (1).csv", "flights.csv", "--output", "csv", "-c", "select count(*) as n from t_2013__1_"]);
+    assert!(said.stderr.contains("tables: t_2013__1_, flights"), "{}", said.stderr);
+    assert_eq!(said.succeeded(), "n\n3\n");
+    let said = work.run(&["flights.csv", "-c", "select 1"]);
+    assert!(!said.stderr.contains("tables:"), "{}", said.stderr);
 }
 
 #[test]
@@ -206,6 +214,18 @@ fn a_person_at_a_terminal() {
     );
     assert!(again.text.contains("still here"), "{}", again.text);
     assert_eq!(again.code, 0, "{}", again.text);
+}
+
+/// As a paste without brackets comes, and as somebody types who does not wait.
+#[test]
+fn lines_that_come_together_are_all_read() {
+    let work = WorkFolder::new();
+    let lines = "select 40 + 1 as a;\rselect 40 + 2 as b;\rselect 40 + 3 as c;\r.quit\r";
+    let shown = work.at_terminal(80, &["flights.csv"], &[("querent> ", lines)]);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    for value in ["     41 ", "     42 ", "     43 "] {
+        assert!(shown.text.contains(value), "{}", shown.text);
+    }
 }
 
 #[test]

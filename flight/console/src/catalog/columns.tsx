@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { ApiFailure, asFailure, getJson } from "../api";
 import { count } from "../format";
 import { FailureBox } from "../parts";
+import { sqlTypeName } from "../type-names";
 import { Comment } from "./comment";
 import { type TableDocument, pathOf } from "./table";
 
@@ -64,7 +65,7 @@ export function Columns(props: { table: TableDocument; onComment(column: string,
                   {column.name}{" "}
                   <Comment of={`column ${column.name}`} text={column.comment ?? ""} onSave={(comment) => props.onComment(column.name, comment)} />
                 </th>
-                <td><code>{known.get(column.name)?.type ?? column.data_type}</code>{!column.nullable && <small> not null</small>}</td>
+                <td><code>{known.get(column.name)?.type ?? sqlTypeName(column.data_type)}</code>{!column.nullable && <small> not null</small>}</td>
                 {profile && <Profile profile={known.get(column.name) ?? null} rows={profile.rows} name={column.name} />}
               </tr>
             ))}

@@ -77,7 +77,8 @@ export function Editor(props: EditorProps) {
           placeholder("Write a query; Ctrl-Enter runs it"),
           // Tab indents; Escape and then Tab leaves the editor, as CodeMirror has it.
           keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap, indentWithTab]),
-          EditorView.contentAttributes.of({ "aria-label": props.label }),
+          // What scrolls has something that takes the focus, also for checks that do not know editable elements.
+          EditorView.contentAttributes.of({ "aria-label": props.label, tabindex: "0" }),
           EditorView.updateListener.of((update) => {
             if (!update.docChanged || isGiven.current) return;
             const text = update.state.doc.toString();

@@ -1,7 +1,8 @@
 // A grid over any number of rows. Only the cells in view are in the document; their elements are used again while the
 // person scrolls. Browsers bound an element's height, so beyond it the scroll bar is a scale and the wheel moves by pixels.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
+import { copy } from "../parts";
 import type { Rows } from "./rows";
 
 const ROW = 26;
@@ -10,17 +11,53 @@ const MOST_PIXELS = 8_000_000;
 const WIDTH_SAMPLE = 60;
 const WIDEST = 420;
 const NARROWEST = 64;
+/** Letters of a value in its cell. */
+const MOST_LETTERS = 400;
 
 export function Grid(props: { rows: Rows; version: number; label: string }) {
   const place = useRef<HTMLDivElement>(null);
   const painter = useRef<GridPainter | null>(null);
+  const [open, setOpen] = useState<OpenCell | null>(null);
   useEffect(() => {
-    const made = new GridPainter(place.current!, props.label);
+    const made = new GridPainter(place.current!, props.label, setOpen);
     painter.current = made;
     return () => made.remove();
   }, []);
   useEffect(() => painter.current?.show(props.rows), [props.rows, props.version]);
-  return <div class="grid-place" ref={place} />;
+  return (
+    <>
+      <div class="grid-place" ref={place} />
+      {open && <CellDialog cell={open} onClose={() => setOpen(null)} />}
+    </>
+  );
+}
+
+interface OpenCell {
+  name: string;
+  row: number;
+  text: string | null;
+}
+
+/** A value as a whole; objects and lists over several lines. */
+function CellDialog({ cell, onClose }: { cell: OpenCell; onClose(): void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  const text = cell.text === null ? "null" : indented(cell.text);
+  const press = (event: MouseEvent) => {
+    if (event.target === dialog.current) dialog.current?.close();
+  };
+  return (
+    <dialog class="cell-dialog" ref={dialog} aria-label={`${cell.name}, row ${cell.row + 1}`} onClose={onClose} onClick={press}>
+      <div>
+        <div class="row">
+          <strong class="grow">{cell.name}, row {(cell.row + 1).toLocaleString("en-US")}</strong>
+          <button onClick={() => void copy(cell.text ?? "", "Value")}>Copy</button>
+          <button onClick={() => dialog.current?.close()}>Close</button>
+        </div>
+        <pre tabIndex={0} class={cell.text === null ? "is-null" : ""}>{text}</pre>
+      </div>
+    </dialog>
+  );
 }
 
 class GridPainter {
@@ -39,7 +76,7 @@ class GridPainter {
   private active = { row: 0, column: 0 };
   private readonly id = `grid${Math.random().toString(36).slice(2)}`;
 
-  constructor(place: HTMLElement, label: string) {
+  constructor(place: HTMLElement, label: string, private readonly onOpen: (cell: OpenCell) => void) {
     this.box.tabIndex = 0;
     this.box.setAttribute("role", "grid");
     this.box.setAttribute("aria-label", label);
@@ -56,6 +93,9 @@ class GridPainter {
     this.box.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.box.addEventListener("keydown", (event) => this.key(event));
     this.box.addEventListener("mousedown", (event) => this.pressed(event));
+    this.box.addEventListener("dblclick", (event) => {
+      if ((event.target as HTMLElement).closest("[role=gridcell]")) this.open();
+    });
     this.watcher = new ResizeObserver(() => this.schedule());
     this.watcher.observe(this.box);
   }
@@ -171,7 +211,7 @@ class GridPainter {
         const isActive = row === this.active.row && column === this.active.column;
         cell.setAttribute("role", "gridcell");
         cell.className = cellClass(rows.columns[column]!.isNumeric, text === null, isActive);
-        cell.textContent = text === null ? "null" : text.length > 400 ? `${text.slice(0, 400)}…` : text;
+        cell.textContent = text === null ? "null" : inOneLine(text);
         if (isActive) cell.id = this.id;
         else cell.removeAttribute("id");
       });
@@ -220,11 +260,23 @@ class GridPainter {
       void navigator.clipboard?.writeText(rows.text(row, column) ?? "");
       return;
     }
+    if (event.key === "Enter" && !isAll) {
+      event.preventDefault();
+      this.open();
+      return;
+    }
     const move = moves[event.key];
     if (!move) return;
     event.preventDefault();
     this.active = { row: clamp(move[0], lastRow), column: clamp(move[1], lastColumn) };
     this.reveal();
+  }
+
+  /** Shows the whole value of the active cell. */
+  private open(): void {
+    const { row, column } = this.active;
+    const name = this.rows?.columns[column]?.name;
+    if (this.rows && name !== undefined) this.onOpen({ name, row, text: this.rows.text(row, column) });
   }
 
   private reveal(): void {
@@ -242,6 +294,24 @@ class GridPainter {
 
 function cellClass(isNumeric: boolean, isNull: boolean, isActive: boolean): string {
   return `grid-cell${isNumeric ? " is-number" : ""}${isNull ? " is-null" : ""}${isActive ? " is-active" : ""}`;
+}
+
+/** A value as a line: line ends and tabs as signs, what is long as its beginning. */
+function inOneLine(text: string): string {
+  const start = text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text;
+  return start.replace(/\r\n|\r|\n/g, "↵").replace(/\t/g, "⇥");
+}
+
+function indented(text: string): string {
+  if (!/^\s*[[{]/.test(text) || text.length > 1_000_000) return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    const written = JSON.stringify(value, null, 2);
+    // Numbers that JavaScript has no exact value for stay as they came.
+    return JSON.stringify(value) === text ? written : text;
+  } catch {
+    return text;
+  }
 }
 
 function clamp(value: number, most: number): number {

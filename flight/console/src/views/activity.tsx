@@ -41,7 +41,7 @@ export function ActivityView() {
     <div class="view scroll page">
       <h1>Activity</h1>
       {failure && <FailureBox failure={failure} />}
-      {shown && <Numbers numbers={shown.numbers} />}
+      {shown && <Numbers shown={shown} />}
       <h2>Queries that run now</h2>
       {shown?.queries.length === 0 && <p class="empty">None.</p>}
       <ul class="activity" aria-label="Queries that run now">
@@ -59,7 +59,7 @@ export function ActivityView() {
           </li>
         ))}
       </ul>
-      <h2>Questions</h2>
+      <h2>{shown && shown.runs.length >= MOST_QUESTIONS ? `The last ${MOST_QUESTIONS} questions` : "Questions"}</h2>
       {shown?.runs.length === 0 && <p class="empty">None yet.</p>}
       <ul class="activity" aria-label="Questions">
         {shown?.runs.map((run) => (
@@ -80,22 +80,26 @@ export function ActivityView() {
   );
 }
 
-function Numbers({ numbers }: { numbers: Map<string, number> }) {
+function Numbers({ shown: { queries, numbers } }: { shown: Shown }) {
   const sum = (name: string, label = "") =>
     [...numbers].filter(([key]) => key === name || (key.startsWith(`${name}{`) && key.includes(label)))
       .reduce((total, [, value]) => total + value, 0);
   const facts: [string, string][] = [
-    ["queries run now", whole(sum("querent_queries_running"))],
+    // The server's own number has the queries of this page in it, and those of others that may not be listed here.
+    ["queries run now", `${whole(queries.length)}${queries.length >= MOST_QUERIES ? "+" : ""}`],
+    ["connections now", whole(sum("querent_connections"))],
     ["queries answered", whole(sum("querent_queries_total", 'outcome="success"'))],
     ["queries failed", whole(sum("querent_queries_total", 'outcome="error"'))],
     ["rows sent", whole(sum("querent_query_rows_total"))],
-    ["questions", whole(sum("querent_runs_total"))],
-    ["connections", whole(sum("querent_connections"))],
+    ["questions asked", whole(sum("querent_runs_total"))],
   ];
   return (
-    <dl class="numbers">
-      {facts.map(([name, value]) => <div><dt>{name}</dt><dd>{value}</dd></div>)}
-    </dl>
+    <>
+      <dl class="numbers">
+        {facts.map(([name, value]) => <div><dt>{name}</dt><dd>{value}</dd></div>)}
+      </dl>
+      <p class="soft"><small>What was answered, sent and asked is counted since the server started.</small></p>
+    </>
   );
 }
 
@@ -113,14 +117,16 @@ async function stopRun(id: string): Promise<void> {
 }
 
 const OWN = "/* the console's list of queries */";
+const MOST_QUERIES = 200;
+const MOST_QUESTIONS = 50;
 
 async function readActivity(): Promise<Shown> {
   const [queries, runs, metrics] = await Promise.all([
-    rowsOf(`${OWN} SELECT * FROM system.queries ORDER BY started_at DESC LIMIT 200`),
-    rowsOf("SELECT run_id, question, status, model_id, protocol, started_at FROM system.agent_runs ORDER BY started_at DESC LIMIT 50"),
+    rowsOf(`${OWN} SELECT * FROM system.queries ORDER BY started_at DESC LIMIT ${MOST_QUERIES}`),
+    rowsOf(`${OWN} SELECT run_id, question, status, model_id, protocol, started_at FROM system.agent_runs ORDER BY started_at DESC LIMIT ${MOST_QUESTIONS}`),
     request("/metrics").then((response) => response.text()),
   ]);
-  const isOwn = (query: Record<string, unknown>) => String(query["statement"]).includes(OWN) || String(query["statement"]).includes("FROM system.agent_runs ORDER BY started_at DESC LIMIT 50");
+  const isOwn = (query: Record<string, unknown>) => String(query["statement"]).includes(OWN);
   return { queries: queries.filter((query) => !isOwn(query)), runs, numbers: readMetrics(metrics) };
 }
 

@@ -182,9 +182,11 @@ function RunFoot({ run }: { run: AskRun }) {
   return (
     <footer class="row soft">
       <small>
-        {run.model}
-        {run.elapsedMs !== null && ` · ${duration(run.elapsedMs)}`}
-        {run.tokens && ` · ${run.tokens.input.toLocaleString("en-US")} + ${run.tokens.output.toLocaleString("en-US")} tokens`}
+        {[
+          run.model,
+          run.elapsedMs !== null && duration(run.elapsedMs),
+          run.tokens && `${run.tokens.input.toLocaleString("en-US")} + ${run.tokens.output.toLocaleString("en-US")} tokens`,
+        ].filter(Boolean).join(" · ")}
       </small>
       <span class="grow" />
       {run.outcome !== "paused" && <button class="link" onClick={() => void ask(run.question)}>Ask again</button>}

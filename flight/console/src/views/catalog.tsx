@@ -97,8 +97,8 @@ function Hits({ answer }: { answer: SearchAnswer }) {
     <div class="scroll">
       {answer.missing_meaning && (
         <p class="note">
-          Searched without meaning: {answer.missing_meaning.reason}
-          {answer.missing_meaning.hint && ` ${answer.missing_meaning.hint}`}
+          Searched without meaning: {answer.missing_meaning.reason}.
+          {answer.missing_meaning.hint && ` What helps: ${answer.missing_meaning.hint}.`}
         </p>
       )}
       {answer.hits.length === 0 && <p class="empty">No table fits.</p>}

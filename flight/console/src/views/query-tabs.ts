@@ -2,6 +2,7 @@
 import { Cell, storedCell } from "../cell";
 import type { Language } from "../editor/editor";
 import { type Running, type Statement, run } from "../statement";
+import { say } from "../parts";
 import { database } from "../preferences";
 
 export interface Tab {
@@ -55,7 +56,10 @@ export function closeTab(id: string): void {
 
 export function runTab(tab: Tab, selected: string | null = null): void {
   const statement: Statement = { text: selected ?? tab.text, language: tab.language, database: database.value };
-  if (statement.text.trim() === "") return;
+  if (statement.text.trim() === "") {
+    say("There is nothing to run: write a query first");
+    return;
+  }
   runs.value.get(tab.id)?.cancel();
   const running = run(statement);
   runs.set(new Map(runs.value).set(tab.id, running));

@@ -110,7 +110,8 @@ impl Completer for ShellHelper {
     type Candidate = String;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(completions(line.get(..pos).unwrap_or_default(), &self.names.read()))
+        let is_kql = self.is_kql.load(Ordering::Relaxed);
+        Ok(completions(line.get(..pos).unwrap_or_default(), &self.names.read(), is_kql))
     }
 }
 

@@ -7,14 +7,17 @@ use super::commands::COMMANDS;
 /// Suggestions at most.
 const MOST: usize = 200;
 
-/// Returns where the word begins that stands at the end of `before`, and what it may become.
-pub(super) fn completions(before: &str, names: &KnownNames) -> (usize, Vec<String>) {
+/// Returns where the word begins that stands at the end of `before`, and what it may become; `is_kql`: where statements
+/// are in KQL unless they say otherwise.
+pub(super) fn completions(before: &str, names: &KnownNames, is_kql: bool) -> (usize, Vec<String>) {
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = before.get(line_start..).unwrap_or_default();
     if line.starts_with(['\\', '.']) {
         return command_completions(line_start, line, names);
     }
-    let found = querent_engine::completions(before, before, CompletionLanguage::Either, names, MOST);
+    let says_kql = before.trim_start().get(..4).is_some_and(|start| start.eq_ignore_ascii_case("kql "));
+    let language = if is_kql || says_kql { CompletionLanguage::Kql } else { CompletionLanguage::Either };
+    let found = querent_engine::completions(before, before, language, names, MOST);
     (found.start, found.suggestions.into_iter().map(|suggestion| suggestion.text).collect())
 }
 
@@ -59,7 +62,7 @@ mod tests {
     fn names() -> KnownNames {
         let own = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
         KnownNames {
-            tables: [("flights".to_owned(), Vec::new())].into(),
+            tables: [("flights".to_owned(), Vec::new()), ("air lines".to_owned(), Vec::new())].into(),
             functions: own(vec!["count"]),
             ..KnownNames::default()
         }
@@ -75,7 +78,16 @@ mod tests {
             (".mode cs", 6, "csv"),
             ("flights | summ", 10, "summarize"),
         ] {
-            let (start, words) = completions(before, &names());
+            let (start, words) = completions(before, &names(), false);
+            assert_eq!((start, words.first().map(String::as_str)), (at, Some(first)), "{before}: {words:?}");
+        }
+        // A name with a space is in double quotes in SQL, which would be a text in KQL.
+        for (before, at, is_kql, first) in [
+            ("select * from air", 14, false, "\"air lines\""),
+            ("air", 0, true, "['air lines']"),
+            ("kql air", 4, false, "['air lines']"),
+        ] {
+            let (start, words) = completions(before, &names(), is_kql);
             assert_eq!((start, words.first().map(String::as_str)), (at, Some(first)), "{before}: {words:?}");
         }
     }
