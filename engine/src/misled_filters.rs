@@ -2,12 +2,11 @@
 //! down by the names of its columns. Where the rows of a join have two columns of one name, or a semi-join's sides have one that is
 //! no key, the filter comes to another column than it is about, and leaves out rows that belong to the result.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{HashSet, JoinType};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, IsNotNullExpr, lit};
 use datafusion::physical_expr::utils::collect_columns;
