@@ -9,15 +9,10 @@ use querent_catalog::{PageRequest, TableFilter, TableName};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::identifiers::quote_identifier;
+use crate::identifiers::{is_reserved_word, quote_identifier};
 use crate::policy::function_names;
 use crate::session::Session;
 use crate::type_names::sql_name;
-
-/// Words of SQL that are no names without quotes.
-const SQL_RESERVED: &str = "ALL AND AS CASE CROSS DISTINCT ELSE END EXCEPT FALSE FROM FULL GROUP HAVING IN INNER \
-    INTERSECT IS JOIN LEFT LIKE LIMIT NOT NULL OFFSET ON OR ORDER OUTER QUALIFY RIGHT SELECT THEN TRUE UNION USING WHEN \
-    WHERE WINDOW WITH";
 
 /// Suggestions at most.
 const MOST: usize = 200;
@@ -243,9 +238,11 @@ fn written(name: &str, language: CompletionLanguage) -> String {
         // Double quotes would make a text of it.
         CompletionLanguage::Kql => format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'")),
         CompletionLanguage::Sql | CompletionLanguage::Either => {
-            let upper = name.to_uppercase();
-            let is_reserved = SQL_RESERVED.split_whitespace().any(|word| word == upper);
-            if is_word && !is_reserved { name.to_owned() } else { quote_identifier(name) }
+            if is_word && !is_reserved_word(name) {
+                name.to_owned()
+            } else {
+                quote_identifier(name)
+            }
         }
     }
 }
