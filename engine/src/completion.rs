@@ -234,7 +234,7 @@ fn written(name: &str, language: CompletionLanguage) -> String {
     let is_word = name.chars().all(|char| char.is_alphanumeric() || char == '_')
         && name.chars().next().is_some_and(|first| !first.is_numeric());
     match language {
-        CompletionLanguage::Kql if is_word => name.to_owned(),
+        CompletionLanguage::Kql if is_word && !querent_kql::needs_brackets(name) => name.to_owned(),
         // Double quotes would make a text of it.
         CompletionLanguage::Kql => format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'")),
         CompletionLanguage::Sql | CompletionLanguage::Either => {
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     fn names() -> KnownNames {
-        let odd = vec!["dep-delay", "order", "2024"];
+        let odd = vec!["dep-delay", "order", "2024", "between"];
         let tables = [("flights", vec!["carrier", "dep_delay"]), ("Air Lines", vec!["carrier", "name"]), ("odd", odd)];
         let own = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let columns = |words: Vec<&str>| words.into_iter().map(|word| (word.to_owned(), None)).collect::<Vec<_>>();
@@ -360,6 +360,7 @@ mod tests {
             ("fl", "flights"),
             ("ai", "['Air Lines']"),
             ("flights | where dep-", "['dep-delay']"),
+            ("odd | where betw", "['between']"),
             ("flights | summ", "summarize"),
             ("flights | where d", "dep_delay"),
             ("flights | extend x = startofm", "startofmonth("),
