@@ -1,13 +1,13 @@
 //! Which columns of a select list are keys of its rows. DataFusion 54 counts columns without those that are computed, so that behind
 //! `sum(v) * 2 AS h, k ... GROUP BY k` it takes `h` for the key: rows that are ordered by `h, k` are ordered by `h` alone, and those
-//! that are grouped by both are put together.
+//! that are grouped by both are put together. It also keeps the keys of rows that UNNEST makes several of.
 
 use std::sync::Arc;
 
 use datafusion::common::FunctionalDependencies;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// Says right which columns are keys. It comes before the rules that rely on it, as every rule that writes a select list anew has
@@ -29,9 +29,11 @@ impl OptimizerRule for ProjectKeys {
 pub(crate) fn with_projected_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut is_wrong = false;
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Projection(projection) = node {
-            is_wrong |= keys_of(projection) != *projection.schema.functional_dependencies();
-        }
+        is_wrong |= match node {
+            LogicalPlan::Projection(projection) => keys_of(projection) != *projection.schema.functional_dependencies(),
+            LogicalPlan::Unnest(unnest) => !unnest.schema.functional_dependencies().is_empty(),
+            _ => false,
+        };
         Ok(if is_wrong { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if !is_wrong {
@@ -43,6 +45,11 @@ pub(crate) fn with_projected_keys(plan: LogicalPlan) -> Result<Transformed<Logic
                 let schema = projection.schema.as_ref().clone();
                 let schema = Arc::new(schema.with_functional_dependencies(keys_of(&projection))?);
                 LogicalPlan::Projection(Projection::try_new_with_schema(projection.expr, projection.input, schema)?)
+            }
+            LogicalPlan::Unnest(unnest) => {
+                let schema = unnest.schema.as_ref().clone();
+                let schema = Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?);
+                LogicalPlan::Unnest(Unnest { schema, ..unnest })
             }
             // These have the keys of what is below them.
             other @ (LogicalPlan::SubqueryAlias(_)
