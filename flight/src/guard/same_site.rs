@@ -15,6 +15,8 @@ use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What to do where a page is refused.
+const ALLOWED: &str = "allow the origin in http.cors_allowed_origins";
 
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow, and, unless remote callers are
 /// allowed, requests to a host name that is not this machine's.
@@ -25,7 +27,8 @@ pub(crate) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> 
     if settings.auth.allow_anonymous_remote || host.is_none_or(is_local) {
         return Ok(());
     }
-    Err(refusal(&format!("a request to {}", host.unwrap_or_default())))
+    Err(refusal(&format!("a request to {}", host.unwrap_or_default()))
+        .with_hint("use an address of this machine, or set auth.tokens or auth.allow_anonymous_remote"))
 }
 
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow.
@@ -35,17 +38,16 @@ pub(crate) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), Api
     if let Some(origin) = text(&parts.headers, &ORIGIN) {
         let known = allowed.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin));
         if !known && !is_same(origin, host) {
-            return Err(refusal(&format!("a page of {origin}")));
+            return Err(refusal(&format!("a page of {origin}")).with_hint(ALLOWED));
         }
     } else if text(&parts.headers, &FETCH_SITE) == Some("cross-site") {
-        return Err(refusal("a page of another site"));
+        return Err(refusal("a page of another site").with_hint(ALLOWED));
     }
     Ok(())
 }
 
 fn refusal(what: &str) -> ApiError {
-    ApiError::new(ErrorCode::Forbidden, format!("{what} may not use a server without tokens"))
-        .with_hint("allow the origin in http.cors_allowed_origins, or set auth.tokens")
+    ApiError::new(ErrorCode::Forbidden, format!("{what} may not use this server"))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
