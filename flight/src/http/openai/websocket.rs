@@ -368,8 +368,8 @@ async fn send(socket: &mut WebSocket, message: Message) -> bool {
     matches!(timeout(SEND_WITHIN, socket.send(message)).await, Ok(Ok(())))
 }
 
-/// Sends a message, with those that wait behind it by now: lanes that go on and on do not keep the client from being read.
-/// Returns whether it took them in time.
+/// Sends a message, with those that wait behind it by now: lanes that go on and on do not keep the client from being
+/// read. Returns whether it took them in time.
 async fn send_ready(socket: &mut WebSocket, first: String, messages: &mut mpsc::Receiver<String>) -> bool {
     let waiting = messages.len();
     let sent = async {
