@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName};
 use url::{Host, Url};
 
 use super::ClientAddress;
+use crate::auth::CLIENT_CERTIFICATE;
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 
@@ -36,7 +37,9 @@ pub(crate) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), Api
     let allowed = &settings.http.cors_allowed_origins;
     let host = host_of(parts);
     if let Some(origin) = text(&parts.headers, &ORIGIN) {
-        let known = allowed.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin));
+        // A browser shows its certificate for whatever page opens a WebSocket: only a page that is named may use it.
+        let any = !parts.headers.contains_key(&CLIENT_CERTIFICATE);
+        let known = allowed.iter().any(|known| (any && known == "*") || known.eq_ignore_ascii_case(origin));
         if !known && !is_same(origin, host) {
             return Err(refusal(&format!("a page of {origin}")).with_hint(ALLOWED));
         }
@@ -127,6 +130,22 @@ mod tests {
         ] {
             assert_eq!(status(&refused).unwrap_err().code(), ErrorCode::Forbidden, "{refused:?}");
         }
+    }
+
+    #[test]
+    fn a_page_that_is_not_named_uses_no_certificate() {
+        let mut settings = Settings::default();
+        settings.http.cors_allowed_origins = vec!["*".to_owned(), "https://app.example".to_owned()];
+        let is_allowed = |origin: &str, name: Option<&str>| {
+            let request = Request::builder().uri("/v1/responses").header("host", "querent.example");
+            let request = name.into_iter().fold(request, |request, name| request.header(CLIENT_CERTIFICATE, name));
+            let request = request.header("origin", origin).body(()).unwrap();
+            check_origin(&request.into_parts().0, &settings).is_ok()
+        };
+        assert!(is_allowed("https://any.example", None));
+        assert!(!is_allowed("https://any.example", Some("ann")));
+        assert!(is_allowed("https://app.example", Some("ann")));
+        assert!(is_allowed("https://querent.example", Some("ann")));
     }
 
     #[test]
