@@ -178,11 +178,11 @@ def strangers():
 
 def pages():
     address, headers = f"ws{url.removeprefix('http')}/v1/responses", {"Authorization": f"Bearer {token}"}
-    with connect(address, origin=url, additional_headers=headers) as own:
+    with connect(address, origin=url, additional_headers=headers, proxy=None) as own:
         own.send(json.dumps({"type": "response.create", "input": "thanks"}))
         assert json.loads(own.recv())["type"] == "response.created"
     try:
-        with connect(address, origin="https://evil.example", additional_headers=headers):
+        with connect(address, origin="https://evil.example", additional_headers=headers, proxy=None):
             raise AssertionError("a page of another site was let in")
     except InvalidStatus as error:
         assert error.response.status_code == 403, error
