@@ -80,6 +80,12 @@ impl ApiError {
         self
     }
 
+    /// Says what was done before it, and stays.
+    pub(crate) fn with_what_stays(mut self, what: &str) -> Self {
+        self.message = format!("{}; {what}", self.message);
+        self
+    }
+
     /// Names the limit that was exceeded.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);

@@ -16,6 +16,7 @@ from agents import Agent, OpenAIProvider, Runner, function_tool, set_tracing_dis
 from openai import AsyncOpenAI, AzureOpenAI, OpenAI
 from openai.lib.responses_websocket import ResponsesWebSocketLimits, ResponsesWebSocketSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
 url, token = sys.argv[1:3]
 client = OpenAI(base_url=f"{url}/v1", api_key=token, max_retries=0)
@@ -175,6 +176,18 @@ def strangers():
         assert "401" in str(error), error
 
 
+def pages():
+    address, headers = f"ws{url.removeprefix('http')}/v1/responses", {"Authorization": f"Bearer {token}"}
+    with connect(address, origin=url, additional_headers=headers, proxy=None) as own:
+        own.send(json.dumps({"type": "response.create", "input": "thanks"}))
+        assert json.loads(own.recv())["type"] == "response.created"
+    try:
+        with connect(address, origin="https://evil.example", additional_headers=headers, proxy=None):
+            raise AssertionError("a page of another site was let in")
+    except InvalidStatus as error:
+        assert error.response.status_code == 403, error
+
+
 def azure():
     version = "2024-10-21"
     by_model = AzureOpenAI(azure_endpoint=url, api_key=token, api_version=version, max_retries=0)
@@ -215,7 +228,7 @@ def azure():
             pass
 
 
-for check in [turns, refusals, lanes, a_client_that_goes_away, strangers, azure]:
+for check in [turns, refusals, lanes, a_client_that_goes_away, strangers, pages, azure]:
     check()
     print(check.__name__, flush=True)
 

@@ -161,7 +161,7 @@ fn series(args: &ScalarFunctionArgs, has_end: bool) -> Result<ColumnarValue> {
         }
         loop {
             let is_before_end = if is_backwards { time > end } else { time < end };
-            if !is_before_end && !(has_end && time == end) {
+            if !(is_before_end || has_end && time == end) {
                 break;
             }
             lists.values().append_value(time);

@@ -101,7 +101,10 @@ async fn export(args: ExportArgs) -> Result<(), CliError> {
         }
     }
     if after == args.after {
-        output::note("no records; audit.enabled = true keeps a log");
+        output::note(match after {
+            0 => "no records; audit.enabled = true keeps a log",
+            _ => "no records after that one",
+        });
     }
     Ok(())
 }

@@ -11,10 +11,13 @@ use http::{HeaderMap, HeaderName};
 use url::{Host, Url};
 
 use super::ClientAddress;
+use crate::auth::CLIENT_CERTIFICATE;
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What to do where a page is refused.
+const ALLOWED: &str = "allow the origin in http.cors_allowed_origins";
 
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow, and, unless remote callers are
 /// allowed, requests to a host name that is not this machine's.
@@ -25,7 +28,8 @@ pub(crate) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> 
     if settings.auth.allow_anonymous_remote || host.is_none_or(is_local) {
         return Ok(());
     }
-    Err(refusal(&format!("a request to {}", host.unwrap_or_default())))
+    Err(refusal(&format!("a request to {}", host.unwrap_or_default()))
+        .with_hint("use an address of this machine, or set auth.tokens or auth.allow_anonymous_remote"))
 }
 
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow.
@@ -33,19 +37,20 @@ pub(crate) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), Api
     let allowed = &settings.http.cors_allowed_origins;
     let host = host_of(parts);
     if let Some(origin) = text(&parts.headers, &ORIGIN) {
-        let known = allowed.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin));
+        // A browser shows its certificate for whatever page opens a WebSocket: only a page that is named may use it.
+        let any = !parts.headers.contains_key(&CLIENT_CERTIFICATE);
+        let known = allowed.iter().any(|known| (any && known == "*") || known.eq_ignore_ascii_case(origin));
         if !known && !is_same(origin, host) {
-            return Err(refusal(&format!("a page of {origin}")));
+            return Err(refusal(&format!("a page of {origin}")).with_hint(ALLOWED));
         }
     } else if text(&parts.headers, &FETCH_SITE) == Some("cross-site") {
-        return Err(refusal("a page of another site"));
+        return Err(refusal("a page of another site").with_hint(ALLOWED));
     }
     Ok(())
 }
 
 fn refusal(what: &str) -> ApiError {
-    ApiError::new(ErrorCode::Forbidden, format!("{what} may not use a server without tokens"))
-        .with_hint("allow the origin in http.cors_allowed_origins, or set auth.tokens")
+    ApiError::new(ErrorCode::Forbidden, format!("{what} may not use this server"))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -125,6 +130,22 @@ mod tests {
         ] {
             assert_eq!(status(&refused).unwrap_err().code(), ErrorCode::Forbidden, "{refused:?}");
         }
+    }
+
+    #[test]
+    fn a_page_that_is_not_named_uses_no_certificate() {
+        let mut settings = Settings::default();
+        settings.http.cors_allowed_origins = vec!["*".to_owned(), "https://app.example".to_owned()];
+        let is_allowed = |origin: &str, name: Option<&str>| {
+            let request = Request::builder().uri("/v1/responses").header("host", "querent.example");
+            let request = name.into_iter().fold(request, |request, name| request.header(CLIENT_CERTIFICATE, name));
+            let request = request.header("origin", origin).body(()).unwrap();
+            check_origin(&request.into_parts().0, &settings).is_ok()
+        };
+        assert!(is_allowed("https://any.example", None));
+        assert!(!is_allowed("https://any.example", Some("ann")));
+        assert!(is_allowed("https://app.example", Some("ann")));
+        assert!(is_allowed("https://querent.example", Some("ann")));
     }
 
     #[test]

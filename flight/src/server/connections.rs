@@ -104,6 +104,8 @@ impl Connections {
                 () = &mut draining => break,
                 place = Arc::clone(&places).acquire_owned() => place,
             };
+            // The semaphore is never closed.
+            let Ok(place) = place else { break };
             let accepted = tokio::select! {
                 () = &mut draining => break,
                 accepted = listeners.accept() => accepted,

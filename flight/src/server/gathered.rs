@@ -22,7 +22,8 @@ const GRPC: &[u8] = b"application/grpc";
 
 /// A frame of so many bytes is not added to, half a message of Flight: a client that does not read has one waiting here.
 const FULL_BYTES: usize = 1 << 20;
-/// Nor is one of so many pieces, which are as many as are written at once.
+/// Nor is one of so many pieces, whose list is bounded, too. A call of the system takes 16 of them, which is `Take`'s number
+/// in the crate bytes.
 const FULL_PIECES: usize = 64;
 /// A whole answer of so few bytes is written at once, its head and its end included. h2 writes a larger frame apart from
 /// what comes after it, and its client is woken for each; so such an answer is cut into frames that h2 copies.

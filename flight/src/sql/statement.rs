@@ -296,7 +296,7 @@ impl Statements {
     }
 
     /// Executes a statement for each row of values: all or none, or, where it reads what it changes, one after the other.
-    /// Returns as [`Statements::update`].
+    /// Returns as [`Statements::update`]; a failure after the first row says how many were executed.
     pub(super) async fn update_with_rows(
         &self,
         caller: &FlightCaller,
@@ -307,7 +307,11 @@ impl Statements {
             let mut written = 0;
             for row in 0..values.num_rows() {
                 let one = Arc::new(statement.with_parameters(&values.slice(row, 1))?);
-                written += self.update(caller, one).await?.unwrap_or(0);
+                let changed = self.update(caller, one).await.map_err(|error| match row {
+                    0 => error,
+                    _ => error.with_what_stays(&format!("the rows of values before it, {row}, were executed and stay")),
+                });
+                written += changed?.unwrap_or(0);
             }
             return Ok(Some(written));
         }

@@ -267,6 +267,13 @@ async fn a_change_that_reads_its_table_is_executed_row_after_row() {
             assert_eq!(raw.number(check).await, expected, "{kind}: {sql}");
         }
     }
+    // The second row of values is one too large: the first one stays, and the error says so.
+    raw.rows("create or replace table heights (a bigint)").await.unwrap();
+    raw.rows("insert into heights values (1)").await.unwrap();
+    let handle = raw.prepare("insert into heights select max(a) + ? from heights").await.unwrap().handle;
+    let refused = raw.updated(&update(&handle), &[row(vec![numbers(&[1, i64::MAX])])]).await.unwrap_err();
+    assert!(refused.message().contains("the rows of values before it, 1, were executed and stay"), "{refused}");
+    assert_eq!(raw.number("select max(a) from heights").await, 2);
 }
 
 #[tokio::test]

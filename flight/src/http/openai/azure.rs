@@ -38,7 +38,13 @@ pub(in crate::http) async fn take_key(mut request: Request, next: Next) -> Respo
 
 /// Returns the address of OpenAI's route and the deployment that the path names; `None` where the address stays.
 fn openai_address(uri: &Uri) -> Option<(Uri, Option<String>)> {
-    let (path, deployment) = match uri.path().strip_prefix("/openai/") {
+    let azure = uri.path().strip_prefix("/openai/");
+    let query = uri.query().unwrap_or_default();
+    let version = query.split('&').position(|pair| pair.split('=').next() == Some(API_VERSION));
+    if azure.is_none() && version.is_none() {
+        return None;
+    }
+    let (path, deployment) = match azure {
         None => (uri.path().to_owned(), None),
         Some(rest) => match rest.strip_prefix("deployments/").and_then(|rest| rest.split_once('/')) {
             Some((name, rest)) => (format!("/v1/{rest}"), Some(percent_decoded(name)?)),
@@ -46,9 +52,7 @@ fn openai_address(uri: &Uri) -> Option<(Uri, Option<String>)> {
         },
     };
     let is_in = |room: &str| path.strip_prefix(room).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let query = uri.query().unwrap_or_default();
-    let version = query.split('&').position(|pair| pair.split('=').next() == Some(API_VERSION));
-    if !ROOMS.iter().any(|room| is_in(room)) || (path == uri.path() && version.is_none()) {
+    if !ROOMS.iter().any(|room| is_in(room)) {
         return None;
     }
     // A second one is refused as other parameters are.

@@ -21,8 +21,8 @@ use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{ResponsesRenderer, parse_event};
 use querent_catalog::Role;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::{Instrument, Span};
@@ -42,12 +42,15 @@ use crate::state::AppState;
 const MAX_NAMED_LANES: usize = 32;
 /// Requests of one lane that wait for those before them.
 const MAX_WAITING_REQUESTS: usize = 16;
+/// The requests of a connection that wait or are answered have together so many times the bytes that one may have.
+const MAX_BYTES_TIMES: usize = 2;
+const KIB: usize = 1 << 10;
 const MAX_LANE_BYTES: usize = 256;
-/// Messages that wait for a slow client.
+/// Messages that wait for a slow client, and that are sent before the client is read from again.
 const MAX_WAITING_MESSAGES: usize = 256;
 /// How often a silent client is asked whether it is there. It has until the next time to answer.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// How long a client may take to read a message.
+/// How long a client may take to read a message, with those that waited behind it.
 const SEND_WITHIN: Duration = Duration::from_secs(60);
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -99,7 +102,8 @@ enum SocketEvent {
 async fn serve(mut socket: WebSocket, caller: SocketCaller) {
     let shutdown = caller.state.shutdown.clone();
     let (sender, mut messages) = mpsc::channel(MAX_WAITING_MESSAGES);
-    let mut lanes = SocketLanes { caller, open: HashMap::new(), tasks: JoinSet::new(), messages: Some(sender) };
+    let room = RequestRoom::new(caller.max_bytes());
+    let mut lanes = SocketLanes { caller, open: HashMap::new(), tasks: JoinSet::new(), room, messages: Some(sender) };
     let mut ping = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut is_heard, mut is_draining) = (true, false);
@@ -150,11 +154,35 @@ async fn serve(mut socket: WebSocket, caller: SocketCaller) {
     let _ = timeout(CLOSE_WITHIN, close(socket, code)).await;
 }
 
+/// What the requests of a connection may have in all.
+struct RequestRoom(Arc<Semaphore>);
+
+impl RequestRoom {
+    fn new(max_bytes: usize) -> Self {
+        let kibibytes = max_bytes.div_ceil(KIB).saturating_mul(MAX_BYTES_TIMES);
+        Self(Arc::new(Semaphore::new(kibibytes.min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Takes the place of a request, until what is returned is dropped; `None` where it is taken by others.
+    fn take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let kibibytes = u32::try_from(bytes.div_ceil(KIB)).ok()?;
+        Arc::clone(&self.0).try_acquire_many_owned(kibibytes).ok()
+    }
+}
+
+/// A request in its lane.
+struct LaneRequest {
+    fields: Map<String, Value>,
+    /// Its place among the bytes of the connection's requests.
+    _place: OwnedSemaphorePermit,
+}
+
 /// The lanes of a connection, each a task that answers one request after the other.
 struct SocketLanes {
     caller: SocketCaller,
-    open: HashMap<Option<String>, mpsc::Sender<Map<String, Value>>>,
+    open: HashMap<Option<String>, mpsc::Sender<LaneRequest>>,
     tasks: JoinSet<()>,
+    room: RequestRoom,
     /// To the client; `None` once the server stops.
     messages: Option<mpsc::Sender<String>>,
 }
@@ -165,19 +193,28 @@ impl SocketLanes {
         match read_event(message, self.caller.max_bytes()) {
             Ok(SocketEvent::Steer(fields)) => Some(not_steered(&fields)),
             Ok(SocketEvent::Create(lane, fields)) => {
-                let refusal = self.ask(lane.clone(), fields).err()?;
+                let refusal = self.ask(lane.clone(), fields, message.len()).err()?;
                 Some(in_lane(refusal.event().to_string(), lane.as_deref()))
             }
             Err(error) => Some(error.event().to_string()),
         }
     }
 
-    /// Puts a request into its lane, which is opened by its first one.
-    fn ask(&mut self, lane: Option<String>, fields: Map<String, Value>) -> Result<(), OpenAiError> {
+    /// Puts a request of so many bytes into its lane, which is opened by its first one.
+    fn ask(&mut self, lane: Option<String>, fields: Map<String, Value>, bytes: usize) -> Result<(), OpenAiError> {
         let Some(messages) = &self.messages else {
             return Err(OpenAiError::from(ApiError::new(
                 ErrorCode::ShuttingDown,
                 "the server stops; connect again and send the request there",
+            )));
+        };
+        let Some(place) = self.room.take(bytes) else {
+            return Err(OpenAiError::from(ApiError::new(
+                ErrorCode::TooManyRequests,
+                format!(
+                    "the requests of a connection that wait or are answered have together at most {MAX_BYTES_TIMES} \
+                     times the bytes of one; send the next one when a response has ended"
+                ),
             )));
         };
         let requests = match self.open.get(&lane) {
@@ -194,7 +231,7 @@ impl SocketLanes {
                 &*self.open.entry(lane).or_insert(sender)
             }
         };
-        requests.try_send(fields).map_err(|error| match error {
+        requests.try_send(LaneRequest { fields, _place: place }).map_err(|error| match error {
             TrySendError::Full(_) => OpenAiError::from(ApiError::new(
                 ErrorCode::TooManyRequests,
                 format!(
@@ -221,10 +258,10 @@ impl SocketCaller {
     async fn answer(
         self,
         lane: Option<String>,
-        mut requests: mpsc::Receiver<Map<String, Value>>,
+        mut requests: mpsc::Receiver<LaneRequest>,
         messages: mpsc::Sender<String>,
     ) {
-        while let Some(fields) = requests.recv().await {
+        while let Some(LaneRequest { fields, _place }) = requests.recv().await {
             if let Err(error) = self.respond(fields, lane.as_deref(), &messages).await {
                 let event = in_lane(error.event().to_string(), lane.as_deref());
                 if messages.send(event).await.is_err() {
@@ -331,13 +368,15 @@ async fn send(socket: &mut WebSocket, message: Message) -> bool {
     matches!(timeout(SEND_WITHIN, socket.send(message)).await, Ok(Ok(())))
 }
 
-/// Sends a message, with those that are ready behind it. Returns whether the client took them in time.
+/// Sends a message, with those that wait behind it by now: lanes that go on and on do not keep the client from being
+/// read. Returns whether it took them in time.
 async fn send_ready(socket: &mut WebSocket, first: String, messages: &mut mpsc::Receiver<String>) -> bool {
+    let waiting = messages.len();
     let sent = async {
-        let mut next = Some(first);
-        while let Some(message) = next {
+        socket.feed(Message::Text(first.into())).await?;
+        for _ in 0..waiting {
+            let Ok(message) = messages.try_recv() else { break };
             socket.feed(Message::Text(message.into())).await?;
-            next = messages.try_recv().ok();
         }
         socket.flush().await
     };
@@ -401,6 +440,19 @@ mod tests {
         let long = json!({ "type": "response.create", "input": "x".repeat(1_000) });
         let Err(error) = read_event(long.to_string().as_bytes(), 1_000) else { panic!("not refused") };
         assert_eq!(error.event()["status"], 413);
+    }
+
+    #[test]
+    fn what_requests_have_together_is_bounded() {
+        let room = RequestRoom::new(16 * KIB);
+        let first = room.take(16 * KIB);
+        assert!(first.is_some());
+        let second = room.take(15 * KIB + 1);
+        assert!(second.is_some());
+        assert!(room.take(1).is_none());
+        drop(first);
+        assert!(room.take(16 * KIB).is_some());
+        assert!(room.take(16 * KIB + 1).is_none());
     }
 
     #[test]
