@@ -1,14 +1,14 @@
 //! Which columns are keys of a query's rows. In a select list DataFusion 54 counts columns without those that are computed, so
 //! that behind `sum(v) * 2 AS h, k ... GROUP BY k` it takes `h` for the key: rows that are ordered by `h, k` are ordered by `h`
 //! alone, and those that are grouped by both are put together. It also keeps the keys of rows that UNNEST makes several of, and
-//! above a join with rows of the key `k` it takes `k` for the key of `GROUP BY k, v`.
+//! above a join with rows of the key `k` it takes `k` for the key of `GROUP BY k, v`, and leaves out DISTINCT of `k`.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Dependency, FunctionalDependence, FunctionalDependencies};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// Says right which columns are keys. It comes before the rules that rely on it, as every rule that writes a select list anew has
@@ -22,7 +22,7 @@ impl OptimizerRule for ProjectKeys {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        with_projected_keys(plan)
+        with_projected_keys(plan)?.transform_data(with_grouped_rows)
     }
 }
 
@@ -67,6 +67,28 @@ pub(crate) fn with_projected_keys(plan: LogicalPlan) -> Result<Transformed<Logic
             other => other,
         }))
     })
+}
+
+/// Returns the plan with DISTINCT as groups where its columns decide others of a join, in which their values come again: DataFusion
+/// leaves the DISTINCT out there.
+fn with_grouped_rows(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    plan.transform_up_with_subqueries(|node| {
+        Ok(match node {
+            LogicalPlan::Distinct(Distinct::All(input)) if may_repeat(input.schema()) => {
+                let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+                Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(input, columns, Vec::new())?))
+            }
+            other => Transformed::no(other),
+        })
+    })
+}
+
+/// Whether rows whose columns together decide others may be there several times.
+fn may_repeat(schema: &DFSchema) -> bool {
+    let columns = schema.fields().len();
+    let decides = |found: &FunctionalDependence| found.source_indices.iter().copied().take(columns).eq(0..columns);
+    let known = schema.functional_dependencies();
+    columns > 0 && known.iter().any(|found| found.mode == Dependency::Multi && decides(found))
 }
 
 fn keys_of(projection: &Projection) -> FunctionalDependencies {
