@@ -72,6 +72,14 @@ pub(crate) fn with_projected_keys(plan: LogicalPlan) -> Result<Transformed<Logic
 /// Returns the plan with DISTINCT as groups where its columns decide others of a join, in which their values come again: DataFusion
 /// leaves the DISTINCT out there.
 fn with_grouped_rows(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        is_found |= matches!(node, LogicalPlan::Distinct(Distinct::All(input)) if may_repeat(input.schema()));
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_found {
+        return Ok(Transformed::no(plan));
+    }
     plan.transform_up_with_subqueries(|node| {
         Ok(match node {
             LogicalPlan::Distinct(Distinct::All(input)) if may_repeat(input.schema()) => {
