@@ -9,6 +9,8 @@ use super::{ProofOrigin, ProofRows, number_of};
 const MAX_COUNTED: usize = 100;
 /// A bound is of a column with a value of its order of magnitude: at most so many times as much or as little.
 const MAGNITUDE: f64 = 10.0;
+/// The largest part of a round number by which a value may differ that it stands for.
+const LARGEST_ROUNDING: f64 = 0.1;
 /// Words that a bound may have before its number.
 const LONGEST_PHRASE: usize = 4;
 
@@ -64,8 +66,8 @@ impl NumberBound {
             Self::AtLeast => value >= bound,
             Self::Below => value < bound,
             Self::AtMost => value <= bound,
-            Self::Nearly => value < bound && bound - value <= unit_of(bound) / 2.0,
-            Self::About => (value - bound).abs() <= unit_of(bound) / 2.0,
+            Self::Nearly => value < bound && bound - value <= rounding_of(bound),
+            Self::About => (value - bound).abs() <= rounding_of(bound),
         }
     }
 
@@ -88,6 +90,18 @@ fn unit_of(number: f64) -> f64 {
         unit *= 10.0;
     }
     if unit < 10.0 { 0.0 } else { unit }
+}
+
+/// Returns by how much a value may differ that a round number stands for: nobody calls 1,480 about 1,000.
+fn rounding_of(number: f64) -> f64 {
+    (unit_of(number) / 2.0).min(number.abs() * LARGEST_ROUNDING)
+}
+
+/// Whether a sentence says that no row is beyond its bound. `No more than` is a bound itself.
+fn denies(sentence: &str) -> bool {
+    let bounds = ["no more than", "no less than", "no fewer than"];
+    let plain = bounds.iter().fold(sentence.to_lowercase(), |plain, phrase| plain.replace(phrase, ""));
+    ["none", "no", "never", "neither", "nobody"].iter().any(|word| find_word(&plain, word).is_some())
 }
 
 /// Returns how the words before a number bound it.
@@ -135,17 +149,22 @@ pub(super) fn bound_origin(
     named: &[usize],
     sentence: &str,
 ) -> Option<ProofOrigin> {
-    let denies = ["none", "no", "never", "neither", "nobody"].iter().any(|word| find_word(sentence, word).is_some());
+    let denies = denies(sentence);
+    let is_of_every_row = ["every", "each"].iter().any(|word| find_word(sentence, word).is_some());
     let rows: Vec<usize> = match named.is_empty() {
         true => (0..result.rows.len().min(MAX_COUNTED)).collect(),
         false => named.to_vec(),
     };
+    // What is said of all rows is proven by all of them.
+    if named.is_empty() && (denies || is_of_every_row) && rows.len() < result.row_count {
+        return None;
+    }
     columns_of(result, sentence).into_iter().find_map(|column| {
         let (count, origin) = counted(result, column, &rows, bound, number)?;
         let holds = match (denies, named.is_empty()) {
             (true, _) => count == 0,
-            (false, true) => count > 0,
-            (false, false) => count == rows.len(),
+            (false, true) if !is_of_every_row => count > 0,
+            (false, _) => count == rows.len(),
         };
         holds.then_some(origin)
     })
@@ -192,7 +211,7 @@ fn counted(
     let condition = |value: f64| match bound.sign() {
         Some(sign) => format!("{value:?} {sign} {:?}", number.value),
         None if bound.holds(value, number.value) => {
-            format!("abs({value:?} - {:?}) <= {:?}", number.value, unit_of(number.value) / 2.0)
+            format!("abs({value:?} - {:?}) <= {:?}", number.value, rounding_of(number.value))
         }
         None => "false".to_owned(),
     };

@@ -84,9 +84,12 @@ impl TextToken {
                 None => days.iter().any(|day| text.starts_with(&day.format("%Y-%m-%d").to_string())),
             }),
             TextTokenKind::Rank(_) | TextTokenKind::Factor(_) => false,
-            TextTokenKind::Code(code) => {
-                value.as_str().is_some_and(|text| text.to_lowercase().contains(&code.to_lowercase()))
-            }
+            TextTokenKind::Code(code) => value.as_str().is_some_and(|text| {
+                let text = text.to_lowercase();
+                // A time of day that is counted to 12 there as well.
+                let is_of_half_day = text.ends_with("am") || text.ends_with("pm");
+                text.contains(&code.to_lowercase()) || (is_of_half_day && text.contains(&self.text.to_lowercase()))
+            }),
         }
     }
 }

@@ -70,6 +70,7 @@ async fn functions_of_other_systems() {
                 json!([{"vote_id": 2, "w": "Bob"}]),
             ),
             ("SELECT percentile_approx(vote_id, 0.5) AS m FROM votes", json!([{"m": 2}])),
+            ("SELECT collect_list(contestant) FILTER (WHERE state = 'NY') AS c FROM votes", json!([{"c": ["Ann"]}])),
             // SQLite.
             ("SELECT contestant FROM votes WHERE state IS NOT 'CA'", json!([{"contestant": "Ann"}])),
         ],

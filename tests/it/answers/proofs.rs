@@ -201,6 +201,13 @@ const WORDINGS: &[(&str, &str, &str)] = &[
         "None of the cities has more than 4 million people.",
         "None of the cities has more than 3 million people.",
     ),
+    (
+        CITIES,
+        "Cologne and Frankfurt have no more than 1.1 million people.",
+        "Berlin and Hamburg have no more than 1.1 million people.",
+    ),
+    (CITIES, "Every city has more than 700,000 people.", "Every city has more than 800,000 people."),
+    (REVENUE, "In 2020 revenue was about 1,000,000.", "In 2021 revenue was about 1,000,000."),
     (REVENUE, "Revenue grew 30 % between 2021 and 2022.", "Revenue grew 23 % between 2021 and 2022."),
     (REVENUE, "2022's revenue is 53% higher than that of 2019.", "2022's revenue is 35% higher than that of 2019."),
     (STAFF, "Sales makes up 22 % of the staff.", "Sales makes up 42 % of the staff."),
