@@ -213,6 +213,7 @@ const WORDINGS: &[(&str, &str, &str)] = &[
     (STAFF, "Sales makes up 22 % of the staff.", "Sales makes up 42 % of the staff."),
     (STAFF, "Step 1: count. Engineering comes first with 118.", "Step 1: count. Engineering comes first with 181."),
     (MEANS, "Vouchers account for just 7% of payments.", "Vouchers account for just 70% of payments."),
+    (MEANS, "Cash was used about three hundred times.", "Card was used six hundred times."),
     (MEANS, "Of 1,000 payments, 310 were in cash.", "Of 1,000 payments, 130 were in cash."),
     (MEANS, "The 3 methods are card, cash and voucher.", "The 4 methods are card, cash and voucher."),
     (PROFITS, "Acme made $1.2 million but lost $45,210.10.", "Acme made $1.2 million but lost $54,210.10."),
