@@ -289,6 +289,10 @@ fn number_in_words(text: &str, start: usize, end: usize) -> Option<(WrittenNumbe
         (None, Some(index)) => {
             let tens = (index + 2) * 10;
             let unit = text[end..].strip_prefix(['-', ' ']).map(|_| word_at(end + 1)).unwrap_or_default();
+            // `The twenty-first` is a day or a century.
+            if text[end..].starts_with('-') && position(&ORDINALS, unit).is_some() {
+                return None;
+            }
             match (unit.eq_ignore_ascii_case("one"), position(&WORDS[..8], unit)) {
                 (true, _) => (tens + 1, end + 1 + unit.len()),
                 (false, Some(index)) => (tens + index + 2, end + 1 + unit.len()),

@@ -152,6 +152,7 @@ const MEANS: &str = "SELECT * FROM (VALUES ('Card', 620, 0.62), ('Cash', 310, 0.
 const PROFITS: &str = "SELECT * FROM (VALUES ('Acme', 1234567.89, -45210.1), ('Globex', 987654.32, 120450.75), \
                        ('Initech', 456789.01, -3100.0)) AS t(company, revenue, profit)";
 const WINTER: &str = "SELECT * FROM (VALUES ('January', -4.2), ('February', -1.8), ('July', 23.9)) AS t(month, mean)";
+const BIRTHS: &str = "SELECT 2013 AS year, 4 AS month, 517 AS births";
 const AGES: &str =
     "SELECT * FROM (VALUES ('Alice Moreau', 34), ('Bob Tanaka', 51), ('Carla Ruiz', 29)) AS t(name, age)";
 
@@ -220,6 +221,7 @@ const WORDINGS: &[(&str, &str, &str)] = &[
     (PROFITS, "Initech lost about 3.1 thousand.", "Initech lost about 31 thousand."),
     (WINTER, "It was minus 4.2 degrees in January.", "It was minus 4.8 degrees in January."),
     (WINTER, "July was 28.1 degrees warmer than January.", "July was 19.7 degrees warmer than January."),
+    (BIRTHS, "In April 2013 there were 517 births.", "In May 2013 there were 517 births."),
     (AGES, "Alice Moreau turned thirty-four.", "Alice Moreau turned forty-three."),
     (AGES, "Bob is 17 years older than Alice.", "Bob is 71 years older than Alice."),
 ];
