@@ -159,7 +159,12 @@ pub(super) fn bound_origin(
     if named.is_empty() && (denies || is_of_every_row) && rows.len() < result.row_count {
         return None;
     }
+    let is_of_rows = !named.is_empty() || denies || is_of_every_row || result.rows.len() < 2;
+    let aggregate = (!is_of_rows).then(|| aggregate_in(sentence)).flatten();
     columns_of(result, sentence).into_iter().find_map(|column| {
+        if let Some(aggregate) = aggregate {
+            return aggregate_origin(result, column, aggregate, bound, number);
+        }
         let (count, origin) = counted(result, column, &rows, bound, number)?;
         let holds = match (denies, named.is_empty()) {
             (true, _) => count == 0,
@@ -167,6 +172,60 @@ pub(super) fn bound_origin(
             (false, _) => count == rows.len(),
         };
         holds.then_some(origin)
+    })
+}
+
+/// What of all rows a bound is of.
+#[derive(Clone, Copy)]
+enum BoundedAggregate {
+    Total,
+    Mean,
+}
+
+/// Returns what of all rows a sentence says a bound of: `the total is more than 8 million`.
+fn aggregate_in(sentence: &str) -> Option<BoundedAggregate> {
+    let says = |words: &[&str]| words.iter().any(|word| find_word(sentence, word).is_some());
+    if says(&["average", "mean"]) {
+        return Some(BoundedAggregate::Mean);
+    }
+    says(&["total", "together", "combined", "altogether", "sum"]).then_some(BoundedAggregate::Total)
+}
+
+/// Returns what proves a bound of the total or the mean of a column.
+fn aggregate_origin(
+    result: &ProofRows,
+    column: usize,
+    aggregate: BoundedAggregate,
+    bound: NumberBound,
+    number: &WrittenNumber,
+) -> Option<ProofOrigin> {
+    let cells: Vec<(usize, f64)> = result
+        .rows
+        .iter()
+        .enumerate()
+        .filter_map(|(row, values)| Some((row, number_of(values.get(column)?)?)))
+        .collect();
+    if number.is_percent || cells.is_empty() || cells.len() > MAX_COUNTED || result.rows.len() < result.row_count {
+        return None;
+    }
+    let added: Vec<String> = cells.iter().map(|(_, value)| format!("({value:?})")).collect();
+    let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
+    let (text, value) = match aggregate {
+        BoundedAggregate::Total => (format!("({})", added.join(" + ")), sum),
+        BoundedAggregate::Mean => {
+            let count = cells.len() as f64;
+            (format!("({}) / {count:?}", added.join(" + ")), sum / count)
+        }
+    };
+    let condition = match bound.sign() {
+        Some(sign) => format!("{text} {sign} {:?}", number.value),
+        None => format!("abs({text} - {:?}) <= {:?}", number.value, rounding_of(number.value)),
+    };
+    let holds = is_near(value, number.value) && bound.holds(value, number.value);
+    holds.then(|| ProofOrigin::Expression {
+        expression: format!("CASE WHEN {condition} THEN 1 ELSE 0 END"),
+        value: 1.0,
+        cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
     })
 }
 
@@ -200,11 +259,7 @@ fn counted(
     };
     let cells: Vec<(usize, f64)> =
         rows.iter().filter_map(|row| Some((*row, number_of(result.rows.get(*row)?.get(column)?)? * factor))).collect();
-    let is_near = |value: f64| {
-        let (value, bound) = (value.abs(), number.value.abs());
-        value == bound || (value <= bound * MAGNITUDE && bound <= value * MAGNITUDE)
-    };
-    if !cells.iter().any(|(_, value)| is_near(*value)) {
+    if !cells.iter().any(|(_, value)| is_near(*value, number.value)) {
         return None;
     }
     let count = cells.iter().filter(|(_, value)| bound.holds(*value, number.value)).count();
@@ -223,6 +278,12 @@ fn counted(
         cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
     };
     Some((count, origin))
+}
+
+/// Whether a value is of the order of magnitude of a bound.
+fn is_near(value: f64, bound: f64) -> bool {
+    let (value, bound) = (value.abs(), bound.abs());
+    value == bound || (value <= bound * MAGNITUDE && bound <= value * MAGNITUDE)
 }
 
 /// Returns the columns of numbers that a sentence may be about.

@@ -207,6 +207,7 @@ const WORDINGS: &[(&str, &str, &str)] = &[
         "Cologne and Frankfurt have no more than 1.1 million people.",
         "Berlin and Hamburg have no more than 1.1 million people.",
     ),
+    (CITIES, "The total population is more than 8 million.", "The total population is less than 1 million."),
     (CITIES, "Every city has more than 700,000 people.", "Every city has more than 800,000 people."),
     (REVENUE, "In 2020 revenue was about 1,000,000.", "In 2021 revenue was about 1,000,000."),
     (REVENUE, "Revenue grew 30 % between 2021 and 2022.", "Revenue grew 23 % between 2021 and 2022."),
