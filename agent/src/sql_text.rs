@@ -2,6 +2,7 @@
 
 use arrow::datatypes::DataType;
 use querent_catalog::TableName;
+use querent_engine::is_reserved_word;
 
 /// Returns the texts between quotes of a query; a doubled quote is one of the text.
 pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
@@ -25,67 +26,11 @@ pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
     texts
 }
 
-/// Words that must be quoted as names. A word too many is harmless.
-const RESERVED: [&str; 52] = [
-    "all",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "between",
-    "by",
-    "case",
-    "cast",
-    "create",
-    "cross",
-    "desc",
-    "distinct",
-    "else",
-    "end",
-    "except",
-    "exists",
-    "false",
-    "fetch",
-    "for",
-    "from",
-    "full",
-    "group",
-    "having",
-    "in",
-    "inner",
-    "intersect",
-    "interval",
-    "into",
-    "is",
-    "join",
-    "left",
-    "like",
-    "limit",
-    "natural",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "or",
-    "order",
-    "outer",
-    "right",
-    "select",
-    "table",
-    "then",
-    "true",
-    "union",
-    "using",
-    "when",
-    "where",
-];
-
 /// Returns the name as SQL, quoted where needed.
 pub(crate) fn quote_identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain && !RESERVED.contains(&name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if plain && !is_reserved_word(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// Returns the name as it is shown to a model: quoted where a query must quote it. Capitals need no quotes, since names are

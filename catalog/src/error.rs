@@ -96,7 +96,7 @@ pub enum CatalogError {
     InUse {
         /// The folder.
         path: PathBuf,
-        /// `another querent process (pid N)`, or that it is this one.
+        /// Who has it, as in `another querent process (pid N)`.
         holder: String,
     },
     /// The store was written by a newer version.

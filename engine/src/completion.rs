@@ -9,15 +9,10 @@ use querent_catalog::{PageRequest, TableFilter, TableName};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::identifiers::quote_identifier;
+use crate::identifiers::{is_reserved_word, quote_identifier};
 use crate::policy::function_names;
 use crate::session::Session;
 use crate::type_names::sql_name;
-
-/// Words of SQL that are no names without quotes.
-const SQL_RESERVED: &str = "ALL AND AS CASE CROSS DISTINCT ELSE END EXCEPT FALSE FROM FULL GROUP HAVING IN INNER \
-    INTERSECT IS JOIN LEFT LIKE LIMIT NOT NULL OFFSET ON OR ORDER OUTER QUALIFY RIGHT SELECT THEN TRUE UNION USING WHEN \
-    WHERE WINDOW WITH";
 
 /// Suggestions at most.
 const MOST: usize = 200;
@@ -239,13 +234,15 @@ fn written(name: &str, language: CompletionLanguage) -> String {
     let is_word = name.chars().all(|char| char.is_alphanumeric() || char == '_')
         && name.chars().next().is_some_and(|first| !first.is_numeric());
     match language {
-        CompletionLanguage::Kql if is_word => name.to_owned(),
+        CompletionLanguage::Kql if is_word && !querent_kql::needs_brackets(name) => name.to_owned(),
         // Double quotes would make a text of it.
         CompletionLanguage::Kql => format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'")),
         CompletionLanguage::Sql | CompletionLanguage::Either => {
-            let upper = name.to_uppercase();
-            let is_reserved = SQL_RESERVED.split_whitespace().any(|word| word == upper);
-            if is_word && !is_reserved { name.to_owned() } else { quote_identifier(name) }
+            if is_word && !is_reserved_word(name) {
+                name.to_owned()
+            } else {
+                quote_identifier(name)
+            }
         }
     }
 }
@@ -317,7 +314,7 @@ mod tests {
     use super::*;
 
     fn names() -> KnownNames {
-        let odd = vec!["dep-delay", "order", "2024"];
+        let odd = vec!["dep-delay", "order", "2024", "between"];
         let tables = [("flights", vec!["carrier", "dep_delay"]), ("Air Lines", vec!["carrier", "name"]), ("odd", odd)];
         let own = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let columns = |words: Vec<&str>| words.into_iter().map(|word| (word.to_owned(), None)).collect::<Vec<_>>();
@@ -363,6 +360,7 @@ mod tests {
             ("fl", "flights"),
             ("ai", "['Air Lines']"),
             ("flights | where dep-", "['dep-delay']"),
+            ("odd | where betw", "['between']"),
             ("flights | summ", "summarize"),
             ("flights | where d", "dep_delay"),
             ("flights | extend x = startofm", "startofmonth("),

@@ -1,4 +1,4 @@
-//! SortKeys of sorting that are computed with, as columns below. DataFusion 54 asks an expression for the range of its values while it
+//! Keys of sorting that are computed with, as columns below. DataFusion 54 asks an expression for the range of its values while it
 //! looks whether rows have the order that an operator asks for; it has none for functions, CASE and subqueries, and a comparison or
 //! sum of them has an error in its place. Rows that were just sorted by such a key then count as unsorted, and the statement fails.
 //!

@@ -5,6 +5,70 @@ pub(crate) const FILE_COLUMN: &str = "__querent_file";
 /// The column of a row's position in its file.
 pub(crate) const POSITION_COLUMN: &str = "__querent_position";
 
+/// Words of SQL that are no names without quotes. One too many is harmless.
+const RESERVED: &[&str] = &[
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "between",
+    "by",
+    "case",
+    "cast",
+    "create",
+    "cross",
+    "desc",
+    "distinct",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "false",
+    "fetch",
+    "for",
+    "from",
+    "full",
+    "group",
+    "having",
+    "in",
+    "inner",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "join",
+    "left",
+    "like",
+    "limit",
+    "natural",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "or",
+    "order",
+    "outer",
+    "qualify",
+    "right",
+    "select",
+    "table",
+    "then",
+    "true",
+    "union",
+    "using",
+    "when",
+    "where",
+    "window",
+    "with",
+];
+
+/// Returns whether a word is quoted where it is a name, in any case.
+pub fn is_reserved_word(word: &str) -> bool {
+    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
+}
+
 /// Returns whether two names are the same without regard to case.
 pub(crate) fn same_name(left: &str, right: &str) -> bool {
     left == right || left.to_lowercase() == right.to_lowercase()

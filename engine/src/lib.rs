@@ -41,7 +41,7 @@
 //! | 1 | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
 //! | 1 | `one_sided_joins` | projections above joins that give the columns of one side |
-//! | 1 | `projected_keys` | which columns of a select list are keys |
+//! | 1 | `projected_keys` | which columns are keys of a query's rows |
 //! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
 //! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
@@ -102,6 +102,7 @@ pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, Sug
 pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError};
+pub use identifiers::is_reserved_word;
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::{Limits, ScanLimit, ScanLimits};
 pub use options::{ClusterOptions, EngineOptions, WorkerAddresses};

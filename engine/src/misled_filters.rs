@@ -80,16 +80,21 @@ fn is_misled(plan: &Arc<dyn ExecutionPlan>, columns: &HashSet<Column>, config: &
         let column: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
         Arc::new(IsNotNullExpr::new(column))
     };
-    let whole = handed_down(plan, conjunction(columns.iter().map(about)), config)?;
+    let parts = columns.iter().map(|column| Ok((column, handed_down(plan, about(column), config)?)));
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    // A plan of many columns looks at each of them for every filter that it is told of.
+    let whole = match parts.as_slice() {
+        [(_, only)] => only.clone(),
+        _ => handed_down(plan, conjunction(columns.iter().map(about)), config)?,
+    };
     for (place, child) in plan.children().into_iter().enumerate() {
         if whole.get(place).is_none_or(Option::is_none) {
             continue;
         }
         let mut below = HashSet::new();
-        for column in columns {
-            let part = handed_down(plan, about(column), config)?.into_iter().nth(place).flatten();
-            let Some(part) = part else { return Ok(true) };
-            let found = collect_columns(&part);
+        for (column, part) in &parts {
+            let Some(part) = part.get(place).and_then(Option::as_ref) else { return Ok(true) };
+            let found = collect_columns(part);
             let places: HashSet<usize> = found.iter().map(Column::index).collect();
             if origin(plan, place, column.index()).is_none_or(|origin| origin != places) {
                 return Ok(true);

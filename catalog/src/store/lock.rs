@@ -84,7 +84,7 @@ fn locked_folder(data_dir: &Path) -> Result<Option<File>> {
     match FileExt::try_lock(&folder) {
         Ok(()) => Ok(Some(folder)),
         Err(TryLockError::WouldBlock) => {
-            let holder = format!(", which has lost {LOCK_FILE}");
+            let holder = format!("another querent process, which has lost {LOCK_FILE}");
             Err(CatalogError::InUse { path: data_dir.to_path_buf(), holder })
         }
         Err(TryLockError::Error(_)) => Ok(None),
@@ -133,7 +133,7 @@ mod tests {
         let Err(CatalogError::InUse { holder, .. }) = FolderLock::acquire(&folder) else {
             panic!("two hold the folder")
         };
-        assert_eq!(holder, ", which has lost querent.lock");
+        assert_eq!(holder, "another querent process, which has lost querent.lock");
         drop(held);
         FolderLock::acquire(&folder).unwrap();
         std::fs::remove_dir_all(folder).unwrap();

@@ -196,6 +196,11 @@ pub(super) fn name_use(word: &str) -> NameUse {
     }
 }
 
+/// Returns whether a word is no name of a table or a column unless it stands in brackets: `['where']`.
+pub fn needs_brackets(word: &str) -> bool {
+    name_use(word) != NameUse::Anywhere
+}
+
 /// Whether a word that may not be a name is probably meant as one, and not to join two expressions.
 pub(super) fn could_be_meant_as_name(word: &str) -> bool {
     const JOINING: &[&str] = &["and", "as", "asc", "between", "by", "contains", "desc", "has", "in", "of", "or", "to"];

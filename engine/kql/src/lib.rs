@@ -95,6 +95,7 @@ mod values;
 mod written;
 
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
+pub use keywords::needs_brackets;
 pub use nearest::nearest_name;
 pub use parse::ParsedQuery;
 pub use span::Span;

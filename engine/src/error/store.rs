@@ -114,12 +114,15 @@ pub(crate) fn store_error_in(error: &(dyn StdError + 'static)) -> Option<EngineE
     find_cause::<StoreError>(error).cloned().map(EngineError::from)
 }
 
-/// Returns the error of a file that a table has and that is not there. Where it lay is nothing for those who read the table.
+/// Returns the error of a file that was to be read and is not there. Where it lay is nothing for those who read the table.
 pub(crate) fn lost_file_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
     let object_store::Error::NotFound { path, .. } = find_cause::<object_store::Error>(error)? else { return None };
     let name = path.rsplit('/').next().unwrap_or(path);
     Some(EngineError::Execution {
-        message: format!("the table's file {name} is not there; `querent check` names what is lost, a backup has it"),
+        message: format!(
+            "the file {name} is not there any more; where a managed table has lost it, `querent check` says so and a \
+             backup has it"
+        ),
     })
 }
 

@@ -30,6 +30,10 @@ enum FilterPlace {
 /// Returns a filter with such subqueries written out.
 pub(super) fn with_null_membership(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+    // Most filters have none, and long lists of values are not copied for it.
+    if !filter.predicate.exists(|part| Ok(matches!(part, Expr::InSubquery(_))))? {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    }
     let mut sought: Vec<Expr> = Vec::new();
     let predicate = filter.predicate.clone().transform_down(|part| match part {
         Expr::InSubquery(InSubquery { expr, subquery, negated })

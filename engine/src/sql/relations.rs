@@ -64,8 +64,11 @@ impl RelationPlanner for OwnRelations {
                 Some(sample) => (sample.plan(context.plan(factor)?)?, None),
                 None if may_have_keys(&factor) && !IS_FOR_DATAFUSION.replace(false) => {
                     IS_FOR_DATAFUSION.set(true);
+                    let planned = context.plan(factor);
+                    // One that was refused before it came here leaves no mark for another statement.
+                    IS_FOR_DATAFUSION.set(false);
                     // What is above groups by the keys of these rows.
-                    (with_projected_keys(context.plan(factor)?)?.data, None)
+                    (with_projected_keys(planned?)?.data, None)
                 }
                 None => return Ok(RelationPlanning::Original(Box::new(factor))),
             },

@@ -22,9 +22,8 @@ const FILES_BY_NAME: &str = "DESCRIBE SELECT * FROM 'file' in SQL says what colu
 fn instead_of(name: &str) -> Option<&'static str> {
     Some(match name {
         "alias database" => "name the database where it is read: `database('d').T`",
-        "cluster" | "current_cluster_endpoint" | "execute_query" | "adx" | "app" | "arg" | "resource" | "workspace" => {
-            OTHER_CLUSTERS
-        }
+        "cluster" | "current_cluster_endpoint" | "execute_query" => OTHER_CLUSTERS,
+        name if is_other_place(name) => OTHER_CLUSTERS,
         "current_node_id" => "a server is one node",
         "cursor_after" | "cursor_before_or_at" => NO_CURSORS,
         "row_id" | "rowstore_ordinal_range" => NO_EXTENTS,

@@ -6,7 +6,7 @@ mod mapping;
 
 use datafusion::logical_expr::lit;
 
-use self::mapping::{ColumnSource, IngestionMapping, PathStep};
+use self::mapping::{IngestionMapping, MappingSource, PathStep};
 use super::{Column, Relation};
 use crate::ast::{Expr, ExprKind, ExternalData, Literal, OperatorParameter, ParameterValue, Property};
 use crate::bind::{
@@ -153,15 +153,15 @@ impl<'a> Binder<'a> {
             let name = &declared.name.text;
             let by_name = format.is_json || format.layout == ExternalLayout::Parquet;
             let default = if by_name {
-                ColumnSource::Path(vec![PathStep::Member(name.clone())])
+                MappingSource::Path(vec![PathStep::Member(name.clone())])
             } else {
-                ColumnSource::Ordinal(index)
+                MappingSource::Ordinal(index)
             };
             let value = match mapping.map_or(Some(&default), |mapping| mapping.source_of(name)) {
-                Some(ColumnSource::Path(_)) if !by_name => {
+                Some(MappingSource::Path(_)) if !by_name => {
                     return invalid(declared.span, "lines have no paths; a mapping has the `Ordinal` of their fields");
                 }
-                Some(ColumnSource::Ordinal(_)) if by_name => {
+                Some(MappingSource::Ordinal(_)) if by_name => {
                     return invalid(
                         declared.span,
                         "records have no ordinals; a mapping has the `Path` of their values",
@@ -188,14 +188,14 @@ impl<'a> Binder<'a> {
         &mut self,
         read: &Relation,
         record: Option<&Typed>,
-        source: &ColumnSource,
+        source: &MappingSource,
         span: Span,
     ) -> Result<Option<Typed>> {
         let (mut value, steps) = match (source, record) {
-            (ColumnSource::Constant(text), _) => return Ok(Some(Typed::text(text))),
-            (ColumnSource::Ordinal(index), _) => return Ok(read.columns.get(*index).map(Column::typed)),
-            (ColumnSource::Path(steps), Some(record)) => (record.clone(), steps.as_slice()),
-            (ColumnSource::Path(steps), None) => match steps.split_first() {
+            (MappingSource::Constant(text), _) => return Ok(Some(Typed::text(text))),
+            (MappingSource::Ordinal(index), _) => return Ok(read.columns.get(*index).map(Column::typed)),
+            (MappingSource::Path(steps), Some(record)) => (record.clone(), steps.as_slice()),
+            (MappingSource::Path(steps), None) => match steps.split_first() {
                 Some((PathStep::Member(name), rest)) => match read.column(name) {
                     Some(column) => (column.typed(), rest),
                     None => return Ok(None),

@@ -1,5 +1,7 @@
 //! Texts of values in the form that Arrow's parsers read.
 
+use std::borrow::Cow;
+
 use arrow::datatypes::DataType;
 use chrono::NaiveDate;
 
@@ -9,7 +11,7 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
     let trimmed = text.trim();
     let normal = match data_type {
         integer if integer.is_integer() => whole_number(trimmed).unwrap_or_else(|| trimmed.to_owned()),
-        decimal if decimal.is_decimal() => plain_number(text)?,
+        decimal if decimal.is_decimal() => plain_number(text)?.into_owned(),
         DataType::Timestamp(_, _) if trimmed.eq_ignore_ascii_case("epoch") => "1970-01-01 00:00:00".to_owned(),
         DataType::Timestamp(_, _) => {
             let dashed = with_dashes(trimmed).unwrap_or_else(|| trimmed.to_owned());
@@ -106,7 +108,7 @@ const MAX_EXPONENT: i32 = 100;
 
 /// Returns a number without spaces around it and without an exponent; `None` where a text is no number. Arrow's parser of decimals
 /// reads no exponents, takes a text without digits for zero, and recurses by the length of a text.
-pub(super) fn plain_number(text: &str) -> Option<String> {
+pub(super) fn plain_number(text: &str) -> Option<Cow<'_, str>> {
     let trimmed = text.trim();
     if trimmed.len() > MAX_NUMBER_BYTES {
         return None;
@@ -120,25 +122,26 @@ pub(super) fn plain_number(text: &str) -> Option<String> {
         None => ("", number.strip_prefix('+').unwrap_or(number)),
     };
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let digits = format!("{whole}{fraction}");
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+    let are_digits = |part: &str| part.bytes().all(|digit| digit.is_ascii_digit());
+    if (whole.is_empty() && fraction.is_empty()) || !are_digits(whole) || !are_digits(fraction) {
         return None;
     }
     if exponent == 0 {
-        return Some(number.to_owned());
+        return Some(Cow::Borrowed(number));
     }
+    let digits = format!("{whole}{fraction}");
     if digits.bytes().all(|digit| digit == b'0') || exponent < -MAX_EXPONENT - MAX_NUMBER_BYTES as i32 {
-        return Some("0".to_owned());
+        return Some(Cow::Borrowed("0"));
     }
     if exponent > MAX_EXPONENT {
         return None;
     }
     let point = whole.len() as i32 + exponent;
-    Some(match usize::try_from(point) {
+    Some(Cow::Owned(match usize::try_from(point) {
         Err(_) => format!("{sign}0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
         Ok(point) if point >= digits.len() => format!("{sign}{digits}{}", "0".repeat(point - digits.len())),
         Ok(point) => format!("{sign}0{}.{}", &digits[..point], &digits[point..]),
-    })
+    }))
 }
 
 /// Returns a number with a fraction or an exponent as the integer that it is rounded to.

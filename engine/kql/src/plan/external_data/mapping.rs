@@ -17,7 +17,7 @@ pub(super) enum PathStep {
 }
 
 /// Where the values of a column come from.
-pub(super) enum ColumnSource {
+pub(super) enum MappingSource {
     /// A path into each record; in Parquet its first step is a column.
     Path(Vec<PathStep>),
     /// The field of each line at this index.
@@ -28,7 +28,7 @@ pub(super) enum ColumnSource {
 
 /// The sources of columns by their names.
 pub(super) struct IngestionMapping {
-    columns: Vec<(String, ColumnSource)>,
+    columns: Vec<(String, MappingSource)>,
 }
 
 impl IngestionMapping {
@@ -51,7 +51,7 @@ impl IngestionMapping {
     }
 
     /// Returns the source of a column.
-    pub(super) fn source_of(&self, column: &str) -> Option<&ColumnSource> {
+    pub(super) fn source_of(&self, column: &str) -> Option<&MappingSource> {
         self.columns.iter().find(|(name, _)| name == column).map(|(_, source)| source)
     }
 }
@@ -62,12 +62,12 @@ fn member<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
     members.find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null()).map(|(_, value)| value)
 }
 
-fn source(properties: &Value, span: Span) -> Result<ColumnSource> {
+fn source(properties: &Value, span: Span) -> Result<MappingSource> {
     if member(properties, "Transform").is_some() {
         return not_supported(span, "the `Transform` of a mapping");
     }
     if let Some(constant) = member(properties, "ConstValue").and_then(Value::as_str) {
-        return Ok(ColumnSource::Constant(constant.to_owned()));
+        return Ok(MappingSource::Constant(constant.to_owned()));
     }
     if let Some(ordinal) = member(properties, "Ordinal") {
         let number = match ordinal {
@@ -75,25 +75,25 @@ fn source(properties: &Value, span: Span) -> Result<ColumnSource> {
             number => number.as_u64().and_then(|number| usize::try_from(number).ok()),
         };
         return match number {
-            Some(number) => Ok(ColumnSource::Ordinal(number)),
+            Some(number) => Ok(MappingSource::Ordinal(number)),
             None => invalid(span, "an `Ordinal` is a number from 0 on"),
         };
     }
     if let Some(field) = member(properties, "Field").and_then(Value::as_str) {
-        return Ok(ColumnSource::Path(vec![PathStep::Member(field.to_owned())]));
+        return Ok(MappingSource::Path(vec![PathStep::Member(field.to_owned())]));
     }
     match member(properties, "Path").and_then(Value::as_str) {
         Some(path) if path.starts_with('$') => path_of(path, span),
-        Some(constant) => Ok(ColumnSource::Constant(constant.to_owned())),
+        Some(constant) => Ok(MappingSource::Constant(constant.to_owned())),
         None => invalid(span, "a mapping says of each column its `Path`, `Ordinal`, `Field` or `ConstValue`"),
     }
 }
 
-fn path_of(path: &str, span: Span) -> Result<ColumnSource> {
+fn path_of(path: &str, span: Span) -> Result<MappingSource> {
     match path_steps(&path.replace(".[", "[")) {
-        Some(steps) if !path.contains(['*', '?', '@']) && steps.iter().all(|step| !step.is_empty()) => {
+        Some(steps) if !path.contains(['*', '?']) && steps.iter().all(|step| !step.is_empty()) => {
             let step = |step: String| step.parse().map_or(PathStep::Member(step), PathStep::Element);
-            Ok(ColumnSource::Path(steps.into_iter().map(step).collect()))
+            Ok(MappingSource::Path(steps.into_iter().map(step).collect()))
         }
         _ => not_supported(span, format_args!("the path `{path}` of a mapping")),
     }
@@ -105,15 +105,15 @@ mod tests {
 
     fn shown(properties: &Value) -> String {
         match source(properties, Span::default()) {
-            Ok(ColumnSource::Path(steps)) => {
+            Ok(MappingSource::Path(steps)) => {
                 let steps = steps.iter().map(|step| match step {
                     PathStep::Member(name) => format!(".{name}"),
                     PathStep::Element(index) => format!("[{index}]"),
                 });
                 steps.collect()
             }
-            Ok(ColumnSource::Ordinal(number)) => format!("#{number}"),
-            Ok(ColumnSource::Constant(text)) => format!("={text}"),
+            Ok(MappingSource::Ordinal(number)) => format!("#{number}"),
+            Ok(MappingSource::Constant(text)) => format!("={text}"),
             Err(_) => "refused".to_owned(),
         }
     }
@@ -124,6 +124,7 @@ mod tests {
             (r#"{"Path": "$.data.tenant"}"#, ".data.tenant"),
             (r#"{"path": "$['a b'].c[0]"}"#, ".a b.c[0]"),
             (r#"{"Path": "$.['a b']"}"#, ".a b"),
+            (r#"{"Path": "$.@timestamp"}"#, ".@timestamp"),
             (r#"{"Path": "$"}"#, ""),
             (r#"{"Path": "constant"}"#, "=constant"),
             (r#"{"ConstValue": "5", "Path": null}"#, "=5"),
@@ -131,6 +132,7 @@ mod tests {
             (r#"{"ordinal": 0}"#, "#0"),
             (r#"{"Field": "f"}"#, ".f"),
             (r#"{"Path": "$.a[*].b"}"#, "refused"),
+            (r#"{"Path": "$.a[?(@.b == 1)]"}"#, "refused"),
             (r#"{"Path": "$..b"}"#, "refused"),
             (r#"{"Ordinal": -1}"#, "refused"),
             (r#"{"Path": "$.at", "Transform": "DateTimeFromUnixSeconds"}"#, "refused"),

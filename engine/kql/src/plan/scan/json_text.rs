@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::ticks::ticks_of;
 use crate::types::{GUID_BYTES, KqlType};
-use crate::values::{format_datetime, format_timespan, normalize_json};
+use crate::values::{format_datetime, format_timespan, normalize_json, real_cell};
 
 /// Returns the JSON text of each value.
 pub(super) fn json_texts(values: &ArrayRef) -> Result<StringArray> {
@@ -147,14 +147,9 @@ fn real_texts(values: &ArrayRef) -> Result<StringArray> {
     let finite = written(values)?;
     let reals = cast(values, &DataType::Float64)?;
     let reals = reals.as_primitive::<Float64Type>();
-    let text = |row: usize| {
-        let real = reals.value(row);
-        match () {
-            () if real.is_nan() => "\"NaN\"".to_owned(),
-            () if real == f64::INFINITY => "\"Infinity\"".to_owned(),
-            () if real == f64::NEG_INFINITY => "\"-Infinity\"".to_owned(),
-            () => finite.value(row).to_owned(),
-        }
+    let text = |row: usize| match real_cell(reals.value(row)) {
+        Value::String(word) => format!("\"{word}\""),
+        _ => finite.value(row).to_owned(),
     };
     Ok((0..values.len()).map(|row| values.is_valid(row).then(|| text(row))).collect())
 }
