@@ -413,9 +413,35 @@ impl Prover {
         if let Some(origin) = self.of_query(token) {
             return origin;
         }
+        if self.lacks_month(month) {
+            return ProofOrigin::Unproven;
+        }
         let year = usize::try_from(month.year()).unwrap_or_default();
         let kind = TextTokenKind::Number(WrittenNumber::whole(year));
         self.origin(&TextToken { text: year.to_string(), kind, ..token.clone() }, place)
+    }
+
+    /// Whether results have a column of months, and none of them is this one.
+    fn lacks_month(&self, month: NaiveDate) -> bool {
+        let name = month.format("%b").to_string();
+        let is_month = |value: &Value| match (number_of(value), value.as_str().and_then(|text| text.get(..name.len())))
+        {
+            (Some(number), _) => number == f64::from(month.month()),
+            (None, Some(begin)) => begin.eq_ignore_ascii_case(&name),
+            (None, None) => false,
+        };
+        let mut has_months = false;
+        for result in &self.results {
+            for (_, column, value) in result.cells() {
+                if result.columns.get(column).is_some_and(|column| column.to_lowercase().ends_with("month")) {
+                    has_months = true;
+                    if is_month(value) {
+                        return false;
+                    }
+                }
+            }
+        }
+        has_months
     }
 
     fn question_has(&self, token: &TextToken) -> bool {

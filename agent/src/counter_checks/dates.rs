@@ -169,7 +169,7 @@ fn part_of_time(expr: &Expr) -> Option<(String, &Expr)> {
 async fn months_of_years(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
     let mut parts = TimeParts(Vec::new());
     let _: ControlFlow<()> = select.selection.visit(&mut parts);
-    let is_filtered = !parts.0.is_empty();
+    let is_filtered = parts.0.iter().any(|(part, _)| part == "month" || part == "monthname");
     let _: ControlFlow<()> = select.group_by.visit(&mut parts);
     let _: ControlFlow<()> = select.projection.visit(&mut parts);
     if !is_filtered && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()) {

@@ -20,22 +20,16 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     let scope = checked.scope();
     let mut findings = Vec::new();
     for comparison in comparisons(select) {
-        let Expr::BinaryOp { left, right, .. } = &comparison else {
+        let Expr::BinaryOp { left, op, right } = &comparison else {
             findings.extend(other_case(checked, &scope, &comparison).await);
             continue;
         };
-        for (one, other) in [(left, right), (right, left)] {
-            let Some(text) = text_of(other) else { continue };
-            findings.extend(never_equal(one, text, &comparison));
-        }
-        let is_ordered = matches!(
-            &comparison,
-            Expr::BinaryOp {
-                op: BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq,
-                ..
+        if *op == BinaryOperator::Eq {
+            for (one, other) in [(left, right), (right, left)] {
+                let Some(text) = text_of(other) else { continue };
+                findings.extend(never_equal(one, text, &comparison));
             }
-        );
-        if is_ordered && (text_of(left).is_some_and(is_number) || text_of(right).is_some_and(is_number)) {
+        } else if text_of(left).is_some_and(is_number) || text_of(right).is_some_and(is_number) {
             findings.extend(ordered_as_text(checked, &scope, left).await);
             findings.extend(ordered_as_text(checked, &scope, right).await);
         }

@@ -9,6 +9,8 @@ use super::{ProofOrigin, ProofRows, number_of};
 const MAX_COUNTED: usize = 100;
 /// A bound is of a column with a value of its order of magnitude: at most so many times as much or as little.
 const MAGNITUDE: f64 = 10.0;
+/// The largest part of a round number by which a value may differ that it stands for.
+const LARGEST_ROUNDING: f64 = 0.1;
 /// Words that a bound may have before its number.
 const LONGEST_PHRASE: usize = 4;
 
@@ -64,8 +66,8 @@ impl NumberBound {
             Self::AtLeast => value >= bound,
             Self::Below => value < bound,
             Self::AtMost => value <= bound,
-            Self::Nearly => value < bound && bound - value <= unit_of(bound) / 2.0,
-            Self::About => (value - bound).abs() <= unit_of(bound) / 2.0,
+            Self::Nearly => value < bound && bound - value <= rounding_of(bound),
+            Self::About => (value - bound).abs() <= rounding_of(bound),
         }
     }
 
@@ -88,6 +90,18 @@ fn unit_of(number: f64) -> f64 {
         unit *= 10.0;
     }
     if unit < 10.0 { 0.0 } else { unit }
+}
+
+/// Returns by how much a value may differ that a round number stands for: nobody calls 1,480 about 1,000.
+fn rounding_of(number: f64) -> f64 {
+    (unit_of(number) / 2.0).min(number.abs() * LARGEST_ROUNDING)
+}
+
+/// Whether a sentence says that no row is beyond its bound. `No more than` is a bound itself.
+fn denies(sentence: &str) -> bool {
+    let bounds = ["no more than", "no less than", "no fewer than"];
+    let plain = bounds.iter().fold(sentence.to_lowercase(), |plain, phrase| plain.replace(phrase, ""));
+    ["none", "no", "never", "neither", "nobody"].iter().any(|word| find_word(&plain, word).is_some())
 }
 
 /// Returns how the words before a number bound it.
@@ -135,19 +149,83 @@ pub(super) fn bound_origin(
     named: &[usize],
     sentence: &str,
 ) -> Option<ProofOrigin> {
-    let denies = ["none", "no", "never", "neither", "nobody"].iter().any(|word| find_word(sentence, word).is_some());
+    let denies = denies(sentence);
+    let is_of_every_row = ["every", "each"].iter().any(|word| find_word(sentence, word).is_some());
     let rows: Vec<usize> = match named.is_empty() {
         true => (0..result.rows.len().min(MAX_COUNTED)).collect(),
         false => named.to_vec(),
     };
+    // What is said of all rows is proven by all of them.
+    if named.is_empty() && (denies || is_of_every_row) && rows.len() < result.row_count {
+        return None;
+    }
+    let is_of_rows = !named.is_empty() || denies || is_of_every_row || result.rows.len() < 2;
+    let aggregate = (!is_of_rows).then(|| aggregate_in(sentence)).flatten();
     columns_of(result, sentence).into_iter().find_map(|column| {
+        if let Some(aggregate) = aggregate {
+            return aggregate_origin(result, column, aggregate, bound, number);
+        }
         let (count, origin) = counted(result, column, &rows, bound, number)?;
         let holds = match (denies, named.is_empty()) {
             (true, _) => count == 0,
-            (false, true) => count > 0,
-            (false, false) => count == rows.len(),
+            (false, true) if !is_of_every_row => count > 0,
+            (false, _) => count == rows.len(),
         };
         holds.then_some(origin)
+    })
+}
+
+/// What of all rows a bound is of.
+#[derive(Clone, Copy)]
+enum BoundedAggregate {
+    Total,
+    Mean,
+}
+
+/// Returns what of all rows a sentence says a bound of: `the total is more than 8 million`.
+fn aggregate_in(sentence: &str) -> Option<BoundedAggregate> {
+    let says = |words: &[&str]| words.iter().any(|word| find_word(sentence, word).is_some());
+    if says(&["average", "mean"]) {
+        return Some(BoundedAggregate::Mean);
+    }
+    says(&["total", "together", "combined", "altogether", "sum"]).then_some(BoundedAggregate::Total)
+}
+
+/// Returns what proves a bound of the total or the mean of a column.
+fn aggregate_origin(
+    result: &ProofRows,
+    column: usize,
+    aggregate: BoundedAggregate,
+    bound: NumberBound,
+    number: &WrittenNumber,
+) -> Option<ProofOrigin> {
+    let cells: Vec<(usize, f64)> = result
+        .rows
+        .iter()
+        .enumerate()
+        .filter_map(|(row, values)| Some((row, number_of(values.get(column)?)?)))
+        .collect();
+    if number.is_percent || cells.is_empty() || cells.len() > MAX_COUNTED || result.rows.len() < result.row_count {
+        return None;
+    }
+    let added: Vec<String> = cells.iter().map(|(_, value)| format!("({value:?})")).collect();
+    let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
+    let (text, value) = match aggregate {
+        BoundedAggregate::Total => (format!("({})", added.join(" + ")), sum),
+        BoundedAggregate::Mean => {
+            let count = cells.len() as f64;
+            (format!("({}) / {count:?}", added.join(" + ")), sum / count)
+        }
+    };
+    let condition = match bound.sign() {
+        Some(sign) => format!("{text} {sign} {:?}", number.value),
+        None => format!("abs({text} - {:?}) <= {:?}", number.value, rounding_of(number.value)),
+    };
+    let holds = is_near(value, number.value) && bound.holds(value, number.value);
+    holds.then(|| ProofOrigin::Expression {
+        expression: format!("CASE WHEN {condition} THEN 1 ELSE 0 END"),
+        value: 1.0,
+        cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
     })
 }
 
@@ -181,18 +259,14 @@ fn counted(
     };
     let cells: Vec<(usize, f64)> =
         rows.iter().filter_map(|row| Some((*row, number_of(result.rows.get(*row)?.get(column)?)? * factor))).collect();
-    let is_near = |value: f64| {
-        let (value, bound) = (value.abs(), number.value.abs());
-        value == bound || (value <= bound * MAGNITUDE && bound <= value * MAGNITUDE)
-    };
-    if !cells.iter().any(|(_, value)| is_near(*value)) {
+    if !cells.iter().any(|(_, value)| is_near(*value, number.value)) {
         return None;
     }
     let count = cells.iter().filter(|(_, value)| bound.holds(*value, number.value)).count();
     let condition = |value: f64| match bound.sign() {
         Some(sign) => format!("{value:?} {sign} {:?}", number.value),
         None if bound.holds(value, number.value) => {
-            format!("abs({value:?} - {:?}) <= {:?}", number.value, unit_of(number.value) / 2.0)
+            format!("abs({value:?} - {:?}) <= {:?}", number.value, rounding_of(number.value))
         }
         None => "false".to_owned(),
     };
@@ -204,6 +278,12 @@ fn counted(
         cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
     };
     Some((count, origin))
+}
+
+/// Whether a value is of the order of magnitude of a bound.
+fn is_near(value: f64, bound: f64) -> bool {
+    let (value, bound) = (value.abs(), bound.abs());
+    value == bound || (value <= bound * MAGNITUDE && bound <= value * MAGNITUDE)
 }
 
 /// Returns the columns of numbers that a sentence may be about.

@@ -19,6 +19,9 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
+/// What is a year behind the name of a month: `in March 1500 orders` has none.
+const YEARS: std::ops::Range<u32> = 1700..2200;
+
 /// Returns the dates of a text: `2014-03-09`, `March 9, 2014`, `9 March 2014`.
 pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
     let mut found = Vec::new();
@@ -64,7 +67,7 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
                 push(begin, end, of_day(year, month, day));
             }
             // `April 1937` is any day of it.
-            (_, Some((_, end, year))) if (1000..3000).contains(&year) => {
+            (_, Some((_, end, year))) if YEARS.contains(&year) => {
                 push(*start, end, (1..=31).flat_map(|day| of_day(year, month, day)).collect());
             }
             _ => {}

@@ -84,9 +84,12 @@ impl TextToken {
                 None => days.iter().any(|day| text.starts_with(&day.format("%Y-%m-%d").to_string())),
             }),
             TextTokenKind::Rank(_) | TextTokenKind::Factor(_) => false,
-            TextTokenKind::Code(code) => {
-                value.as_str().is_some_and(|text| text.to_lowercase().contains(&code.to_lowercase()))
-            }
+            TextTokenKind::Code(code) => value.as_str().is_some_and(|text| {
+                let text = text.to_lowercase();
+                // A time of day that is counted to 12 there as well.
+                let is_of_half_day = text.ends_with("am") || text.ends_with("pm");
+                text.contains(&code.to_lowercase()) || (is_of_half_day && text.contains(&self.text.to_lowercase()))
+            }),
         }
     }
 }
@@ -180,8 +183,14 @@ pub(super) fn scale_of(word: &str) -> Option<f64> {
     known.map(|(_, factor)| *factor)
 }
 
+/// Returns how far a scale rounds: `2 million` may be 2.1, and `two hundred` are no 240.
+fn tolerance_scale(factor: f64) -> f64 {
+    if factor > HUNDRED { factor } else { 1.0 }
+}
+
+const HUNDRED: f64 = 1e2;
 const SCALES: [(&str, f64); 9] = [
-    ("hundred", 1e2),
+    ("hundred", HUNDRED),
     ("thousand", 1e3),
     ("million", 1e6),
     ("billion", 1e9),
@@ -280,6 +289,10 @@ fn number_in_words(text: &str, start: usize, end: usize) -> Option<(WrittenNumbe
         (None, Some(index)) => {
             let tens = (index + 2) * 10;
             let unit = text[end..].strip_prefix(['-', ' ']).map(|_| word_at(end + 1)).unwrap_or_default();
+            // `The twenty-first` is a day or a century.
+            if text[end..].starts_with('-') && position(&ORDINALS, unit).is_some() {
+                return None;
+            }
             match (unit.eq_ignore_ascii_case("one"), position(&WORDS[..8], unit)) {
                 (true, _) => (tens + 1, end + 1 + unit.len()),
                 (false, Some(index)) => (tens + index + 2, end + 1 + unit.len()),
@@ -293,7 +306,7 @@ fn number_in_words(text: &str, start: usize, end: usize) -> Option<(WrittenNumbe
     let scale = text[number_end..].strip_prefix(' ').map(|_| word_at(number_end + 1)).unwrap_or_default();
     if let Some(factor) = scale_of(scale) {
         number.value *= factor;
-        number.tolerance *= factor;
+        number.tolerance *= tolerance_scale(factor);
         number_end += 1 + scale.len();
     }
     let behind = text[number_end..].trim_start();
@@ -404,7 +417,7 @@ fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
         SCALES.iter().find(|(name, _)| scale.eq_ignore_ascii_case(name) && (!letters.is_empty() || name.len() > 2));
     if let Some((_, factor)) = scale {
         value *= factor;
-        tolerance *= factor;
+        tolerance *= tolerance_scale(*factor);
     }
     let is_percent = after.starts_with('%') || ["percent", "percentage"].contains(&word.to_ascii_lowercase().as_str());
     let before = text[..start].chars().next_back();

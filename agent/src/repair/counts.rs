@@ -4,7 +4,7 @@
 use sqlparser::ast::Expr;
 
 use super::joins::{condition, expression, same, sure};
-use super::near::{Likeness, nearest};
+use super::near::{Likeness, nearest, singular};
 use super::scopes::{ScopeSource, Scopes};
 use super::{TablesAtHand, qualified};
 
@@ -21,6 +21,11 @@ pub(super) fn counted(
 ) -> Option<(Expr, String)> {
     let lower = column.to_lowercase();
     let words: Vec<&str> = lower.split('_').filter(|word| !COUNTING.contains(word)).collect();
+    // `city` of a country may be the name of one; `cities` and `num_city` are several.
+    let is_plural = words.last().is_some_and(|word| singular(word) != *word);
+    if !is_plural && words.len() == lower.split('_').count() {
+        return None;
+    }
     let name = words.join("_");
     let scope = scopes.stack.last()?;
     let is_asked = |source: &&ScopeSource| qualifier.is_none_or(|name| source.name.eq_ignore_ascii_case(name));

@@ -6,6 +6,7 @@ use sqlparser::ast::{
     ObjectName, ObjectNamePart, Value,
 };
 
+use super::dialects::all_of;
 use super::joins::expression;
 use super::time_formats::{dotnet_format, dotnet_number, mysql_format, oracle_format};
 
@@ -113,6 +114,9 @@ const FORMS: &[(&str, usize, &str)] = &[
     ("timestamp", 1, "CAST($1 AS TIMESTAMP)"),
 ];
 
+/// Aggregates of the forms, whose rows a FILTER chooses.
+const AGGREGATES: [&str; 5] = ["array_agg", "count", "quantile_cont", "quantile_disc", "string_agg"];
+
 /// Units of time by which functions of T-SQL and BigQuery count.
 const UNITS: [(&str, &str); 30] = [
     ("year", "year"),
@@ -160,7 +164,12 @@ pub(super) fn function_here(function: &Function) -> Option<(Expr, String)> {
         let share = expression(&format!("(CAST({only} AS DOUBLE) / {total})"))?;
         return Some((share, "RATIO_TO_REPORT is a share of the sum".to_owned()));
     }
-    if function.over.is_some() {
+    let is_distinct = matches!(&function.args, FunctionArguments::List(list)
+        if list.duplicate_treatment == Some(DuplicateTreatment::Distinct));
+    let is_ordered = matches!(&function.args, FunctionArguments::List(list) if !list.clauses.is_empty());
+    // The forms have no place for the rest of a call, and without it the rows would be others.
+    let has_rest = function.over.is_some() || function.null_treatment.is_some() || !function.within_group.is_empty();
+    if has_rest || ((is_distinct || is_ordered) && !["group_concat", "count"].contains(&name.as_str())) {
         return None;
     }
     // `a + b` stays together where a form divides by it.
@@ -176,7 +185,16 @@ pub(super) fn function_here(function: &Function) -> Option<(Expr, String)> {
         })
         .or_else(|| foreign_constants(&name, &texts))?;
     let why = format!("`{}` is a function of another system", function.name);
-    let replaced = expression(&text)?;
+    let mut replaced = expression(&text)?;
+    if let Some(filter) = &function.filter {
+        let Expr::Function(call) = &mut replaced else { return None };
+        if !AGGREGATES.contains(&call.name.to_string().as_str()) {
+            return None;
+        }
+        let own = call.filter.take().map(|own| *own);
+        let both = own.into_iter().chain([Expr::Nested(filter.clone())]).collect();
+        call.filter = all_of(both).map(Box::new);
+    }
     (replaced.to_string() != function.to_string()).then_some((replaced, why))
 }
 
@@ -263,14 +281,14 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         ("date_format", [_, format]) => {
             let written = literal(format)?;
             // MySQL's, or Spark's.
-            let here = if written.contains('%') { mysql_format(&written) } else { dotnet_format(&written) };
+            let here = if written.contains('%') { mysql_format(&written)? } else { dotnet_format(&written)? };
             Some(format!("strftime({}, {here})", as_time(&texts[0])))
         }
         ("unix_timestamp", [_, format]) => {
-            let here = dotnet_format(&literal(format)?);
+            let here = dotnet_format(&literal(format)?)?;
             Some(format!("CAST(date_part('epoch', strptime({}, {here})) AS BIGINT)", texts[0]))
         }
-        ("str_to_date", [_, format]) => Some(format!("strptime({}, {})", texts[0], mysql_format(&literal(format)?))),
+        ("str_to_date", [_, format]) => Some(format!("strptime({}, {})", texts[0], mysql_format(&literal(format)?)?)),
         // MySQL: decimals, with commas.
         ("format", [_, Expr::Value(places)]) if matches!(&places.value, Value::Number(..)) => {
             Some(format!("format('{{:,.{}f}}', CAST({} AS DOUBLE))", texts[1], texts[0]))
@@ -279,7 +297,7 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             let written = literal(format)?;
             let is_date = ["yy", "MM", "dd", "HH"].iter().any(|part| written.contains(part));
             match is_date {
-                true => Some(format!("strftime({}, {})", as_time(&texts[0]), dotnet_format(&written))),
+                true => Some(format!("strftime({}, {})", as_time(&texts[0]), dotnet_format(&written)?)),
                 false => Some(format!("format('{}', CAST({} AS DOUBLE))", dotnet_number(&written)?, texts[0])),
             }
         }

@@ -29,6 +29,8 @@ use places::{TextPlace, place_of};
 /// Values that are read of a column, and how long that may take.
 const MAX_VALUES: usize = 5_000;
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the texts of one query may be looked for in other columns.
+const PLACES_TIMEOUT: Duration = Duration::from_secs(6);
 /// Columns of one query whose values are read.
 const MAX_COLUMNS: usize = 4;
 
@@ -112,9 +114,14 @@ impl ComparedTexts {
     /// Returns `None` where there is none.
     pub(crate) async fn moved(&self, session: &Session, at_hand: &TablesAtHand) -> Option<RepairedQuery> {
         let mut places: BTreeMap<(ColumnKey, String), TextPlace> = BTreeMap::new();
+        let deadline = tokio::time::Instant::now() + PLACES_TIMEOUT;
         for LiteralComparison { column, is_time, literal } in &self.comparisons {
             let is_unknown = self.values.get(column).is_some_and(|values| !is_time && !values.contains(literal));
-            if is_unknown && let Some(place) = place_of(session, at_hand, &self.known, column, literal).await {
+            if !is_unknown {
+                continue;
+            }
+            let search = place_of(session, at_hand, &self.known, column, literal);
+            if let Ok(Some(place)) = tokio::time::timeout_at(deadline, search).await {
                 places.insert((column.clone(), literal.clone()), place);
             }
         }

@@ -220,7 +220,12 @@ impl Resolver<'_> {
                 && same_words(&written.table, &[info.name.table.as_str()]).is_some()
         };
         let is_meant = |info: &&TableInfo| same(&info.name.table, &written.table) || is_of_whole(info);
-        let by_name: Vec<&TableInfo> = tables.iter().filter(is_meant).collect();
+        let mut by_name: Vec<&TableInfo> = tables.iter().filter(is_meant).collect();
+        // Of two tables of such a database, `country` and `countries`, the one of the very name.
+        let is_exact = |info: &&TableInfo| same(&info.name.table, &written.table) && is_of_whole(info);
+        if by_name.iter().any(is_exact) {
+            by_name.retain(is_exact);
+        }
         if !by_name.is_empty() {
             let best = self.best(by_name, binding);
             let why = match has_database {

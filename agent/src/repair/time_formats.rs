@@ -1,7 +1,7 @@
 //! Formats of times and numbers as other systems write them: MySQL's, .NET's and Java's, Oracle's.
 
 /// Specifiers of MySQL's formats that differ from those of strftime.
-const MYSQL_FORMATS: [(&str, &str); 12] = [
+const MYSQL_FORMATS: [(&str, &str); 13] = [
     ("%i", "%M"),
     ("%M", "%B"),
     ("%s", "%S"),
@@ -13,11 +13,14 @@ const MYSQL_FORMATS: [(&str, &str); 12] = [
     ("%T", "%H:%M:%S"),
     ("%r", "%I:%M:%S %p"),
     ("%h", "%I"),
-    ("%D", "%-d"),
+    ("%v", "%V"),
+    ("%x", "%G"),
 ];
+/// Specifiers of MySQL's that have others' letters, and no like here: `1st`, and weeks that begin otherwise.
+const ONLY_MYSQL: [&str; 4] = ["%D", "%u", "%V", "%X"];
 
 /// Parts of .NET's and Java's formats, longest first.
-const DOTNET_FORMATS: [(&str, &str); 18] = [
+const DOTNET_FORMATS: [(&str, &str); 23] = [
     ("yyyy", "%Y"),
     ("yy", "%y"),
     ("MMMM", "%B"),
@@ -36,6 +39,11 @@ const DOTNET_FORMATS: [(&str, &str); 18] = [
     ("ss", "%S"),
     ("tt", "%p"),
     ("H", "%-H"),
+    ("h", "%-I"),
+    ("m", "%-M"),
+    ("s", "%-S"),
+    ("a", "%p"),
+    ("E", "%a"),
 ];
 
 /// Returns a format of Oracle and Snowflake as one of strftime, quoted; `None` where it is no such format.
@@ -85,11 +93,14 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Returns the format here of one of MySQL's.
-pub(super) fn mysql_format(written: &str) -> String {
+/// Returns the format here of one of MySQL's; `None` where a part of it has no like.
+pub(super) fn mysql_format(written: &str) -> Option<String> {
     let mut format = String::new();
     let mut rest = written;
     while let Some(first) = rest.chars().next() {
+        if ONLY_MYSQL.iter().any(|specifier| rest.starts_with(specifier)) {
+            return None;
+        }
         match MYSQL_FORMATS.iter().find(|(specifier, _)| rest.starts_with(specifier)) {
             Some((specifier, here)) => {
                 format.push_str(here);
@@ -104,7 +115,7 @@ pub(super) fn mysql_format(written: &str) -> String {
             }
         }
     }
-    quoted(&format)
+    Some(quoted(&format))
 }
 
 /// Returns the format here of .NET's `N2` (with commas) and `F2`.
@@ -119,8 +130,8 @@ pub(super) fn dotnet_number(written: &str) -> Option<String> {
     Some(format!("{{:{comma}.{places}f}}"))
 }
 
-/// Returns the format here of one of .NET's or Java's.
-pub(super) fn dotnet_format(written: &str) -> String {
+/// Returns the format here of one of .NET's or Java's; `None` where a part of it has no like.
+pub(super) fn dotnet_format(written: &str) -> Option<String> {
     let mut format = String::new();
     let mut rest = written;
     while let Some(first) = rest.chars().next() {
@@ -129,11 +140,18 @@ pub(super) fn dotnet_format(written: &str) -> String {
                 format.push_str(here);
                 rest = &rest[part.len()..];
             }
+            // A text in quotes stands for itself.
+            None if first == '\'' => {
+                let (text, behind) = rest[1..].split_once('\'')?;
+                format.push_str(text);
+                rest = behind;
+            }
+            None if first.is_alphabetic() && !['T', 'Z'].contains(&first) => return None,
             None => {
                 format.push(first);
                 rest = &rest[first.len_utf8()..];
             }
         }
     }
-    quoted(&format)
+    Some(quoted(&format))
 }

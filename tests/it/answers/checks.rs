@@ -118,6 +118,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT max(status) AS s FROM shop.orders", &[]),
     ("SELECT count(*) AS n FROM shop.orders WHERE lower(status) = 'Paid' OR amount > 6", &["literal"]),
     ("SELECT count(*) AS n FROM shop.orders WHERE lower(status) = 'paid' OR amount > 6", &[]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE lower(status) >= 'A'", &[]),
     ("SELECT count(*) AS n FROM shop.orders WHERE status LIKE 'PA%' OR amount > 6", &["literal"]),
     ("SELECT count(*) AS n FROM shop.orders WHERE status LIKE 'pa%' OR amount > 6", &[]),
     // Days of times, and months of several years.

@@ -152,6 +152,7 @@ const MEANS: &str = "SELECT * FROM (VALUES ('Card', 620, 0.62), ('Cash', 310, 0.
 const PROFITS: &str = "SELECT * FROM (VALUES ('Acme', 1234567.89, -45210.1), ('Globex', 987654.32, 120450.75), \
                        ('Initech', 456789.01, -3100.0)) AS t(company, revenue, profit)";
 const WINTER: &str = "SELECT * FROM (VALUES ('January', -4.2), ('February', -1.8), ('July', 23.9)) AS t(month, mean)";
+const BIRTHS: &str = "SELECT 2013 AS year, 4 AS month, 517 AS births";
 const AGES: &str =
     "SELECT * FROM (VALUES ('Alice Moreau', 34), ('Bob Tanaka', 51), ('Carla Ruiz', 29)) AS t(name, age)";
 
@@ -201,17 +202,27 @@ const WORDINGS: &[(&str, &str, &str)] = &[
         "None of the cities has more than 4 million people.",
         "None of the cities has more than 3 million people.",
     ),
+    (
+        CITIES,
+        "Cologne and Frankfurt have no more than 1.1 million people.",
+        "Berlin and Hamburg have no more than 1.1 million people.",
+    ),
+    (CITIES, "The total population is more than 8 million.", "The total population is less than 1 million."),
+    (CITIES, "Every city has more than 700,000 people.", "Every city has more than 800,000 people."),
+    (REVENUE, "In 2020 revenue was about 1,000,000.", "In 2021 revenue was about 1,000,000."),
     (REVENUE, "Revenue grew 30 % between 2021 and 2022.", "Revenue grew 23 % between 2021 and 2022."),
     (REVENUE, "2022's revenue is 53% higher than that of 2019.", "2022's revenue is 35% higher than that of 2019."),
     (STAFF, "Sales makes up 22 % of the staff.", "Sales makes up 42 % of the staff."),
     (STAFF, "Step 1: count. Engineering comes first with 118.", "Step 1: count. Engineering comes first with 181."),
     (MEANS, "Vouchers account for just 7% of payments.", "Vouchers account for just 70% of payments."),
+    (MEANS, "Cash was used about three hundred times.", "Card was used six hundred times."),
     (MEANS, "Of 1,000 payments, 310 were in cash.", "Of 1,000 payments, 130 were in cash."),
     (MEANS, "The 3 methods are card, cash and voucher.", "The 4 methods are card, cash and voucher."),
     (PROFITS, "Acme made $1.2 million but lost $45,210.10.", "Acme made $1.2 million but lost $54,210.10."),
     (PROFITS, "Initech lost about 3.1 thousand.", "Initech lost about 31 thousand."),
     (WINTER, "It was minus 4.2 degrees in January.", "It was minus 4.8 degrees in January."),
     (WINTER, "July was 28.1 degrees warmer than January.", "July was 19.7 degrees warmer than January."),
+    (BIRTHS, "In April 2013 there were 517 births.", "In May 2013 there were 517 births."),
     (AGES, "Alice Moreau turned thirty-four.", "Alice Moreau turned forty-three."),
     (AGES, "Bob is 17 years older than Alice.", "Bob is 71 years older than Alice."),
 ];

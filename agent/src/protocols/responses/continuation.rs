@@ -342,7 +342,7 @@ async fn messages(
         })
         .collect();
     let mut approvals: HashMap<&str, (&str, &str)> = HashMap::new();
-    let executed: Vec<&str> = items
+    let executed: HashSet<&str> = items
         .iter()
         .filter_map(|item| match item {
             InputItem::McpCall { approval_request_id, .. } => approval_request_id.as_deref(),
@@ -386,7 +386,7 @@ async fn messages(
             InputItem::ApprovalResponse { request_id, approve, .. } => {
                 // A call that was executed comes with its result.
                 if let Some((name, arguments)) = approvals.get(request_id.as_str())
-                    && !executed.contains(&request_id.as_str())
+                    && !executed.contains(request_id.as_str())
                 {
                     messages.call(request_id, name, arguments);
                     let outcome = if *approve { "approved; its result is not known" } else { "denied by the user" };

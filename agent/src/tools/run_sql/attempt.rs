@@ -137,8 +137,8 @@ async fn found_otherwise(
     only
 }
 
-/// Returns the rows that a query over tables of several databases finds over those of one of them, where that has shown
-/// tables of the same names.
+/// Returns the rows that a query over tables of several databases finds over those of the only one of them that has shown
+/// tables of the same names with rows for it.
 async fn in_one_database(
     session: &Session,
     context: &ToolContext,
@@ -148,7 +148,12 @@ async fn in_one_database(
     max_rows: usize,
 ) -> Option<Attempt> {
     let question = context.open_question.as_ref()?;
+    let mut tried: HashSet<&str> = HashSet::new();
+    let mut only = None;
     for own in read {
+        if tried.len() >= MAX_OTHER_TABLES || !tried.insert(&own.name.database) {
+            continue;
+        }
         let mut changed = RepairedQuery { sql: written.to_owned(), repairs: Vec::new() };
         let others = read.iter().map(|table| &table.name).filter(|name| name.database != own.name.database);
         for other in others {
@@ -169,10 +174,14 @@ async fn in_one_database(
         }
         let found = run_changed(session, context, repaired, changed, max_rows).await;
         if let Some(found) = found.filter(|attempt| !attempt.rows.found_nothing()) {
-            return Some(found);
+            // Which of several is meant is not known.
+            if only.is_some() {
+                return None;
+            }
+            only = Some(found);
         }
     }
-    None
+    only
 }
 
 /// Runs the query with its texts spelled as their columns do, where any of them is not.
