@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Dependency, FunctionalDependence, FunctionalDependencies};
 use datafusion::error::Result;
+use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -112,11 +113,12 @@ fn keys_of(projection: &Projection) -> FunctionalDependencies {
 
 /// Returns the keys of groups: what is a key of the rows below, or decides all that is grouped by, and else all of that together.
 fn keys_of_groups(aggregate: &Aggregate) -> FunctionalDependencies {
-    let groups = &aggregate.group_expr;
-    // The rows of grouping sets may be the same in all that is grouped by.
-    if groups.is_empty() || groups.iter().any(|group| matches!(group, Expr::GroupingSet(_))) {
-        return FunctionalDependencies::empty();
-    }
+    let is_set = |group: &Expr| matches!(group, Expr::GroupingSet(_));
+    // The rows of grouping sets may be the same in all that is grouped by. What is grouped by twice is one column.
+    let groups = match grouping_set_to_exprlist(&aggregate.group_expr) {
+        Ok(groups) if !groups.is_empty() && !aggregate.group_expr.iter().any(is_set) => groups,
+        _ => return FunctionalDependencies::empty(),
+    };
     let (input, fields) = (aggregate.input.schema(), aggregate.schema.fields());
     let all: Vec<usize> = (0..fields.len()).collect();
     let known = input.functional_dependencies();

@@ -363,7 +363,7 @@ async fn keys_are_of_the_table_that_they_name() {
             (
                 "SELECT title, order_date AS d FROM kiosk.buyers JOIN kiosk.orders ON buyers.id = orders.buyer_id \
                  WHERE orders.id = 1",
-                json!([{"title": "Bob", "d": "2024-02-01T10:00:00"}]),
+                json!([{"title": "Bob", "d": "2024-02-01T10:00:00Z"}]),
             ),
             ("SELECT count(*) AS n FROM kiosk.orders WHERE ordered_at = '2024-02-01'", json!([{"n": 1}])),
             ("SELECT count(*) AS n FROM kiosk.buyers WHERE joined = '31/01/2024' OR title = 'Ann'", json!([{"n": 1}])),
