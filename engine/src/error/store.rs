@@ -3,6 +3,8 @@
 
 use std::error::Error as StdError;
 
+use parquet::errors::ParquetError;
+
 use super::EngineError;
 
 /// Why a store did not return what was requested.
@@ -116,14 +118,33 @@ pub(crate) fn store_error_in(error: &(dyn StdError + 'static)) -> Option<EngineE
 
 /// Returns the error of a file that was to be read and is not there. Where it lay is nothing for those who read the table.
 pub(crate) fn lost_file_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
-    let object_store::Error::NotFound { path, .. } = find_cause::<object_store::Error>(error)? else { return None };
+    match find_cause::<object_store::Error>(error) {
+        Some(object_store::Error::NotFound { path, .. }) => Some(lost_file(path)),
+        Some(_) => None,
+        None => unread_footer_in(error),
+    }
+}
+
+fn lost_file(path: &str) -> EngineError {
     let name = path.rsplit('/').next().unwrap_or(path);
-    Some(EngineError::Execution {
+    EngineError::Execution {
         message: format!(
             "the file {name} is not there any more; where a managed table has lost it, `querent check` says so and a \
              backup has it"
         ),
-    })
+    }
+}
+
+/// Returns the error of a file whose footer could not be read: DataFusion 54 keeps the text of what failed, and not the error.
+fn unread_footer_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
+    let ParquetError::General(text) = find_cause::<ParquetError>(error)? else { return None };
+    let (path, cause) = text.strip_prefix("Failed to fetch metadata for file ")?.split_once(": ")?;
+    if cause.contains(" not found: ") {
+        return Some(lost_file(path));
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let cause = cause.replace(&format!("/{path}"), name).replace(path, name);
+    Some(EngineError::Execution { message: format!("the footer of the file {name} cannot be read: {cause}") })
 }
 
 /// Returns the first error of a type along the chain of causes.

@@ -37,6 +37,8 @@ const GIVEN_BACK_PERCENT: usize = 10;
 const ADMISSION_PERCENT: usize = 85;
 /// What the process may take of the memory of queries before cached columns give way to what nobody counts, in percent.
 const KEPT_PERCENT: usize = 112;
+/// Beside less than this, what the process takes by itself (indexes, models) is no small part, and nothing gives way to it.
+const LARGE_POOL: usize = 1 << 30;
 
 /// The resident bytes of the process, as last seen.
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);
@@ -67,7 +69,7 @@ impl ResidentLimit {
     /// At most `bytes` for the whole process, of which queries may count `query_bytes`; `data_dir` tells the queries of one
     /// engine from those of others.
     pub(crate) fn new(bytes: usize, query_bytes: usize, data_dir: &Path, kept: Arc<KeptMemory>) -> Arc<Self> {
-        let kept_bytes = query_bytes / 100 * KEPT_PERCENT;
+        let kept_bytes = if query_bytes < LARGE_POOL { usize::MAX } else { query_bytes / 100 * KEPT_PERCENT };
         Arc::new(Self { bytes, kept_bytes, data_dir: data_dir.to_owned(), kept })
     }
 
