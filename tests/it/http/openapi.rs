@@ -148,7 +148,7 @@ async fn the_index_lists_what_is_documented() {
     let index = server.get("/", None).await.json();
     assert_eq!(index["reference"], "/docs");
     let routes = index["routes"].as_array().unwrap();
-    for line in ["GET /openapi.json", "POST, DELETE /mcp", "GET, POST /v1/responses", "GET, POST /v1/catalog/metrics"] {
+    for line in ["GET /openapi.json", "POST, DELETE /mcp", "POST, GET /v1/responses", "GET, POST /v1/catalog/metrics"] {
         assert!(routes.contains(&json!(line)), "{line}: {index}");
     }
 }
