@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use querent_engine::Session;
 use serde::Serialize;
-use sqlparser::ast::{Query, SetExpr, Statement, Visit, Visitor};
+use sqlparser::ast::{Query, Select, SetExpr, Statement, Visit, Visitor};
 
 use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query};
 
@@ -70,7 +70,19 @@ struct Checked<'a> {
     known: &'a KnownTables,
 }
 
+/// Returns the rows that a SELECT reads, from FROM to WHERE.
+fn rows_read(select: &Select) -> String {
+    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
+    let filter = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
+    format!("FROM {}{filter}", from.join(", "))
+}
+
 impl Checked<'_> {
+    /// Returns the query's WITH and a space; nothing where it has none.
+    fn with_clause(&self) -> String {
+        self.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default()
+    }
+
     /// Returns whether a query has rows, within the time of one check.
     async fn has_rows(&self, sql: &str) -> bool {
         self.rows(sql, 1).await.is_some_and(|rows| !rows.is_empty())

@@ -35,6 +35,7 @@ use sqlparser::ast::{
 
 use crate::sql_text::quote_identifier;
 
+pub(crate) use grouping::selected_as;
 pub(crate) use literals::{ComparedTexts, folded_words};
 pub(crate) use parse::parse_query;
 pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of};

@@ -11,7 +11,7 @@ use sqlparser::ast::{
     Visitor,
 };
 
-use super::{CheckKind, Checked, Finding};
+use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, column_of};
 use crate::sql_text::quote_identifier;
 
@@ -185,13 +185,10 @@ async fn months_of_years(checked: &Checked<'_>, select: &Select, scope: &Scope) 
         return None;
     }
     let table = source.table.as_ref()?;
-    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
-    let filter = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
-    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let (with, rows) = (checked.with_clause(), rows_read(select));
     let sql = format!(
-        "{with}SELECT 1 FROM {}{filter} GROUP BY date_part('month', {time}) HAVING count(DISTINCT date_part('year', \
-         {time})) > 1 LIMIT 1",
-        from.join(", ")
+        "{with}SELECT 1 {rows} GROUP BY date_part('month', {time}) HAVING count(DISTINCT date_part('year', \
+         {time})) > 1 LIMIT 1"
     );
     let message = format!(
         "months are told by their number alone, and `{table}.{column}` has the same month of several years; add the \

@@ -10,7 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::limits::selected_as;
-use super::{CheckKind, Checked, Finding};
+use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, ScopeSource, column_of, folded_words};
 use crate::sql_text::quote_identifier;
 
@@ -176,12 +176,9 @@ async fn repeated(checked: &Checked<'_>, select: &Select, scope: &Scope, source:
     keys.extend(own.iter().cloned());
     // What an outer join keeps without a match is no row of the table.
     let is_none: Vec<String> = own.iter().map(|column| format!("{column} IS NULL")).collect();
-    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
-    let selection = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
-    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let (with, rows) = (checked.with_clause(), rows_read(select));
     let sql = format!(
-        "{with}SELECT 1 FROM {}{selection} GROUP BY {} HAVING count(*) > 1 AND NOT ({}) LIMIT 1",
-        from.join(", "),
+        "{with}SELECT 1 {rows} GROUP BY {} HAVING count(*) > 1 AND NOT ({}) LIMIT 1",
         keys.join(", "),
         is_none.join(" AND ")
     );
@@ -234,17 +231,14 @@ async fn is_one_of_group(checked: &Checked<'_>, select: &Select, scope: &Scope, 
     if !parts.iter().any(is_of_source) {
         return false;
     }
-    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
-    let selection = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
-    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let (with, rows) = (checked.with_clause(), rows_read(select));
     let named: Vec<String> = keys.iter().enumerate().map(|(index, key)| format!("{key} AS k{index}")).collect();
     let names: Vec<String> = (0..keys.len()).map(|index| format!("k{index}")).collect();
     let all: Vec<&str> = keys.iter().chain(&own).map(String::as_str).collect();
     let several = format!(
-        "{with}SELECT 1 FROM (SELECT {} FROM {}{selection} GROUP BY {}) AS grouped GROUP BY {} HAVING count(*) > 1 \
+        "{with}SELECT 1 FROM (SELECT {} {rows} GROUP BY {}) AS grouped GROUP BY {} HAVING count(*) > 1 \
          LIMIT 1",
         named.join(", "),
-        from.join(", "),
         all.join(", "),
         names.join(", ")
     );

@@ -94,7 +94,7 @@ async fn uncounted(
 async fn count_where(checked: &Checked<'_>, select: &Select, condition: &str) -> Option<String> {
     let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
     let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
-    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let with = checked.with_clause();
     let sql = format!("{with}SELECT count(*) FROM {} WHERE {filter}{condition} HAVING count(*) > 0", from.join(", "));
     checked.rows(&sql, 1).await?.first()?.first().cloned()
 }
@@ -117,7 +117,7 @@ async fn average_of_averages(
     let mut sizes = inner.clone();
     // Keys that are positions or names of what was selected fail here, and nothing is said.
     sizes.projection = parse_projection(&["count(*) AS n".to_owned()]).ok()?;
-    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let with = checked.with_clause();
     let sql = format!("{with}SELECT 1 FROM ({sizes}) AS sizes HAVING count(DISTINCT n) > 1");
     let message = format!(
         "`{averaged}` is of groups of different sizes, and their average counts each group the same; average the rows \

@@ -57,7 +57,7 @@ async fn nulls_first(checked: &Checked<'_>, select: &Select) -> Option<Finding> 
     let key = selected_as(select, &first.expr);
     let mut inner = select.clone();
     inner.projection = parse_projection(&[format!("({key}) IS NULL")]).ok()?;
-    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let with = checked.with_clause();
     let body = SetExpr::Select(Box::new(inner));
     let found = checked.rows(&format!("{with}{body} ORDER BY {key} DESC LIMIT 1"), 1).await?;
     let is_null = found.first()?.first()? == "true";
@@ -101,7 +101,7 @@ async fn is_tied(checked: &Checked<'_>, select: &Select, limit: usize) -> bool {
     let mut inner = select.clone();
     let Ok(projection) = parse_projection(&keys) else { return false };
     inner.projection = projection;
-    let with = checked.query.with.as_ref().map(|with| format!("{with} ")).unwrap_or_default();
+    let with = checked.with_clause();
     let body = SetExpr::Select(Box::new(inner));
     let sql = format!("{with}{body} ORDER BY {} LIMIT {}", order.join(", "), limit + 1);
     match checked.rows(&sql, limit + 1).await {
@@ -112,25 +112,7 @@ async fn is_tied(checked: &Checked<'_>, select: &Select, limit: usize) -> bool {
 
 /// Returns what a part of ORDER BY or GROUP BY names by its position or its alias, else the part itself.
 pub(super) fn selected_as(select: &Select, part: &Expr) -> Expr {
-    let by_position = |text: &str| match select.projection.get(text.parse::<usize>().ok()?.checked_sub(1)?)? {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
-        _ => None,
-    };
-    let by_alias = |name: &str| {
-        select.projection.iter().find_map(|item| match item {
-            SelectItem::ExprWithAlias { expr, alias } if alias.value.eq_ignore_ascii_case(name) => Some(expr.clone()),
-            _ => None,
-        })
-    };
-    let found = match part {
-        Expr::Value(value) => match &value.value {
-            Value::Number(text, _) => by_position(text),
-            _ => None,
-        },
-        Expr::Identifier(name) => by_alias(&name.value),
-        _ => None,
-    };
-    found.unwrap_or_else(|| part.clone())
+    crate::repair::selected_as(select, part).unwrap_or_else(|| part.clone())
 }
 
 pub(super) fn parse_projection(keys: &[String]) -> Result<Vec<SelectItem>, sqlparser::parser::ParserError> {

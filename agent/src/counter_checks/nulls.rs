@@ -9,7 +9,7 @@ use sqlparser::ast::{
     Value, Visit, Visitor,
 };
 
-use super::{CheckKind, Checked, Finding};
+use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, column_of};
 use crate::sql_text::quote_identifier;
 
@@ -90,13 +90,11 @@ async fn counted_without_match(checked: &Checked<'_>, select: &Select, scope: &S
         return None;
     }
     let column = source.columns.as_ref()?.first()?.0.clone();
-    let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
-    let filter = select.selection.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
     let (table, column) = (quote_identifier(&far), quote_identifier(&column));
     let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
     let sql = format!(
-        "SELECT 1 FROM {}{filter} GROUP BY {} HAVING count(*) = 1 AND count({table}.{column}) = 0 LIMIT 1",
-        from.join(", "),
+        "SELECT 1 {} GROUP BY {} HAVING count(*) = 1 AND count({table}.{column}) = 0 LIMIT 1",
+        rows_read(select),
         keys.join(", ")
     );
     let message = format!(

@@ -188,7 +188,7 @@ fn aliases(select: &Select) -> Vec<String> {
 }
 
 /// Returns what a key of GROUP BY or ORDER BY names by its position or its alias.
-pub(super) fn selected_as(select: &Select, key: &Expr) -> Option<Expr> {
+pub(crate) fn selected_as(select: &Select, key: &Expr) -> Option<Expr> {
     match key {
         Expr::Value(value) => {
             let Value::Number(number, _) = &value.value else { return None };

@@ -3,20 +3,31 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 
 /// Returns the plan with grouping sets of columns only.
 pub(super) fn with_computed_groups_below(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // Most plans have none, and are looked at only: a rewrite takes the whole tree apart.
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        is_found = matches!(node, LogicalPlan::Aggregate(aggregate) if has_sets(aggregate));
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_found {
+        return Ok(plan);
+    }
     plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Aggregate(aggregate) if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) => {
-            with_columns_below(aggregate)
-        }
+        LogicalPlan::Aggregate(aggregate) if has_sets(&aggregate) => with_columns_below(aggregate),
         other => Ok(Transformed::no(other)),
     })
     .data()
+}
+
+fn has_sets(aggregate: &Aggregate) -> bool {
+    matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)])
 }
 
 fn with_columns_below(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
