@@ -37,9 +37,9 @@ record: ## record the small model's streams again, after a change of the prompt
 	@$(setup) system embed clients llm
 	QUERENT_TEST_LLM=record cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
-bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one; ALLOCATOR=jemalloc|snmalloc
-	@$(setup) system embed static bench questions
-	cargo run --release -p querent-benches $(if $(ALLOCATOR),--features $(ALLOCATOR)) -- $(if $(CELL),run $(CELL),all)
+bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one; ALLOCATOR=jemalloc|snmalloc PEERS=polars,chdb,datafusion
+	@$(setup) system embed static bench questions $(if $(or $(PEERS),$(QUERENT_BENCH_PEERS)),peers)
+	QUERENT_BENCH_PEERS=$(or $(PEERS),$(QUERENT_BENCH_PEERS)) cargo run --release -p querent-benches $(if $(ALLOCATOR),--features $(ALLOCATOR)) -- $(if $(CELL),run $(CELL),all)
 
 eval: ## questions put to a model and judged by their rows; MODEL=name of an Ollama model, QUESTIONS=200, SETS=spider,flights,logs,unanswerable,unanswerable-spider FORM=types=off,joins=clauses
 	MODEL=$(MODEL) QUERENT_EVAL_QUESTIONS=$(or $(QUESTIONS),200) QUERENT_EVAL_SETS=$(SETS) QUERENT_EVAL_FORM=$(FORM) ./scripts/eval.sh

