@@ -18,6 +18,7 @@ mod known_plans;
 mod kql_answers;
 mod kql_host;
 mod named_statements;
+mod optimize;
 mod pivot_values;
 mod planning;
 mod policies;

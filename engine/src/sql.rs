@@ -56,6 +56,7 @@ mod merge;
 mod nested_order;
 mod number_types;
 mod operator_forms;
+mod optimize;
 mod ordinality;
 pub(crate) mod parameters;
 pub(crate) mod parse;

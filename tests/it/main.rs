@@ -76,6 +76,7 @@ mod sessions;
 mod shared_catalog;
 mod shared_runs;
 mod slow_readers;
+mod small_files;
 mod sql;
 mod sql_oracles;
 mod table_layout;

@@ -109,6 +109,7 @@ impl StatementRights<'_> {
             | WriteStatement::ChangeRows { .. }
             | WriteStatement::AlterTable { .. }
             | WriteStatement::Analyze { .. }
+            | WriteStatement::Optimize { .. }
             | WriteStatement::CreateTemporary { .. }
             | WriteStatement::InsertTemporary { .. }
             | WriteStatement::ChangeTemporary { .. }

@@ -61,7 +61,9 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
             let privilege = if *overwrite { Privilege::Modify } else { Privilege::Insert };
             require_privilege(what, privilege, &target.info.name, Some(target), rights)
         }
-        WriteStatement::ChangeRows { target, .. } | WriteStatement::Analyze { target, .. } => {
+        WriteStatement::ChangeRows { target, .. }
+        | WriteStatement::Analyze { target, .. }
+        | WriteStatement::Optimize { target, .. } => {
             require_privilege(what, Privilege::Modify, &target.info.name, Some(target), rights)
         }
         WriteStatement::AlterTable { name, .. } if !rights.may_see_table(name) => Err(table_not_found(name)),

@@ -76,6 +76,9 @@ pub(super) async fn apply_write(
         WriteStatement::Analyze { target, columns, input } => {
             session.analyze_table(&target, &columns, &input, interrupt).await?;
         }
+        WriteStatement::Optimize { target, files, input } => {
+            return session.merge_files(&target, &files, &input, interrupt).await;
+        }
         WriteStatement::ChangeTemporary { name, version, statement, input } => {
             return change_temporary(session, (&name, version), statement, &input, written, interrupt).await;
         }

@@ -171,6 +171,7 @@ impl StatementPlanner<'_> {
             ast::Statement::Merge(merge) => self.merge(merge, with, nesting).await,
             ast::Statement::AlterTable(alter) => self.alter_table(alter).await,
             ast::Statement::Analyze(analyze) => self.analyze(analyze).await,
+            optimize @ ast::Statement::OptimizeTable { .. } => self.optimize(optimize).await,
             ast::Statement::ShowFunctions { filter } => show_functions::plan(self.state, filter),
             ast::Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } => {
                 let reference = object_name_to_table_reference(obj_name, false)?;

@@ -57,6 +57,8 @@ pub(crate) enum WriteStatement {
     ChangeRows { target: Box<ResolvedTable>, statement: RowStatement, input: Arc<LogicalPlan> },
     /// `ANALYZE`: `input` gives one row, the number of rows and then the distinct values of each of `columns` (their ids).
     Analyze { target: Box<ResolvedTable>, columns: Vec<i64>, input: Arc<LogicalPlan> },
+    /// `OPTIMIZE`: `input` has the rows of `files` (their ids).
+    Optimize { target: Box<ResolvedTable>, files: Vec<i64>, input: Arc<LogicalPlan> },
     /// `ALTER TABLE`.
     AlterTable {
         name: TableName,
@@ -233,6 +235,7 @@ impl WriteStatement {
             self,
             WriteStatement::Insert { .. }
                 | WriteStatement::ChangeRows { .. }
+                | WriteStatement::Optimize { .. }
                 | WriteStatement::InsertTemporary { .. }
                 | WriteStatement::ChangeTemporary { .. }
                 | WriteStatement::CopyTo { .. }
@@ -260,6 +263,7 @@ impl WriteStatement {
             WriteStatement::Returning { statement, .. } => statement.label(),
             WriteStatement::AlterTable { .. } => "ALTER TABLE",
             WriteStatement::Analyze { .. } => "ANALYZE",
+            WriteStatement::Optimize { .. } => "OPTIMIZE",
             WriteStatement::CreateTemporary { .. } => "CREATE TEMPORARY TABLE",
             WriteStatement::InsertTemporary { .. } => "INSERT",
             WriteStatement::DropTemporary { .. } => "DROP TABLE",
@@ -295,6 +299,7 @@ impl WriteStatement {
             WriteStatement::CreateExternalTable(request) => &request.name.database,
             WriteStatement::Insert { target, .. }
             | WriteStatement::ChangeRows { target, .. }
+            | WriteStatement::Optimize { target, .. }
             | WriteStatement::Analyze { target, .. } => &target.info.name.database,
             WriteStatement::Returning { statement, .. } => return statement.database(),
             WriteStatement::Comment { target, .. } => match target {
@@ -322,6 +327,7 @@ impl WriteStatement {
             WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
             WriteStatement::Insert { target, .. }
             | WriteStatement::ChangeRows { target, .. }
+            | WriteStatement::Optimize { target, .. }
             | WriteStatement::Analyze { target, .. } => Some(target.info.name.to_string()),
             WriteStatement::Returning { statement, .. } => statement.target(),
             WriteStatement::CreateVectorIndex(request) => Some(request.table.to_string()),
@@ -359,6 +365,7 @@ impl WriteStatement {
             | WriteStatement::CopyTo { input, .. }
             | WriteStatement::ChangeRows { input, .. }
             | WriteStatement::Analyze { input, .. }
+            | WriteStatement::Optimize { input, .. }
             | WriteStatement::ChangeTemporary { input, .. }
             | WriteStatement::Insert { input, .. } => Some(input),
             WriteStatement::Returning { statement, .. } => statement.input(),
@@ -397,6 +404,7 @@ impl WriteStatement {
             | WriteStatement::CopyTo { input, .. }
             | WriteStatement::ChangeRows { input, .. }
             | WriteStatement::Analyze { input, .. }
+            | WriteStatement::Optimize { input, .. }
             | WriteStatement::ChangeTemporary { input, .. }
             | WriteStatement::Insert { input, .. } => {
                 *input = Arc::new(replacement);

@@ -15,6 +15,7 @@ mod near_rows;
 mod nearest;
 mod numbered;
 mod row_groups;
+mod small_files;
 mod upload;
 mod write;
 
@@ -41,6 +42,7 @@ use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTabl
 pub(crate) use delete_files::{DeletedPositions, write_delete_files};
 pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
 pub(crate) use numbered::{INLINED_FILE, NumberedTable};
+pub(crate) use small_files::SmallFiles;
 pub(crate) use upload::write_files;
 pub(crate) use write::cast_batch;
 

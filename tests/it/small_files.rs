@@ -1,0 +1,81 @@
+//! `OPTIMIZE`: the small files of a table and those with many deleted rows become few, with the same rows.
+
+use serde_json::json;
+
+use crate::duckdb::duckdb;
+use crate::lake::sqlite;
+use crate::sql::{admin, engine, rows};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_files_are_merged_in_order_and_earlier_snapshots_keep_theirs() {
+    let (lake, engine) = engine().await;
+    let folder = lake.path().join("data");
+    let session = admin(&engine);
+    let files = || -> i64 {
+        let connection = sqlite(&folder);
+        connection
+            .query_row("SELECT count(*) FROM ducklake_data_file WHERE end_snapshot IS NULL", [], |row| row.get(0))
+            .unwrap()
+    };
+    rows(&session, "CREATE TABLE t (k INT, name VARCHAR)").await.unwrap();
+    for k in [5, 3, 4, 1, 2, 6] {
+        rows(&session, &format!("INSERT INTO t VALUES ({k}, 'a{k}'), ({k}, 'b{k}')")).await.unwrap();
+    }
+    rows(&session, "ALTER TABLE t ADD COLUMN later INT DEFAULT 7").await.unwrap();
+    rows(&session, "DELETE FROM t WHERE k = 4 AND name = 'a4'").await.unwrap();
+    let read = "SELECT k, name, later FROM t";
+    let before = rows(&session, read).await.unwrap();
+    assert_eq!((files(), before.len()), (6, 11));
+    let snapshot: i64 =
+        sqlite(&folder).query_row("SELECT max(snapshot_id) FROM ducklake_snapshot", [], |row| row.get(0)).unwrap();
+
+    assert_eq!(rows(&session, "OPTIMIZE t").await.unwrap(), [["11"]]);
+    // In the order in which they were written.
+    assert_eq!((files(), rows(&session, read).await.unwrap()), (1, before.clone()));
+    // One file is as few as there can be.
+    assert_eq!(rows(&session, "OPTIMIZE TABLE \"default\".t").await.unwrap(), [["0"]]);
+
+    let told = duckdb(
+        &folder,
+        "",
+        &[
+            "SELECT count(*), sum(k), sum(later) FROM lake.\"default\".t",
+            &format!("SELECT count(*) FROM lake.\"default\".t AT (VERSION => {snapshot})"),
+        ],
+    );
+    assert_eq!(told[0], json!([[11, 38, 77]]));
+    assert_eq!(told[1], json!([[11]]));
+
+    // In the table's order, where it has one; a file alone is written anew where many of its rows are deleted.
+    rows(&session, "ALTER TABLE t SET SORTED BY (k DESC, name)").await.unwrap();
+    rows(&session, "DELETE FROM t WHERE k > 4").await.unwrap();
+    assert_eq!(rows(&session, "OPTIMIZE t").await.unwrap(), [["7"]]);
+    let sorted = rows(&session, "SELECT name FROM t").await.unwrap();
+    assert_eq!(sorted.concat(), ["b4", "a3", "b3", "a2", "b2", "a1", "b1"]);
+    rows(&session, "DELETE FROM t").await.unwrap();
+    assert_eq!(rows(&session, "OPTIMIZE t").await.unwrap(), [["0"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_no_files_of_ours_is_refused() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for made in [
+        "CREATE TABLE t AS SELECT 1 AS k",
+        "CREATE VIEW v AS SELECT * FROM t",
+    ] {
+        rows(&session, made).await.unwrap();
+    }
+    for (statement, code) in [
+        ("OPTIMIZE v", "not_allowed"),
+        ("OPTIMIZE missing", "table_not_found"),
+        ("OPTIMIZE TABLE t FINAL", "unsupported"),
+        ("OPTIMIZE t WHERE k = 1", "unsupported"),
+        ("OPTIMIZE t ZORDER BY (k)", "unsupported"),
+        ("OPTIMIZE TABLE t DEDUPLICATE", "unsupported"),
+    ] {
+        assert_eq!(rows(&session, statement).await.unwrap_err().code(), code, "{statement}");
+    }
+    let refused = rows(&admin(&engine).read_only(), "OPTIMIZE t").await.unwrap_err();
+    assert_eq!(refused.code(), "not_allowed");
+}
