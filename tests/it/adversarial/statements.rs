@@ -456,7 +456,7 @@ fn of_kql() -> Vec<Attack> {
             format!("print s = geo_intersection_2lines({}, {})", line(0), line(1))
         }),
         kql("KQL dense lines", {
-            let line = "[".to_owned() + &vec!["[0,60],[170,60]"; 50].join(",") + "]";
+            let line = "[".to_owned() + &["[0,60],[170,60]"; 50].join(",") + "]";
             let lines = vec![line; 1_000].join(",");
             let shape = format!(r#"dynamic({{"type":"MultiLineString","coordinates":[{lines}]}})"#);
             format!("print s = strlen(tostring(geo_line_densify({shape}, 0.1)))")
