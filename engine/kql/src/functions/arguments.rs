@@ -30,7 +30,7 @@ pub(super) const MAX_BYTES: usize = 256 << 20;
 const MAX_PATTERN_BYTES: usize = 4 << 20;
 /// The most compiled patterns kept when they come from a column.
 const MAX_PATTERNS: usize = 64;
-/// The bytes of a row's arguments from which on it may be much work.
+/// The bytes of a row's arguments, or of its text, from which on it may be much work.
 const LARGE_ROW_BYTES: usize = 1_024;
 
 /// The arguments of a call for one batch.
@@ -259,7 +259,7 @@ impl<'a> FunctionArguments<'a> {
             turns.count()?;
             text.clear();
             let is_some = row(index, &mut text)?;
-            if has_large_rows {
+            if has_large_rows || text.len() >= LARGE_ROW_BYTES {
                 check_interrupt()?;
             }
             bytes += text.len();
