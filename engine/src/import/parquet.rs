@@ -48,7 +48,13 @@ pub(super) async fn read(
     let arranged = rows.map(move |batch| {
         let batch = match batch {
             Ok(batch) => batch.map_err(|error| damaged(&location, error))?,
-            Err(_panic) => return Err(unreadable(&location, "its data cannot be decoded".to_owned()).into()),
+            Err(panic) => {
+                let error = match EngineError::from_panic(panic.as_ref()) {
+                    EngineError::Internal(_) => unreadable(&location, "its data cannot be decoded".to_owned()),
+                    known => known,
+                };
+                return Err(error.into());
+            }
         };
         counter.add(batch.num_rows() as u64);
         // The scan returns the partition values after the file's columns.

@@ -127,10 +127,13 @@ fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(Sc
 fn decoded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(|error| unfit(path, &error)),
-        Err(_panic) => {
-            let detail = "not Arrow IPC as expected: its data cannot be decoded".to_owned();
-            Err(EngineError::BadData { location: path.display().to_string(), detail })
-        }
+        Err(panic) => Err(match EngineError::from_panic(panic.as_ref()) {
+            EngineError::Internal(_) => {
+                let detail = "not Arrow IPC as expected: its data cannot be decoded".to_owned();
+                EngineError::BadData { location: path.display().to_string(), detail }
+            }
+            known => known,
+        }),
     }
 }
 
