@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn texts_are_read_again_as_they_were() {
-        let values = ["", "a", "'", "''", "'''", "\\", "\\'", "\\''", "\\'''", "'\\'", "a\\'b'c''", "\\' || 1 || '", "é''"];
+        let values =
+            ["", "a", "'", "''", "'''", "\\", "\\'", "\\''", "\\'''", "'\\'", "a\\'b'c''", "\\' || 1 || '", "é''"];
         for value in values {
             for prefix in ["", "N"] {
                 let expr = parsed(&format!("upper({prefix}'{}')", value.replace('\'', "''")));

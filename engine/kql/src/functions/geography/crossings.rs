@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::point;
 use super::nodes::Nodes;
+use super::point;
 use super::shapes::{LineShapes, PolygonShapes, ShapeEdge, undirected};
 use super::sphere::{Vector, angle_to_edge, cross, crossing};
 use crate::interrupt::is_interrupted;

@@ -11,12 +11,7 @@ const MAX_POINTS: usize = 1_000_000;
 
 /// Adds points up to and with the end of an edge, so that no edge is further than `tolerance` radians from the straight
 /// one. `None`: there would be more than `most`.
-fn add_edge(
-    points: &mut Vec<[f64; 2]>,
-    [from, to]: [[f64; 2]; 2],
-    tolerance: f64,
-    most: usize,
-) -> Option<()> {
+fn add_edge(points: &mut Vec<[f64; 2]>, [from, to]: [[f64; 2]; 2], tolerance: f64, most: usize) -> Option<()> {
     let mut ends = vec![to];
     let mut from = from;
     while let Some(to) = ends.last().copied() {
