@@ -104,7 +104,7 @@ pub(super) fn intersection_of_lines(one: &LineShapes, other: &LineShapes) -> Val
             break;
         }
         if !on_lines(&point) {
-            alone.of(point);
+            alone.number_of(point);
         }
     }
     collected(alone.into_points(), lines)

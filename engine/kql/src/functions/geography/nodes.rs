@@ -20,7 +20,7 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// Returns the number of a point: that of the first one that it touches, or a new one.
-    pub(super) fn of(&mut self, point: Vector) -> usize {
+    pub(super) fn number_of(&mut self, point: Vector) -> usize {
         let (low, high) = (cell_beside(point, -2.0 * TOUCHING), cell_beside(point, 2.0 * TOUCHING));
         let mut near: Option<usize> = None;
         for x in low[0]..=high[0] {
@@ -66,10 +66,10 @@ mod tests {
         let point = |longitude: f64, latitude: f64| Vector::from_degrees(longitude, latitude).unwrap();
         // A hundred times less, and a hundred times more, than what touches.
         for (place, (longitude, latitude)) in [(0.0, 0.0), (179.0, 89.9), (-73.1, 41.7)].into_iter().enumerate() {
-            let first = nodes.of(point(longitude, latitude));
+            let first = nodes.number_of(point(longitude, latitude));
             assert_eq!(first, 2 * place);
-            assert_eq!(nodes.of(point(longitude + 5e-12, latitude - 5e-12)), first);
-            assert_eq!(nodes.of(point(longitude, latitude - 5e-8)), first + 1);
+            assert_eq!(nodes.number_of(point(longitude + 5e-12, latitude - 5e-12)), first);
+            assert_eq!(nodes.number_of(point(longitude, latitude - 5e-8)), first + 1);
         }
         assert_eq!(nodes.len(), 6);
     }

@@ -58,7 +58,7 @@ fn pieces(sides: &[ShapeEdge], others: &[ShapeEdge], nodes: &mut Nodes) -> Optio
             }
         }
         cuts.sort_by(|one, other| from.angle(*one).total_cmp(&from.angle(*other)));
-        let mut at: Vec<usize> = cuts.into_iter().map(|cut| nodes.of(cut)).collect();
+        let mut at: Vec<usize> = cuts.into_iter().map(|cut| nodes.number_of(cut)).collect();
         at.dedup();
         pieces.extend(at.iter().zip(at.iter().skip(1)).map(|(from, to)| [*from, *to]));
     }
