@@ -253,9 +253,7 @@ impl PolicyDocument {
         for mask in self.masks.iter_mut().filter(|mask| lower(&mask.table) == known) {
             mask.table = table.clone();
             mask.expression = expressions::with_renamed(&mask.expression, columns);
-            if columns.iter().any(|(old, _)| old.eq_ignore_ascii_case(&mask.column)) {
-                mask.column = renamed(&mask.column);
-            }
+            mask.column = renamed(&mask.column);
         }
     }
 

@@ -30,6 +30,7 @@ mod dialect;
 mod domain_checks;
 mod elapsed_times;
 pub(crate) mod embedded_texts;
+mod exact_text;
 mod expansion;
 mod expression_forms;
 mod field_access;

@@ -83,7 +83,9 @@ pub(crate) async fn run_cases(
             return Err(format!("case `{name}` expects one of `rows`, `row_count` and `error`"));
         }
         let limits = Limits { max_rows: Some(MAX_ROWS), ..limits.clone() };
-        let session = engine.session(case.caller.principal()?, limits).read_only().without_files();
+        // The audit log tells what was asked in somebody's name from what that one asked.
+        let session =
+            engine.session(case.caller.principal()?, limits).through("policy test").read_only().without_files();
         let answer = async { session.sql(&case.sql).await?.collect().await }.await;
         let (passed, found) = match answer {
             Ok((batches, _)) => {

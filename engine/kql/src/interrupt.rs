@@ -22,6 +22,12 @@ pub(crate) fn check_interrupt() -> Result<()> {
     CHECK.get().map_or(Ok(()), |check| check())
 }
 
+/// Returns whether the query of this thread is to end. For computations that cannot fail: they break off with any value, and
+/// whoever makes the column returns the error.
+pub(crate) fn is_interrupted() -> bool {
+    check_interrupt().is_err()
+}
+
 /// Counts the turns of a loop, and looks at every so many of them.
 #[derive(Debug, Default)]
 pub(crate) struct LoopTurns(usize);
@@ -56,7 +62,9 @@ mod tests {
         });
         let mut turns = LoopTurns::default();
         assert!((0..100_000).try_for_each(|_| turns.count()).is_ok());
+        assert!(!is_interrupted());
         IS_OVER.set(true);
         assert!((0..100_000).try_for_each(|_| turns.count()).is_err());
+        assert!(is_interrupted());
     }
 }

@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::ast::Expr;
 use querent_kql::graph::{COMPONENT, DEPTH, Direction, GraphAlgorithm, NODE, STEP};
 
+use super::exact_text::exact_text;
 use super::table_functions::CallArguments;
 
 const TRAVERSE_HOPS: &str = "5";
@@ -50,7 +51,10 @@ pub(super) fn usage(algorithm: GraphAlgorithm) -> &'static str {
 /// Returns the query that a call stands for; `None` where it is not called as [`usage`] says.
 pub(super) fn query(algorithm: GraphAlgorithm, call: &CallArguments<'_>) -> Option<String> {
     let mut edges = format!("{} AS edges", call.table("edges")?);
-    let list = |expr: &Expr| if matches!(expr, Expr::Array(_)) { expr.to_string() } else { format!("ARRAY[{expr}]") };
+    let list = |expr: &Expr| match expr {
+        Expr::Array(_) => exact_text(expr),
+        one => format!("ARRAY[{}]", exact_text(one)),
+    };
     let (constants, node, number) = match algorithm {
         GraphAlgorithm::Traverse => {
             match (call.column("type_column"), call.get("types")) {
@@ -65,10 +69,10 @@ pub(super) fn query(algorithm: GraphAlgorithm, call: &CallArguments<'_>) -> Opti
         }
         GraphAlgorithm::ShortestPath => {
             let walk = walk_options(call, PATH_HOPS);
-            (format!("{}, {}, {walk}", call.get("from")?, call.get("to")?), NODE.to_owned(), STEP)
+            (format!("{}, {}, {walk}", call.written("from")?, call.written("to")?), NODE.to_owned(), STEP)
         }
         GraphAlgorithm::Components => {
-            let kind = call.get("kind").map_or_else(|| "'weak'".to_owned(), ToString::to_string);
+            let kind = call.written("kind").unwrap_or_else(|| "'weak'".to_owned());
             (kind, NODE.to_owned(), COMPONENT)
         }
     };
@@ -82,8 +86,7 @@ pub(super) fn query(algorithm: GraphAlgorithm, call: &CallArguments<'_>) -> Opti
 
 /// The number of hops and the direction, which follow each other.
 fn walk_options(call: &CallArguments<'_>, hops: &str) -> String {
-    let hops = call.get("max_hops").map_or_else(|| hops.to_owned(), ToString::to_string);
-    let direction =
-        call.get("direction").map_or_else(|| format!("'{}'", Direction::Forward.name()), ToString::to_string);
+    let hops = call.written("max_hops").unwrap_or_else(|| hops.to_owned());
+    let direction = call.written("direction").unwrap_or_else(|| format!("'{}'", Direction::Forward.name()));
     format!("CAST({hops} AS BIGINT), {direction}")
 }

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use querent_kql::graph::{EDGE_VALUES, GraphVariable, MATCHES, NODE_VALUES, NODES, PatternShape};
 
+use super::exact_text::double_quotes;
 use super::graph_joins::{JoinedTables, PatternJoins, is_repeatable};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::table_functions::{CallArguments, quoted};
@@ -185,8 +186,8 @@ fn parsed_over_matches(columns: &str, condition: Option<&str>) -> Result<(Vec<Se
     let Query { body, .. } = &mut bare;
     let SetExpr::Select(select) = body.as_mut() else { return Err(refused()) };
     let Select { projection, selection, from, .. } = select.as_mut();
-    let items = std::mem::take(projection);
-    let selection = selection.take();
+    let mut items = std::mem::take(projection);
+    let mut selection = selection.take();
     // Whatever else the texts brought along, other clauses or tables, is no part of them.
     let is_alone = match from.as_slice() {
         [table] => table.joins.is_empty() && matches!(&table.relation, TableFactor::Table { alias: None, .. }),
@@ -198,6 +199,9 @@ fn parsed_over_matches(columns: &str, condition: Option<&str>) -> Result<(Vec<Se
     if !is_alone || rest.to_string() != plain.statement.to_string() || selection.is_some() != condition.is_some() {
         return Err(refused());
     }
+    // From here on they are written, not read.
+    double_quotes(&mut items);
+    double_quotes(&mut selection);
     Ok((items, selection))
 }
 

@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 
+use super::exact_text::exact_text;
 use super::table_functions::CallArguments;
 use crate::error::{EngineError, Result};
 
@@ -41,8 +42,8 @@ pub(super) fn query(call: &CallArguments<'_>) -> Result<Option<String>> {
             }
         },
     };
-    let question = format!("CAST({question} AS VARCHAR)");
-    let meant = call.get("vector").map_or_else(|| format!("embed({question})"), ToString::to_string);
+    let question = format!("CAST({} AS VARCHAR)", exact_text(question));
+    let meant = call.written("vector").unwrap_or_else(|| format!("embed({question})"));
     let fused = |rank: &str| format!("coalesce(1e0 / ({RANK_OFFSET} + \"${rank}\"), 0e0)");
     Ok(Some(format!(
         "SELECT * FROM (SELECT * EXCLUDE (\"$text_rank\", \"$vector_rank\"), {} + {} AS score FROM (SELECT *, \

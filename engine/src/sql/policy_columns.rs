@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::dialect::SqlDialect;
+use super::exact_text::exact_text;
 
 /// Returns an expression with other names of columns: what `renamed` returns of one takes its place. It stays as it is written
 /// where nothing is renamed. `None` where it is no expression, or one with a query, whose columns are those of other tables.
@@ -19,7 +20,7 @@ pub(crate) fn with_renamed_columns(expression: &str, renamed: &dyn Fn(&str) -> O
     let mut names = RenamedColumns { renamed, is_changed: false };
     match VisitMut::visit(&mut parsed, &mut names) {
         ControlFlow::Break(()) => None,
-        ControlFlow::Continue(()) if names.is_changed => Some(parsed.to_string()),
+        ControlFlow::Continue(()) if names.is_changed => Some(exact_text(&parsed)),
         ControlFlow::Continue(()) => Some(expression.to_owned()),
     }
 }
@@ -82,6 +83,7 @@ mod tests {
             ("owner = current_subject()", "\"x\" = current_subject()"),
             ("OWNER = 'owner' AND buyer <> 'it''s'", "\"x\" = 'owner' AND \"owner\" <> 'it''s'"),
             ("t.owner = 1 OR \"buyer\".part = 2", "t.\"x\" = 1 OR \"owner\".part = 2"),
+            (r"owner = '\''' OR buyer = ''''''", r#""x" = '\''' OR "owner" = ''''''"#),
             ("at < DATE '2024-01-01'", "\"when it was\" < DATE '2024-01-01'"),
             ("owner(amount)  >  1", "owner(amount)  >  1"),
         ] {

@@ -89,8 +89,11 @@ pub(crate) fn parse_policy_file(text: &str, database: &str) -> Result<Vec<(Strin
 fn written(tokens: &[Token]) -> String {
     let words = tokens.iter().map(|token| match token {
         Token::Whitespace(_) => " ".to_owned(),
-        // The tokenizer has read doubled quotes as one.
-        Token::SingleQuotedString(text) => format!("'{}'", text.replace('\'', "''")),
+        // The tokenizer has read doubled quotes as one, and what stands for other characters as those.
+        Token::SingleQuotedString(text)
+        | Token::NationalStringLiteral(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::UnicodeStringLiteral(text) => format!("'{}'", text.replace('\'', "''")),
         Token::Word(word) if word.quote_style.is_some() => format!("\"{}\"", word.value.replace('"', "\"\"")),
         other => other.to_string(),
     });
@@ -421,6 +424,10 @@ mod tests {
             "CREATE MASK m ON t(c) USING ('it''s; -- ' || \"a\"\"b\") TO PUBLIC"
         );
         assert_eq!(policy.except, BTreeSet::from([Grantee::Group("g".into())]));
+        // A text is the same text, however it was written.
+        let text = r"CREATE MASK m ON t(c) USING (E'C:\\new\'' || N'it''s') TO PUBLIC";
+        let PolicyEdit::CreateMask { mask, .. } = edit(text) else { panic!() };
+        assert_eq!(mask.expression, r"'C:\new''' || 'it''s'");
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::accepted::check_accepted;
 use super::catalog_table::CatalogTable;
 use super::column_defaults::{check_defaults, take_defaults};
 use super::column_folding::plan_folded;
+use super::exact_text::exact_text;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
 use super::json_columns::{declared_json, json_columns};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
@@ -372,7 +373,7 @@ impl StatementPlanner<'_> {
     async fn view_query(&self, view: &ast::CreateView) -> Result<String> {
         let mut query = view.query.clone();
         write_out_asof(&mut query);
-        let query = query.to_string();
+        let query = exact_text(&query);
         if view.columns.is_empty() {
             return Ok(query);
         }

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use querent_kql::graph::GraphAlgorithm;
 
 use super::dialect::SqlDialect;
+use super::exact_text::exact_text;
 use super::syntax::try_visit_statement;
 use super::{graph_functions, graph_match, hybrid_search};
 use crate::error::{EngineError, Result};
@@ -172,6 +173,11 @@ impl<'a> CallArguments<'a> {
         self.given.get(place).copied().flatten()
     }
 
+    /// Returns an argument as it is written in the query that the call stands for.
+    pub(super) fn written(&self, parameter: &str) -> Option<String> {
+        self.get(parameter).map(exact_text)
+    }
+
     /// Returns a text in quotes, or a name.
     pub(super) fn text(&self, parameter: &str) -> Option<&'a str> {
         text_of(self.get(parameter)?)
@@ -185,7 +191,7 @@ impl<'a> CallArguments<'a> {
     /// Returns a table as it stands in FROM.
     pub(super) fn table(&self, parameter: &str) -> Option<String> {
         match self.get(parameter)? {
-            table @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_)) => Some(table.to_string()),
+            table @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_)) => Some(exact_text(table)),
             other => Some(text_of(other)?.split('.').map(quoted).collect::<Vec<_>>().join(".")),
         }
     }

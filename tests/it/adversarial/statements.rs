@@ -435,7 +435,50 @@ fn of_kql() -> Vec<Attack> {
             format!("range i from 1 to 1000 step 1 | extend {extended} = i | facet by {}", columns.join(", "))
         }),
         kql("KQL parse_json", format!("print parse_json('{}')", "[".repeat(500_000))),
+        kql(
+            "KQL polygons that cross everywhere",
+            format!(
+                "range i from 1 to 100 step 1 | extend s = geo_intersection_2polygons(dynamic({}), dynamic({})) | count",
+                comb(400, false),
+                comb(400, true)
+            ),
+        ),
+        kql("KQL lines that cross everywhere", {
+            let line = |along: usize| {
+                let points: Vec<String> = (0..3_000)
+                    .map(|point| {
+                        let ends = [f64::from(point) * 1e-3, f64::from(point % 2) * 3.0];
+                        format!("[{},{}]", ends[along], ends[1 - along])
+                    })
+                    .collect();
+                format!(r#"dynamic({{"type":"LineString","coordinates":[{}]}})"#, points.join(","))
+            };
+            format!("print s = geo_intersection_2lines({}, {})", line(0), line(1))
+        }),
+        kql("KQL dense lines", {
+            let line = "[".to_owned() + &["[0,60],[170,60]"; 50].join(",") + "]";
+            let lines = vec![line; 1_000].join(",");
+            let shape = format!(r#"dynamic({{"type":"MultiLineString","coordinates":[{lines}]}})"#);
+            format!("print s = strlen(tostring(geo_line_densify({shape}, 0.1)))")
+        }),
     ]
+}
+
+/// A polygon in the form of a comb, whose teeth stand up or lie.
+fn comb(teeth: u32, is_lying: bool) -> String {
+    let most = f64::from(teeth);
+    let mut corners = vec![[0.0, -2.0], [most, -2.0], [most, -1.0]];
+    for tooth in (0..teeth).rev().map(f64::from) {
+        let (left, right) = (tooth + 0.2, tooth + 0.7);
+        corners.extend([[right, -1.0], [right, most + 1.0], [left, most + 1.0], [left, -1.0]]);
+    }
+    corners.extend([[0.0, -1.0], [0.0, -2.0]]);
+    let corner = |[x, y]: [f64; 2]| {
+        let [x, y] = if is_lying { [y, x] } else { [x, y] }.map(|part| part * 1e-3);
+        format!("[{x:.4},{y:.4}]")
+    };
+    let corners: Vec<String> = corners.into_iter().map(corner).collect();
+    format!(r#"{{"type":"Polygon","coordinates":[[{}]]}}"#, corners.join(","))
 }
 
 /// So many zeros, compressed, as base64.

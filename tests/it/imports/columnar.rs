@@ -162,3 +162,28 @@ async fn a_footer_longer_than_its_file_is_refused() {
         assert_eq!(rows(&session, &read).await.unwrap_err().code(), "bad_data");
     }
 }
+
+/// Bytes of a file, changed: what it cannot be read as is the file's fault, and nothing ends or panics.
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_files_are_bad_data() {
+    let (folder, engine) = engine().await;
+    let numbers: ArrayRef = Arc::new(Int64Array::from((0..2_000).map(|number| number % 7).collect::<Vec<_>>()));
+    let numbers = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    let files = [
+        (parquet(&folder.path().join("d.parquet"), &numbers), 5),
+        (arrow_file(&folder.path().join("d.arrow"), &extension_columns()), 23),
+    ];
+    for (file, step) in files {
+        let whole = std::fs::read(&file).unwrap();
+        let places = (8..whole.len() - 8).step_by(step).take(40);
+        for (at, byte) in places.flat_map(|at| [(at, 0x00), (at, 0xff)]) {
+            let mut damaged = whole.clone();
+            damaged[at] = byte;
+            std::fs::write(&file, damaged).unwrap();
+            if let Err(error) = import(&engine, &file, &[]).await {
+                let code = error.code();
+                assert!(!["internal", "query_execution_error"].contains(&code), "{at} {byte}: {code} {error}");
+            }
+        }
+    }
+}

@@ -43,3 +43,23 @@ async fn policies_follow_what_duckdb_renames() {
     assert!(rows(&anna, "SELECT id FROM persons").await.is_err());
     assert_eq!(rows(&root, "SELECT count(*) FROM persons").await.unwrap(), [["2"]]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn masks_and_conditions_follow_columns_whatever_they_are_called() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            r#"CREATE TABLE people AS SELECT 1 AS id, 'Köln' AS "ÖRT", 'a\''b' AS note"#,
+            r#"CREATE MASK hidden ON people("ÖRT") USING ('***') TO PUBLIC"#,
+            r"CREATE ROW POLICY own ON people USING (note = E'a\\\'b') TO PUBLIC",
+        ],
+    )
+    .await;
+    let anna = caller(&engine, "anna", &[], None);
+    assert_eq!(rows(&anna, r#"SELECT id, "ÖRT" FROM people"#).await.unwrap(), [["1", "***"]]);
+    run(&root, &[r#"ALTER TABLE people RENAME COLUMN "ÖRT" TO "STRAßE""#]).await;
+    run(&root, &["ALTER TABLE people RENAME COLUMN note TO remark"]).await;
+    assert_eq!(rows(&anna, r#"SELECT id, "STRAßE" FROM people"#).await.unwrap(), [["1", "***"]]);
+}

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::conversion;
 use crate::ExecutionError;
-use crate::interrupt::LoopTurns;
+use crate::interrupt::{LoopTurns, check_interrupt, is_interrupted};
 use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 use crate::values;
 
@@ -30,6 +30,8 @@ pub(super) const MAX_BYTES: usize = 256 << 20;
 const MAX_PATTERN_BYTES: usize = 4 << 20;
 /// The most compiled patterns kept when they come from a column.
 const MAX_PATTERNS: usize = 64;
+/// The bytes of a row's arguments, or of its text, from which on it may be much work.
+const LARGE_ROW_BYTES: usize = 1_024;
 
 /// The arguments of a call for one batch.
 pub(super) struct FunctionArguments<'a> {
@@ -197,25 +199,45 @@ impl<'a> FunctionArguments<'a> {
         Ok(TypedColumn { array: array.as_string::<i32>().clone(), constant })
     }
 
+    /// Returns whether a row may be so much work that the query is asked for before each.
+    fn has_large_rows(&self) -> bool {
+        let row_bytes = |column: &ArgumentColumn| column.array.get_array_memory_size() / column.array.len().max(1);
+        self.columns.iter().any(|column| row_bytes(column) >= LARGE_ROW_BYTES)
+    }
+
+    /// Computes the values of all rows. Errors: the query is to end.
+    fn collected<T, C: FromIterator<Option<T>>>(&self, mut row: impl FnMut(usize) -> Option<T>) -> Result<C> {
+        let has_large_rows = self.has_large_rows();
+        let value = |index| if has_large_rows && is_interrupted() { None } else { row(index) };
+        let values = (0..self.rows).map(value).collect();
+        // What broke off has left out values.
+        check_interrupt()?;
+        Ok(values)
+    }
+
     pub(super) fn make_longs(&self, row: impl FnMut(usize) -> Option<i64>) -> Result<ArrayRef> {
-        Ok(Arc::new((0..self.rows).map(row).collect::<Int64Array>()))
+        Ok(Arc::new(self.collected::<i64, Int64Array>(row)?))
     }
 
     pub(super) fn make_reals(&self, row: impl FnMut(usize) -> Option<f64>) -> Result<ArrayRef> {
-        Ok(Arc::new((0..self.rows).map(row).collect::<Float64Array>()))
+        Ok(Arc::new(self.collected::<f64, Float64Array>(row)?))
     }
 
     pub(super) fn make_bools(&self, row: impl FnMut(usize) -> Option<bool>) -> Result<ArrayRef> {
-        Ok(Arc::new((0..self.rows).map(row).collect::<BooleanArray>()))
+        Ok(Arc::new(self.collected::<bool, BooleanArray>(row)?))
     }
 
     /// Makes a column of truth values without nulls.
-    pub(super) fn make_total(&self, row: impl FnMut(usize) -> bool) -> Result<ArrayRef> {
-        Ok(Arc::new(BooleanArray::new(arrow::buffer::BooleanBuffer::collect_bool(self.rows, row), None)))
+    pub(super) fn make_total(&self, mut row: impl FnMut(usize) -> bool) -> Result<ArrayRef> {
+        let has_large_rows = self.has_large_rows();
+        let value = |index| !(has_large_rows && is_interrupted()) && row(index);
+        let values = arrow::buffer::BooleanBuffer::collect_bool(self.rows, value);
+        check_interrupt()?;
+        Ok(Arc::new(BooleanArray::new(values, None)))
     }
 
     pub(super) fn make_decimals(&self, row: impl FnMut(usize) -> Option<i256>) -> Result<ArrayRef> {
-        let decimals = (0..self.rows).map(row).collect::<Decimal256Array>();
+        let decimals = self.collected::<i256, Decimal256Array>(row)?;
         Ok(Arc::new(decimals.with_precision_and_scale(DECIMAL_PRECISION, DECIMAL_SCALE)?))
     }
 
@@ -232,10 +254,14 @@ impl<'a> FunctionArguments<'a> {
         let mut builder = StringBuilder::new();
         let (mut text, mut bytes) = (String::new(), 0);
         let mut turns = LoopTurns::default();
+        let has_large_rows = self.has_large_rows();
         for index in 0..self.rows {
             turns.count()?;
             text.clear();
             let is_some = row(index, &mut text)?;
+            if has_large_rows || text.len() >= LARGE_ROW_BYTES {
+                check_interrupt()?;
+            }
             bytes += text.len();
             self.bounded(bytes)?;
             if is_some { builder.append_value(&text) } else { builder.append_null() }

@@ -7,6 +7,7 @@ mod cover;
 mod crossings;
 mod dense;
 pub(super) mod h3_cover;
+mod nodes;
 mod overlay;
 pub(super) mod places;
 pub(super) mod s2;

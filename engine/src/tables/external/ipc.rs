@@ -4,6 +4,7 @@
 //! whose files differ in either would be read wrong.
 
 use std::io::{BufReader, Read, Seek};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -91,9 +92,9 @@ pub(crate) fn read_ipc(
 ) -> Result<()> {
     let (schema, _) = open_ipc(file, None)?;
     let places = ColumnPlaces::find(&schema, wanted);
-    let (_, batches) = open_ipc(file, Some(places.read.clone()))?;
-    for batch in batches {
-        let batch = batch.and_then(|batch| places.arrange(&batch)).map_err(|error| unfit(&file.path, &error))?;
+    let (_, mut batches) = open_ipc(file, Some(places.read.clone()))?;
+    while let Some(batch) = decoded(&file.path, || batches.next().transpose())? {
+        let batch = places.arrange(&batch).map_err(|error| unfit(&file.path, &error))?;
         if !each(batch)? {
             break;
         }
@@ -115,11 +116,25 @@ fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(Sc
     let path = located.path.as_path();
     let mut file = open(located)?;
     if is_file_format(&mut file).map_err(|error| unfit(path, &ArrowError::from(error)))? {
-        let reader = IpcBlocks::try_new(file, projection).map_err(|error| unfit(path, &error))?;
+        let reader = decoded(path, || IpcBlocks::try_new(file, projection))?;
         return Ok((reader.schema(), Box::new(reader)));
     }
-    let reader = StreamReader::try_new(BufReader::new(file), projection).map_err(|error| unfit(path, &error))?;
+    let reader = decoded(path, || StreamReader::try_new(BufReader::new(file), projection))?;
     Ok((reader.schema(), Box::new(reader)))
+}
+
+/// Returns what a decoder makes of a file. Arrow's panics at some of what a damaged file holds, such as numbers of no bits.
+fn decoded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(|error| unfit(path, &error)),
+        Err(panic) => Err(match EngineError::from_panic(panic.as_ref()) {
+            EngineError::Internal(_) => {
+                let detail = "not Arrow IPC as expected: its data cannot be decoded".to_owned();
+                EngineError::BadData { location: path.display().to_string(), detail }
+            }
+            known => known,
+        }),
+    }
 }
 
 fn is_file_format(file: &mut OpenSourceFile) -> std::io::Result<bool> {

@@ -2,6 +2,7 @@
 
 use super::cells::S2Cell;
 use super::sphere::{Vector, angle_to_edge, cross};
+use crate::interrupt::is_interrupted;
 
 /// The most cells of a covering.
 const MAX_CELLS: usize = 65_536;
@@ -16,7 +17,8 @@ enum CoveredCell {
 }
 
 /// Returns the cells that edges touch, or that lie within them where `contains` says so; all those within `radius`
-/// radians, too. `None`: there would be too many, which is known as soon as a large cell is covered as a whole.
+/// radians, too. `None`: there would be too many, which is known as soon as a large cell is covered as a whole, or the query is to
+/// end.
 pub(super) fn covering(
     edges: &[[Vector; 2]],
     contains: &dyn Fn(Vector) -> bool,
@@ -35,6 +37,9 @@ pub(super) fn covering(
     for _ in 0..level {
         let mut finer = Vec::with_capacity(cells.len());
         for cell in cells {
+            if is_interrupted() {
+                return None;
+            }
             match cell {
                 CoveredCell::Inside(cell) => finer.push(CoveredCell::Inside(cell)),
                 CoveredCell::Near(cell, near) => {

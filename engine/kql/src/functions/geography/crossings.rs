@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::nodes::Nodes;
 use super::point;
 use super::shapes::{LineShapes, PolygonShapes, ShapeEdge, undirected};
 use super::sphere::{Vector, angle_to_edge, cross, crossing};
+use crate::interrupt::is_interrupted;
 
 /// How near a point is to an edge that it lies on, in radians: less than a tenth of a millimeter.
 pub(super) const TOUCHING: f64 = 1e-11;
@@ -18,7 +20,7 @@ fn edges_meet(one: ShapeEdge, other: ShapeEdge) -> bool {
 }
 
 fn any_meet(one: &[ShapeEdge], other: &[ShapeEdge]) -> bool {
-    one.iter().any(|edge| other.iter().any(|another| edges_meet(*edge, *another)))
+    one.iter().any(|edge| is_interrupted() || other.iter().any(|another| edges_meet(*edge, *another)))
 }
 
 pub(super) fn lines_meet(one: &LineShapes, other: &LineShapes) -> bool {
@@ -79,6 +81,9 @@ pub(super) fn intersection_of_lines(one: &LineShapes, other: &LineShapes) -> Val
     let mut lines: Vec<Vec<Vector>> = Vec::new();
     let mut points: Vec<Vector> = Vec::new();
     for edge in one.edges() {
+        if is_interrupted() {
+            break;
+        }
         if known.contains(&undirected(edge)) {
             add_edge(&mut lines, edge);
             continue;
@@ -93,13 +98,16 @@ pub(super) fn intersection_of_lines(one: &LineShapes, other: &LineShapes) -> Val
         }
     }
     let on_lines = |point: &Vector| lines.iter().flatten().any(|other| other.angle(*point) < TOUCHING);
-    let mut alone: Vec<Vector> = Vec::new();
+    let mut alone = Nodes::default();
     for point in points {
-        if !on_lines(&point) && !alone.iter().any(|other| other.angle(point) < TOUCHING) {
-            alone.push(point);
+        if is_interrupted() {
+            break;
+        }
+        if !on_lines(&point) {
+            alone.number_of(point);
         }
     }
-    collected(alone, lines)
+    collected(alone.into_points(), lines)
 }
 
 /// Returns the parts of lines that are in polygons.
@@ -109,6 +117,9 @@ pub(super) fn intersection_with_polygons(lines: &LineShapes, polygons: &PolygonS
     for line in lines.lines() {
         let mut parts: Vec<Vec<Vector>> = Vec::new();
         for edge in line.iter().zip(line.iter().skip(1)).map(|(from, to)| [*from, *to]) {
+            if is_interrupted() {
+                break;
+            }
             let [from, to] = edge;
             let mut places = vec![from];
             places.extend(sides.iter().filter(|side| cross(edge, **side)).map(|side| crossing(edge, *side)));
@@ -132,6 +143,9 @@ pub(super) fn union_of_lines(all: &[LineShapes]) -> Value {
     for edge in all.iter().flat_map(LineShapes::edges) {
         if !known.insert(undirected(edge)) {
             continue;
+        }
+        if is_interrupted() {
+            break;
         }
         match lines.iter_mut().find(|line| line.last() == Some(&edge[0])) {
             Some(line) => line.push(edge[1]),

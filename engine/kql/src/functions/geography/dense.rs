@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::shapes::{LineShapes, PolygonShapes};
 use super::sphere::{Vector, angle_to_edge};
+use crate::interrupt::is_interrupted;
 
-/// The most points of a shape.
+/// The most points of a shape, all its parts together.
 const MAX_POINTS: usize = 1_000_000;
 
 /// Adds points up to and with the end of an edge, so that no edge is further than `tolerance` radians from the straight
-/// one. `None`: there would be too many.
-fn add_edge(points: &mut Vec<[f64; 2]>, from: [f64; 2], to: [f64; 2], tolerance: f64) -> Option<()> {
+/// one. `None`: there would be more than `most`.
+fn add_edge(points: &mut Vec<[f64; 2]>, [from, to]: [[f64; 2]; 2], tolerance: f64, most: usize) -> Option<()> {
     let mut ends = vec![to];
     let mut from = from;
     while let Some(to) = ends.last().copied() {
@@ -26,7 +27,7 @@ fn add_edge(points: &mut Vec<[f64; 2]>, from: [f64; 2], to: [f64; 2], tolerance:
             ends.pop();
             from = to;
         }
-        if points.len() + ends.len() > MAX_POINTS {
+        if points.len() + ends.len() > most {
             return None;
         }
     }
@@ -50,8 +51,12 @@ fn on_sphere(at: [f64; 2]) -> Option<Vector> {
     Vector::from_degrees(longitude, latitude)
 }
 
-fn dense(path: impl Iterator<Item = Vector>, tolerance: f64) -> Option<Vec<[f64; 2]>> {
+/// Returns the points of a path, and takes them from those that the shape may still have.
+fn dense(path: impl Iterator<Item = Vector>, tolerance: f64, left: &mut usize) -> Option<Vec<[f64; 2]>> {
     let mut points: Vec<[f64; 2]> = Vec::new();
+    if is_interrupted() {
+        return None;
+    }
     for corner in path {
         let to = corner.degrees();
         let Some(from) = points.last().copied() else {
@@ -60,8 +65,9 @@ fn dense(path: impl Iterator<Item = Vector>, tolerance: f64) -> Option<Vec<[f64;
         };
         // The shorter way around.
         let around = ((from[0] - to[0]) / 360.0).round() * 360.0;
-        add_edge(&mut points, from, [to[0] + around, to[1]], tolerance)?;
+        add_edge(&mut points, [from, [to[0] + around, to[1]]], tolerance, *left)?;
     }
+    *left = left.checked_sub(points.len())?;
     Some(points)
 }
 
@@ -74,18 +80,20 @@ fn shape(one: &str, several: &str, mut parts: Vec<Value>) -> Value {
 }
 
 pub(super) fn dense_lines(lines: &LineShapes, tolerance: f64) -> Option<Value> {
-    let parts = lines.lines().iter().map(|line| Some(json!(dense(line.iter().copied(), tolerance)?)));
+    let mut left = MAX_POINTS;
+    let parts = lines.lines().iter().map(|line| Some(json!(dense(line.iter().copied(), tolerance, &mut left)?)));
     let parts = parts.collect::<Option<Vec<Value>>>()?;
     Some(shape("LineString", "MultiLineString", parts))
 }
 
 pub(super) fn dense_polygons(polygons: &PolygonShapes, tolerance: f64) -> Option<Value> {
-    let ring = |ring: &[Vector]| {
+    let mut left = MAX_POINTS;
+    let mut ring = |ring: &[Vector]| {
         let closed = ring.iter().chain(ring.first()).copied();
-        dense(closed, tolerance)
+        dense(closed, tolerance, &mut left)
     };
     let parts = polygons.rings().map(|rings| {
-        let rings = rings.into_iter().map(ring).collect::<Option<Vec<_>>>()?;
+        let rings = rings.into_iter().map(&mut ring).collect::<Option<Vec<_>>>()?;
         Some(json!(rings))
     });
     let parts = parts.collect::<Option<Vec<Value>>>()?;

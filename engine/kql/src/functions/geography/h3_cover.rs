@@ -12,7 +12,7 @@ use super::sphere::{EARTH_RADIUS_METERS, Vector};
 use super::{DYNAMIC, ShapeColumn};
 use crate::functions::arguments::FunctionArguments;
 use crate::functions::signature::{FunctionEntry, entry};
-use crate::interrupt::LoopTurns;
+use crate::interrupt::{LoopTurns, check_interrupt};
 
 const DEFAULT_RESOLUTION: i64 = 6;
 /// The most cells of a polygon.
@@ -68,7 +68,8 @@ fn covering(polygons: &PolygonShapes, resolution: Resolution, radius: f64) -> Re
     // The cells along the sides are passed through, whether their centers are within or not.
     let sides: BTreeSet<CellIndex> = next.iter().copied().collect();
     while let Some(cell) = next.pop() {
-        turns.count()?;
+        // Each is compared with all sides.
+        check_interrupt()?;
         if !seen.insert(cell) {
             continue;
         }

@@ -1,14 +1,20 @@
 //! The union and the intersection of polygons. All sides are cut where those of the other polygons cross or touch them;
 //! the pieces that bound the result are joined to rings again.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::crossings::{TOUCHING, collected};
+use super::nodes::Nodes;
 use super::shapes::{PolygonShapes, ShapeEdge};
 use super::sphere::{Vector, angle_to_edge, cross, crossing, orientation};
+use crate::interrupt::is_interrupted;
 
 /// The most pairs of sides that are compared.
 const MAX_PAIRS: usize = 20_000_000;
+/// The most corners, and points where sides cross.
+const MAX_NODES: usize = 200_000;
 
 /// How far along a side, as a part of it, is looked where it goes from its corner.
 const ALONG: f64 = 1e-3;
@@ -32,24 +38,14 @@ fn sides(polygons: &PolygonShapes) -> Vec<ShapeEdge> {
     sides
 }
 
-/// Points that are one when they are as near as that.
-#[derive(Default)]
-struct Nodes(Vec<Vector>);
-
-impl Nodes {
-    fn of(&mut self, point: Vector) -> usize {
-        let near = self.0.iter().position(|known| known.angle(point) < TOUCHING);
-        near.unwrap_or_else(|| {
-            self.0.push(point);
-            self.0.len() - 1
-        })
-    }
-}
-
-/// Returns the pieces of sides between the points where those of others cross or touch them.
-fn pieces(sides: &[ShapeEdge], others: &[ShapeEdge], nodes: &mut Nodes) -> Vec<[usize; 2]> {
+/// Returns the pieces of sides between the points where those of others cross or touch them; `None` where there are too many, or
+/// the query is to end.
+fn pieces(sides: &[ShapeEdge], others: &[ShapeEdge], nodes: &mut Nodes) -> Option<Vec<[usize; 2]>> {
     let mut pieces = Vec::new();
     for side in sides {
+        if nodes.len() > MAX_NODES || is_interrupted() {
+            return None;
+        }
         let [from, to] = *side;
         let mut cuts = vec![from, to];
         for other in others {
@@ -62,28 +58,32 @@ fn pieces(sides: &[ShapeEdge], others: &[ShapeEdge], nodes: &mut Nodes) -> Vec<[
             }
         }
         cuts.sort_by(|one, other| from.angle(*one).total_cmp(&from.angle(*other)));
-        let mut at: Vec<usize> = cuts.into_iter().map(|cut| nodes.of(cut)).collect();
+        let mut at: Vec<usize> = cuts.into_iter().map(|cut| nodes.number_of(cut)).collect();
         at.dedup();
         pieces.extend(at.iter().zip(at.iter().skip(1)).map(|(from, to)| [*from, *to]));
     }
-    pieces
+    Some(pieces)
 }
 
-/// Combines two shapes; `None` where they are too large or their sides do not close.
+/// Combines two shapes; `None` where they are too large, their sides do not close, or the query is to end.
 pub(super) fn overlay(one: &PolygonShapes, other: &PolygonShapes, how: Overlay) -> Option<PolygonShapes> {
     let (ours, theirs) = (sides(one), sides(other));
     if ours.len().checked_mul(theirs.len())? > MAX_PAIRS {
         return None;
     }
     let mut nodes = Nodes::default();
-    let our_pieces = pieces(&ours, &theirs, &mut nodes);
-    let their_pieces = pieces(&theirs, &ours, &mut nodes);
-    let nodes = nodes.0;
+    let our_pieces = pieces(&ours, &theirs, &mut nodes)?;
+    let their_pieces = pieces(&theirs, &ours, &mut nodes)?;
+    let nodes = nodes.into_points();
     let mut kept: Vec<[usize; 2]> = Vec::new();
     for (pieces, others, polygons, is_first) in
         [(&our_pieces, &their_pieces, other, true), (&their_pieces, &our_pieces, one, false)]
     {
+        let others: HashSet<[usize; 2]> = others.iter().copied().collect();
         for [from, to] in pieces.iter().copied() {
+            if is_interrupted() {
+                return None;
+            }
             if others.contains(&[from, to]) {
                 // A side of both, with the inside of both at its left.
                 if is_first {
@@ -104,19 +104,32 @@ pub(super) fn overlay(one: &PolygonShapes, other: &PolygonShapes, how: Overlay) 
 }
 
 /// Joins pieces to rings. Where several go on, the leftmost does, so that rings that touch stay apart.
-fn rings(mut pieces: Vec<[usize; 2]>, nodes: &[Vector]) -> Option<Vec<Vec<Vector>>> {
+fn rings(pieces: Vec<[usize; 2]>, nodes: &[Vector]) -> Option<Vec<Vec<Vector>>> {
+    // The pieces that begin at a node, as they come, and which of all are not yet in a ring.
+    let mut by_start: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (index, [from, _]) in pieces.iter().enumerate() {
+        by_start.entry(*from).or_default().push(index);
+    }
+    let mut is_left = vec![true; pieces.len()];
     let mut rings = Vec::new();
-    while !pieces.is_empty() {
-        let [start, first] = pieces.remove(0);
+    for (index, [start, first]) in pieces.iter().copied().enumerate() {
+        if !std::mem::replace(&mut is_left[index], false) {
+            continue;
+        }
+        if is_interrupted() {
+            return None;
+        }
         let mut ring = vec![start];
         let (mut before, mut at) = (start, first);
         while at != start {
             ring.push(at);
-            let next = (0..pieces.len()).filter(|index| pieces[*index][0] == at).max_by(|one, other| {
+            let going_on = by_start.get(&at)?.iter().copied().filter(|index| is_left[*index]);
+            let next = going_on.max_by(|one, other| {
                 let turn = |index: usize| turn([before, at, pieces[index][1]].map(|node| nodes[node]));
                 turn(*one).total_cmp(&turn(*other))
             })?;
-            (before, at) = (at, pieces.remove(next)[1]);
+            is_left[next] = false;
+            (before, at) = (at, pieces[next][1]);
         }
         if ring.len() > 2 {
             rings.push(ring.into_iter().map(|node| nodes[node]).collect());
@@ -138,6 +151,9 @@ fn polygons_of(rings: Vec<Vec<Vector>>) -> Option<PolygonShapes> {
     let (shells, holes): (Vec<_>, Vec<_>) = rings.into_iter().partition(|ring| PolygonShapes::turns_left(ring));
     let mut polygons: Vec<Vec<Vec<Vector>>> = shells.into_iter().map(|shell| vec![shell]).collect();
     for mut hole in holes {
+        if is_interrupted() {
+            return None;
+        }
         hole.reverse();
         let inside = hole[0].between(hole[1], 0.5);
         let within = polygons
@@ -190,6 +206,9 @@ fn touching_points(one: &PolygonShapes, other: &PolygonShapes, shared: &PolygonS
     let mut points: Vec<Vector> = Vec::new();
     for (sides, others) in [(&ours, &theirs), (&theirs, &ours)] {
         for corner in sides.iter().map(|[from, _]| *from) {
+            if is_interrupted() {
+                return points;
+            }
             let is_one = |known: &Vector| known.angle(corner) < TOUCHING;
             if !is_on(corner, others) || points.iter().chain(&shared).any(is_one) {
                 continue;
@@ -229,7 +248,7 @@ pub(super) fn union_of_polygons(all: Vec<PolygonShapes>) -> Option<PolygonShapes
 /// Returns the corner with which a ring begins: the last one of the first polygon that has a side in it, whose sides come
 /// first here, from the last to the first.
 fn beginning(ring: &[Vector], sides: &[ShapeEdge]) -> Option<usize> {
-    sides.iter().find_map(|side| {
+    sides.iter().take_while(|_| !is_interrupted()).find_map(|side| {
         let [start, _] = *side;
         let is_on = |point: Vector| angle_to_edge(point, *side) < TOUCHING;
         let ends_piece = |index: &usize| {
@@ -239,4 +258,31 @@ fn beginning(ring: &[Vector], sides: &[ShapeEdge]) -> Option<usize> {
         let angle = |index: usize| start.angle(ring[index]);
         (0..ring.len()).filter(ends_piece).max_by(|one, other| angle(*one).total_cmp(&angle(*other)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A comb whose teeth stand up, or lie.
+    fn comb(teeth: usize, is_lying: bool) -> PolygonShapes {
+        let most = teeth as f64;
+        let mut corners = vec![[0.0, -2.0], [most, -2.0], [most, -1.0]];
+        for tooth in (0..teeth).rev() {
+            let (left, right) = (tooth as f64 + 0.2, tooth as f64 + 0.7);
+            corners.extend([[right, -1.0], [right, most + 1.0], [left, most + 1.0], [left, -1.0]]);
+        }
+        corners.extend([[0.0, -1.0], [0.0, -2.0]]);
+        let ring = corners.into_iter().map(|[x, y]| if is_lying { [y, x] } else { [x, y] });
+        let ring: Vec<[f64; 2]> = ring.map(|corner| corner.map(|part| part * 1e-3)).collect();
+        PolygonShapes::read(&json!({"type": "Polygon", "coordinates": [ring]})).unwrap()
+    }
+
+    #[test]
+    fn polygons_that_cross_in_many_places_are_combined() {
+        let (standing, lying) = (comb(30, false), comb(30, true));
+        assert_eq!(overlay(&standing, &lying, Overlay::Intersection).unwrap().rings().count(), 900);
+        let whole = overlay(&standing, &lying, Overlay::Union).unwrap();
+        assert_eq!(whole.rings().map(|rings| rings.len()).collect::<Vec<_>>(), [1 + 29 * 29 + 2 * 29]);
+    }
 }

@@ -4,7 +4,7 @@
 use std::f64::consts::PI;
 
 use arrow::array::ArrayRef;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use serde_json::Value;
 
 use super::buffer::{BufferSize, buffer};
@@ -91,7 +91,7 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
             let shared = one.map_row(row, |one| other.map_row(row, |other| intersection_of_polygons(one, other)));
             match shared.flatten() {
                 Some(Some(shape)) => Ok(shape),
-                Some(None) => Err(arguments.error(NOT_COMBINED)),
+                Some(None) => Err(not_combined(arguments)),
                 None => Ok(Value::Null),
             }
         })
@@ -100,7 +100,7 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
         let arrays = arguments.dynamics(0)?;
         arguments.make_dynamics(|row| match polygons_of_array(&arrays.get(row)).map(union_of_polygons) {
             Some(Some(union)) => Ok(shape_of(&union)),
-            Some(None) => Err(arguments.error(NOT_COMBINED)),
+            Some(None) => Err(not_combined(arguments)),
             None => Ok(Value::Null),
         })
     }),
@@ -161,6 +161,11 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
         })
     }),
 ];
+
+/// Why shapes are not combined: the query is to end, or what [`NOT_COMBINED`] says.
+fn not_combined(arguments: &FunctionArguments) -> DataFusionError {
+    check_interrupt().err().unwrap_or_else(|| arguments.error(NOT_COMBINED))
+}
 
 /// Returns the polygons of an array that holds nothing else.
 fn polygons_of_array(array: &Value) -> Option<Vec<PolygonShapes>> {
@@ -269,7 +274,7 @@ fn buffers(
         let Some(size) = size else { return Ok(Value::Null) };
         match around(row, &size)? {
             Some(Some(buffer)) => Ok(shape_of(&buffer)),
-            Some(None) => Err(arguments.error(NOT_COMBINED)),
+            Some(None) => Err(not_combined(arguments)),
             None => Ok(Value::Null),
         }
     })

@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 
 use super::shapes::{LineShapes, PolygonShapes};
 use super::sphere::{Vector, angle_to_edge};
+use crate::interrupt::is_interrupted;
 
 /// How often the tolerance is halved until no sides of the result cross.
 const MAX_HALVINGS: usize = 40;
+/// The points of a span that are worth a look whether the query is to end.
+const LONG_SPAN: usize = 256;
 
 type CornerKey = [u64; 3];
 
@@ -41,6 +44,9 @@ fn straightened(path: &[Vector], tolerance: f64) -> Vec<Vector> {
         spans.push((0, last));
     }
     while let Some((from, to)) = spans.pop() {
+        if to - from > LONG_SPAN && is_interrupted() {
+            break;
+        }
         let edge = [path[from], path[to]];
         let distances = (from + 1..to).map(|between| (between, angle_to_edge(path[between], edge)));
         let farthest = distances.max_by(|(_, one), (_, other)| one.total_cmp(other));

@@ -70,6 +70,10 @@ impl Vector {
         self.x
     }
 
+    pub(super) fn coordinates(self) -> [f64; 3] {
+        [self.x, self.y, self.z]
+    }
+
     pub(super) fn bits(self) -> [u64; 3] {
         // Both zeros have the same bits.
         [self.x, self.y, self.z].map(|part| (part + 0.0).to_bits())
