@@ -15,6 +15,7 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
 use super::guarded_domains::DropGuardedChecks;
+use crate::aggregate_clauses::SettleAggregates;
 use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
@@ -66,7 +67,7 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
     let watched = rules.chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
-    let before: [Rule; 2] = [Arc::clone(&govern), Arc::new(ComputeSortKeys)];
+    let before: [Rule; 3] = [Arc::clone(&govern), Arc::new(SettleAggregates), Arc::new(ComputeSortKeys)];
     before.into_iter().chain(watched).chain([govern]).collect()
 }
 
