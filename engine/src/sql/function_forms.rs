@@ -143,12 +143,12 @@ impl VisitorMut for Filling<'_> {
 /// Gives the aggregates of `written` what the call had beside its arguments.
 fn carry(written: &mut Expr, call: &Function, to_all: bool) {
     struct Carrier<'a>(&'a Function, bool);
-    impl VisitorMut for Carrier<'_> {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+    impl Carrier<'_> {
+        /// Returns whether the expression is an aggregate.
+        fn add_to(&self, expr: &mut Expr) -> bool {
+            let Expr::Function(function) = expr else { return false };
             if !table::is_aggregate(&function.name.to_string()) {
-                return ControlFlow::Continue(());
+                return false;
             }
             add_modifiers(function, self.0);
             // `listagg(x, ',') WITHIN GROUP (ORDER BY y)` is `string_agg(x, ',' ORDER BY y)`.
@@ -157,8 +157,21 @@ fn carry(written: &mut Expr, call: &Function, to_all: bool) {
             {
                 own.clauses.push(FunctionArgumentClause::OrderBy(self.0.within_group.clone()));
             }
+            true
+        }
+    }
+    impl VisitorMut for Carrier<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
             // What an argument calls is not ours.
-            if self.1 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if !self.1 && self.add_to(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+        // Behind its parts: what is added may call aggregates too, as in `OVER (ORDER BY count(*))`, and is not visited.
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if self.1 {
+                self.add_to(expr);
+            }
+            ControlFlow::Continue(())
         }
     }
     let _: ControlFlow<()> = VisitMut::visit(written, &mut Carrier(call, to_all));
