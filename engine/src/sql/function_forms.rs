@@ -237,7 +237,11 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             "list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate",
             Some([list, which, separator]),
         ) if which.to_string().eq_ignore_ascii_case("'string_agg'") => {
-            Some(call("array_to_string", vec![list.clone(), separator.clone()]))
+            if count_nodes(std::slice::from_ref(list)) > MAX_REPEATED_NODES {
+                return Err(EngineError::too_deep());
+            }
+            let meaning = "CASE WHEN list_count($1) > 0 THEN array_to_string($1, $2) END";
+            Some(filled(parse(meaning)?, &[list.clone(), separator.clone()]))
         }
         // Also of texts and structs, as the subscript is.
         ("array_extract" | "list_extract" | "list_element", Some([value, position])) => {
