@@ -293,7 +293,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
                 expand(&mut one)?;
                 quantiles.push(one);
             }
-            Some(call("make_array", quantiles))
+            Some(list_of_values(quantiles)?)
         }
         ("max" | "min", Some([value, count])) => {
             let order = if name == "max" { "DESC" } else { "ASC" };
@@ -329,7 +329,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
                 expand(&mut one)?;
                 Ok(one)
             });
-            Some(call("make_array", percentiles.collect::<Result<_>>()?))
+            Some(list_of_values(percentiles.collect::<Result<_>>()?)?)
         }
         ("regexp_extract", Some([value, pattern, Expr::Array(Array { elem: names, .. })])) => {
             if count_nodes(std::slice::from_ref(value)) > MAX_REPEATED_NODES {
@@ -391,6 +391,16 @@ fn with_named_fields(function: &Function, joining: &str) -> Option<Expr> {
         fields.extend([text(&name.value), value.clone()]);
     }
     (!fields.is_empty()).then(|| call(joining, vec![first.clone(), call("named_struct", fields)]))
+}
+
+/// Returns the list of what is computed of the same values, or null where there are none.
+fn list_of_values(computed: Vec<Expr>) -> Result<Expr> {
+    let first = computed.first().cloned();
+    let list = call("make_array", computed);
+    match first {
+        Some(first) => Ok(filled(parse("CASE WHEN $1 IS NOT NULL THEN $2 END")?, &[first, list])),
+        None => Ok(list),
+    }
 }
 
 /// Returns an expression with arguments in the places of its parameters.
