@@ -20,6 +20,7 @@ use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
+use crate::misled_filters::KeepMisledFilters;
 use crate::one_sided_joins::KeepOneSidedJoins;
 use crate::projected_keys::ProjectKeys;
 use crate::repeated_aggregates::MergeAggregates;
@@ -42,6 +43,9 @@ const ASKS_FOR_ORDER: &str = "OutputRequirements";
 
 /// The rules that move projections down.
 const MOVES_PROJECTIONS: &str = "ProjectionPushdown";
+
+/// The rule that hands a statement's filters down.
+const MOVES_FILTERS: &str = "FilterPushdown";
 
 /// The rule that decides which side of a join is built.
 const CHOOSES_SIDES: &str = "join_selection";
@@ -85,6 +89,9 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     }
     for rule in rules.iter_mut().filter(|rule| rule.name() == MOVES_PROJECTIONS) {
         *rule = Arc::new(KeepOneSidedJoins { inner: Arc::clone(rule) });
+    }
+    for rule in rules.iter_mut().filter(|rule| rule.name() == MOVES_FILTERS) {
+        *rule = Arc::new(KeepMisledFilters { inner: Arc::clone(rule) });
     }
     let rules = rules.into_iter().flat_map(with_ours).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
