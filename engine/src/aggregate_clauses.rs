@@ -1,7 +1,7 @@
-//! Clauses of aggregates that DataFusion 54 does not take as they are. `first` and `last` with FILTER, by groups, take a row whose
-//! condition is null for one of which it holds. An ORDER BY that has a key twice ends them with a panic, as it is once in the order
-//! and twice among the columns, and so does DISTINCT ON, which becomes such aggregates; DISTINCT ON of a key twice has a group too
-//! few.
+//! Clauses of aggregates that DataFusion 54 does not take as they are. `first` and `last` with FILTER, by groups, take a
+//! row whose condition is null for one of which it holds. An ORDER BY that has a key twice ends them with a panic, as it
+//! is once in the order and twice among the columns, and so does DISTINCT ON, which becomes such aggregates; DISTINCT ON
+//! of a key twice has a group too few.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Writes such filters as conditions that are never null, and has each key once. It comes before the rules that make aggregates
-/// of DISTINCT ON.
+/// Writes such filters as conditions that are never null, and has each key once. It comes before the rules that make
+/// aggregates of DISTINCT ON.
 #[derive(Debug)]
 pub(crate) struct SettleAggregates;
 

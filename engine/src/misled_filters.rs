@@ -1,7 +1,7 @@
 //! Filters that joins, sorts and aggregates find out while they run, and columns of the same name. DataFusion 54 hands such a filter
 //! down by the names of its columns. Where the rows of a join have two columns of one name, or a semi-join's sides have one that is
 //! no key, the filter comes to another column than it is about, and leaves out rows that belong to the result. So do the filters of
-//! a statement where they compare two columns of one name behind an outer join, such as `WHERE a.v IS DISTINCT FROM b.v`.
+//! a statement where they compare two columns of one name behind an outer join: `WHERE date_diff('day', a.d, b.d) > 0`.
 
 use std::sync::Arc;
 

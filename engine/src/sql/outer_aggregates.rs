@@ -1,5 +1,6 @@
-//! Aggregates in a subquery over columns of the query around it alone. In SQL they belong to that query: `(SELECT max(t.x) FROM u)`
-//! is the greatest `x` of all rows of `t`, which then has one row. DataFusion takes them for aggregates of the subquery.
+//! Aggregates in a subquery over columns of the query around it alone. In SQL they belong to that query:
+//! `(SELECT max(t.x) FROM u)` is the greatest `x` of all rows of `t`, which then has one row. DataFusion takes them for
+//! aggregates of the subquery.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
