@@ -37,6 +37,7 @@
 //! | 1 | `plan_cache` | plans of statements that were planned before, and rows of queries that were answered |
 //! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | 1 | `join_order` | the order of inner joins |
+//! | 1 | `aggregate_clauses` | filters of aggregates that may be null, and keys that stand twice in their orders |
 //! | 1 | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
 //! | 1 | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
 //! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
@@ -50,6 +51,7 @@
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
+mod aggregate_clauses;
 mod analyzed_plan;
 mod cluster_worker;
 mod column_cache;

@@ -1,16 +1,17 @@
 //! Filters that joins, sorts and aggregates find out while they run, and columns of the same name. DataFusion 54 hands such a filter
 //! down by the names of its columns. Where the rows of a join have two columns of one name, or a semi-join's sides have one that is
-//! no key, the filter comes to another column than it is about, and leaves out rows that belong to the result.
+//! no key, the filter comes to another column than it is about, and leaves out rows that belong to the result. So do the filters of
+//! a statement where they compare two columns of one name behind an outer join: `WHERE date_diff('day', a.d, b.d) > 0`.
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{HashSet, JoinType};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, IsNotNullExpr, lit};
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef, conjunction};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef, conjunction, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -19,6 +20,37 @@ use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+
+/// DataFusion's rule that hands a statement's filters down, which leaves a plan as it is where one of them would be misled: what
+/// scans can leave out was handed to them before.
+#[derive(Debug)]
+pub(crate) struct KeepMisledFilters {
+    pub(crate) inner: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+}
+
+impl PhysicalOptimizerRule for KeepMisledFilters {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut is_found = false;
+        plan.apply(|node| {
+            if let Some(filter) = node.downcast_ref::<FilterExec>() {
+                // Each condition is handed down by itself.
+                for condition in split_conjunction(filter.predicate()) {
+                    is_found |= is_misled(filter.input(), &collect_columns(condition), config)?;
+                }
+            }
+            Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if is_found { Ok(plan) } else { self.inner.optimize(plan, config) }
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.inner.schema_check()
+    }
+}
 
 /// Takes such filters from whoever finds them out: scans that were given one find that it never says anything. It comes after the
 /// rule that hands them out.

@@ -15,10 +15,12 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
 use super::guarded_domains::DropGuardedChecks;
+use crate::aggregate_clauses::SettleAggregates;
 use crate::computed_sort_keys::ComputeSortKeys;
 use crate::early_semi_joins::EarlySemiJoins;
 use crate::join_order::OrderJoins;
 use crate::limits::QueryUsage;
+use crate::misled_filters::KeepMisledFilters;
 use crate::one_sided_joins::KeepOneSidedJoins;
 use crate::projected_keys::ProjectKeys;
 use crate::repeated_aggregates::MergeAggregates;
@@ -41,6 +43,9 @@ const ASKS_FOR_ORDER: &str = "OutputRequirements";
 
 /// The rules that move projections down.
 const MOVES_PROJECTIONS: &str = "ProjectionPushdown";
+
+/// The rule that hands a statement's filters down.
+const MOVES_FILTERS: &str = "FilterPushdown";
 
 /// The rule that decides which side of a join is built.
 const CHOOSES_SIDES: &str = "join_selection";
@@ -66,7 +71,7 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
     let watched = rules.chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
-    let before: [Rule; 2] = [Arc::clone(&govern), Arc::new(ComputeSortKeys)];
+    let before: [Rule; 3] = [Arc::clone(&govern), Arc::new(SettleAggregates), Arc::new(ComputeSortKeys)];
     before.into_iter().chain(watched).chain([govern]).collect()
 }
 
@@ -84,6 +89,9 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     }
     for rule in rules.iter_mut().filter(|rule| rule.name() == MOVES_PROJECTIONS) {
         *rule = Arc::new(KeepOneSidedJoins { inner: Arc::clone(rule) });
+    }
+    for rule in rules.iter_mut().filter(|rule| rule.name() == MOVES_FILTERS) {
+        *rule = Arc::new(KeepMisledFilters { inner: Arc::clone(rule) });
     }
     let rules = rules.into_iter().flat_map(with_ours).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()

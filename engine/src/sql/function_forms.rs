@@ -143,12 +143,12 @@ impl VisitorMut for Filling<'_> {
 /// Gives the aggregates of `written` what the call had beside its arguments.
 fn carry(written: &mut Expr, call: &Function, to_all: bool) {
     struct Carrier<'a>(&'a Function, bool);
-    impl VisitorMut for Carrier<'_> {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+    impl Carrier<'_> {
+        /// Returns whether the expression is an aggregate.
+        fn add_to(&self, expr: &mut Expr) -> bool {
+            let Expr::Function(function) = expr else { return false };
             if !table::is_aggregate(&function.name.to_string()) {
-                return ControlFlow::Continue(());
+                return false;
             }
             add_modifiers(function, self.0);
             // `listagg(x, ',') WITHIN GROUP (ORDER BY y)` is `string_agg(x, ',' ORDER BY y)`.
@@ -157,8 +157,21 @@ fn carry(written: &mut Expr, call: &Function, to_all: bool) {
             {
                 own.clauses.push(FunctionArgumentClause::OrderBy(self.0.within_group.clone()));
             }
+            true
+        }
+    }
+    impl VisitorMut for Carrier<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
             // What an argument calls is not ours.
-            if self.1 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if !self.1 && self.add_to(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+        // Behind its parts: what is added may call aggregates too, as in `OVER (ORDER BY count(*))`, and is not visited.
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if self.1 {
+                self.add_to(expr);
+            }
+            ControlFlow::Continue(())
         }
     }
     let _: ControlFlow<()> = VisitMut::visit(written, &mut Carrier(call, to_all));
@@ -224,7 +237,11 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             "list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr" | "aggregate",
             Some([list, which, separator]),
         ) if which.to_string().eq_ignore_ascii_case("'string_agg'") => {
-            Some(call("array_to_string", vec![list.clone(), separator.clone()]))
+            if count_nodes(std::slice::from_ref(list)) > MAX_REPEATED_NODES {
+                return Err(EngineError::too_deep());
+            }
+            let meaning = "CASE WHEN list_count($1) > 0 THEN array_to_string($1, $2) END";
+            Some(filled(parse(meaning)?, &[list.clone(), separator.clone()]))
         }
         // Also of texts and structs, as the subscript is.
         ("array_extract" | "list_extract" | "list_element", Some([value, position])) => {
@@ -276,7 +293,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
                 expand(&mut one)?;
                 quantiles.push(one);
             }
-            Some(call("make_array", quantiles))
+            Some(list_of_values(quantiles)?)
         }
         ("max" | "min", Some([value, count])) => {
             let order = if name == "max" { "DESC" } else { "ASC" };
@@ -312,7 +329,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
                 expand(&mut one)?;
                 Ok(one)
             });
-            Some(call("make_array", percentiles.collect::<Result<_>>()?))
+            Some(list_of_values(percentiles.collect::<Result<_>>()?)?)
         }
         ("regexp_extract", Some([value, pattern, Expr::Array(Array { elem: names, .. })])) => {
             if count_nodes(std::slice::from_ref(value)) > MAX_REPEATED_NODES {
@@ -374,6 +391,16 @@ fn with_named_fields(function: &Function, joining: &str) -> Option<Expr> {
         fields.extend([text(&name.value), value.clone()]);
     }
     (!fields.is_empty()).then(|| call(joining, vec![first.clone(), call("named_struct", fields)]))
+}
+
+/// Returns the list of what is computed of the same values, or null where there are none.
+fn list_of_values(computed: Vec<Expr>) -> Result<Expr> {
+    let first = computed.first().cloned();
+    let list = call("make_array", computed);
+    match first {
+        Some(first) => Ok(filled(parse("CASE WHEN $1 IS NOT NULL THEN $2 END")?, &[first, list])),
+        None => Ok(list),
+    }
 }
 
 /// Returns an expression with arguments in the places of its parameters.

@@ -303,9 +303,21 @@ impl OuterRows {
         if let Some(fetch) = fetch {
             is_within = is_within.and(output(&place).lt_eq(lit(skip.saturating_add(fetch) as u64)));
         }
-        let is_kept = is_within.clone().or(output(&place).eq(lit(1_u64)));
-        let plan = LogicalPlanBuilder::from(lifted.plan).window(vec![place])?.filter(is_kept)?.build()?;
-        let is_single = lifted.is_single || fetch.is_some_and(|fetch| skip == 0 && fetch <= 1);
+        let is_first = output(&place).eq(lit(1_u64));
+        let mut plan = LogicalPlanBuilder::from(lifted.plan).window(vec![place])?;
+        let is_kept = match (skip, fetch) {
+            (0, _) | (_, Some(0)) => is_within.clone().or(is_first),
+            // The first row is kept only where none is left behind those that are skipped.
+            _ => {
+                let rows = Expr::from(WindowFunction::new(count_udaf(), vec![mark()]));
+                let rows = rows.partition_by(vec![row()]).build()?;
+                let skips_all = output(&rows).lt_eq(lit(i64::try_from(skip).unwrap_or(i64::MAX)));
+                plan = plan.window(vec![rows])?;
+                is_within.clone().or(is_first.and(skips_all))
+            }
+        };
+        let plan = plan.filter(is_kept)?.build()?;
+        let is_single = lifted.is_single || fetch.is_some_and(|fetch| fetch <= 1);
         let limited = self.with_mark(Lifted { plan, ..lifted }, is_within)?;
         let limited = Lifted { is_single, ..limited };
         let Some(above) = above else { return Ok(Some(limited)) };

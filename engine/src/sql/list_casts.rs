@@ -1,11 +1,12 @@
 //! A text that is cast to a list is read as one. Arrow's cast makes a list with the text as its only item, and a list of one
-//! number too, where DuckDB and PostgreSQL refuse.
+//! number too, where DuckDB and PostgreSQL refuse. And what lists have in common is unknown where one of them is: DataFusion says
+//! that they have nothing, or all.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{Expr, ExprSchemable, when};
 
 use crate::error::EngineError;
 use crate::functions::text_to_list;
@@ -14,6 +15,29 @@ use crate::type_names::sql_name;
 /// Returns whether a type is one of lists.
 pub(super) fn is_list(data_type: &DataType) -> bool {
     matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
+}
+
+/// The functions that say what two lists have in common, also of `&&`, `@>` and `<@`.
+const COMPARING_LISTS: [&str; 2] = ["array_has_any", "array_has_all"];
+
+/// Returns whether an expression says what two lists have in common.
+pub(super) fn may_compare_lists(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if COMPARING_LISTS.contains(&call.name()))
+}
+
+/// Returns the expression with what a list has in common with a null as null.
+pub(super) fn with_unknown_lists(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let known = match &expr {
+        Expr::ScalarFunction(call) if may_compare_lists(&expr) => {
+            let nullable = call.args.iter().filter(|list| list.nullable(schema).unwrap_or(true));
+            nullable.map(|list| list.clone().is_not_null()).reduce(Expr::and)
+        }
+        _ => None,
+    };
+    Ok(match known {
+        Some(known) => Transformed::yes(when(known, expr).end()?),
+        None => Transformed::no(expr),
+    })
 }
 
 /// Returns the expression with a cast to a list as SQL has it. Errors: `sql_plan_error`.

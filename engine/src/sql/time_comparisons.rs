@@ -32,7 +32,7 @@ use super::in_subqueries::with_null_membership;
 use super::integer_overflow::{may_overflow, with_checked_integers};
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
-use super::list_casts::with_lists;
+use super::list_casts::{may_compare_lists, with_lists, with_unknown_lists};
 use super::nested_order::{may_order_nested, with_nested_order};
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types};
 use super::sql_types::has_nanoseconds;
@@ -62,6 +62,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let name = names.save(&expr);
                 let settled = expr.transform_up(|expr| {
                     let settled = settled(expr, &schema)?.transform_data(|expr| with_lists(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_unknown_lists(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_conversion(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
@@ -97,7 +98,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
-        expr if may_be_text_cast(expr) || may_mix_numbers(expr) => true,
+        expr if may_be_text_cast(expr) || may_mix_numbers(expr) || may_compare_lists(expr) => true,
         expr if may_overflow(expr) => true,
         expr if may_compare_zero(expr) || may_order_nested(expr) || may_leave_domain(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,

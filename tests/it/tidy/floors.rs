@@ -79,6 +79,7 @@ const FLOORS: &[Floors] = &[
         folder: "engine/src",
         floors: &[
             &[
+                "aggregate_clauses",
                 "analyzed_plan",
                 "column_cache",
                 "computed_sort_keys",

@@ -178,7 +178,7 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("list_contains_any", 2, "array_has_any($1, $2)"),
     ("array_reverse_sort", 1, "list_sort($1, 'DESC')"),
     ("list_reverse_sort", 1, "list_sort($1, 'DESC')"),
-    ("list_string_agg", 1, "array_to_string($1, ',')"),
+    ("list_string_agg", 1, "CASE WHEN list_count($1) > 0 THEN array_to_string($1, ',') END"),
     ("list_approx_count_distinct", 1, "list_unique($1)"),
     ("list_sem", 1, "list_stddev_pop($1) / sqrt(CAST(list_count($1) AS DOUBLE))"),
     ("map_extract", 2, MAP_EXTRACT),
