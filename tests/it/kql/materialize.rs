@@ -21,6 +21,9 @@ async fn every_use_sees_the_same_rows() {
             "let f = (n: long) { materialize(t | where a <= n | extend g = new_guid()) }; union f(3), f(4) | summarize dcount(g)",
             "7",
         ),
+        ("t | extend g = new_guid() | as hint.materialized=true T | union T | summarize dcount(g)", "1000"),
+        ("t | extend r = rand() | as hint.materialized=true T | join kind=inner (T) on r | count", "1000"),
+        ("t | extend g = new_guid() | as T | union T | summarize dcount(g)", "2000"),
         // Read while planning, and again by what is planned.
         (
             "let m = materialize(t | extend r = rand()); let most = toscalar(m | summarize max(r)); m | where r == most | count",

@@ -330,6 +330,7 @@ impl<'a> Binder<'a> {
                 None => return invalid(Span::default(), "an empty pipeline"),
             },
         };
+        let outer_environment = environment;
         let mut environment = environment.clone();
         let last = pipeline.operators.last();
         for operator in operators {
@@ -340,6 +341,7 @@ impl<'a> Binder<'a> {
             }
             relation = self.operator(relation, operator, &environment)?;
             if let OperatorKind::As(name) = &operator.kind {
+                relation = self.materialized_as(relation, operator, outer_environment)?;
                 environment = environment.with(&name.text, Binding::Bound(std::rc::Rc::new(relation.clone())));
             }
         }

@@ -1,5 +1,5 @@
-//! `materialize`: a table that is computed once, however often a variable that holds it is used. Each use is a scan of
-//! the same rows, with fields of its own.
+//! `materialize` and `as hint.materialized=true`: a table that is computed once, however often a name for it is used.
+//! Each use is a scan of the same rows, with fields of its own.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,16 +10,36 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr};
 
 use super::{Column, Relation, field_column, field_of};
-use crate::ast::Expr;
+use crate::ast::{Expr, Literal, Operator, ParameterValue};
 use crate::bind::{BindStop, Binder, Environment, Need, Result};
 use crate::materialized::Materialized;
 
 /// The table name of its scans in a plan.
 const SCAN: &str = "materialized";
 
-/// A materialized table. Its expression and its environment identify it.
+/// Where a query says that a table is computed once.
+#[derive(Clone, Copy)]
+enum MaterializedSource<'a> {
+    /// A call of `materialize`.
+    Call(&'a Expr),
+    /// `as hint.materialized=true`.
+    Named(&'a Operator),
+}
+
+impl MaterializedSource<'_> {
+    fn is_same_as(&self, other: &MaterializedSource<'_>) -> bool {
+        match (self, other) {
+            (MaterializedSource::Call(own), MaterializedSource::Call(other)) => std::ptr::eq(*own, *other),
+            (MaterializedSource::Named(own), MaterializedSource::Named(other)) => std::ptr::eq(*own, *other),
+            (MaterializedSource::Call(_), MaterializedSource::Named(_))
+            | (MaterializedSource::Named(_), MaterializedSource::Call(_)) => false,
+        }
+    }
+}
+
+/// A materialized table. Where the query says so and its environment identify it.
 pub(crate) struct MaterializedPart<'a> {
-    expr: &'a Expr,
+    source: MaterializedSource<'a>,
     environment: Environment<'a>,
     relation: Rc<Relation>,
     rows: Arc<Materialized>,
@@ -32,15 +52,52 @@ impl<'a> Binder<'a> {
         body: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let known = self
-            .materialized
-            .iter()
-            .find(|part| std::ptr::eq(part.expr, expr) && part.environment.is_same_as(environment));
-        if let Some(part) = known {
-            let (relation, rows) = (Rc::clone(&part.relation), Arc::clone(&part.rows));
+        let source = MaterializedSource::Call(expr);
+        if let Some((relation, rows)) = self.known_rows(source, environment) {
             return self.used(&relation, rows);
         }
         let relation = self.table(body, environment)?;
+        self.computed_once(source, relation, environment)
+    }
+
+    /// Names a table by `as`; with `hint.materialized=true` it is computed once.
+    pub(crate) fn materialized_as(
+        &mut self,
+        relation: Relation,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let is_hinted = match operator.parameter("hint.materialized").map(|parameter| &parameter.value) {
+            Some(ParameterValue::Literal(Literal::Bool(is_hinted))) => *is_hinted,
+            Some(ParameterValue::Name(name)) => name.text == "true",
+            Some(ParameterValue::Literal(_)) | None => false,
+        };
+        if !is_hinted {
+            return Ok(relation);
+        }
+        let source = MaterializedSource::Named(operator);
+        match self.known_rows(source, environment) {
+            Some((known, rows)) => self.used(&known, rows),
+            None => self.computed_once(source, relation, environment),
+        }
+    }
+
+    fn known_rows(
+        &self,
+        source: MaterializedSource<'a>,
+        environment: &Environment<'a>,
+    ) -> Option<(Rc<Relation>, Arc<Materialized>)> {
+        let mut parts = self.materialized.iter();
+        let known = parts.find(|part| part.source.is_same_as(&source) && part.environment.is_same_as(environment))?;
+        Some((Rc::clone(&known.relation), Arc::clone(&known.rows)))
+    }
+
+    fn computed_once(
+        &mut self,
+        source: MaterializedSource<'a>,
+        relation: Relation,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
         let fields = fields_of(&relation);
         if relation.groups.is_some() || fields.is_empty() {
             return Ok(relation);
@@ -56,7 +113,7 @@ impl<'a> Binder<'a> {
         let relation = Rc::new(relation);
         let environment = environment.clone();
         self.materialized.push(MaterializedPart {
-            expr,
+            source,
             environment,
             relation: Rc::clone(&relation),
             rows: Arc::clone(&rows),

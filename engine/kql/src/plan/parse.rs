@@ -95,8 +95,8 @@ impl<'a> Binder<'a> {
         for (index, (name, kql_type)) in columns.into_iter().enumerate() {
             let group = part_of(field_column(matched), index, KqlType::String);
             let text = Typed::new(coalesce(vec![group, text_literal("")]), KqlType::String);
-            let value = self.convert(text, kql_type, span)?;
-            if mode == ParseMode::Simple && kql_type != KqlType::String {
+            let value = self.value_of_text(text, kql_type, span)?;
+            if mode == ParseMode::Simple && !matches!(kql_type, KqlType::String | KqlType::Dynamic) {
                 is_whole = is_whole.and(value.expr.clone().is_not_null());
             }
             values.push((name, value));
@@ -172,13 +172,21 @@ impl<'a> Binder<'a> {
         let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
         for (index, column) in columns.iter().enumerate() {
             let found = Typed::new(part_of(field_column(&found), index, KqlType::String), KqlType::String);
-            let value = self.convert(found, KqlType::from(column.scalar_type), column.span)?;
+            let value = self.value_of_text(found, KqlType::from(column.scalar_type), column.span)?;
             match outputs.iter_mut().find(|(known, _)| *known == column.name.text) {
                 Some(output) => output.1 = value,
                 None => outputs.push((column.name.text.clone(), value)),
             }
         }
         self.projected(input, outputs)
+    }
+
+    /// Reads a part of a text as a column's value: a dynamic one as JSON, as `extract(..., typeof(dynamic))` does.
+    fn value_of_text(&mut self, text: Typed, kql_type: KqlType, span: Span) -> Result<Typed> {
+        match kql_type {
+            KqlType::Dynamic => self.apply("parse_json", vec![text], span),
+            _ => self.convert(text, kql_type, span),
+        }
     }
 }
 
