@@ -178,7 +178,7 @@ impl ToolCalling {
         Ok(read_content(self.provider.chat(request).await?, ForcedCallParser::new(tools)))
     }
 
-    /// Generates a turn that is the document that was asked for, and no action: the model's server holds it to its schema.
+    /// Generates a turn that is the document that was asked for, and no action; its server holds it to the schema.
     async fn document_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
         let request = ChatRequest {
             messages: turn.messages.iter().map(as_action_message).collect(),

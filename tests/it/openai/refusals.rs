@@ -369,3 +369,22 @@ async fn refused<const N: usize>(server: &TestServer, path: &str, cases: [(Value
 fn kind(reply: &HttpReply) -> String {
     reply.json()["error"]["type"].as_str().unwrap_or_default().to_owned()
 }
+
+/// As servers of open models take it, and clients such as instructor send it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_the_older_format_may_have_a_schema() {
+    let server = serve().await;
+    for (required, status) in [("name", 200), ("absent", 502)] {
+        let schema = json!({"type": "object", "required": [required]});
+        let body = json!({
+            "messages": [{"role": "user", "content": "structured"}],
+            "response_format": {"type": "json_object", "schema": schema},
+        });
+        let reply = server.post("/v1/chat/completions", &body, Some("ann-tok")).await;
+        assert_eq!(reply.status, status, "{required}: {}", reply.text);
+    }
+    let text = json!({"format": {"type": "json_object", "schema": {"type": "object"}}});
+    let reply = server.post("/v1/responses", &json!({"input": "structured", "text": text}), Some("ann-tok")).await;
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    assert_eq!(reply.json()["error"]["param"], "text.format.schema", "{}", reply.text);
+}
