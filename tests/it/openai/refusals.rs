@@ -388,3 +388,15 @@ async fn an_object_of_the_older_format_may_have_a_schema() {
     assert_eq!(reply.status, 400, "{}", reply.text);
     assert_eq!(reply.json()["error"]["param"], "text.format.schema", "{}", reply.text);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_without_its_call_is_told_what_is_missing() {
+    let server = serve().await;
+    let output = json!({"type": "function_call_output", "call_id": "call_none", "output": "x"});
+    let decision = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_none", "approve": true});
+    for (item, words) in [(output, "send the call before its output"), (decision, "no call waits for a decision")] {
+        let reply = server.post("/v1/responses", &json!({"input": [item]}), Some("ann-tok")).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", reply.text);
+        assert!(reply.text.contains(words), "{}", reply.text);
+    }
+}
