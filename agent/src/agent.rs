@@ -69,6 +69,10 @@ struct AgentState {
     closing: CancellationToken,
 }
 
+/// How long whoever continues a run waits until its end is stored, and how often it is looked at.
+const STORED_WITHIN: Duration = Duration::from_secs(20);
+const STORED_EVERY: Duration = Duration::from_millis(20);
+
 #[derive(Clone)]
 struct RunningRun {
     handle: Arc<RunHandle>,
@@ -190,7 +194,21 @@ impl Agent {
         conversation: Option<ConversationKey>,
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
+        self.stored(&responses::named_runs(&items, previous_response_id)).await;
         responses::continue_run(self.catalog(), who, request, items, conversation, previous_response_id).await
+    }
+
+    /// Waits, for a while, until these runs are stored whose end is delivered already: whoever continues one has seen it
+    /// whole, and must not be told that it is in progress because the catalog is slow.
+    async fn stored(&self, runs: &[Uuid]) {
+        let has_ended = |run_id: &Uuid| self.running_run(*run_id).is_some_and(|run| run.handle.ended.is_cancelled());
+        let wait = async {
+            while runs.iter().any(has_ended) {
+                tokio::time::sleep(STORED_EVERY).await;
+            }
+        };
+        // One that is not stored by then is refused as one in progress.
+        let _ = tokio::time::timeout(STORED_WITHIN, wait).await;
     }
 
     /// Starts a run; it is stored as `running` when this returns. Errors only before the run exists:

@@ -117,6 +117,7 @@ impl ToolCalling {
         }
         match self.capabilities.tool_style {
             ToolStyle::Native => self.native_turn(turn).await,
+            ToolStyle::Actions if turn.answer_schema.is_some() => self.document_turn(turn).await,
             ToolStyle::Actions => self.action_turn(turn).await,
         }
     }
@@ -135,7 +136,11 @@ impl ToolCalling {
             sampling,
             variation,
         } = turn;
-        let reader = TextFormParser::new(&known_tools);
+        // A document that is asked for is no call, whatever it looks like.
+        let reader = match &answer_schema {
+            Some(_) => TextFormParser::new(&[]),
+            None => TextFormParser::new(&known_tools),
+        };
         let request = ChatRequest {
             messages,
             tools,
@@ -171,6 +176,21 @@ impl ToolCalling {
             variation,
         };
         Ok(read_content(self.provider.chat(request).await?, ForcedCallParser::new(tools)))
+    }
+
+    /// Generates a turn that is the document that was asked for, and no action; its server holds it to the schema.
+    async fn document_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        let request = ChatRequest {
+            messages: turn.messages.iter().map(as_action_message).collect(),
+            tools: Vec::new(),
+            format: turn.answer_schema,
+            think: turn.think,
+            max_output_tokens: turn.max_output_tokens,
+            tool_choice: ToolChoice::Auto,
+            sampling: turn.sampling,
+            variation: turn.variation,
+        };
+        Ok(read_content(self.provider.chat(request).await?, TextFormParser::new(&[])))
     }
 
     async fn action_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {

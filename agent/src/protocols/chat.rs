@@ -169,6 +169,11 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             items.push(InputItem::message(ChatRole::System, parse_content(&message["content"], at)?, at)?);
         }
         "assistant" => {
+            if !message["function_call"].is_null() {
+                let param = format!("{at}.function_call");
+                let refusal = format!("`{param}` is not read; send the call in `tool_calls`, its result as a tool's");
+                return Err(BadRequest::invalid(&param, refusal));
+            }
             let content = parse_content(&message["content"], at)?;
             if !content.is_empty() {
                 items.push(InputItem::Message { role: ChatRole::Assistant, content });

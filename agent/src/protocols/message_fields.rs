@@ -56,8 +56,20 @@ const RESPONSES_ITEMS: &[PartFields] = &[
 
 const DETAIL: (&str, FieldValues) = ("detail", FieldValues::OneOf(&["low", "high", "auto", "original"]));
 const TYPE: (&str, FieldValues) = ("type", FieldValues::Parsed);
-const TEXT: &[(&str, FieldValues)] =
-    &[TYPE, ("text", FieldValues::Parsed), ("annotations", FieldValues::List), ("logprobs", FieldValues::List)];
+/// Where the part of the prompt ends that the model's server keeps, which it decides itself.
+const CACHE_BREAKPOINT: MemberField = (
+    "prompt_cache_breakpoint",
+    FieldValues::Members(&[("mode", FieldValues::OneOf(&["explicit"])), ("ttl", FieldValues::OneOf(&["30m", "12h"]))]),
+);
+const TEXT: &[(&str, FieldValues)] = &[
+    TYPE,
+    ("text", FieldValues::Parsed),
+    ("annotations", FieldValues::List),
+    ("logprobs", FieldValues::List),
+    CACHE_BREAKPOINT,
+];
+const IMAGE: &[MemberField] =
+    &[TYPE, ("image_url", FieldValues::Parsed), ("file_id", FieldValues::Text), DETAIL, CACHE_BREAKPOINT];
 const FILE: FieldValues = FieldValues::Members(&[
     ("filename", FieldValues::Text),
     ("file_data", FieldValues::Text),
@@ -69,9 +81,9 @@ const FILE: FieldValues = FieldValues::Members(&[
 pub(crate) const OPENAI_PARTS: &[PartFields] = &[
     ("text", TEXT),
     ("input_text", TEXT),
-    ("image_url", &[TYPE, ("image_url", FieldValues::Parsed), ("file_id", FieldValues::Text), DETAIL]),
-    ("input_image", &[TYPE, ("image_url", FieldValues::Parsed), ("file_id", FieldValues::Text), DETAIL]),
-    ("file", &[TYPE, ("file", FILE)]),
+    ("image_url", IMAGE),
+    ("input_image", IMAGE),
+    ("file", &[TYPE, ("file", FILE), CACHE_BREAKPOINT]),
     (
         "input_file",
         &[
@@ -81,6 +93,7 @@ pub(crate) const OPENAI_PARTS: &[PartFields] = &[
             ("file_id", FieldValues::Text),
             ("file_url", FieldValues::Text),
             DETAIL,
+            CACHE_BREAKPOINT,
         ],
     ),
 ];
@@ -191,6 +204,10 @@ mod tests {
                 "messages[0].content[0].image_url.detail",
             ),
             (with(json!({ "type": "file", "file": { "name": "x" } })), "messages[0].content[0].file.name"),
+            (
+                with(json!({ "type": "text", "text": "x", "prompt_cache_breakpoint": { "mode": "zzz" } })),
+                "messages[0].content[0].prompt_cache_breakpoint.mode",
+            ),
             (json!({ "role": "user", "content": "x", "name": 7 }), "messages[0].name"),
             (json!({ "role": "user", "content": "x", "tool_call_id": "c" }), "messages[0].tool_call_id"),
         ] {
@@ -201,6 +218,7 @@ mod tests {
             json!({ "role": "user", "content": "x", "name": "ann", "zzz": null }),
             with(json!({ "type": "image_url", "image_url": { "url": "x", "detail": "low" } })),
             with(json!({ "inlineData": { "mimeType": "text/plain", "data": "eA==" } })),
+            with(json!({ "type": "text", "text": "x", "prompt_cache_breakpoint": { "mode": "explicit" } })),
         ] {
             assert_eq!(refused(message.clone()), None, "{message}");
         }

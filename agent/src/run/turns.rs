@@ -414,7 +414,8 @@ impl<'a> Turns<'a> {
                     self.repairing = true;
                     self.conversation.push_assistant(reply.text, Vec::new());
                     self.conversation.push_user(format!(
-                        "That is not the JSON that was asked for: {problem}. ModelReply with the corrected JSON document and nothing else."
+                        "That is not the JSON that was asked for: {problem}. Reply with the corrected JSON document \
+                        and nothing else."
                     ));
                     return Ok(false);
                 }

@@ -39,6 +39,27 @@ async fn a_named_call_is_held_to_the_schema_of_its_arguments() {
     }
 }
 
+/// Also of a model without tool calls, whose other replies are actions.
+#[tokio::test]
+async fn a_document_is_held_to_its_schema_and_is_no_call() {
+    for model in ["gemma4", "no-tools"] {
+        let document = r#"{"name": "run_sql", "arguments": {"sql": "SELECT 1"}}"#;
+        let server = FakeOllama::start(CannedReply::text(document)).await;
+        let provider = Arc::new(server.model(model));
+        let capabilities = provider.capabilities().await.unwrap();
+        let schema = json!({ "type": "object", "required": ["name", "arguments"] });
+        let request = TurnRequest {
+            tools: Vec::new(),
+            known_tools: vec![run_sql_spec()],
+            answer_schema: Some(schema.clone()),
+            ..turn(vec![message(ChatRole::User, "which call would you make?")])
+        };
+        let events = collect_turn(ToolCalling::new(provider, capabilities).turn(request).await).await.unwrap();
+        assert_eq!(events[0], ModelEvent::Text(document.to_owned()), "{model}: {events:?}");
+        assert_eq!(server.chats().remove(0)["format"], schema, "{model}");
+    }
+}
+
 #[tokio::test]
 async fn any_call_is_held_to_the_union_of_calls() {
     let server = FakeOllama::start(CannedReply::text(r#"{"action": "run_sql", "sql": "SELECT 1"}"#)).await;

@@ -76,6 +76,13 @@ async fn what_a_message_does_not_have_is_refused_by_its_name() {
         ("/v1/responses/compact", "input", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "input[0].zzz"),
         ("/v1/conversations", "items", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "items[0].zzz"),
         (CHAT, "stream_options", json!({ "include_usage": true }), "stream_options"),
+        (
+            CHAT,
+            "messages",
+            json!([{ "role": "assistant", "content": null, "function_call": { "name": "f", "arguments": "{}" } }]),
+            "messages[0].function_call",
+        ),
+        (RESPONSES, "tools", json!([{ "type": "function", "name": "f", "async": true }]), "tools[0].async"),
     ] {
         let mut body = if path == "/v1/conversations" { json!({}) } else { asked(path, "x") };
         body[field] = messages;
@@ -86,6 +93,9 @@ async fn what_a_message_does_not_have_is_refused_by_its_name() {
     let said = json!([
         { "role": "assistant", "content": "hello", "reasoning_content": "zzz" },
         { "role": "user", "content": "x", "name": "ann" },
+        { "role": "user", "content": [
+            { "type": "text", "text": "x", "prompt_cache_breakpoint": { "mode": "explicit", "ttl": "12h" } },
+        ] },
     ]);
     let reply = server.post(CHAT, &json!({ "messages": said }), None).await;
     assert_eq!(reply.status, 200, "{}", reply.text);

@@ -369,3 +369,34 @@ async fn refused<const N: usize>(server: &TestServer, path: &str, cases: [(Value
 fn kind(reply: &HttpReply) -> String {
     reply.json()["error"]["type"].as_str().unwrap_or_default().to_owned()
 }
+
+/// As servers of open models take it, and clients such as instructor send it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_the_older_format_may_have_a_schema() {
+    let server = serve().await;
+    for (required, status) in [("name", 200), ("absent", 502)] {
+        let schema = json!({"type": "object", "required": [required]});
+        let body = json!({
+            "messages": [{"role": "user", "content": "structured"}],
+            "response_format": {"type": "json_object", "schema": schema},
+        });
+        let reply = server.post("/v1/chat/completions", &body, Some("ann-tok")).await;
+        assert_eq!(reply.status, status, "{required}: {}", reply.text);
+    }
+    let text = json!({"format": {"type": "json_object", "schema": {"type": "object"}}});
+    let reply = server.post("/v1/responses", &json!({"input": "structured", "text": text}), Some("ann-tok")).await;
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    assert_eq!(reply.json()["error"]["param"], "text.format.schema", "{}", reply.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_without_its_call_is_told_what_is_missing() {
+    let server = serve().await;
+    let output = json!({"type": "function_call_output", "call_id": "call_none", "output": "x"});
+    let decision = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_none", "approve": true});
+    for (item, words) in [(output, "send the call before its output"), (decision, "no call waits for a decision")] {
+        let reply = server.post("/v1/responses", &json!({"input": [item]}), Some("ann-tok")).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", reply.text);
+        assert!(reply.text.contains(words), "{}", reply.text);
+    }
+}

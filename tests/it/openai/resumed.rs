@@ -122,6 +122,26 @@ async fn only_the_tools_that_the_choice_allows_are_offered() {
     assert_eq!(reply.status, 200, "{}", reply.text);
 }
 
+/// Some models call what they were not offered.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_reaches_a_client_that_allows_none() {
+    let server = serve().await;
+    let body = json!({"input": "weather?", "tools": [weather()], "tool_choice": "none"});
+    let response = respond(&server, body).await;
+    let kinds: Vec<&Value> = response["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
+    assert!(!kinds.contains(&&json!("function_call")), "{response}");
+    assert_eq!(response["output_text"], "It is sunny.", "{response}");
+    let body = json!({
+        "messages": [{"role": "user", "content": "weather?"}],
+        "tools": [{"type": "function", "function": weather()}],
+        "tool_choice": "none",
+    });
+    let completion = server.post("/v1/chat/completions", &body, Some("ann-tok")).await.json();
+    let choice = &completion["choices"][0];
+    assert_eq!(choice["finish_reason"], "stop", "{choice}");
+    assert!(choice["message"]["tool_calls"].is_null(), "{choice}");
+}
+
 /// Clients with types want every key of a tool, a format and an item.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_repeated_has_all_keys() {

@@ -210,6 +210,10 @@ impl A2aRenderer {
         self.run_id = task.unwrap_or_else(|| started.run_id.to_string());
         self.context_id = json!(started.conversation);
         let mut user = started.request["message"].clone();
+        // Sent in one version, and maybe read in the other.
+        let sent = user["parts"].as_array().into_iter().flatten();
+        let parts: Vec<Value> = sent.map(|part| part_as(self.version, part)).collect();
+        user["parts"] = json!(parts);
         user["role"] = json!(self.word("user", "ROLE_USER"));
         user["taskId"] = json!(self.run_id);
         user["contextId"] = self.context_id.clone();
@@ -324,5 +328,80 @@ impl Renderer for A2aRenderer {
             | EventKind::Conversation { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }
+    }
+}
+
+/// Returns a part that a client sent, in the words of the version.
+fn part_as(version: A2aVersion, part: &Value) -> Value {
+    let given = |of: &Value, names: [&str; 2]| {
+        names.into_iter().find_map(|name| of.get(name).filter(|value| !value.is_null()).cloned())
+    };
+    let file = if part["file"].is_object() { &part["file"] } else { part };
+    let (bytes, url) = (given(file, ["raw", "bytes"]), given(file, ["url", "uri"]));
+    let (name, media_type) = (given(file, ["filename", "name"]), given(file, ["mediaType", "mimeType"]));
+    let whole = |name: &str| part.get(name).filter(|value| !value.is_null()).cloned();
+    let (text, data, metadata) = (whole("text"), whole("data"), whole("metadata"));
+    match version {
+        A2aVersion::V1_0 => object_of([
+            ("text", text),
+            ("data", data),
+            ("raw", bytes),
+            ("url", url),
+            ("filename", name),
+            ("mediaType", media_type),
+            ("metadata", metadata),
+        ]),
+        A2aVersion::V0_3 => {
+            let kind = match (&text, &data) {
+                (Some(_), _) => "text",
+                (None, Some(_)) => "data",
+                (None, None) => "file",
+            };
+            // Data of this version is an object.
+            let data = data.map(|data| if data.is_object() { data } else { json!({ "value": data }) });
+            let file = object_of([("bytes", bytes), ("uri", url), ("name", name), ("mimeType", media_type)]);
+            object_of([
+                ("kind", Some(json!(kind))),
+                ("text", text),
+                ("data", data),
+                ("file", Some(file).filter(|_| kind == "file")),
+                ("metadata", metadata),
+            ])
+        }
+    }
+}
+
+/// Returns an object of the members that there are.
+fn object_of<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
+    let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(members.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_shown_in_the_words_of_the_version_that_asks() {
+        let csv = "YSxi";
+        for (old, new) in [
+            (json!({ "kind": "text", "text": "hi" }), json!({ "text": "hi" })),
+            (json!({ "kind": "data", "data": { "a": 1 } }), json!({ "data": { "a": 1 } })),
+            (
+                json!({ "kind": "file", "file": { "bytes": csv, "name": "a.csv", "mimeType": "text/csv" } }),
+                json!({ "raw": csv, "filename": "a.csv", "mediaType": "text/csv" }),
+            ),
+            (
+                json!({ "kind": "file", "file": { "uri": "https://x/a.csv" }, "metadata": { "m": 1 } }),
+                json!({ "url": "https://x/a.csv", "metadata": { "m": 1 } }),
+            ),
+        ] {
+            for sent in [&old, &new] {
+                assert_eq!(part_as(A2aVersion::V0_3, sent), old);
+                assert_eq!(part_as(A2aVersion::V1_0, sent), new);
+            }
+        }
+        let list = part_as(A2aVersion::V0_3, &json!({ "data": [1] }));
+        assert_eq!(list, json!({ "kind": "data", "data": { "value": [1] } }));
     }
 }

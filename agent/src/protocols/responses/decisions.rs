@@ -70,7 +70,14 @@ impl Continuation<'_> {
                 Ok(call) => call,
                 Err(CatalogError::PendingCallNotFound { .. }) if is_sent_along => continue,
                 Err(CatalogError::PendingCallNotFound { .. }) => {
-                    let message = format!("no call waits for a decision on `{id}`");
+                    let message = if matches!(item, InputItem::FunctionCallOutput { .. }) {
+                        format!(
+                            "no call `{id}` waits for its output; send the call before its output, or continue the \
+                             response that made it"
+                        )
+                    } else {
+                        format!("no call waits for a decision on `{id}`")
+                    };
                     return Err(BadRequest::new("unknown_call", "input", message).into());
                 }
                 Err(error) => return Err(error.into()),

@@ -1,9 +1,12 @@
 //! The response object, and the ids of responses and items: derived from the run's id, so that they need no table.
 
+use std::collections::BTreeSet;
+
 use chrono::DateTime;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::items::InputItem;
 use super::render::{ResponsesDialect, ResponsesRenderer};
 use crate::event::{EventKind, RunEvent, RunStarted};
 use crate::models::TokenUsage;
@@ -27,6 +30,20 @@ pub fn run_of_response(response_id: &str) -> Option<Uuid> {
 pub fn run_of_item(item_id: &str) -> Option<Uuid> {
     let (_, digits) = item_id.split_once('_')?;
     Uuid::try_parse(digits.get(..RUN_ID_DIGITS)?).ok()
+}
+
+/// Returns the runs whose response, calls or items a request names.
+pub fn named_runs(items: &[InputItem], previous_response_id: Option<&str>) -> Vec<Uuid> {
+    let of_items = items.iter().filter_map(|item| match item {
+        InputItem::Reference { id } | InputItem::McpCall { id, .. } | InputItem::ApprovalRequest { id, .. } => {
+            run_of_item(id)
+        }
+        InputItem::ApprovalResponse { request_id, .. } => run_of_item(request_id),
+        InputItem::FunctionCallOutput { call_id, .. } => run_of_item(call_id),
+        InputItem::Message { .. } | InputItem::FunctionCall { .. } | InputItem::Ignored => None,
+    });
+    let runs: BTreeSet<Uuid> = of_items.chain(previous_response_id.and_then(run_of_response)).collect();
+    runs.into_iter().collect()
 }
 
 /// Returns the items of a run's response, from its log.
@@ -147,6 +164,20 @@ fn text_of(mut text: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_names_runs_by_their_response_items_and_calls() {
+        let runs: Vec<Uuid> = (0..3).map(|_| Uuid::now_v7()).collect();
+        let of = |prefix: &str, run: usize| format!("{prefix}_{}0000", runs[run].simple());
+        let items = [
+            InputItem::Reference { id: of("msg", 1) },
+            InputItem::Reference { id: "msg_of_another_server".to_owned() },
+            InputItem::FunctionCallOutput { call_id: of("call", 2), output: String::new() },
+            InputItem::ApprovalResponse { request_id: of("mcpr", 1), approve: true, reason: None },
+        ];
+        assert_eq!(named_runs(&items, Some(&response_id(runs[0]))), runs);
+        assert!(named_runs(&[], None).is_empty());
+    }
 
     #[test]
     fn ids_name_their_run() {

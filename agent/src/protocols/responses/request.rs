@@ -372,11 +372,15 @@ pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSch
         }
         None => Ok(None),
         Some(kind @ ("text" | "json_object")) => {
+            // Servers of open models take a schema beside the older type, and so do their clients in Chat Completions.
+            let takes_schema = kind == "json_object" && at == "response_format";
+            let known: &[&str] = if takes_schema { &["type", "schema"] } else { &["type"] };
             if let Value::Object(fields) = format {
-                check_names(fields, at, ["type"])?;
+                check_names(fields, at, known.iter().copied())?;
             }
-            let schema = || AnswerSchema { name: kind.to_owned(), schema: json!({ "type": "object" }) };
-            Ok((kind == "json_object").then(schema))
+            let schema = Some(&format["schema"]).filter(|schema| schema.is_object()).cloned();
+            let schema = schema.unwrap_or_else(|| json!({ "type": "object" }));
+            Ok((kind == "json_object").then(|| AnswerSchema { name: kind.to_owned(), schema }))
         }
         Some("json_schema") => {
             let definition = if format["json_schema"].is_object() { &format["json_schema"] } else { format };

@@ -26,6 +26,7 @@ const FUNCTION: &[(&str, FieldValues)] = &[
     ("output_schema", FieldValues::Object),
     ("defer_loading", FieldValues::Only("false")),
     ("allowed_callers", FieldValues::Only("[\"direct\"]")),
+    ("async", FieldValues::Only("false")),
 ];
 /// The fields of a choice among tools, in both forms.
 const CHOICE: &[(&str, FieldValues)] = &[

@@ -13,7 +13,7 @@ use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
 use crate::confidence::ResultEvidence;
 use crate::event::{EventKind, ResultTicket, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
-use crate::models::{ModelToolCall, ToolSpec};
+use crate::models::{ModelToolCall, ToolChoice, ToolSpec};
 use crate::proof::Prover;
 use crate::run::{FailureCause, RunHandle, elapsed_ms};
 use crate::sql_text::one_line;
@@ -139,7 +139,9 @@ impl Turns<'_> {
         if !is_clients {
             own_name(&model_name, &self.task.request.client_tools).clone_into(&mut call.name);
         }
-        let may_use = is_clients || self.task.request.may_use(&call.name);
+        // A model may call what it was not offered: none of it is made, and the client is not told to make it.
+        let no_calls = self.task.request.tool_choice == ToolChoice::None;
+        let may_use = !no_calls && (is_clients || self.task.request.may_use(&call.name));
         let writes = may_use && !is_clients && tools::writes(&call.name) && self.task.writer.is_some();
         let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
         // The client is promised an object; the model may try again.
@@ -151,6 +153,7 @@ impl Turns<'_> {
         if allowed.is_ok()
             && canned.is_none()
             && !is_broken
+            && may_use
             && (is_clients || (writes && self.task.request.can_approve))
         {
             self.wait_for(call, !is_clients);
@@ -163,7 +166,10 @@ impl Turns<'_> {
         if !is_clients {
             self.note_query(&started);
         }
-        let known = if let Some(canned) = canned {
+        let known = if no_calls {
+            let refused = ToolError::refusal("tool_not_allowed", "this request allows no calls of tools");
+            Some(Err(refused.with_hint("answer without them")))
+        } else if let Some(canned) = canned {
             Some(Ok(ToolOutput::new(json!(canned), canned)))
         } else if is_broken {
             let refused = ToolError::refusal("invalid_arguments", "the arguments are not a JSON object");
