@@ -31,7 +31,7 @@ use crate::error::{ApiError, ErrorCode};
 pub use oidc::OidcVerifier;
 
 /// Go's Flight client, which is under ADBC, leaves the padding away.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
+pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );

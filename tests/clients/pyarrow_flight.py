@@ -47,6 +47,27 @@ reader = client.do_get(endpoint.ticket, options)
 assert reader.schema == info.schema == client.get_schema(statement, options).schema
 assert reader.read_all().to_pylist() == [{"answer": 42}]
 
+
+class Credentials(flight.ClientAuthHandler):
+    """The handshake by messages, whose token goes with each call as `auth-token-bin`."""
+
+    def __init__(self, token):
+        super().__init__()
+        self.password, self.token = token, b""
+
+    def authenticate(self, outgoing, incoming):
+        outgoing.write(flight.BasicAuth("anybody", self.password).serialize())
+        self.token = incoming.read()
+
+    def get_token(self):
+        return self.token
+
+
+by_messages = flight.connect(URI)
+by_messages.authenticate(Credentials(TOKEN))
+assert by_messages.get_flight_info(statement).schema == info.schema
+refused(flight.FlightUnauthenticatedError, lambda: flight.connect(URI).authenticate(Credentials("wrong")))
+
 listing = flight.FlightDescriptor.for_command(command("CommandGetCatalogs"))
 (endpoint,) = client.get_flight_info(listing, options).endpoints
 assert client.do_get(endpoint.ticket, options).read_all().to_pylist() == [{"catalog_name": "querent"}]

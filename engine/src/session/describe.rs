@@ -153,6 +153,7 @@ impl Session {
                 DataType::Timestamp(TimeUnit::Nanosecond, None),
                 DataType::Boolean,
                 DataType::Interval(IntervalUnit::MonthDayNano),
+                DataType::new_list(DataType::Int64, true),
             ];
             // What is added to a time, or taken from it, is no time itself; the other parameters are what the statement tells.
             let interval = DataType::Interval(IntervalUnit::MonthDayNano);

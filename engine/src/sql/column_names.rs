@@ -108,6 +108,43 @@ pub(super) fn name_columns(select: &mut Select, written: &[WrittenColumn], in_or
             *item = SelectItem::ExprWithAlias { expr: taken(expr), alias: Ident::with_quote('"', alias) };
         }
     }
+    number_aliases(projection);
+}
+
+/// Gives the second of two columns with one name a number, where one of them has it as an alias: the planner would refuse
+/// them. The second `a` is `a_1`, as in a table that DuckDB makes of them.
+fn number_aliases(projection: &mut [SelectItem]) {
+    let name_of = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(|name| name.value.clone()),
+        _ => None,
+    };
+    let mut all: HashSet<String> = projection.iter().filter_map(name_of).collect();
+    let (mut aliases, mut columns) = (HashSet::new(), HashSet::new());
+    for item in projection {
+        let Some(name) = name_of(item) else { continue };
+        let has_alias = matches!(item, SelectItem::ExprWithAlias { .. });
+        if !aliases.contains(&name) && !(has_alias && columns.contains(&name)) {
+            let names = if has_alias { &mut aliases } else { &mut columns };
+            names.insert(name);
+            continue;
+        }
+        let mut number = 1;
+        while all.contains(&format!("{name}_{number}")) {
+            number += 1;
+        }
+        let numbered = format!("{name}_{number}");
+        all.insert(numbered.clone());
+        match item {
+            SelectItem::ExprWithAlias { alias, .. } => alias.value = numbered,
+            SelectItem::UnnamedExpr(expr) => {
+                let alias = Ident::with_quote('"', numbered);
+                *item = SelectItem::ExprWithAlias { expr: taken(expr), alias };
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Returns the name of a column by its text; `None` where the planner's is the same.

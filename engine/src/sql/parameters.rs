@@ -4,6 +4,8 @@
 //! where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`, `SELECT ? + 1`), the
 //! rows are scanned as a table; any other statement becomes a union.
 
+mod told_types;
+
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use super::repeated_changes::reads_what_it_changes;
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
+use told_types::told_types;
 
 /// The most rows for which a statement is planned row by row.
 const MAX_PLANNED_ROWS: usize = 1_000;
@@ -170,7 +173,13 @@ fn check_count(plan: &LogicalPlan, given: usize) -> Result<()> {
 /// Returns the parameters of a plan as the fields of a schema, `$1`, `$2`, ... in order and then named ones; of type null
 /// where the plan does not tell.
 pub(crate) fn parameter_schema(plan: &LogicalPlan) -> Result<SchemaRef> {
-    let found = placeholders(plan)?;
+    let mut found = placeholders(plan)?;
+    if found.values().any(Option::is_none) {
+        let mut told = told_types(plan)?;
+        for (name, data_type) in found.iter_mut().filter(|(_, data_type)| data_type.is_none()) {
+            *data_type = told.remove(name).and_then(only_type);
+        }
+    }
     let positions = found.keys().filter_map(|name| position(name)).max().unwrap_or(0);
     let unknown = DataType::Null;
     let field =
@@ -217,16 +226,18 @@ fn placeholders(plan: &LogicalPlan) -> DataFusionResult<BTreeMap<String, Option<
             })
         })
     })?;
-    let only = |mut types: Vec<DataType>| {
-        types.dedup();
-        if types.len() == 1 { types.pop() } else { None }
-    };
     let typed = found.into_iter().map(|(name, types)| {
         // What a value becomes says what it is where nothing else does.
         let types = if types.is_empty() { casts.remove(&name).unwrap_or_default() } else { types };
-        (name, only(types))
+        (name, only_type(types))
     });
     Ok(typed.collect())
+}
+
+/// Returns the one type that all of them are.
+fn only_type(mut types: Vec<DataType>) -> Option<DataType> {
+    types.dedup();
+    if types.len() == 1 { types.pop() } else { None }
 }
 
 /// Notes that a value becomes one of a type, where it is a parameter without one, or chosen among such.

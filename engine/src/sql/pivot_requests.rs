@@ -67,7 +67,12 @@ pub(crate) fn give_pivot_values(statement: &mut Statement, values: Vec<PivotValu
                 }
                 TableFactor::Table { args: Some(args), .. } => {
                     let items = named.map(|(expr, name)| SelectItem::ExprWithAlias { expr, alias: quoted(name) });
-                    let values = Expr::Subquery(Box::new(query_of_items(items.collect())));
+                    let items: Vec<SelectItem> = items.collect();
+                    // Of no rows there are no values, and a select list has at least one.
+                    let values = match items.is_empty() {
+                        true => Expr::Value(ast::Value::Null.into()),
+                        false => Expr::Subquery(Box::new(query_of_items(items))),
+                    };
                     args.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(values)));
                 }
                 _ => {}

@@ -10,13 +10,15 @@ use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
+use base64::Engine as _;
 use http::request::Parts;
-use http::{Method, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Version, header};
 use tonic::Status;
 use tonic::server::NamedService;
 
 use super::body::{BodyBounds, BoundedBody};
 use super::{caller, same_site};
+use crate::auth::BASE64;
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
@@ -24,6 +26,8 @@ use crate::telemetry::record_caller;
 
 const SERVICE_NAME: &str = <FlightServiceServer<()> as NamedService>::NAME;
 const CONTENT_TYPE: &str = "application/grpc";
+/// Where clients that shake hands by messages send the token that they were given.
+const HANDSHAKE_TOKEN: &str = "auth-token-bin";
 /// A user name and a token are far shorter.
 const HANDSHAKE_BYTES: usize = 64 << 10;
 /// How long a client may take to send its credentials.
@@ -44,6 +48,7 @@ pub(super) async fn admit(state: &AppState, mut parts: Parts, body: Body) -> Res
 }
 
 async fn check_headers(state: &AppState, parts: &mut Parts) -> Result<BodyBounds, ApiError> {
+    take_handshake_token(&mut parts.headers);
     let (service, method) = service_and_method(parts);
     let (bounds, known) = match (service == SERVICE_NAME).then(|| bounds_of(method, &state.settings)).flatten() {
         Some(bounds) => (bounds, Ok(())),
@@ -73,6 +78,19 @@ async fn check_headers(state: &AppState, parts: &mut Parts) -> Result<BodyBounds
             .with_hint("a proxy before this server must pass HTTP/2 on"));
     }
     Ok(bounds)
+}
+
+/// Writes the token of a handshake by messages where other clients send it.
+fn take_handshake_token(headers: &mut HeaderMap) {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return;
+    }
+    let token = headers.get(HANDSHAKE_TOKEN).and_then(|value| BASE64.decode(value.as_bytes()).ok());
+    let Some(token) = token.filter(|token| !token.is_empty()) else { return };
+    if let Ok(mut bearer) = HeaderValue::from_bytes(&[b"Bearer ".as_slice(), token.as_slice()].concat()) {
+        bearer.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, bearer);
+    }
 }
 
 /// Returns what a method's body may be; `None` for a method that the Flight service does not have.

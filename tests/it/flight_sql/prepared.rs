@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, NullArray, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
 use arrow_flight::Ticket;
 use arrow_flight::sql::{
@@ -69,7 +69,17 @@ async fn a_statement_says_what_it_takes_and_gives() {
         ),
         ("select a from t where a in ($1, $1 + 1)", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select ? as x", vec![DataType::Null], vec![DataType::Null], false),
-        ("select date_trunc('day', ?) as x, upper(?) as y", vec![], vec![DataType::Null; 2], false),
+        ("select date_trunc('day', ?) as x", vec![], vec![DataType::Null], false),
+        ("select count(*) as n from t having count(*) > ?", vec![DataType::Int64], vec![DataType::Int64], false),
+        ("select a from t where ? between a and 5", vec![DataType::Int64], vec![DataType::Int64], false),
+        ("select coalesce(b, ?) as x from t", vec![DataType::Utf8], vec![DataType::Utf8], false),
+        (
+            "select case when a = 1 then ? else d end as x from t",
+            vec![DataType::Date32],
+            vec![DataType::Date32],
+            false,
+        ),
+        ("select unnest(?) as x", vec![], vec![DataType::Null], false),
         ("select a from t limit ?", vec![DataType::Int64], vec![DataType::Int64], false),
         ("insert into t values (?, ?, ?)", vec![], vec![DataType::Int64, DataType::Utf8, DataType::Date32], true),
         ("insert into t (b) select b from t where a > ?", vec![], vec![DataType::Int64], true),
@@ -212,6 +222,11 @@ async fn parameters_are_arguments_of_every_function() {
     let month: ArrayRef = Arc::new(StringArray::from(vec!["month"]));
     let bound = raw.bind(&part, row(vec![month])).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5]);
+    let elements = raw.prepare("select unnest(?) as n").await.unwrap().handle;
+    let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(7), Some(8)])]);
+    let list: ArrayRef = Arc::new(list);
+    let bound = raw.bind(&elements, row(vec![list])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [7, 8]);
 }
 
 #[tokio::test]

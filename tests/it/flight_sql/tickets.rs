@@ -7,6 +7,7 @@ use futures::TryStreamExt;
 use prost::Message;
 use querent_flight::config::{RoleName, TokenSettings};
 use querent_tests::{TestServer, TestSettings};
+use tonic::metadata::MetadataValue;
 use tonic::{Code, Request};
 
 use super::{Raw, refused, sql_client, ticket_of};
@@ -72,6 +73,13 @@ async fn old_clients_shake_hands_by_payload() {
     let answers = raw.client.clone().handshake(Request::new(futures::stream::iter([request]))).await.unwrap();
     let answers: Vec<_> = answers.into_inner().try_collect().await.unwrap();
     assert_eq!(answers[0].payload, "writer-tok");
+    // Where they put what they were given.
+    let descriptor = super::descriptor(&super::statement("create table t (a int)"));
+    for (token, is_known) in [("writer-tok", true), ("wrong", false)] {
+        let mut request = Request::new(descriptor.clone());
+        request.metadata_mut().insert_bin("auth-token-bin", MetadataValue::from_bytes(token.as_bytes()));
+        assert_eq!(raw.client.clone().get_flight_info(request).await.is_ok(), is_known, "{token}");
+    }
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ struct Pivot {
     group_by: Option<Vec<Expr>>,
 }
 
-/// Plans `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`.
+/// Plans `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`, with NULL for no values.
 pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPlan> {
     let [source, aggregates, on, values @ ..] = args else { return Err(malformed(USAGE)) };
     let source = subquery(source).ok_or_else(|| malformed(USAGE))?;
@@ -44,6 +44,8 @@ pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPl
         GroupByExpr::All(_) => None,
     };
     let values = match values {
+        // What was found where there are no rows.
+        [Expr::Value(ValueWithSpan { value: Value::Null, .. })] => Some(Vec::new()),
         [values] => subquery(values).and_then(select_of).and_then(|select| items(&select.projection)),
         _ => return Err(without_values()),
     };
