@@ -54,8 +54,8 @@ pub struct AbandonTaskOnDrop {
     task: String,
 }
 
-/// Threads that do a part of a task. Operators may compute for long without yielding, and whoever answers requests goes on beside
-/// them.
+/// Threads that do a part of a task. Operators may compute for long without yielding, and whoever answers requests goes
+/// on beside them.
 pub struct TaskThreads {
     lane: Lane,
 }

@@ -268,8 +268,8 @@ fn for_stages(state: &SessionState) -> SessionState {
     state
 }
 
-/// Returns whether a subquery for one value may have more rows, which is an error. A join, which stages have in its place, would
-/// take them all.
+/// Returns whether a subquery for one value may have more rows, which is an error. A join, which stages have in its
+/// place, would take them all.
 fn counts_subquery_rows(plan: &LogicalPlan) -> Result<bool> {
     let mut counts = false;
     plan.apply_with_subqueries(|node| {
@@ -284,8 +284,8 @@ fn counts_subquery_rows(plan: &LogicalPlan) -> Result<bool> {
     Ok(counts)
 }
 
-/// Returns whether a plan has no second row, whatever its tables hold. `LogicalPlan::max_rows` says less than there may be of
-/// joins and unions of rows that are written out.
+/// Returns whether a plan has no second row, whatever its tables hold. `LogicalPlan::max_rows` says less than there may
+/// be of joins and unions of rows that are written out.
 fn has_one_row_at_most(plan: &LogicalPlan) -> bool {
     let is_one = |fetch: Option<usize>| fetch.is_some_and(|rows| rows <= 1);
     match plan {

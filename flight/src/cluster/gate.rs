@@ -62,8 +62,8 @@ pub(crate) async fn gate(State(gate): State<WorkerGate>, request: Request, next:
     }
 }
 
-/// Answers on threads of a task, and sends on what they make. On the server's own, an operator that does not yield would keep it
-/// from telling the other servers that it is there, and they would take it for lost.
+/// Answers on threads of a task, and sends on what they make. On the server's own, an operator that does not yield would
+/// keep it from telling the other servers that it is there, and they would take it for lost.
 async fn on_task_threads(worker: &ClusterWorker, answer: impl Future<Output = Response> + Send + 'static) -> Response {
     let threads = match worker.task_threads() {
         Ok(threads) => threads,

@@ -134,7 +134,8 @@ async fn a_worker_that_computes_answers() {
     let cluster = ClusterProcesses::start(&[]);
     cluster.seed().await;
     // Each pair of rows is compared, in steps that do not yield.
-    let pairs = "SELECT count(*) AS n FROM lineitem a JOIN lineitem b ON a.l_partkey + b.l_partkey < a.l_orderkey - b.l_suppkey";
+    let pairs = "SELECT count(*) AS n FROM lineitem a JOIN lineitem b \
+                 ON a.l_partkey + b.l_partkey < a.l_orderkey - b.l_suppkey";
     let health = async {
         cluster.wait_until_busy().await;
         let began = Instant::now();

@@ -1,5 +1,5 @@
-//! Subqueries in expressions on workers: one for a value that has several rows is an error there, too, and one in a place for
-//! which there is no plan of stages is answered on one node.
+//! Subqueries in expressions on workers: one for a value that has several rows is an error there, too, and one in a place
+//! for which there is no plan of stages is answered on one node.
 
 use serde_json::json;
 
@@ -23,7 +23,8 @@ async fn a_subquery_for_a_value_has_one_row_at_most() {
     }
     for one in [
         "SELECT count(*) AS n FROM lineitem WHERE l_orderkey > (SELECT avg(o_orderkey) FROM orders)",
-        "SELECT count(*) AS n FROM lineitem WHERE l_orderkey > (SELECT max(o_orderkey) FROM orders WHERE o_orderkey < 0)",
+        "SELECT count(*) AS n FROM lineitem WHERE l_orderkey > \
+         (SELECT max(o_orderkey) FROM orders WHERE o_orderkey < 0)",
     ] {
         cluster.assert_shared(one, one, "boss").await;
     }
@@ -39,9 +40,10 @@ async fn subqueries_in_any_place_have_the_rows_of_one_node() {
     for sql in [
         "SELECT o_orderkey IN (SELECT nullif(c_custkey, 5) FROM customer) AS is_in, count(*) AS n FROM orders \
          GROUP BY 1 ORDER BY 1",
-        "SELECT o_orderkey IN (SELECT nullif(c_custkey, 5) FROM customer) OR o_orderkey % 2 = 0 AS is_in, count(*) AS n \
-         FROM orders GROUP BY 1 ORDER BY 1",
-        "SELECT sum(CASE WHEN o_custkey IN (SELECT nullif(c_custkey, 5) FROM customer) THEN 1 ELSE 0 END) AS n FROM orders",
+        "SELECT o_orderkey IN (SELECT nullif(c_custkey, 5) FROM customer) OR o_orderkey % 2 = 0 AS is_in, \
+         count(*) AS n FROM orders GROUP BY 1 ORDER BY 1",
+        "SELECT sum(CASE WHEN o_custkey IN (SELECT nullif(c_custkey, 5) FROM customer) THEN 1 ELSE 0 END) AS n \
+         FROM orders",
         "SELECT o_orderkey, (SELECT max(c_custkey) FROM customer) AS m FROM orders WHERE o_orderkey < 5 \
          ORDER BY (SELECT count(*) FROM customer), o_orderkey",
     ] {
