@@ -19,6 +19,7 @@ use datafusion_distributed::{
 use http::HeaderValue;
 use parking_lot::Mutex;
 use querent_catalog::LakeLocation;
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use crate::column_cache::ColumnCacheState;
@@ -28,6 +29,7 @@ use crate::limits::{Interrupt, Limits, QueryClock};
 use crate::options::EngineOptions;
 use crate::runtime::Runtime;
 use crate::stores::FileCacheState;
+use crate::threads::Lane;
 
 /// The header by which a request's session finds what ends its task. What a client sends of that name is replaced.
 const TASK: &str = "x-querent-task";
@@ -50,6 +52,12 @@ struct WorkerParts {
 pub struct AbandonTaskOnDrop {
     parts: Arc<WorkerParts>,
     task: String,
+}
+
+/// Threads that do a part of a task. Operators may compute for long without yielding, and whoever answers requests goes
+/// on beside them.
+pub struct TaskThreads {
+    lane: Lane,
 }
 
 impl ClusterWorker {
@@ -78,6 +86,11 @@ impl ClusterWorker {
         (TASK, value, AbandonTaskOnDrop { parts: Arc::clone(&self.parts), task })
     }
 
+    /// Returns threads for a part of a task, which are its own as long as there are enough.
+    pub fn task_threads(&self) -> Result<TaskThreads> {
+        Ok(TaskThreads { lane: self.parts.runtime.threads.lane()? })
+    }
+
     /// Returns how many tasks have begun and not ended.
     pub fn running_tasks(&self) -> usize {
         self.parts.tasks.lock().len()
@@ -92,6 +105,16 @@ impl ClusterWorker {
     pub fn file_cache(&self) -> FileCacheState {
         let lake = self.parts.runtime.files.remote();
         lake.and_then(|lake| lake.cache()).map(|cache| cache.state()).unwrap_or_default()
+    }
+}
+
+impl TaskThreads {
+    /// Runs `work` on these threads. Dropping the handle ends it where it yields next.
+    pub fn spawn<T>(&self, work: impl Future<Output = T> + Send + 'static) -> AbortOnDropHandle<T>
+    where
+        T: Send + 'static,
+    {
+        self.lane.spawn(work)
     }
 }
 

@@ -98,7 +98,7 @@ mod timestamp;
 mod type_names;
 mod vector_indexing;
 
-pub use cluster_worker::{AbandonTaskOnDrop, ClusterWorker};
+pub use cluster_worker::{AbandonTaskOnDrop, ClusterWorker, TaskThreads};
 pub use column_cache::ColumnCacheState;
 pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, SuggestionKind, completions};
 pub use datafusion::scalar::ScalarValue;

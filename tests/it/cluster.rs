@@ -4,6 +4,7 @@ mod discovery;
 mod functions;
 mod limits;
 mod one_worker;
+mod subqueries;
 mod tls;
 
 use std::path::Path;

@@ -12,7 +12,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -119,6 +119,25 @@ impl Cluster {
             Ok(workers) => workers,
             Err(faults) => return Ok(Placement::OneNode(format!("no worker can be used: {faults}"))),
         };
+        // A plan for one node is there already: what cannot be planned for stages runs by that.
+        let made = Box::pin(self.shared_out(state, optimized, workers, bytes)).await;
+        Ok(made.unwrap_or_else(|error| {
+            Placement::OneNode(format!("it cannot be planned for workers: {}", error.strip_backtrace()))
+        }))
+    }
+
+    /// Makes stages of a query that reads so many bytes of files.
+    async fn shared_out(
+        &self,
+        state: &SessionState,
+        optimized: &LogicalPlan,
+        workers: Vec<Url>,
+        bytes: u64,
+    ) -> Result<Placement> {
+        if counts_subquery_rows(optimized)? {
+            let reason = "it has a subquery for one value that may have more rows, which are counted there";
+            return Ok(Placement::OneNode(reason.to_owned()));
+        }
         let planning = for_stages(state);
         let optimized = planning.optimizer().optimize(optimized.clone(), &planning, |_, _| {})?;
         let physical = planning.query_planner().create_physical_plan(&optimized, &planning).await?;
@@ -247,6 +266,41 @@ fn for_stages(state: &SessionState) -> SessionState {
     options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
     options.execution.target_partitions = options.execution.target_partitions.max(2);
     state
+}
+
+/// Returns whether a subquery for one value may have more rows, which is an error. A join, which stages have in its
+/// place, would take them all.
+fn counts_subquery_rows(plan: &LogicalPlan) -> Result<bool> {
+    let mut counts = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            counts |= expr.exists(|part| match part {
+                Expr::ScalarSubquery(query) => Ok(!has_one_row_at_most(&query.subquery)),
+                _ => Ok(false),
+            })?;
+            Ok(if counts { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(counts)
+}
+
+/// Returns whether a plan has no second row, whatever its tables hold. `LogicalPlan::max_rows` says less than there may
+/// be of joins and unions of rows that are written out.
+fn has_one_row_at_most(plan: &LogicalPlan) -> bool {
+    let is_one = |fetch: Option<usize>| fetch.is_some_and(|rows| rows <= 1);
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(_) => true,
+        LogicalPlan::Limit(limit) => {
+            let fetch = limit.get_fetch_type();
+            matches!(fetch, Ok(FetchType::Literal(rows)) if is_one(rows)) || has_one_row_at_most(&limit.input)
+        }
+        LogicalPlan::Sort(sort) => is_one(sort.fetch) || has_one_row_at_most(&sort.input),
+        LogicalPlan::Projection(projection) => has_one_row_at_most(&projection.input),
+        LogicalPlan::Filter(filter) => has_one_row_at_most(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => has_one_row_at_most(&alias.input),
+        _ => false,
+    }
 }
 
 /// Returns the plan with scans that travel. The inner error says why it stays on one node.

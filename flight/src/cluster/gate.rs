@@ -1,5 +1,5 @@
-//! What stands before a worker's service: lets signed requests of the worker's own version pass, and ends a task whose
-//! caller is gone.
+//! What stands before a worker's service: lets signed requests of the worker's own version pass, has their rows made on
+//! threads of their own, and ends a task whose caller is gone.
 
 use std::time::Duration;
 
@@ -7,9 +7,11 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use futures::StreamExt;
+use futures::{StreamExt, future, stream};
 use http_body_util::{BodyExt, StreamBody};
 use querent_engine::ClusterWorker;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::signature::{ClusterKey, FirstMessageError, Refusal, first_message, resumed};
@@ -18,6 +20,10 @@ use super::signature::{ClusterKey, FirstMessageError, Refusal, first_message, re
 const SERVICE: &str = "/worker.WorkerService/";
 /// The method that sends a plan, and is open for as long as the query is.
 const SENDS_PLAN: &str = "/worker.WorkerService/CoordinatorChannel";
+/// The method that executes a part of a plan, and sends its rows.
+const MAKES_ROWS: &str = "/worker.WorkerService/ExecuteTask";
+/// Messages of rows that wait for the connection.
+const MESSAGES_AHEAD: usize = 2;
 /// The largest plan of a task.
 const MAX_PLAN_BYTES: usize = 256 << 20;
 /// What may follow a plan: that nothing does.
@@ -40,6 +46,9 @@ pub(crate) async fn gate(State(gate): State<WorkerGate>, request: Request, next:
         return next.run(request).await;
     }
     match admitted(&gate, request).await {
+        Ok(request) if request.uri().path() == MAKES_ROWS => {
+            on_task_threads(&gate.worker, async move { next.run(request).await }).await
+        }
         Ok(request) => next.run(request).await,
         Err(refusal) => {
             let status = match refusal {
@@ -51,6 +60,31 @@ pub(crate) async fn gate(State(gate): State<WorkerGate>, request: Request, next:
             status.into_http()
         }
     }
+}
+
+/// Answers on threads of a task, and sends on what they make. On the server's own, an operator that does not yield would
+/// keep it from telling the other servers that it is there, and they would take it for lost.
+async fn on_task_threads(worker: &ClusterWorker, answer: impl Future<Output = Response> + Send + 'static) -> Response {
+    let threads = match worker.task_threads() {
+        Ok(threads) => threads,
+        Err(error) => return Status::internal(error.to_string()).into_http(),
+    };
+    let (head, mut body) = match threads.spawn(answer).await {
+        Ok(response) => response.into_parts(),
+        Err(ended) => return Status::internal(ended.to_string()).into_http(),
+    };
+    let (sender, frames) = mpsc::channel(MESSAGES_AHEAD);
+    let sending = threads.spawn(async move {
+        while let Some(frame) = body.frame().await {
+            if sender.send(frame).await.is_err() {
+                return;
+            }
+        }
+    });
+    // It ends with the answer's body; where it ends otherwise, the rows are not all there.
+    let fault = stream::once(sending)
+        .filter_map(|ended| future::ready(ended.err().map(|error| Err(axum::Error::new(error)))));
+    Response::from_parts(head, Body::new(StreamBody::new(ReceiverStream::new(frames).chain(fault))))
 }
 
 async fn admitted(gate: &WorkerGate, request: Request) -> Result<Request, Refusal> {

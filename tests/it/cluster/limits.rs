@@ -6,7 +6,7 @@ use querent_tests::{PATIENCE, wait_until};
 use reqwest::Client;
 use serde_json::json;
 
-use super::ClusterProcesses;
+use super::{ClusterProcesses, PROMPT};
 
 /// Minutes of work, spread over all workers.
 const LONG: &str = "SELECT count(*) AS n FROM lineitem a JOIN lineitem b ON a.l_returnflag = b.l_returnflag \
@@ -126,4 +126,31 @@ async fn a_worker_lost_after_the_first_rows_is_an_error() {
     tokio::time::timeout(Duration::from_secs(120), read).await.expect("no hang");
     let end = String::from_utf8_lossy(&rest);
     assert!(end.contains("worker_lost"), "{}", &end[end.len().saturating_sub(500)..]);
+}
+
+/// A worker that is taken for lost because it computes would fail every long query.
+#[tokio::test]
+async fn a_worker_that_computes_answers() {
+    let cluster = ClusterProcesses::start(&[]);
+    cluster.seed().await;
+    // Each pair of rows is compared, in steps that do not yield.
+    let pairs = "SELECT count(*) AS n FROM lineitem a JOIN lineitem b \
+                 ON a.l_partkey + b.l_partkey < a.l_orderkey - b.l_suppkey";
+    let health = async {
+        cluster.wait_until_busy().await;
+        let began = Instant::now();
+        while began.elapsed() < PROMPT {
+            for worker in &cluster.workers {
+                let url = format!("{}/health", worker.url.trim_end_matches('/'));
+                let answer = cluster.http.get(url).timeout(PROMPT / 2).send().await;
+                assert!(answer.expect("an answer in time").status().is_success());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        answer = cluster.on_workers(json!({ "sql": pairs }), "boss") => assert!(answer.is_ok(), "{answer:?}"),
+        () = health => {}
+    }
+    cluster.wait_until_idle().await;
 }
