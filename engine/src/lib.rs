@@ -35,53 +35,33 @@
 //! | 1 | `error` | the errors with their codes |
 //! | 1 | `column_cache` | columns of Parquet files that scans decoded, for the next scan |
 //! | 1 | `plan_cache` | plans of statements that were planned before, and rows of queries that were answered |
-//! | 1 | `early_semi_joins` | semi-joins below joins that make more rows |
-//! | 1 | `join_order` | the order of inner joins |
-//! | 1 | `aggregate_clauses` | filters of aggregates that may be null, and keys that stand twice in their orders |
-//! | 1 | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
-//! | 1 | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
-//! | 1 | `null_aware_joins` | joins in which NULLs count see every NULL |
-//! | 1 | `one_sided_joins` | projections above joins that give the columns of one side |
-//! | 1 | `projected_keys` | which columns are keys of a query's rows |
-//! | 1 | `repeated_aggregates` | aggregates of grouping sets that are the same |
-//! | 1 | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
-//! | 1 | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
+//! | 1 | `optimizer` | rules beside DataFusion's: the order of joins, and what theirs get wrong |
 //! | 1 | `thread_priority` | requests before queries |
 //! | 1 | `analyzed_plan` | estimates in `EXPLAIN ANALYZE` |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
 //! | 1 | `profile_queue` | the tables that wait for the profiler |
 
-mod aggregate_clauses;
 mod analyzed_plan;
 mod cluster_worker;
 mod column_cache;
 mod completion;
-mod computed_sort_keys;
-mod distinct_limits;
 mod distributed;
-mod early_semi_joins;
 mod engine;
 mod error;
 mod functions;
 mod governor;
 mod identifiers;
 mod import;
-mod join_order;
 mod knowledge;
 mod limits;
-mod misled_filters;
-mod null_aware_joins;
-mod one_sided_joins;
 mod open;
+mod optimizer;
 mod options;
 mod plan_cache;
 pub mod policy;
 mod profile_queue;
 mod profiler;
-mod projected_keys;
 mod queries;
-mod repeated_aggregates;
-mod repeated_projections;
 mod runtime;
 mod session;
 mod slots;

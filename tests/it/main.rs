@@ -64,6 +64,7 @@ mod oidc;
 mod openai;
 mod pages;
 mod plan_cache;
+mod plans;
 mod policies;
 mod policy;
 mod remote_embedders;

@@ -15,16 +15,16 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
 use super::guarded_domains::DropGuardedChecks;
-use crate::aggregate_clauses::SettleAggregates;
-use crate::computed_sort_keys::ComputeSortKeys;
-use crate::early_semi_joins::EarlySemiJoins;
-use crate::join_order::OrderJoins;
+use crate::optimizer::aggregate_clauses::SettleAggregates;
+use crate::optimizer::computed_sort_keys::ComputeSortKeys;
+use crate::optimizer::early_semi_joins::EarlySemiJoins;
+use crate::optimizer::join_order::OrderJoins;
 use crate::limits::QueryUsage;
-use crate::misled_filters::KeepMisledFilters;
-use crate::one_sided_joins::KeepOneSidedJoins;
-use crate::projected_keys::ProjectKeys;
-use crate::repeated_aggregates::MergeAggregates;
-use crate::repeated_projections::DistinguishProjections;
+use crate::optimizer::misled_filters::KeepMisledFilters;
+use crate::optimizer::one_sided_joins::KeepOneSidedJoins;
+use crate::optimizer::projected_keys::ProjectKeys;
+use crate::optimizer::repeated_aggregates::MergeAggregates;
+use crate::optimizer::repeated_projections::DistinguishProjections;
 
 /// The rule that takes a projection for a copy of the one below it.
 const COMPARES_PROJECTIONS: &str = "optimize_projections";

@@ -30,7 +30,7 @@ use super::dialect::SqlDialect;
 use super::marks;
 use super::shorthand::plain;
 use crate::error::EngineError;
-use crate::projected_keys::with_projected_keys;
+use crate::optimizer::projected_keys::with_projected_keys;
 pub(crate) use pivot::MAX_PIVOT_COLUMNS;
 
 /// Returns the planners, for each statement.

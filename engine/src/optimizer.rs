@@ -1,0 +1,28 @@
+//! Rules beside DataFusion's. Some make plans cheaper; some mend what a rule of DataFusion 54 gets wrong, which each says with the
+//! query that shows it. `governor/rules.rs` puts them among DataFusion's, in their order.
+//!
+//! | module | rule |
+//! |---|---|
+//! | `aggregate_clauses` | filters of aggregates that may be null, and keys that stand twice in their orders |
+//! | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
+//! | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
+//! | `early_semi_joins` | semi-joins below joins that make more rows |
+//! | `join_order` | the order of inner joins |
+//! | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
+//! | `null_aware_joins` | joins in which NULLs count see every NULL |
+//! | `one_sided_joins` | projections above joins that give the columns of one side |
+//! | `projected_keys` | which columns are keys of a query's rows |
+//! | `repeated_aggregates` | aggregates of grouping sets that are the same |
+//! | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
+
+pub(crate) mod aggregate_clauses;
+pub(crate) mod computed_sort_keys;
+pub(crate) mod distinct_limits;
+pub(crate) mod early_semi_joins;
+pub(crate) mod join_order;
+pub(crate) mod misled_filters;
+pub(crate) mod null_aware_joins;
+pub(crate) mod one_sided_joins;
+pub(crate) mod projected_keys;
+pub(crate) mod repeated_aggregates;
+pub(crate) mod repeated_projections;
