@@ -21,12 +21,12 @@ use scopeguard::ScopeGuard;
 use uuid::Uuid;
 
 use crate::column_cache::ColumnCache;
-use crate::optimizer::distinct_limits::FitDistinctLimits;
 use crate::distributed::Cluster;
 use crate::error::{EngineError, Result};
 use crate::functions;
 use crate::governor::{governed, governed_lambdas, governed_optimizer_rules, governed_physical_rules};
 use crate::limits::{EnginePool, KeptMemory, Limits, QueryPool, QueryUsage, ResidentLimit, follow_spawned_tasks};
+use crate::optimizer::distinct_limits::FitDistinctLimits;
 use crate::optimizer::misled_filters::DropMisledFilters;
 use crate::optimizer::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;

@@ -77,7 +77,8 @@ const TABLES: [(&str, &str); 8] = [
 async fn tpc_h_is_planned_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let partitions = ("datafusion.execution.target_partitions".to_owned(), "2".to_owned());
-    let options = EngineOptions { datafusion_settings: vec![partitions], ..EngineOptions::new(folder.path().join("data")) };
+    let options =
+        EngineOptions { datafusion_settings: vec![partitions], ..EngineOptions::new(folder.path().join("data")) };
     let engine = Engine::open_with(options).await.unwrap();
     let session = admin(&engine);
     for (name, query) in TABLES {

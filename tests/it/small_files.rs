@@ -63,10 +63,7 @@ async fn small_files_are_merged_in_order_and_earlier_snapshots_keep_theirs() {
 async fn what_has_no_files_of_ours_is_refused() {
     let (_folder, engine) = engine().await;
     let session = admin(&engine);
-    for made in [
-        "CREATE TABLE t AS SELECT 1 AS k",
-        "CREATE VIEW v AS SELECT * FROM t",
-    ] {
+    for made in ["CREATE TABLE t AS SELECT 1 AS k", "CREATE VIEW v AS SELECT * FROM t"] {
         rows(&session, made).await.unwrap();
     }
     for (statement, code) in [

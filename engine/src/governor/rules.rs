@@ -15,11 +15,11 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
 use super::guarded_domains::DropGuardedChecks;
+use crate::limits::QueryUsage;
 use crate::optimizer::aggregate_clauses::SettleAggregates;
 use crate::optimizer::computed_sort_keys::ComputeSortKeys;
 use crate::optimizer::early_semi_joins::EarlySemiJoins;
 use crate::optimizer::join_order::OrderJoins;
-use crate::limits::QueryUsage;
 use crate::optimizer::misled_filters::KeepMisledFilters;
 use crate::optimizer::one_sided_joins::KeepOneSidedJoins;
 use crate::optimizer::projected_keys::ProjectKeys;

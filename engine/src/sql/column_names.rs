@@ -125,7 +125,7 @@ fn number_aliases(projection: &mut [SelectItem]) {
     for item in projection {
         let Some(name) = name_of(item) else { continue };
         let has_alias = matches!(item, SelectItem::ExprWithAlias { .. });
-        if !aliases.contains(&name) && !(has_alias && columns.contains(&name)) {
+        if !(aliases.contains(&name) || has_alias && columns.contains(&name)) {
             let names = if has_alias { &mut aliases } else { &mut columns };
             names.insert(name);
             continue;

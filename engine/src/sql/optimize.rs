@@ -16,7 +16,8 @@ use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::tables::managed::SmallFiles;
 
-const USAGE: &str = "write OPTIMIZE table; its rows are written in the order of ALTER TABLE table SET SORTED BY (columns)";
+const USAGE: &str =
+    "write OPTIMIZE table; its rows are written in the order of ALTER TABLE table SET SORTED BY (columns)";
 
 impl StatementPlanner<'_> {
     /// Plans the merging of a table's files. Errors: `table_not_found`, `not_allowed` of what is no managed table or seen in part,

@@ -82,8 +82,8 @@ async fn on_task_threads(worker: &ClusterWorker, answer: impl Future<Output = Re
         }
     });
     // It ends with the answer's body; where it ends otherwise, the rows are not all there.
-    let fault = stream::once(sending)
-        .filter_map(|ended| future::ready(ended.err().map(|error| Err(axum::Error::new(error)))));
+    let fault =
+        stream::once(sending).filter_map(|ended| future::ready(ended.err().map(|error| Err(axum::Error::new(error)))));
     Response::from_parts(head, Body::new(StreamBody::new(ReceiverStream::new(frames).chain(fault))))
 }
 

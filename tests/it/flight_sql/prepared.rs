@@ -73,12 +73,7 @@ async fn a_statement_says_what_it_takes_and_gives() {
         ("select count(*) as n from t having count(*) > ?", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select a from t where ? between a and 5", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select coalesce(b, ?) as x from t", vec![DataType::Utf8], vec![DataType::Utf8], false),
-        (
-            "select case when a = 1 then ? else d end as x from t",
-            vec![DataType::Date32],
-            vec![DataType::Date32],
-            false,
-        ),
+        ("select case when a = 1 then ? else d end as x from t", vec![DataType::Date32], vec![DataType::Date32], false),
         ("select unnest(?) as x", vec![], vec![DataType::Null], false),
         ("select a from t limit ?", vec![DataType::Int64], vec![DataType::Int64], false),
         ("insert into t values (?, ?, ?)", vec![], vec![DataType::Int64, DataType::Utf8, DataType::Date32], true),

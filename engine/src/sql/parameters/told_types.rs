@@ -11,7 +11,9 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::types::NativeType;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, InSubquery, Like, Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::{
+    Between, BinaryExpr, Case, InList, InSubquery, Like, Placeholder, ScalarFunction,
+};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, TypeSignature, TypeSignatureClass};
 
