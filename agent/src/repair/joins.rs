@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use querent_catalog::{Relationship, TableInfo, TableName};
 use sqlparser::ast::{
-    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, TableFactor,
-    TableWithJoins, Visit, Visitor, visit_expressions,
+    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
+    TableFactor, TableWithJoins, Visit, Visitor, visit_expressions,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -168,16 +168,22 @@ fn conditions(
                     .map(|one| condition(one, known.table.as_ref(), &known.name, &joined.name))
             });
             if let Some((text, expr)) = found.and_then(|text| Some((text.clone(), expression(&text)?))) {
+                let (written, why) = match &*constraint {
+                    JoinConstraint::On(on) => (
+                        format!("ON {on}"),
+                        "the condition compares columns of one table only; the tables are related that way",
+                    ),
+                    _ => (format!("JOIN {name}"), "the join says not by what; the tables are related that way"),
+                };
                 *constraint = JoinConstraint::On(expr);
-                let why = "the join says not by what; the tables are related that way";
-                repairs.push(Repair::new(RepairKind::Join, format!("JOIN {name}"), format!("ON {text}"), why));
+                repairs.push(Repair::new(RepairKind::Join, written, format!("ON {text}"), why));
             }
         }
         before.push(name);
     }
 }
 
-/// Whether a join has no condition, or is by columns that one of its sides does not have.
+/// Whether a join has no condition, is by columns that one of its sides does not have, or compares two columns of one table.
 fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String], joined: &ScopeSource) -> bool {
     match constraint {
         JoinConstraint::None => true,
@@ -186,6 +192,13 @@ fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String
             let mut sources = before.iter().filter_map(|known| scope.source(known));
             !joined.may_have(&name.value) || !sources.any(|source| source.may_have(&name.value))
         }),
+        JoinConstraint::On(Expr::BinaryOp { left, op: BinaryOperator::Eq, right }) => match (&**left, &**right) {
+            (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) => match (&left[..], &right[..]) {
+                ([one, _], [other, _]) => one.value.eq_ignore_ascii_case(&other.value),
+                _ => false,
+            },
+            _ => false,
+        },
         _ => false,
     }
 }
