@@ -171,7 +171,7 @@ fn conditions(
                 let (written, why) = match &*constraint {
                     JoinConstraint::On(on) => (
                         format!("ON {on}"),
-                        "the condition compares columns of one table only; the tables are related that way",
+                        "the condition does not join the two by columns that they have; the tables are related that way",
                     ),
                     _ => (format!("JOIN {name}"), "the join says not by what; the tables are related that way"),
                 };
@@ -183,7 +183,8 @@ fn conditions(
     }
 }
 
-/// Whether a join has no condition, is by columns that one of its sides does not have, or compares two columns of one table.
+/// Whether a join has no condition, is by columns that one of its sides does not have, or compares two columns of one
+/// table. An id that one side does not have is left to `ColumnFixer::join_by_key`.
 fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String], joined: &ScopeSource) -> bool {
     match constraint {
         JoinConstraint::None => true,
@@ -194,7 +195,16 @@ fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String
         }),
         JoinConstraint::On(Expr::BinaryOp { left, op: BinaryOperator::Eq, right }) => match (&**left, &**right) {
             (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) => match (&left[..], &right[..]) {
-                ([one, _], [other, _]) => one.value.eq_ignore_ascii_case(&other.value),
+                // A table that is joined with itself under one name has no condition that would be better.
+                ([one, _], [other, _]) if one.value.eq_ignore_ascii_case(&other.value) => {
+                    !before.iter().any(|known| known.eq_ignore_ascii_case(&joined.name))
+                }
+                ([one, column], [other, same]) if column.value.eq_ignore_ascii_case(&same.value) => {
+                    let lacks = |table: &Ident| {
+                        scope.source(&table.value).is_some_and(|source| !source.may_have(&column.value))
+                    };
+                    !column.value.to_lowercase().ends_with("id") && (lacks(one) || lacks(other))
+                }
                 _ => false,
             },
             _ => false,

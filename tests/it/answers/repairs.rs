@@ -119,6 +119,14 @@ async fn columns_are_found_where_they_are() {
             &["join"],
             json!([{"n": 2}]),
         ),
+        // A join by a name that one of the two tables lacks.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.concert AS c JOIN concert_singer.stadium AS s \
+             ON c.capacity = s.capacity WHERE s.capacity = 100",
+            &["join"],
+            json!([{"n": 2}]),
+        ),
         // A join that says not by what.
         (
             CONCERTS,
