@@ -171,7 +171,7 @@ fn conditions(
                 let (written, why) = match &*constraint {
                     JoinConstraint::On(on) => (
                         format!("ON {on}"),
-                        "the condition does not join the two by columns that they have; the tables are related that way",
+                        "the condition is not by columns that both have; the tables are related that way",
                     ),
                     _ => (format!("JOIN {name}"), "the join says not by what; the tables are related that way"),
                 };
@@ -194,19 +194,21 @@ fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String
             !joined.may_have(&name.value) || !sources.any(|source| source.may_have(&name.value))
         }),
         JoinConstraint::On(Expr::BinaryOp { left, op: BinaryOperator::Eq, right }) => match (&**left, &**right) {
-            (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) => match (&left[..], &right[..]) {
-                // A table that is joined with itself under one name has no condition that would be better.
-                ([one, _], [other, _]) if one.value.eq_ignore_ascii_case(&other.value) => {
-                    !before.iter().any(|known| known.eq_ignore_ascii_case(&joined.name))
+            (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) => {
+                match (left.as_slice(), right.as_slice()) {
+                    // A table that is joined with itself under one name has no condition that would be better.
+                    ([one, _], [other, _]) if one.value.eq_ignore_ascii_case(&other.value) => {
+                        !before.iter().any(|known| known.eq_ignore_ascii_case(&joined.name))
+                    }
+                    ([one, column], [other, again]) if column.value.eq_ignore_ascii_case(&again.value) => {
+                        let lacks = |table: &Ident| {
+                            scope.source(&table.value).is_some_and(|source| !source.may_have(&column.value))
+                        };
+                        !column.value.to_lowercase().ends_with("id") && (lacks(one) || lacks(other))
+                    }
+                    _ => false,
                 }
-                ([one, column], [other, same]) if column.value.eq_ignore_ascii_case(&same.value) => {
-                    let lacks = |table: &Ident| {
-                        scope.source(&table.value).is_some_and(|source| !source.may_have(&column.value))
-                    };
-                    !column.value.to_lowercase().ends_with("id") && (lacks(one) || lacks(other))
-                }
-                _ => false,
-            },
+            }
             _ => false,
         },
         _ => false,
