@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use querent_catalog::{Relationship, TableInfo, TableName};
 use sqlparser::ast::{
-    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, TableFactor,
-    TableWithJoins, Visit, Visitor, visit_expressions,
+    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
+    TableFactor, TableWithJoins, Visit, Visitor, visit_expressions,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -168,16 +168,23 @@ fn conditions(
                     .map(|one| condition(one, known.table.as_ref(), &known.name, &joined.name))
             });
             if let Some((text, expr)) = found.and_then(|text| Some((text.clone(), expression(&text)?))) {
+                let (written, why) = match &*constraint {
+                    JoinConstraint::On(on) => (
+                        format!("ON {on}"),
+                        "the condition is not by columns that both have; the tables are related that way",
+                    ),
+                    _ => (format!("JOIN {name}"), "the join says not by what; the tables are related that way"),
+                };
                 *constraint = JoinConstraint::On(expr);
-                let why = "the join says not by what; the tables are related that way";
-                repairs.push(Repair::new(RepairKind::Join, format!("JOIN {name}"), format!("ON {text}"), why));
+                repairs.push(Repair::new(RepairKind::Join, written, format!("ON {text}"), why));
             }
         }
         before.push(name);
     }
 }
 
-/// Whether a join has no condition, or is by columns that one of its sides does not have.
+/// Whether a join has no condition, is by columns that one of its sides does not have, or compares two columns of one
+/// table. An id that one side does not have is left to `ColumnFixer::join_by_key`.
 fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String], joined: &ScopeSource) -> bool {
     match constraint {
         JoinConstraint::None => true,
@@ -186,6 +193,24 @@ fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String
             let mut sources = before.iter().filter_map(|known| scope.source(known));
             !joined.may_have(&name.value) || !sources.any(|source| source.may_have(&name.value))
         }),
+        JoinConstraint::On(Expr::BinaryOp { left, op: BinaryOperator::Eq, right }) => match (&**left, &**right) {
+            (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) => {
+                match (left.as_slice(), right.as_slice()) {
+                    // A table that is joined with itself under one name has no condition that would be better.
+                    ([one, _], [other, _]) if one.value.eq_ignore_ascii_case(&other.value) => {
+                        !before.iter().any(|known| known.eq_ignore_ascii_case(&joined.name))
+                    }
+                    ([one, column], [other, again]) if column.value.eq_ignore_ascii_case(&again.value) => {
+                        let lacks = |table: &Ident| {
+                            scope.source(&table.value).is_some_and(|source| !source.may_have(&column.value))
+                        };
+                        !column.value.to_lowercase().ends_with("id") && (lacks(one) || lacks(other))
+                    }
+                    _ => false,
+                }
+            }
+            _ => false,
+        },
         _ => false,
     }
 }

@@ -111,6 +111,22 @@ async fn columns_are_found_where_they_are() {
             &["column"],
             json!([{"name": "Justin"}]),
         ),
+        // A join by two columns of one table, of which it lacks one.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.concert AS c JOIN concert_singer.stadium AS s \
+             ON s.held_at = s.stadium_id WHERE s.capacity = 100",
+            &["join"],
+            json!([{"n": 2}]),
+        ),
+        // A join by a name that one of the two tables lacks.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.concert AS c JOIN concert_singer.stadium AS s \
+             ON c.capacity = s.capacity WHERE s.capacity = 100",
+            &["join"],
+            json!([{"n": 2}]),
+        ),
         // A join that says not by what.
         (
             CONCERTS,
