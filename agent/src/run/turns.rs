@@ -6,6 +6,7 @@ mod choice;
 mod compaction;
 mod gaps;
 mod opening;
+mod plain_form;
 mod readings;
 mod request;
 mod resume;
@@ -122,6 +123,8 @@ pub(super) struct Turns<'a> {
     is_yet_to_start: bool,
     /// Whether queries were compared; once in a run.
     has_voted: bool,
+    /// Whether the model was asked in the plain form; once in a run.
+    has_asked_plainly: bool,
     /// How long the last reply took.
     turn_took: Duration,
     /// Counts the queries that the model has sent again after they had failed, since the last one that ran.
@@ -202,6 +205,7 @@ impl<'a> Turns<'a> {
             has_said_rows: false,
             is_yet_to_start: false,
             has_voted: false,
+            has_asked_plainly: false,
             turn_took: Duration::ZERO,
             variation: 0,
         }

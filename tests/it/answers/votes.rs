@@ -176,3 +176,47 @@ async fn what_is_in_doubt_lowers_the_word() {
     let (_, assessment) = answer(&asked(&fixture, &greeting, AgentConfig::default()).await);
     assert_eq!(assessment.confidence, None, "a greeting has none");
 }
+
+/// A small model that sends a query that fails, again and again, and writes `fenced` where it is asked in the plain form.
+fn stubborn(fenced: &str) -> Arc<ScriptedModel> {
+    let again = json!({"events": [run_sql("SELECT zzz FROM qqq")]});
+    let runs = json!({
+        "capabilities": {"tool_style": "native", "thinking": false, "small": true, "context_tokens": 8192},
+        "runs": [
+            {"when": "Given this schema", "turns": [{"events": [{"text": format!("```sql\n{fenced}\n```")}]}]},
+            {"turns": [again, again, {"events": [{"text": "There are 2 votes."}]}], "repeat_last": true},
+        ],
+    });
+    Arc::new(from_value(runs).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_second_failure_the_model_is_asked_in_the_plain_form() {
+    let fixture = AnswersFixture::new().await;
+    let model = stubborn("SELECT count(*) AS n FROM votes WHERE state = 'CA'");
+    let events = asked(&fixture, &model, with(Voting::Off)).await;
+    let results = results(&events);
+    assert_eq!(results[0].result["error"]["code"], "table_not_found");
+    assert_eq!(results[1].result["rows"], json!([{"n": 2}]), "{}", results[1].result);
+    assert_eq!(results[1].result["asked_again"]["database"], "voter_1");
+    let requests = model.requests();
+    let plain = requests.iter().find(|request| request.messages.len() == 1).unwrap();
+    let prompt = &plain.messages[0].content;
+    assert!(prompt.contains("CREATE TABLE votes (") && prompt.contains(QUESTION), "{prompt}");
+    assert!(plain.tools.is_empty());
+    let used = events.iter().find_map(|event| match event {
+        EventKind::AnswerFinal { sql_used, .. } => sql_used.clone(),
+        _ => None,
+    });
+    assert_eq!(used.as_deref(), Some("SELECT count(*) AS n FROM votes WHERE state = 'CA'"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_of_the_plain_form_that_fails_changes_nothing() {
+    let fixture = AnswersFixture::new().await;
+    let model = stubborn("SELECT yyy FROM ppp");
+    let events = asked(&fixture, &model, with(Voting::Off)).await;
+    let results = results(&events);
+    assert_eq!(results[1].result["error"]["code"], "repeated_tool_failure", "{}", results[1].result);
+    assert_eq!(model.requests().iter().filter(|request| request.messages.len() == 1).count(), 1);
+}

@@ -90,18 +90,26 @@ impl Turns<'_> {
         let permits = Semaphore::new(MAX_CONCURRENT_CALLS);
         let mut outcomes: FuturesOrdered<_> = own.iter().map(|call| outcome_of(context, &permits, call)).collect();
         let mut reported = Vec::with_capacity(own.len());
-        let mut voted = false;
+        let (mut voted, mut plainly, mut database) = (false, false, None);
         for call in &own {
             let Some(mut outcome) = outcomes.next().await else { continue };
             if own.len() == 1 && call.known.is_none() && self.votes_on(&call.started, &outcome) {
                 voted = true;
                 outcome = self.vote(&call.started, outcome).await;
             }
+            if own.len() == 1 && call.known.is_none() && self.asks_plainly(&call.started, &outcome) {
+                plainly = true;
+                (outcome, database) = self.ask_plainly(outcome).await;
+            }
             let (handle, prover) = (&self.task.handle, &mut self.prover);
             reported.push((call, report(handle, prover, text_tokens, &call.started, outcome, None)));
         }
         drop(outcomes);
         self.has_voted |= voted;
+        self.has_asked_plainly |= plainly;
+        if let Some(database) = database {
+            self.assessment.sql_database = Some(database).filter(|name| name != DEFAULT_DATABASE);
+        }
         for (OwnCall { started, model_name, model_id, .. }, reported) in reported {
             let failed = self.take_in(&started.tool, model_name, model_id, reported);
             let recorded = self.budget.record(&started.tool, &started.args, failed);

@@ -115,10 +115,8 @@ impl Turns<'_> {
 
     /// Asks the model for another query: the question in another form, or its own prompt once more with another draw.
     async fn candidate_query(&self, number: u32) -> Result<Option<Map<String, Value>>, AgentError> {
-        let all = self.conversation.all();
-        let system = all.first().cloned();
-        let asked = all.iter().rev().find(|message| message.role == ChatRole::User && message.tool_name.is_none());
-        let mut question = asked.cloned().unwrap_or_else(|| ChatMessage::text(ChatRole::User, ""));
+        let system = self.conversation.all().first().cloned();
+        let mut question = self.asked_question().unwrap_or_else(|| ChatMessage::text(ChatRole::User, ""));
         let is_fenced = !number.is_multiple_of(2);
         // The likeliest reply to the other form comes first.
         let variation = if is_fenced { number - 1 } else { number };
@@ -134,6 +132,17 @@ impl Turns<'_> {
             }
             false => TurnRequest { may_answer: false, variation, ..request },
         };
+        self.written_query(request).await
+    }
+
+    /// Returns the question, as it was put to the model.
+    pub(super) fn asked_question(&self) -> Option<ChatMessage> {
+        let is_question = |message: &&ChatMessage| message.role == ChatRole::User && message.tool_name.is_none();
+        self.conversation.all().iter().rev().find(is_question).cloned()
+    }
+
+    /// Returns the query of a reply outside the conversation: the arguments of the call that it makes, or what is in its fence.
+    pub(super) async fn written_query(&self, request: TurnRequest) -> Result<Option<Map<String, Value>>, AgentError> {
         let (mut text, mut called) = (String::new(), None);
         let mut usage = TokenUsage::default();
         let mut pieces = self.model.turn(request).await?;
@@ -157,7 +166,7 @@ impl Turns<'_> {
         }))
     }
 
-    fn time_left(&self) -> Duration {
+    pub(super) fn time_left(&self) -> Duration {
         self.task.allowed_time().saturating_sub(self.task.started.elapsed())
     }
 }
