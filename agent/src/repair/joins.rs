@@ -181,9 +181,10 @@ fn conditions(
     }
 }
 
-/// Returns what is wrong with the condition of a join: it has none, names a column that a side does not have, or compares
-/// two columns of one table and leaves the joined one out. A condition whose columns exist and that names the joined table
-/// stays, as does one about two other tables. An id that one side does not have is left to `ColumnFixer::join_by_key`.
+/// Returns what is wrong with the condition of a join: it has none, names a column that a side does not have, or
+/// compares two columns of one table and leaves the joined one out. A condition whose columns exist and that names the
+/// joined table stays, as does one about two other tables. An id that one side does not have is left to
+/// `ColumnFixer::join_by_key`.
 fn fault_of(
     constraint: &JoinConstraint,
     scope: &Scope,
