@@ -161,20 +161,18 @@ fn conditions(
         | JoinOperator::Left(constraint)
         | JoinOperator::LeftOuter(constraint) = &mut join.join_operator
             && let Some(joined) = scope.source(&name)
-            && says_not_by_what(constraint, &scope, &before, joined)
+            && let Some(fault) = fault_of(constraint, &scope, &before, joined)
         {
             let found = before.iter().filter_map(|known| scope.source(known)).find_map(|known| {
                 related(at_hand, known.table.as_ref()?, joined.table.as_ref()?)
                     .map(|one| condition(one, known.table.as_ref(), &known.name, &joined.name))
             });
             if let Some((text, expr)) = found.and_then(|text| Some((text.clone(), expression(&text)?))) {
-                let (written, why) = match &*constraint {
-                    JoinConstraint::On(on) => (
-                        format!("ON {on}"),
-                        "the condition is not by columns that both have; the tables are related that way",
-                    ),
-                    _ => (format!("JOIN {name}"), "the join says not by what; the tables are related that way"),
+                let written = match &*constraint {
+                    JoinConstraint::On(on) => format!("ON {on}"),
+                    _ => format!("JOIN {name}"),
                 };
+                let why = format!("{fault}; the tables are related that way");
                 *constraint = JoinConstraint::On(expr);
                 repairs.push(Repair::new(RepairKind::Join, written, format!("ON {text}"), why));
             }
@@ -183,36 +181,54 @@ fn conditions(
     }
 }
 
-/// Whether a join has no condition, is by columns that one of its sides does not have, or compares two columns of one
-/// table. An id that one side does not have is left to `ColumnFixer::join_by_key`.
-fn says_not_by_what(constraint: &JoinConstraint, scope: &Scope, before: &[String], joined: &ScopeSource) -> bool {
-    match constraint {
-        JoinConstraint::None => true,
-        JoinConstraint::Using(names) => names.iter().any(|name| {
-            let Some(name) = name.0.last().and_then(|part| part.as_ident()) else { return false };
-            let mut sources = before.iter().filter_map(|known| scope.source(known));
-            !joined.may_have(&name.value) || !sources.any(|source| source.may_have(&name.value))
-        }),
-        JoinConstraint::On(Expr::BinaryOp { left, op: BinaryOperator::Eq, right }) => match (&**left, &**right) {
-            (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) => {
-                match (left.as_slice(), right.as_slice()) {
-                    // A table that is joined with itself under one name has no condition that would be better.
-                    ([one, _], [other, _]) if one.value.eq_ignore_ascii_case(&other.value) => {
-                        !before.iter().any(|known| known.eq_ignore_ascii_case(&joined.name))
-                    }
-                    ([one, column], [other, again]) if column.value.eq_ignore_ascii_case(&again.value) => {
-                        let lacks = |table: &Ident| {
-                            scope.source(&table.value).is_some_and(|source| !source.may_have(&column.value))
-                        };
-                        !column.value.to_lowercase().ends_with("id") && (lacks(one) || lacks(other))
-                    }
-                    _ => false,
-                }
-            }
-            _ => false,
-        },
-        _ => false,
+/// Returns what is wrong with the condition of a join: it has none, names a column that a side does not have, or
+/// compares two columns of one table and leaves the joined one out. A condition whose columns exist and that names the
+/// joined table stays, as does one about two other tables. An id that one side does not have is left to
+/// `ColumnFixer::join_by_key`.
+fn fault_of(
+    constraint: &JoinConstraint,
+    scope: &Scope,
+    before: &[String],
+    joined: &ScopeSource,
+) -> Option<&'static str> {
+    let fault = |is_one: bool, what: &'static str| is_one.then_some(what);
+    let (left, right) = match constraint {
+        JoinConstraint::None => return Some("the join says not by what"),
+        JoinConstraint::Using(names) => {
+            let is_one_sided = names.iter().any(|name| {
+                let Some(name) = name.0.last().and_then(|part| part.as_ident()) else { return false };
+                let mut sources = before.iter().filter_map(|known| scope.source(known));
+                !joined.may_have(&name.value) || !sources.any(|source| source.may_have(&name.value))
+            });
+            return fault(is_one_sided, "USING names a column that one side does not have");
+        }
+        JoinConstraint::On(Expr::BinaryOp { left, op: BinaryOperator::Eq, right }) => (&**left, &**right),
+        _ => return None,
+    };
+    let (Expr::CompoundIdentifier(left), Expr::CompoundIdentifier(right)) = (left, right) else { return None };
+    let ([one, column], [other, again]) = (left.as_slice(), right.as_slice()) else { return None };
+    let is_joined = |table: &Ident| table.value.eq_ignore_ascii_case(&joined.name);
+    let lacks = |table: &Ident, column: &Ident| {
+        scope.source(&table.value).is_some_and(|source| !source.may_have(&column.value))
+    };
+    let is_missing = lacks(one, column) || lacks(other, again);
+    if one.value.eq_ignore_ascii_case(&other.value) {
+        // A table that is joined with itself under one name has no condition that would be better.
+        if before.iter().any(|known| known.eq_ignore_ascii_case(&joined.name)) {
+            return None;
+        }
+        if !is_joined(one) {
+            return Some("the condition does not name the joined table");
+        }
+        return fault(is_missing, "the condition names a column that its table does not have");
     }
+    let is_same_name = column.value.eq_ignore_ascii_case(&again.value);
+    let is_of_the_join = is_joined(one) || is_joined(other);
+    let is_id = column.value.to_lowercase().ends_with("id");
+    fault(
+        is_same_name && is_of_the_join && !is_id && is_missing,
+        "the condition names a column that its table does not have",
+    )
 }
 
 /// Returns the expressions of a SELECT, outside of its subqueries, that may name columns.

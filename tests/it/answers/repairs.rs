@@ -119,6 +119,14 @@ async fn columns_are_found_where_they_are() {
             &["join"],
             json!([{"n": 2}]),
         ),
+        // A condition whose columns exist stays, whatever else is wrong with the query.
+        (
+            CONCERTS,
+            "SELECT count(*) AS n FROM concert_singer.concert AS c JOIN stadium AS s \
+             ON s.stadium_id = s.stadium_id WHERE s.capacity = 100",
+            &["table"],
+            json!([{"n": 3}]),
+        ),
         // A join by a name that one of the two tables lacks.
         (
             CONCERTS,
