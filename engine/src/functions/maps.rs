@@ -100,7 +100,8 @@ fn joined_type(types: &[DataType]) -> Result<DataType> {
     Ok(first.cloned().unwrap_or_else(|| map_type(DataType::Null, DataType::Null)))
 }
 
-fn map_type(key: DataType, value: DataType) -> DataType {
+/// Returns the type of maps with these keys and values.
+pub(crate) fn map_type(key: DataType, value: DataType) -> DataType {
     let fields = Fields::from(vec![Field::new("key", key, false), Field::new("value", value, true)]);
     DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields), false)), false)
 }
