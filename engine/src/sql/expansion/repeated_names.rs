@@ -1,5 +1,5 @@
-//! Select lists in which a name comes twice, by a `*` or without: the planner refuses such a list, and a table, a view or a
-//! subquery of it would have two columns with one name. The second `a` is `a_1`, as in a table that DuckDB makes of it.
+//! Select lists in which a name comes twice, by a `*` or without: the planner refuses such a list, and a table, a view
+//! or a subquery of it would have two columns with one name. The second `a` is `a_1`, as in a table that DuckDB makes.
 //!
 //! The list of an outermost query stays as it is where the planner takes it: its names may come twice.
 
@@ -16,7 +16,8 @@ use super::stars::{names_relation, renamed};
 use super::{Expander, Qualified};
 use crate::sql::shorthand::taken;
 
-/// Gives names that come twice a number. `is_inner` says that the list is one of a table, a view, or a query within another.
+/// Gives names that come twice a number. `is_inner` says that the list is one of a table, a view, or a query within
+/// another.
 pub(super) fn number_repeated<S: ContextProvider>(
     expander: &Expander<'_, S>,
     select: &mut Select,
@@ -56,8 +57,8 @@ fn is_star(select: &Select, item: &SelectItem) -> bool {
     }
 }
 
-/// Returns a select list with its stars written out; `None` where the columns cannot be told apart by their tables' names, or
-/// the tables cannot be planned by themselves (LATERAL ones).
+/// Returns a select list with its stars written out; `None` where the columns cannot be told apart by their tables'
+/// names, or the tables cannot be planned by themselves (LATERAL ones).
 fn written_out<S: ContextProvider>(expander: &Expander<'_, S>, select: &Select) -> Result<Option<Vec<SelectItem>>> {
     // The one column that a join makes of two is not in `table.*` of both.
     if joins_by_names(&select.from) {
@@ -108,8 +109,8 @@ fn is_of_one_table(one: &SelectItem, other: &SelectItem) -> bool {
     }
 }
 
-/// Returns whether a list has a name twice: in an inner one any name, in an outermost one what the planner refuses, which is a
-/// column twice, or an alias that is the name of another column.
+/// Returns whether a list has a name twice: in an inner one any name, in an outermost one what the planner refuses, which
+/// is a column twice, or an alias that is the name of another column.
 fn is_repeated(items: &[SelectItem], is_inner: bool) -> bool {
     let is_same = |one: &SelectItem, other: &SelectItem| match (name_of(one), name_of(other)) {
         (Some(name), Some(next)) if name.value.to_lowercase() == next.value.to_lowercase() => {
