@@ -70,8 +70,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     definitions.into_iter().map(Definition::into_udf).collect()
 }
 
-/// The name of the function that makes a map of two lists, which DataFusion 54's takes the place of: that one reads a list
-/// that is the same in all rows as if it were of the first row only.
+/// The name of the function that makes a map of two lists, in the place of DataFusion 54's: that one reads a list that is
+/// the same in all rows as if it were of the first row only.
 pub(crate) const MAP: &str = "map";
 
 /// Returns the field of a list's items; of a null, that of none. Errors: what is no list.

@@ -109,8 +109,8 @@ fn is_of_one_table(one: &SelectItem, other: &SelectItem) -> bool {
     }
 }
 
-/// Returns whether a list has a name twice: in an inner one any name, in an outermost one what the planner refuses, which
-/// is a column twice, or an alias that is the name of another column.
+/// Returns whether a list has a name twice: in an inner one any name, in an outermost one what the planner refuses,
+/// which is a column twice, or an alias that is the name of another column.
 fn is_repeated(items: &[SelectItem], is_inner: bool) -> bool {
     let is_same = |one: &SelectItem, other: &SelectItem| match (name_of(one), name_of(other)) {
         (Some(name), Some(next)) if name.value.to_lowercase() == next.value.to_lowercase() => {
