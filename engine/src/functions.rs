@@ -57,7 +57,7 @@ pub(crate) use embed::{EMBED, embed};
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::JSON_MARK;
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
-pub(crate) use maps::refuse_impossible_values;
+pub(crate) use maps::{MAP, map_type, refuse_impossible_values};
 pub(crate) use numbers::{PLAIN_DOUBLE, QUOTIENT};
 pub(crate) use row_hash::row_hash;
 pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
@@ -105,7 +105,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .collect()
 }
 
-/// Returns the scalar functions that DataFusion does not have.
+/// Returns the scalar functions that DataFusion does not have, and those of ours that take the place of its own.
 pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
     static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         let families = [

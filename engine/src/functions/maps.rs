@@ -1,13 +1,13 @@
-//! Maps with DuckDB's names: made of pairs, and joined.
+//! Maps with DuckDB's names: made of lists or of pairs, and joined.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, MapArray, PrimitiveArray, StructArray, new_empty_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, MapArray, PrimitiveArray, StructArray, UInt32Array, new_empty_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::interleave;
+use arrow::compute::{interleave, take};
 use arrow::datatypes::{
     DataType, Field, FieldRef, Fields, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
     Time64NanosecondType, TimeUnit,
@@ -23,11 +23,22 @@ use crate::type_names::sql_name;
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let definitions = [
         Definition {
+            name: MAP,
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |types| types.iter().map(|list| items(list).map(DataType::List)).collect(),
+            returns: |types| match types {
+                [keys, values] => Ok(map_type(items(keys)?.data_type().clone(), items(values)?.data_type().clone())),
+                _ => Err(unfit("map takes a list of keys and a list of values".into())),
+            },
+            compute: of_lists,
+        },
+        Definition {
             name: "map_from_entries",
             aliases: &[],
             arguments: 1..=1,
             takes: |types| match types {
-                [DataType::List(field)] => Ok(vec![DataType::List(Arc::clone(field))]),
+                [list @ (DataType::List(_) | DataType::Null)] => Ok(vec![DataType::List(items(list)?)]),
                 [other] => Err(unfit(format!("map_from_entries takes a list of pairs, not {}", sql_name(other)))),
                 _ => Err(unfit("map_from_entries takes a list of pairs".into())),
             },
@@ -36,6 +47,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                     DataType::Struct(pair) if pair.len() == 2 => {
                         Ok(map_type(pair[0].data_type().clone(), pair[1].data_type().clone()))
                     }
+                    DataType::Null => Ok(map_type(DataType::Null, DataType::Null)),
                     other => Err(unfit(format!("map_from_entries takes a list of pairs, not of {}", sql_name(other)))),
                 },
                 _ => Err(unfit("map_from_entries takes a list of pairs".into())),
@@ -46,25 +58,87 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             name: "map_concat",
             aliases: &[],
             arguments: 1..=ANY_NUMBER,
-            takes: |types| match (types.first(), types.iter().find(|other| !matches!(other, DataType::Map(_, _)))) {
-                (Some(first), None) => Ok(vec![first.clone(); types.len()]),
+            takes: |types| match (types.first(), types.iter().find(|other| !is_map_or_null(other))) {
+                (Some(_), None) => Ok(vec![joined_type(types)?; types.len()]),
                 (_, Some(other)) => Err(unfit(format!("map_concat takes maps, not {}", sql_name(other)))),
                 (None, None) => Err(unfit("map_concat takes maps".into())),
             },
-            returns: |types| types.first().cloned().ok_or_else(|| unfit("map_concat takes maps".into())),
+            returns: joined_type,
             compute: joined,
         },
     ];
     definitions.into_iter().map(Definition::into_udf).collect()
 }
 
-fn map_type(key: DataType, value: DataType) -> DataType {
+/// The name of the function that makes a map of two lists, in the place of DataFusion 54's: that one reads a list that is
+/// the same in all rows as if it were of the first row only.
+pub(crate) const MAP: &str = "map";
+
+/// Returns the field of a list's items; of a null, that of none. Errors: what is no list.
+fn items(list: &DataType) -> Result<FieldRef> {
+    match list {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => Ok(Arc::clone(field)),
+        DataType::Null => Ok(Arc::new(Field::new_list_field(DataType::Null, true))),
+        other => Err(unfit(format!("a map is made of lists, not of {}", sql_name(other)))),
+    }
+}
+
+fn is_map_or_null(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Map(_, _) | DataType::Null)
+}
+
+/// Returns the type of maps that are joined: that of the first one which is not empty by its type.
+fn joined_type(types: &[DataType]) -> Result<DataType> {
+    let has_keys = |data_type: &&DataType| match data_type {
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) => fields.first().is_some_and(|key| !key.data_type().is_null()),
+            _ => false,
+        },
+        _ => false,
+    };
+    let first = types.iter().find(has_keys).or_else(|| types.iter().find(|other| !other.is_null()));
+    Ok(first.cloned().unwrap_or_else(|| map_type(DataType::Null, DataType::Null)))
+}
+
+/// Returns the type of maps with these keys and values.
+pub(crate) fn map_type(key: DataType, value: DataType) -> DataType {
     let fields = Fields::from(vec![Field::new("key", key, false), Field::new("value", value, true)]);
     DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields), false)), false)
 }
 
+/// Makes a map of a list of keys and a list of values, a null where one of them is.
+fn of_lists(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let (keys, values) = (arrays[0].as_list::<i32>(), arrays[1].as_list::<i32>());
+    let nulls = NullBuffer::union(keys.nulls(), values.nulls());
+    let (mut key_places, mut value_places) = (Vec::new(), Vec::new());
+    let mut chosen = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let start = key_places.len();
+        if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+            if keys.value_length(row) != values.value_length(row) {
+                let (keys, values) = (keys.value_length(row), values.value_length(row));
+                return Err(invalid(format!("a map has a value for each key, and not {values} for {keys}")));
+            }
+            let places = |offsets: &[i32]| offsets[row] as u32..offsets[row + 1] as u32;
+            key_places.extend(places(keys.value_offsets()));
+            value_places.extend(places(values.value_offsets()));
+        }
+        chosen.push((start..key_places.len()).map(|place| (0, place)).collect());
+    }
+    let keys = take(keys.values(), &UInt32Array::from(key_places), None)?;
+    let values = take(values.values(), &UInt32Array::from(value_places), None)?;
+    maps(&[&keys], &[&values], chosen, nulls, Repeated::Refused)
+}
+
 fn from_entries(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let lists = arrays[0].as_list::<i32>();
+    if lists.value_type().is_null() {
+        if (0..rows).any(|row| lists.is_valid(row) && lists.value_length(row) > 0) {
+            return Err(invalid("a pair of a map may not be null".into()));
+        }
+        let none = new_empty_array(&DataType::Null);
+        return maps(&[&none], &[&none], vec![Vec::new(); rows], lists.nulls().cloned(), Repeated::Refused);
+    }
     let pairs = lists.values().as_struct();
     let mut chosen = Vec::with_capacity(rows);
     for row in 0..rows {
@@ -119,7 +193,8 @@ fn maps(
         let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(entries.len());
         let starts = kept.len();
         for (array, index) in entries {
-            if keys[array].is_null(index) {
+            // An array of the type NULL says of none of its values that it is null.
+            if keys[array].is_null(index) || keys[array].data_type().is_null() {
                 return Err(invalid("a key of a map may not be null".into()));
             }
             match places.get(rows[array].row(index).data()) {
@@ -213,6 +288,24 @@ mod tests {
         let DataType::Struct(fields) = entries.data_type() else { panic!("no entries") };
         let pairs = StructArray::try_new(fields.clone(), vec![keys, numbers], None).unwrap();
         Arc::new(MapArray::try_new(entries, OffsetBuffer::from_lengths(lengths), pairs, None, false).unwrap())
+    }
+
+    #[test]
+    fn a_map_is_made_of_the_lists_of_each_row() {
+        let lists = |rows: Vec<Option<Vec<i64>>>| -> ArrayRef {
+            let rows = rows.into_iter().map(|row| row.map(|row| row.into_iter().map(Some)));
+            Arc::new(ListArray::from_iter_primitive::<arrow::datatypes::Int64Type, _, _>(rows))
+        };
+        let keys = lists(vec![Some(vec![7]), Some(vec![1, 2]), None, Some(vec![]), Some(vec![5])]).slice(1, 4);
+        let values = lists(vec![Some(vec![3, 4]), Some(vec![1]), Some(vec![]), None]);
+        let made = of_lists(&[keys, values], 4).unwrap();
+        let made = made.as_map();
+        assert_eq!(made.value_offsets(), [0, 2, 2, 2, 2]);
+        assert_eq!([0, 1, 2, 3].map(|row| made.is_null(row)), [false, true, false, true]);
+        assert_eq!(made.values().as_primitive::<arrow::datatypes::Int64Type>().values().to_vec(), [3, 4]);
+        for (keys, values) in [(vec![1, 1], vec![1, 2]), (vec![1], vec![1, 2])] {
+            assert!(of_lists(&[lists(vec![Some(keys)]), lists(vec![Some(values)])], 1).is_err());
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
 };
+use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -389,17 +390,20 @@ fn texts(arrays: &[ArrayRef], rows: usize, style: Style) -> Result<ArrayRef> {
     let pattern = pattern.as_string::<i32>();
     let formatters =
         arrays[1..].iter().map(|array| Ok(ArrayFormatter::try_new(array, &options)?)).collect::<Result<Vec<_>>>()?;
+    // A NULL without a type is null by its type, and has no buffer that says so.
+    let nulls: Vec<Option<NullBuffer>> = arrays[1..].iter().map(|array| array.logical_nulls()).collect();
+    let is_null = |nulls: &Option<NullBuffer>, row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
     let mut values = Vec::with_capacity(rows);
     let mut bytes = 0;
     for row in 0..rows {
-        let any_null = arrays[1..].iter().any(|array| array.is_null(row));
+        let any_null = nulls.iter().any(|nulls| is_null(nulls, row));
         if pattern.is_null(row) || (any_null && style == Style::Printf) {
             values.push(None);
             continue;
         }
         let mut shown = Vec::with_capacity(formatters.len());
-        for (array, formatter) in arrays[1..].iter().zip(&formatters) {
-            shown.push(if array.is_null(row) { None } else { Some(formatter.value(row).to_string()) });
+        for (nulls, formatter) in nulls.iter().zip(&formatters) {
+            shown.push(if is_null(nulls, row) { None } else { Some(formatter.value(row).to_string()) });
         }
         values.push(formatted(pattern.value(row), &shown, style, &mut bytes)?);
     }

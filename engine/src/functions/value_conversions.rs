@@ -50,7 +50,7 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => rounded_ticks(*from, *to).is_some(),
         (from, DataType::Timestamp(_, _)) => from.is_string() || from.is_numeric(),
         (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer() || from.is_string(),
-        (from, DataType::Date32) => from.is_string(),
+        (from, DataType::Date32 | DataType::Interval(_)) => from.is_string(),
         (DataType::Struct(from), DataType::Struct(to)) => {
             let pairs = from.iter().enumerate().map(|(at, field)| (field, counterpart(from, at, to)));
             pairs.into_iter().any(|(from, to)| to.is_some_and(|to| fields_differ(from, to) || is_renamed(from, to)))
@@ -139,6 +139,12 @@ pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<
     }
     if to.is_decimal() {
         return read_decimals(array, to, options);
+    }
+    if matches!(to, DataType::Interval(_)) {
+        let utf8 = cast(array, &DataType::Utf8)?;
+        let normal = |text: &str| normal_form(text, to).unwrap_or_else(|| text.to_owned());
+        let texts: StringArray = utf8.as_string::<i32>().iter().map(|text| text.map(normal)).collect();
+        return cast_with_options(&texts, to, options);
     }
     let read = cast_with_options(array, to, &CastOptions::default())?;
     if *to == DataType::Float32 {

@@ -10,6 +10,7 @@ mod hidden_columns;
 mod merged_columns;
 mod multisets;
 mod partial_aliases;
+mod repeated_names;
 mod stars;
 mod whole_rows;
 
@@ -37,6 +38,7 @@ use hidden_columns::{rename_subquery_columns, sort_by_hidden, write_out_distinct
 use merged_columns::{MergedFrom, columns_of_star, merge_columns, name_sides_in_where};
 use multisets::numbered;
 use partial_aliases::name_all_columns;
+use repeated_names::number_repeated;
 use stars::{has_star, names_struct, write_out_stars};
 use whole_rows::write_out_rows;
 
@@ -49,7 +51,8 @@ const MAX_NODES: usize = 5_000;
 pub(super) fn expand_columns<S: ContextProvider>(scope: &S, statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => {
-            let mut expander = Expander { scope, withs: Vec::new() };
+            let makes_columns = matches!(**statement, ast::Statement::CreateTable(_) | ast::Statement::CreateView(_));
+            let mut expander = Expander { scope, withs: Vec::new(), depth: usize::from(makes_columns) };
             expander.queries_in(statement.as_mut())
         }
         Statement::Explain(explain) => expand_columns(scope, &mut explain.statement),
@@ -61,6 +64,8 @@ struct Expander<'a, S> {
     scope: &'a S,
     /// The WITH clauses in force, innermost last.
     withs: Vec<With>,
+    /// Within how many relations the query is whose columns have to have names of their own.
+    depth: usize,
 }
 
 /// A column of a FROM clause as it is written in expressions.
@@ -98,12 +103,20 @@ impl<S: ContextProvider> Expander<'_, S> {
         visited.break_value().map_or(Ok(()), Err)
     }
 
+    /// Expands a query that is a relation of another one.
+    fn inner_query(&mut self, query: &mut Query) -> Result<()> {
+        self.depth += 1;
+        let expanded = self.query(query);
+        self.depth -= 1;
+        expanded
+    }
+
     fn query(&mut self, query: &mut Query) -> Result<()> {
         let has_with = query.with.is_some();
         if let Some(with) = &mut query.with {
             self.withs.push(With { cte_tables: Vec::new(), ..with.clone() });
             for cte in &mut with.cte_tables {
-                self.query(&mut cte.query)?;
+                self.inner_query(&mut cte.query)?;
                 if let Some(known) = self.withs.last_mut() {
                     known.cte_tables.push(cte.clone());
                 }
@@ -198,6 +211,12 @@ impl<S: ContextProvider> Expander<'_, S> {
     }
 
     fn select(&mut self, select: &mut Select) -> Result<Vec<(String, Expr)>> {
+        let merged = self.expanded_select(select)?;
+        number_repeated(self, select, self.depth > 0)?;
+        Ok(merged)
+    }
+
+    fn expanded_select(&mut self, select: &mut Select) -> Result<Vec<(String, Expr)>> {
         // Subqueries first, in FROM and in expressions; those of our own relations choose their columns themselves.
         for tables in &mut select.from {
             self.relation(&mut tables.relation)?;
@@ -246,7 +265,7 @@ impl<S: ContextProvider> Expander<'_, S> {
     fn relation(&mut self, relation: &mut TableFactor) -> Result<()> {
         match relation {
             TableFactor::Derived { subquery, .. } => {
-                self.query(subquery)?;
+                self.inner_query(subquery)?;
                 name_all_columns(self, relation);
                 Ok(())
             }

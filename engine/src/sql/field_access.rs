@@ -1,24 +1,33 @@
 //! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. Arithmetic that Arrow lacks: a
-//! time of day and an interval, an interval and a number. And texts that are compared with booleans.
+//! time of day and an interval, an interval and a number. And texts that are compared with booleans, and `MAP {key: value}`.
 
 use arrow::datatypes::DataType;
 use datafusion::common::utils::list_ndims;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::functions_nested::expr_fn::array_concat;
+use datafusion::functions_nested::expr_fn::{array_concat, make_array};
 use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::error::EngineError;
-use crate::functions::own_scalar_functions;
+use crate::functions::{MAP, own_scalar_functions};
 
 /// Plans such subscripts and sums.
 #[derive(Debug)]
 pub(super) struct FieldAccess;
 
 impl ExprPlanner for FieldAccess {
+    fn plan_make_map(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for (place, arg) in args.into_iter().enumerate() {
+            let side = if place % 2 == 0 { &mut keys } else { &mut values };
+            side.push(arg);
+        }
+        Ok(PlannerResult::Planned(own_call(MAP, vec![make_array(keys), make_array(values)])?))
+    }
+
     fn plan_field_access(
         &self,
         expr: RawFieldAccessExpr,

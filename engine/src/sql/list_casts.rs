@@ -1,12 +1,13 @@
 //! A text that is cast to a list is read as one. Arrow's cast makes a list with the text as its only item, and a list of one
 //! number too, where DuckDB and PostgreSQL refuse. And what lists have in common is unknown where one of them is: DataFusion says
-//! that they have nothing, or all.
+//! that they have nothing, or all. A null in a list is in common with none, as in DuckDB.
 
 use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable, when};
+use datafusion::functions_nested::expr_fn::array_compact;
+use datafusion::logical_expr::{Expr, ExprSchemable, lit, when};
 
 use crate::error::EngineError;
 use crate::functions::text_to_list;
@@ -20,22 +21,37 @@ pub(super) fn is_list(data_type: &DataType) -> bool {
 /// The functions that say what two lists have in common, also of `&&`, `@>` and `<@`.
 const COMPARING_LISTS: [&str; 2] = ["array_has_any", "array_has_all"];
 
+/// The function that leaves the nulls of a list out.
+const COMPACT: &str = "array_compact";
+
 /// Returns whether an expression says what two lists have in common.
 pub(super) fn may_compare_lists(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if COMPARING_LISTS.contains(&call.name()))
 }
 
-/// Returns the expression with what a list has in common with a null as null.
+/// Returns the expression with what a list has in common with a null as null, and its nulls in common with none.
 pub(super) fn with_unknown_lists(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let known = match &expr {
-        Expr::ScalarFunction(call) if may_compare_lists(&expr) => {
-            let nullable = call.args.iter().filter(|list| list.nullable(schema).unwrap_or(true));
-            nullable.map(|list| list.clone().is_not_null()).reduce(Expr::and)
-        }
-        _ => None,
+    let mut call = match expr {
+        Expr::ScalarFunction(call) if COMPARING_LISTS.contains(&call.name()) => call,
+        other => return Ok(Transformed::no(other)),
     };
+    if call.args.iter().any(|list| matches!(list.get_type(schema), Ok(DataType::Null))) {
+        return Ok(Transformed::yes(lit(ScalarValue::Boolean(None))));
+    }
+    let nullable = call.args.iter().filter(|list| list.nullable(schema).unwrap_or(true));
+    let known = nullable.map(|list| list.clone().is_not_null()).reduce(Expr::and);
+    let is_compact = |list: &Expr| matches!(list, Expr::ScalarFunction(call) if call.name() == COMPACT);
+    let changed = match call.args.get_mut(1).filter(|list| !is_compact(list)) {
+        Some(sought) => {
+            *sought = array_compact(std::mem::replace(sought, lit(ScalarValue::Null)));
+            true
+        }
+        None => false,
+    };
+    let expr = Expr::ScalarFunction(call);
     Ok(match known {
         Some(known) => Transformed::yes(when(known, expr).end()?),
+        None if changed => Transformed::yes(expr),
         None => Transformed::no(expr),
     })
 }

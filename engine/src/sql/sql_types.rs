@@ -6,15 +6,16 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryLength, ColumnOption, CreateTable, ExactNumberInfo, ObjectNamePart, TimezoneInfo, TypedString, Value,
-    ValueWithSpan,
+    self, ArrayElemTypeDef, BinaryLength, ColumnOption, CreateTable, ExactNumberInfo, ObjectNamePart, StructField,
+    TimezoneInfo, TypedString, Value, ValueWithSpan,
 };
 
 use crate::error::EngineError;
+use crate::functions::map_type;
 
 /// The time zone of every timestamp with one: values are instants.
 const UTC: &str = "UTC";
@@ -100,9 +101,50 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         Sql::Uuid => return Err(no_such_type(sql_type, "write VARCHAR, as what uuid() makes is")),
         Sql::Time(_, _) => return Err(no_such_type(sql_type, "write TIME, or TIMESTAMP WITH TIME ZONE")),
         Sql::Enum(_, _) => return Err(no_such_type(sql_type, "write VARCHAR")),
+        Sql::Map(key, value) => map_type(inner_type(key)?, inner_type(value)?),
         Sql::Custom(name, parameters) if parameters.is_empty() => return named_type(sql_type, &name.0),
         _ => return Ok(None),
     }))
+}
+
+/// Returns the type of a map's keys or values, which DataFusion's planner is not asked for. Texts are those of literals.
+fn inner_type(sql_type: &ast::DataType) -> Result<DataType> {
+    use ast::DataType as Sql;
+
+    match arrow_type(sql_type)? {
+        Some(DataType::Utf8View) => return Ok(DataType::Utf8),
+        Some(known) => return Ok(known),
+        None => {}
+    }
+    Ok(match sql_type {
+        Sql::Boolean | Sql::Bool => DataType::Boolean,
+        Sql::TinyInt(_) => DataType::Int8,
+        Sql::SmallInt(_) | Sql::Int2(_) => DataType::Int16,
+        Sql::Int(_) | Sql::Integer(_) | Sql::Int4(_) => DataType::Int32,
+        Sql::BigInt(_) | Sql::Int8(_) => DataType::Int64,
+        Sql::TinyIntUnsigned(_) => DataType::UInt8,
+        Sql::SmallIntUnsigned(_) | Sql::Int2Unsigned(_) => DataType::UInt16,
+        Sql::IntUnsigned(_) | Sql::IntegerUnsigned(_) | Sql::Int4Unsigned(_) => DataType::UInt32,
+        Sql::BigIntUnsigned(_) | Sql::Int8Unsigned(_) => DataType::UInt64,
+        Sql::Float(ExactNumberInfo::None) | Sql::Real | Sql::Float4 => DataType::Float32,
+        Sql::Double(ExactNumberInfo::None) | Sql::DoublePrecision | Sql::Float8 => DataType::Float64,
+        Sql::Numeric(info) | Sql::Decimal(info) => decimal(sql_type, info)?,
+        Sql::Varchar(_) | Sql::Char(_) | Sql::Text | Sql::String(_) => DataType::Utf8,
+        Sql::Bytea => DataType::Binary,
+        Sql::Date => DataType::Date32,
+        Sql::Interval { fields: None, precision: None } => DataType::Interval(IntervalUnit::MonthDayNano),
+        Sql::Array(ArrayElemTypeDef::AngleBracket(item) | ArrayElemTypeDef::SquareBracket(item, None)) => {
+            DataType::new_list(inner_type(item)?, true)
+        }
+        Sql::Struct(fields, _) => {
+            let field = |(at, field): (usize, &StructField)| -> Result<Field> {
+                let name = field.field_name.as_ref().map_or_else(|| format!("c{at}"), |name| name.value.clone());
+                Ok(Field::new(name, inner_type(&field.field_type)?, true))
+            };
+            DataType::Struct(fields.iter().enumerate().map(field).collect::<Result<Fields>>()?)
+        }
+        _ => return Err(no_such_type(sql_type, "a map has keys and values of other types")),
+    })
 }
 
 fn no_such_type(sql_type: &ast::DataType, hint: &str) -> datafusion::error::DataFusionError {

@@ -373,11 +373,17 @@ impl StatementPlanner<'_> {
     async fn view_query(&self, view: &ast::CreateView) -> Result<String> {
         let mut query = view.query.clone();
         write_out_asof(&mut query);
-        let query = exact_text(&query);
+        let mut query = exact_text(&query);
+        let mut plan = self.query(&query).await?;
+        let mut names = HashSet::new();
+        if plan.schema().fields().iter().any(|field| !names.insert(field.name().to_lowercase())) {
+            // As a relation it has names that come once.
+            query = format!("SELECT * FROM ({query}) AS v");
+            plan = self.query(&query).await?;
+        }
         if view.columns.is_empty() {
             return Ok(query);
         }
-        let plan = self.query(&query).await?;
         let fields = plan.schema().fields();
         if fields.len() != view.columns.len() {
             return Err(EngineError::Plan {

@@ -2,8 +2,8 @@
 //! timestamps count seconds, and texts of numbers and times may be written more freely.
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
@@ -19,7 +19,7 @@ const WHOLE: [&str; 4] = ["round", "trunc", "floor", "ceil"];
 /// Returns whether a cast to a type may be one of those.
 pub(super) fn may_convert(target: &DataType) -> bool {
     let is_nested = is_list(target) || matches!(target, DataType::Struct(_) | DataType::Map(_, _));
-    is_nested || target.is_numeric() || target.is_temporal()
+    is_nested || target.is_numeric() || target.is_temporal() || *target == DataType::Boolean
 }
 
 /// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a time.
@@ -33,6 +33,15 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         return Ok(Transformed::yes(cast_to(normal, target, is_try)));
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    // Arrow has no cast between these two.
+    if from == DataType::Boolean && target.is_decimal() {
+        let number = cast_to(value.as_ref().clone(), &DataType::Int32, is_try);
+        return Ok(Transformed::yes(cast_to(number, target, is_try)));
+    }
+    if from.is_decimal() && *target == DataType::Boolean {
+        let zero = lit(ScalarValue::new_zero(&from)?);
+        return Ok(Transformed::yes(value.as_ref().clone().not_eq(zero)));
+    }
     let stays = match value.as_ref() {
         // Arrow reads all literals that are in their normal form, but for those that are too large for a REAL, are
         // rounded, are times without colons, which it takes for numbers, or no number, which it takes for a decimal zero.

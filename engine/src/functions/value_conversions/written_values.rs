@@ -23,10 +23,19 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
         DataType::Time32(_) | DataType::Time64(_) => {
             with_colons(trimmed).or_else(|| with_two_digits(trimmed)).unwrap_or_else(|| trimmed.to_owned())
         }
+        // A number by itself counts seconds; Arrow takes it for months.
+        DataType::Interval(_) if is_plain_number(trimmed) => format!("{trimmed} seconds"),
+        DataType::Interval(_) => trimmed.to_owned(),
         number if number.is_numeric() => trimmed.to_owned(),
         _ => return None,
     };
     (normal != text).then_some(normal)
+}
+
+/// Returns whether a text is digits, perhaps with a sign and a fraction.
+fn is_plain_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    digits.bytes().any(|byte| byte.is_ascii_digit()) && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 /// Returns a date whose month is a name, or without dashes, as PostgreSQL reads them.

@@ -85,6 +85,11 @@ pub(super) fn name_sides_in_where<S: ContextProvider>(expander: &Expander<'_, S>
     write_out_aliases(condition, &all.merged)
 }
 
+/// Returns whether a join of a FROM clause is by names.
+pub(super) fn joins_by_names(from: &[TableWithJoins]) -> bool {
+    from.to_vec().iter_mut().any(has_names)
+}
+
 /// Whether a join is by names, without brackets around it or within them.
 fn has_names(tables: &mut TableWithJoins) -> bool {
     let in_brackets = |relation: &mut TableFactor| match relation {

@@ -32,7 +32,8 @@ pub(super) fn has_star(select: &Select) -> bool {
     stars.next().is_some_and(|first| first && stars.all(|other| other))
 }
 
-fn names_relation(select: &Select, name: &ObjectName) -> bool {
+/// Returns whether a name is one of a relation of the FROM clause.
+pub(super) fn names_relation(select: &Select, name: &ObjectName) -> bool {
     name.0.last().and_then(ObjectNamePart::as_ident).is_none_or(|last| has_relation(&select.from, last))
 }
 
@@ -113,7 +114,11 @@ pub(super) fn write_out_stars(select: &mut Select, sources: &[Source], all: bool
 }
 
 /// Writes out `* RENAME (a AS b)`, with what else stands behind the star.
-fn renamed(options: &WildcardAdditionalOptions, sources: &[Source], table: Option<&str>) -> Result<Vec<SelectItem>> {
+pub(super) fn renamed(
+    options: &WildcardAdditionalOptions,
+    sources: &[Source],
+    table: Option<&str>,
+) -> Result<Vec<SelectItem>> {
     if options.opt_ilike.is_some() {
         let message = "RENAME and ILIKE do not stand together; name the columns".into();
         return Err(EngineError::Plan { message }.into());

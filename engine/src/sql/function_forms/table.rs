@@ -187,6 +187,8 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("list_zip", 3, "arrays_zip($1, $2, $3)"),
     ("list_distinct", 1, "array_distinct(array_compact($1))"),
     ("array_distinct", 1, "array_distinct(array_compact($1))"),
+    ("list_intersect", 2, "array_intersect(array_compact($1), array_compact($2))"),
+    ("array_intersect", 2, "array_intersect(array_compact($1), array_compact($2))"),
     ("list_inner_product", 2, "inner_product($1, $2)"),
     ("list_dot_product", 2, "inner_product($1, $2)"),
     ("list_cosine_similarity", 2, "cosine_similarity($1, $2)"),
