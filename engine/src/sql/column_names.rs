@@ -6,7 +6,7 @@
 //! BY, HAVING, QUALIFY or DISTINCT ON has that name it is called so here as well: what they mean is not changed by a
 //! name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, TableWithJoins, Value,
@@ -122,6 +122,8 @@ fn number_aliases(projection: &mut [SelectItem]) {
     };
     let mut all: HashSet<String> = projection.iter().filter_map(name_of).collect();
     let (mut aliases, mut columns) = (HashSet::new(), HashSet::new());
+    // The next number of each name.
+    let mut next: HashMap<String, usize> = HashMap::new();
     for item in projection {
         let Some(name) = name_of(item) else { continue };
         let has_alias = matches!(item, SelectItem::ExprWithAlias { .. });
@@ -130,9 +132,9 @@ fn number_aliases(projection: &mut [SelectItem]) {
             names.insert(name);
             continue;
         }
-        let mut number = 1;
+        let number = next.entry(name.clone()).or_insert(1);
         while all.contains(&format!("{name}_{number}")) {
-            number += 1;
+            *number += 1;
         }
         let numbered = format!("{name}_{number}");
         all.insert(numbered.clone());

@@ -3,7 +3,7 @@
 //!
 //! The list of an outermost query stays as it is where the planner takes it: its names may come twice.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
@@ -65,8 +65,8 @@ fn written_out<S: ContextProvider>(expander: &Expander<'_, S>, select: &Select) 
         return Ok(None);
     }
     let Ok(sources) = expander.listed(&select.from, Qualified::Always) else { return Ok(None) };
-    let is_again = |at: usize| sources[..at].iter().any(|other| other.expr == sources[at].expr);
-    if (0..sources.len()).any(is_again) {
+    let mut known: HashSet<&Expr> = HashSet::with_capacity(sources.len());
+    if sources.iter().any(|source| !known.insert(&source.expr)) {
         return Ok(None);
     }
     let mut items = Vec::new();
@@ -112,28 +112,33 @@ fn is_of_one_table(one: &SelectItem, other: &SelectItem) -> bool {
 /// Returns whether a list has a name twice: in an inner one any name, in an outermost one what the planner refuses,
 /// which is a column twice, or an alias that is the name of another column.
 fn is_repeated(items: &[SelectItem], is_inner: bool) -> bool {
-    let is_same = |one: &SelectItem, other: &SelectItem| match (name_of(one), name_of(other)) {
-        (Some(name), Some(next)) if name.value.to_lowercase() == next.value.to_lowercase() => {
-            let has_alias = |item: &SelectItem| matches!(item, SelectItem::ExprWithAlias { .. });
-            is_inner || has_alias(one) || has_alias(other) || is_of_one_table(one, other)
-        }
-        _ => false,
+    let has_alias = |item: &SelectItem| matches!(item, SelectItem::ExprWithAlias { .. });
+    let is_again = |one: &SelectItem, other: &SelectItem| {
+        is_inner || has_alias(one) || has_alias(other) || is_of_one_table(one, other)
     };
-    items.iter().enumerate().any(|(at, item)| items[..at].iter().any(|other| is_same(other, item)))
+    let mut by_name: HashMap<String, Vec<&SelectItem>> = HashMap::with_capacity(items.len());
+    items.iter().any(|item| {
+        let Some(name) = name_of(item) else { return false };
+        let known = by_name.entry(name.value.to_lowercase()).or_default();
+        let is_known = known.iter().any(|other| is_again(other, item));
+        known.push(item);
+        is_known
+    })
 }
 
 fn number(items: &mut [SelectItem]) {
     let lower = |name: &Ident| name.value.to_lowercase();
     let mut all: HashSet<String> = items.iter().filter_map(name_of).map(lower).collect();
-    let mut seen = HashSet::new();
+    // The next number of each name.
+    let mut next: HashMap<String, usize> = HashMap::new();
     for item in items {
         let Some(name) = name_of(item).map(|name| name.value.clone()) else { continue };
-        if seen.insert(name.to_lowercase()) {
+        let Some(count) = next.get_mut(&name.to_lowercase()) else {
+            next.insert(name.to_lowercase(), 1);
             continue;
-        }
-        let mut count = 1;
+        };
         while all.contains(&format!("{name}_{count}").to_lowercase()) {
-            count += 1;
+            *count += 1;
         }
         let numbered = format!("{name}_{count}");
         all.insert(numbered.to_lowercase());
