@@ -383,7 +383,8 @@ fn name_parts(name: &str) -> (&str, &str, Option<&'static str>) {
     }
 }
 
-fn is_pattern(text: &str) -> bool {
+/// Whether a text can be a glob.
+pub(super) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::RwLock;
 
 use super::error::CliError;
+use super::import::is_pattern;
 use super::output;
 use super::query::OutputArgs;
 use super::target::{CliTarget, TargetArgs};
@@ -32,7 +33,7 @@ use statements::{NextInput, ShellInput, ShellLanguage, next_input};
 /// Flags of the shell.
 #[derive(Debug, clap::Args)]
 pub(super) struct ShellArgs {
-    /// Files to query without a data folder: each is a table named after it
+    /// Files, folders or quoted globs to query without a data folder: each is a table named after it
     #[arg(value_name = "FILE", conflicts_with_all = ["data", "server"])]
     files: Vec<PathBuf>,
     /// Run these statements and leave; may be repeated
@@ -58,7 +59,13 @@ impl ShellArgs {
                     "{name} holds statements and no rows; run them with `querent < {name}`, or `.read {name}` in the shell"
                 )));
             }
-            if file.exists() || name.contains("://") {
+            if matches!(&*name, "-" | "/dev/stdin" | "/dev/fd/0") {
+                return Err(CliError::Usage(
+                    "standard input holds statements here, and files are read more than once; write the rows to a file"
+                        .to_owned(),
+                ));
+            }
+            if file.exists() || name.contains("://") || matches_files(&name) {
                 continue;
             }
             let near = commands.iter().map(|command| (strsim::jaro_winkler(command, &name), command));
@@ -109,6 +116,11 @@ pub(super) async fn run(args: ShellArgs) -> Result<(), CliError> {
     };
     backend.close().await?;
     done
+}
+
+/// Whether a name is a glob that a file fits; a statement may hold `*` too, and no file fits it.
+fn matches_files(name: &str) -> bool {
+    is_pattern(name) && glob::glob(name).is_ok_and(|found| found.flatten().next().is_some())
 }
 
 /// Whether a table is called as one of the files is, so that nobody need be told its name.

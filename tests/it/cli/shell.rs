@@ -155,6 +155,28 @@ fn files_are_queried_without_a_data_folder() {
 }
 
 #[test]
+fn a_glob_and_a_folder_are_one_table_of_a_shell_on_files() {
+    let work = WorkFolder::new();
+    for (name, rows) in [("trips/day=1/a.csv", "riders\n1\n"), ("trips/day=2/b.csv", "riders\n2\n3\n")] {
+        let path = work.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, rows).unwrap();
+    }
+    let query = "select day, sum(riders) as riders from trips group by 1 order by 1";
+    for source in ["trips", "trips/*/*.csv", "trips/**/*.csv"] {
+        let said = work.run(&[source, "--output", "csv", "-c", query]);
+        assert_eq!(said.succeeded(), "day,riders\n1,1\n2,5\n", "{source}");
+    }
+    let said = work.run(&["trips/*.csv", "-c", "select 1"]).failed(2);
+    assert!(said.contains("no such file or command: trips/*.csv"), "{said}");
+    // A statement is no glob, and standard input is no file.
+    let said = work.run(&["select * from trips"]).failed(2);
+    assert!(said.contains("querent -c"), "{said}");
+    let said = work.run(&["-", "-c", "select 1"]).failed(2);
+    assert!(said.contains("write the rows to a file"), "{said}");
+}
+
+#[test]
 fn the_shell_finds_the_server_that_has_the_folder_open() {
     let server = ServerProcess::start(&[]);
     let work = WorkFolder::new();

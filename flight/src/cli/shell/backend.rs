@@ -123,16 +123,18 @@ impl ShellBackend {
 }
 
 impl EmbeddedShell {
-    /// Makes a table of a file, named after it, or one of each sheet of a workbook.
+    /// Makes a table of a file, a folder or the files of a glob, named after it, or one of each sheet of a workbook.
     async fn import(&self, file: &PathBuf, bars: &Arc<Bars>) -> Result<Vec<String>, CliError> {
         let source = file
             .to_str()
             .ok_or_else(|| CliError::Usage(format!("the name {} is not UTF-8; rename the file", file.display())))?;
-        let table = table_name(source)
-            .ok_or_else(|| CliError::Usage(format!("no table name can be made of {source}; rename the file")))?;
-        let tables = tables_of(source, &table, None).await?;
         let is_url = source.contains("://");
         let path = if is_url { source.to_owned() } else { std::path::absolute(file)?.display().to_string() };
+        // `*.csv` and `.` are called as the folder that they stand for.
+        let table = table_name(source)
+            .or_else(|| if source.contains("..") { None } else { table_name(&path) })
+            .ok_or_else(|| CliError::Usage(format!("no table name can be made of {source}; rename the file")))?;
+        let tables = tables_of(source, &table, None).await?;
         // What can be queried where it lies is not copied.
         let external = ["parquet", "arrow", "arrows", "ipc", "feather", "lance"]
             .iter()
