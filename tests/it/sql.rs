@@ -62,6 +62,7 @@ async fn slt_files_hold() {
     files.sort();
     assert!(!files.is_empty());
     let update = std::env::var_os("UPDATE_SLT").is_some();
+    let mut failures = Vec::new();
     for file in files {
         let (folder, engine) = engine().await;
         let session = admin(&engine).with_variables(Arc::default());
@@ -74,10 +75,11 @@ async fn slt_files_hold() {
                 .await
                 .unwrap();
         } else if let Err(error) = runner.run_file_async(&file).await {
-            panic!("{}", error.display(false));
+            failures.push(error.display(false).to_string());
         }
         engine.close().await.unwrap();
     }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

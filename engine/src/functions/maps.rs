@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, MapArray, PrimitiveArray, StructArray, UInt32Array, new_empty_array,
+    new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{interleave, take};
@@ -26,7 +27,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             name: MAP,
             aliases: &[],
             arguments: 2..=2,
-            takes: |types| types.iter().map(|list| items(list).map(DataType::List)).collect(),
+            takes: |types| types.iter().map(list_or_null).collect(),
             returns: |types| match types {
                 [keys, values] => Ok(map_type(items(keys)?.data_type().clone(), items(values)?.data_type().clone())),
                 _ => Err(unfit("map takes a list of keys and a list of values".into())),
@@ -83,6 +84,11 @@ fn items(list: &DataType) -> Result<FieldRef> {
     }
 }
 
+/// Returns the type in which a map's list is taken: a null without a type stays one, since a cast would make it an item.
+fn list_or_null(list: &DataType) -> Result<DataType> {
+    if list.is_null() { Ok(DataType::Null) } else { items(list).map(DataType::List) }
+}
+
 fn is_map_or_null(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Map(_, _) | DataType::Null)
 }
@@ -108,6 +114,10 @@ pub(crate) fn map_type(key: DataType, value: DataType) -> DataType {
 
 /// Makes a map of a list of keys and a list of values, a null where one of them is.
 fn of_lists(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    if arrays.iter().any(|list| list.data_type().is_null()) {
+        let [keys, values] = [&arrays[0], &arrays[1]].map(|list| items(list.data_type()));
+        return Ok(new_null_array(&map_type(keys?.data_type().clone(), values?.data_type().clone()), rows));
+    }
     let (keys, values) = (arrays[0].as_list::<i32>(), arrays[1].as_list::<i32>());
     let nulls = NullBuffer::union(keys.nulls(), values.nulls());
     let (mut key_places, mut value_places) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// Writes such filters as conditions that are never null, and has each key once. It comes before the rules that make
@@ -76,7 +76,7 @@ fn settled_call(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
     let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expr else { return Transformed::no(expr) };
     params.filter = params.filter.map(|filter| match may_be_null(&filter, schema) {
-        true => Box::new(Expr::IsTrue(filter)),
+        true => Box::new(binary_expr(*filter, Operator::IsNotDistinctFrom, lit(true))),
         false => filter,
     });
     params.order_by = with_keys_once(params.order_by);
@@ -88,9 +88,11 @@ fn is_unsettled(expr: &Expr, schema: &DFSchema) -> bool {
     params.filter.as_ref().is_some_and(|filter| may_be_null(filter, schema)) || has_key_twice(&params.order_by)
 }
 
-/// Whether a condition may be null, as far as its text says: what was written as one that never is stays as it is.
+/// Whether a condition may be null, as far as its text says: what was written as one that never is stays as it is. It is written
+/// with an operator, since of `IS TRUE` a plan and its operators do not agree whether it may be null.
 fn may_be_null(filter: &Expr, schema: &DFSchema) -> bool {
-    !matches!(filter, Expr::IsTrue(_)) && filter.nullable(schema).unwrap_or(true)
+    let is_settled = matches!(filter, Expr::BinaryExpr(compared) if compared.op == Operator::IsNotDistinctFrom);
+    !is_settled && filter.nullable(schema).unwrap_or(true)
 }
 
 fn has_key_twice(order: &[SortExpr]) -> bool {

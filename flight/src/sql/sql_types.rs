@@ -254,9 +254,12 @@ fn fraction_digits(unit: TimeUnit) -> i32 {
 pub(super) fn conversions() -> BTreeMap<i32, Vec<i32>> {
     let arrow_types = convertible_types();
     let targets_of = |source: &DataType| {
-        // A number of microseconds is no time of day in SQL.
-        let casts = |target: &DataType| {
-            can_cast_types(source, target) && !(source.is_integer() && matches!(target, DataType::Time64(_)))
+        let casts = |target: &DataType| match (source, target) {
+            // A number of microseconds is no time of day in SQL.
+            (source, DataType::Time64(_)) if source.is_integer() => false,
+            // By an integer, which Arrow does not do.
+            (DataType::Boolean, DataType::Decimal128(_, _)) | (DataType::Decimal128(_, _), DataType::Boolean) => true,
+            _ => can_cast_types(source, target),
         };
         let targets = arrow_types.iter().filter(|(_, target)| casts(target));
         targets.map(|(target, _)| *target as i32).collect()

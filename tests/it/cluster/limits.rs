@@ -145,6 +145,7 @@ async fn a_worker_that_computes_answers() {
                 let answer = cluster.http.get(url).timeout(PROMPT / 2).send().await;
                 assert!(answer.expect("an answer in time").status().is_success());
             }
+            // Ten times a second, as a cluster's members ask.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
