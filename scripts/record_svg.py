@@ -106,7 +106,8 @@ def svg(lines, seconds, given):
         clock += min(max(moment - before, 0.0), given.pause)
         before = moment
         y = MARGIN + ROW * (index + 2)
-        rows.append(f'<text xml:space="preserve" x="{MARGIN}" y="{y}" style="animation-delay:{clock:.2f}s">{spans(content, given.width)}</text>')
+        placed = f'xml:space="preserve" x="{MARGIN}" y="{y}" style="animation-delay:{clock:.2f}s"'
+        rows.append(f"<text {placed}>{spans(content, given.width)}</text>")
     width, height = round(given.width * CHARACTER + 2 * MARGIN), MARGIN * 2 + ROW * (len(lines) + 2)
     title = f"{given.title}: a recording of {seconds:.0f} seconds, its pauses shortened"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">
