@@ -1,6 +1,7 @@
 //! SQL from outside: every file of `tests/slt` on an engine of its own, through a session in this process.
 //!
-//! `UPDATE_SLT=1` completes the files with what the engine answers instead of comparing.
+//! `UPDATE_SLT=1` completes the files with what the engine answers instead of comparing; `QUERENT_SLT=views` takes only files with
+//! this in their names.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +60,9 @@ pub(crate) fn cells(declared: &SchemaRef, batches: &[RecordBatch]) -> Vec<Vec<St
 async fn slt_files_hold() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(slt_folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
+    if let Ok(named) = std::env::var("QUERENT_SLT") {
+        files.retain(|file| file.file_name().unwrap().to_string_lossy().contains(&named));
+    }
     files.sort();
     assert!(!files.is_empty());
     let update = std::env::var_os("UPDATE_SLT").is_some();
