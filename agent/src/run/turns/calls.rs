@@ -171,7 +171,7 @@ impl Turns<'_> {
         let started = self.started(&call, call_id, call_index, None);
         self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
         allowed?;
-        if !is_clients {
+        if !is_clients && may_use {
             self.note_query(&started);
         }
         let known = if no_calls {

@@ -266,6 +266,8 @@ impl<'a> FunctionArguments<'a> {
             self.bounded(bytes)?;
             if is_some { builder.append_value(&text) } else { builder.append_null() }
         }
+        // What broke off has left out values.
+        check_interrupt()?;
         Ok(Arc::new(builder.finish()))
     }
 
