@@ -45,6 +45,8 @@ impl Session {
                 Ok(true)
             })
             .await?;
+        // The vectors are in other files now, which no index of them covers.
+        self.engine().queue_changed_table(target.info.name.clone());
         Ok(written.unwrap_or_default())
     }
 }
