@@ -9,6 +9,7 @@ mod a2a;
 mod adk;
 mod ag_ui;
 mod approvals;
+mod arriving;
 mod ask;
 mod complete;
 mod console;

@@ -16,8 +16,8 @@ use querent_catalog::Principal;
 use sha2::{Digest, Sha256};
 
 use crate::error::{ApiError, ErrorCode};
+use crate::http::arriving::read_body;
 use crate::http::continued::EventId;
-use crate::http::request::read_body;
 use crate::state::AppState;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -25,7 +25,8 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::request::{header_text, read_body};
+use super::arriving::read_body;
+use super::request::header_text;
 use crate::error::{ApiError, ErrorCode, RenderedError};
 use crate::guard::check_origin;
 use crate::mcp::{McpCaller, McpServer, is_announced_by};

@@ -1,21 +1,18 @@
 //! Reading requests: who calls, bounded bodies, query parameters, page tokens. Every failure is an [`ApiError`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http::request::Parts;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use querent_catalog::{PageRequest, PageToken, Principal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::config::HttpSettings;
+use super::arriving::read_body;
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 
@@ -97,65 +94,6 @@ fn bad_parameter(message: String) -> ApiError {
     ApiError::new(ErrorCode::BadParameter, message)
 }
 
-/// Reads the whole body, at most `limit` bytes, within `http.body_timeout`.
-/// Errors: `body_too_large`, `body_timeout`, `bad_request_body`, `too_many_requests`.
-pub(super) async fn read_body(body: Body, limit: u64, settings: &HttpSettings) -> Result<Bytes, ApiError> {
-    let within = settings.body_timeout.0;
-    tokio::time::timeout(within, arrived(body, limit)).await.map_err(|_| too_slow(within))?
-}
-
-async fn arrived(body: Body, limit: u64) -> Result<Bytes, ApiError> {
-    let mut limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
-    let mut arriving = ArrivingBytes { all: &ARRIVING, own: 0, most: MAX_ARRIVING_BYTES.max(limit.saturating_mul(2)) };
-    let mut whole = BytesMut::new();
-    while let Some(frame) = limited.frame().await {
-        let frame = frame.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-            Some(_) => too_large(limit),
-            None => ApiError::new(ErrorCode::BadRequestBody, format!("the request's body broke off: {error}")),
-        })?;
-        // Trailers say nothing that is asked for.
-        if let Ok(data) = frame.into_data() {
-            arriving.add(data.len())?;
-            whole.extend_from_slice(&data);
-        }
-    }
-    Ok(whole.freeze())
-}
-
-/// The bytes of bodies that have begun to arrive, of all requests together: a connection may have many that never end.
-static ARRIVING: AtomicU64 = AtomicU64::new(0);
-/// The most of them, unless a body alone may be half as large.
-const MAX_ARRIVING_BYTES: u64 = 256 << 20;
-/// A body that is no larger always has room.
-const SMALL_BODY_BYTES: u64 = 64 << 10;
-
-/// What has arrived of one body, counted among all until it is whole or given up.
-struct ArrivingBytes<'a> {
-    all: &'a AtomicU64,
-    own: u64,
-    most: u64,
-}
-
-impl ArrivingBytes<'_> {
-    /// Errors: `too_many_requests`.
-    fn add(&mut self, bytes: usize) -> Result<(), ApiError> {
-        let bytes = bytes as u64;
-        self.own += bytes;
-        let all = self.all.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if all <= self.most || self.own <= SMALL_BODY_BYTES {
-            return Ok(());
-        }
-        let message = "the bodies of other requests that are on their way take all room for them";
-        Err(ApiError::new(ErrorCode::TooManyRequests, message).with_hint("send the request again in a moment"))
-    }
-}
-
-impl Drop for ArrivingBytes<'_> {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.own, Ordering::Relaxed);
-    }
-}
-
 /// Returns the first of these headers that is present. Errors: `bad_header`.
 pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, ApiError> {
     let Some((name, value)) = names.iter().find_map(|name| Some((name, headers.get(*name)?))) else {
@@ -210,23 +148,4 @@ pub(super) fn decode_token<T: DeserializeOwned>(token: &str) -> Result<T, ApiErr
         || ApiError::new(ErrorCode::BadParameter, "page_token is not one that this server made; start without it");
     let json = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
     serde_json::from_slice(&json).map_err(|_| bad())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bodies_that_never_end_leave_room_for_small_ones() {
-        let all = AtomicU64::new(0);
-        let body = || ArrivingBytes { all: &all, own: 0, most: 1 << 20 };
-        let (mut first, mut second, mut small) = (body(), body(), body());
-        assert!(first.add(1 << 20).is_ok());
-        assert!(second.add(64 << 10).is_ok() && small.add(1_000).is_ok());
-        assert_eq!(second.add(1).unwrap_err().code(), ErrorCode::TooManyRequests);
-        drop((first, second));
-        assert!(small.add(100_000).is_ok());
-        drop(small);
-        assert_eq!(all.load(Ordering::Relaxed), 0);
-    }
 }

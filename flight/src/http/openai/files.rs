@@ -13,7 +13,8 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use super::fields::{OpenAiParams, checked_limit};
 use crate::error::ErrorCode;
-use crate::http::request::{ApiCall, PathText, read_body};
+use crate::http::arriving::read_body;
+use crate::http::request::{ApiCall, PathText};
 use crate::http::response::json_response;
 use crate::state::AppState;
 

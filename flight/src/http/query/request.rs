@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::formats::ResultFormat;
-use crate::http::request::{header_text, read_body};
+use crate::http::arriving::read_body;
+use crate::http::request::header_text;
 use crate::query_limits::{QueryLanguage, requested_limits};
 use crate::result_types::result_types;
 

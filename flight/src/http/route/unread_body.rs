@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{RefusedParameter, Route, Verb};
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::read_body;
+use crate::http::arriving::read_body;
 use crate::state::AppState;
 
 /// The most bytes that are read to see whether they say anything.
