@@ -29,7 +29,7 @@ use crate::other_servers::OtherServers;
 use crate::policies::CatalogPolicies;
 use crate::progress::{NoProgress, Progress};
 use crate::relationships::CatalogRelationships;
-use crate::retention::{self, Purged};
+use crate::retention::{self, ExpiredSnapshots, Purged};
 use crate::runs::CatalogRuns;
 use crate::search::CatalogSearch;
 use crate::store::{FolderServer, Store, lake_location};
@@ -188,6 +188,13 @@ impl Catalog {
     /// [`LeasedWork::Retention`](crate::LeasedWork::Retention). Errors: `conflict` where another server has it by now.
     pub async fn purge_before(&self, time: DateTime<Utc>, lease: &WorkLease) -> Result<Purged> {
         retention::purge_before(&self.store, time, lease).await
+    }
+
+    /// Forgets the snapshots that were superseded before `time`, with what only they see: dropped tables, and rows of files, which
+    /// are then the caller's to remove. The newest snapshot stays. `lease` is that for
+    /// [`LeasedWork::Snapshots`](crate::LeasedWork::Snapshots). Errors: `conflict` where another server has it by now.
+    pub async fn expire_snapshots(&self, time: DateTime<Utc>, lease: &WorkLease) -> Result<ExpiredSnapshots> {
+        retention::expire_snapshots(&self.store, time, lease).await
     }
 }
 

@@ -22,6 +22,8 @@ pub enum LeasedWork {
     Retention,
     /// Removing files of writes that never committed from the object store of the lake.
     OrphanedFiles,
+    /// Forgetting snapshots that were superseded long ago.
+    Snapshots,
     /// Sampling the values of tables' columns.
     ColumnValues,
 }
@@ -32,6 +34,7 @@ impl LeasedWork {
         match self {
             LeasedWork::Retention => "retention",
             LeasedWork::OrphanedFiles => "orphaned files",
+            LeasedWork::Snapshots => "snapshots",
             LeasedWork::ColumnValues => "column values",
         }
     }

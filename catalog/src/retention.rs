@@ -1,6 +1,10 @@
-//! Deleting old runs, conversations and files: many small transactions, between which waiting writers get their turn.
+//! Deleting old runs, conversations and files, and what only old snapshots of the lake see: many small transactions, between which
+//! waiting writers get their turn.
+
+use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 use crate::connection::StoreConnection;
 use crate::conversations;
@@ -8,6 +12,7 @@ use crate::error::Result;
 use crate::leases::{WorkLease, require_held};
 use crate::runs;
 use crate::store::Store;
+use crate::store::expiry::{self, EXPIRED_AT_ONCE};
 
 /// Runs, conversations or files that one transaction deletes.
 const BATCH: usize = 100;
@@ -51,4 +56,81 @@ async fn purge(store: &Store, lease: &WorkLease, before: i64, batch: PurgeBatch)
             return Ok(purged);
         }
     }
+}
+
+/// What was forgotten with old snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ExpiredSnapshots {
+    /// Snapshots.
+    pub snapshots: u64,
+    /// Dropped tables.
+    pub tables: u64,
+    /// Files that no snapshot sees any more.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Every place where such a file may lie; they are the caller's to remove.
+    #[serde(skip)]
+    pub paths: Vec<PathBuf>,
+}
+
+/// Forgets the snapshots that were superseded before `time`. The state of the lake at `time`, and all later ones, stay.
+pub(crate) async fn expire_snapshots(
+    store: &Store,
+    time: DateTime<Utc>,
+    lease: &WorkLease,
+) -> Result<ExpiredSnapshots> {
+    let mut expired = ExpiredSnapshots::default();
+    let fence = lease.fence();
+    let begun = store
+        .write_rows(move |connection| {
+            require_held(connection, fence.as_ref())?;
+            let Some(kept) = expiry::oldest_kept(connection, time)? else { return Ok(None) };
+            Ok(Some((kept, expiry::forget_snapshots(connection, kept)?)))
+        })
+        .await?;
+    let Some((kept, snapshots)) = begun else { return Ok(expired) };
+    expired.snapshots = snapshots;
+    // What a process that was killed had left to do is done, too: it is found by the oldest snapshot that is there.
+    loop {
+        let found = store.read(move |connection| expiry::expired_files(connection, kept)).await?;
+        if found.is_empty() {
+            break;
+        }
+        expired.files += (found.data_files.len() + found.delete_files.len()) as u64;
+        expired.bytes += found.bytes;
+        expired.paths.extend(found.paths);
+        for ids in found.delete_files.chunks(EXPIRED_AT_ONCE) {
+            let ids = ids.to_vec();
+            write_held(store, lease, move |connection| expiry::forget_files(connection, &[], &ids)).await?;
+        }
+        for ids in found.data_files.chunks(EXPIRED_AT_ONCE) {
+            let ids = ids.to_vec();
+            write_held(store, lease, move |connection| expiry::forget_files(connection, &ids, &[])).await?;
+        }
+    }
+    loop {
+        let tables = store.read(move |connection| expiry::expired_tables(connection, kept)).await?;
+        if tables.is_empty() {
+            break;
+        }
+        expired.tables += tables.len() as u64;
+        write_held(store, lease, move |connection| expiry::forget_tables(connection, &tables)).await?;
+    }
+    write_held(store, lease, move |connection| expiry::forget_rest(connection, kept)).await?;
+    Ok(expired)
+}
+
+async fn write_held(
+    store: &Store,
+    lease: &WorkLease,
+    write: impl FnOnce(&StoreConnection) -> Result<()> + Send + 'static,
+) -> Result<()> {
+    let fence = lease.fence();
+    store
+        .write_rows(move |connection| {
+            require_held(connection, fence.as_ref())?;
+            write(connection)
+        })
+        .await
 }

@@ -18,6 +18,7 @@ mod ddl;
 mod deletes;
 pub(crate) mod dependents;
 pub(crate) mod distinct_values;
+pub(crate) mod expiry;
 pub(crate) mod files;
 mod inlined;
 mod intact;

@@ -100,6 +100,7 @@ enum CliCommand {
     Check(maintenance::CheckArgs),
     Backup(maintenance::BackupArgs),
     Restore(maintenance::RestoreArgs),
+    ExpireSnapshots(maintenance::ExpireArgs),
     Mcp(mcp::McpArgs),
     Demo(demo::DemoArgs),
     #[command(subcommand)]
@@ -155,6 +156,7 @@ where
         CliCommand::Check(args) => maintenance::check(args).await,
         CliCommand::Backup(args) => maintenance::backup(args).await,
         CliCommand::Restore(args) => maintenance::restore(args).await,
+        CliCommand::ExpireSnapshots(args) => maintenance::expire_snapshots(args).await,
         CliCommand::Mcp(args) => mcp::run(args).await,
         CliCommand::Demo(args) => demo::run(args).await,
         CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),

@@ -61,6 +61,7 @@ mod object_store_faults;
 mod object_store_lake;
 mod object_stores;
 mod oidc;
+mod old_snapshots;
 mod openai;
 mod pages;
 mod plan_cache;

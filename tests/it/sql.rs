@@ -128,7 +128,12 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
         ("SELECT", "sql_parse_error", "expected an expression, found the end of the statement"),
         ("SELECT 1; SELECT 2", "multiple_statements", "one statement at a time; found 2"),
         ("", "empty_query", "the query is empty"),
-        ("VACUUM FULL flights", "unsupported", "VACUUM FULL is not supported; leave it out: nothing has to be cleaned"),
+        (
+            "VACUUM FULL flights",
+            "unsupported",
+            "VACUUM FULL is not supported; OPTIMIZE t merges small files; \
+             `querent expire-snapshots` removes old states of tables",
+        ),
         ("INSERT INTO flights (distance) VALUES (1)", "invalid_value", "column `carrier` may not be null"),
         (
             "CREATE TABLE FLIGHTS (a INT)",

@@ -54,6 +54,7 @@ pub(crate) fn for_each(connection: &StoreConnection, mut f: impl FnMut(LakeFile)
     Ok(())
 }
 
-fn lake_path(row: &StoreRow<'_>, column: usize) -> Result<LakePath> {
+/// The path in a column, which the next one says is relative or not.
+pub(super) fn lake_path(row: &StoreRow<'_>, column: usize) -> Result<LakePath> {
     Ok(LakePath { path: row.get(column)?, is_relative: row.get::<Option<bool>>(column + 1)?.unwrap_or(true) })
 }

@@ -1,8 +1,12 @@
-//! Whether the files of managed tables are whole, and the removal of those that no table has, wherever they lie.
+//! Whether the files of managed tables are whole, and the removal of those that no table has, wherever they lie, and of those that
+//! only old snapshots have.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use querent_catalog::{FolderCheck, LeaseTurn, LeasedWork, Orphan};
+use chrono::{DateTime, Utc};
+use querent_catalog::{ExpiredSnapshots, FolderCheck, LeaseTurn, LeasedWork, Orphan};
 
 use super::Engine;
 use crate::error::Result;
@@ -63,5 +67,31 @@ impl Engine {
                 None => Ok(Vec::new()),
             },
         }
+    }
+
+    /// Forgets the snapshots that were superseded before `time`, with what only they see, and removes their files. A statement that
+    /// reads such a snapshot fails. Of servers that share a catalog one does it: nothing is returned where another is at it, or has
+    /// done it less than `every` ago. Errors: those of the catalog.
+    pub async fn expire_snapshots(&self, time: DateTime<Utc>, every: Duration) -> Result<Option<ExpiredSnapshots>> {
+        let LeaseTurn::Had(lease) = self.catalog().leases().take(LeasedWork::Snapshots, every).await? else {
+            return Ok(None);
+        };
+        let (catalog, files) = (Arc::clone(self.catalog()), Arc::clone(self.table_files()));
+        // Also when the caller goes away: a file whose row is gone is found by nobody soon.
+        let work = async move {
+            let expired = match lease.run(catalog.expire_snapshots(time, &lease)).await {
+                Some(Ok(expired)) => expired,
+                Some(Err(error)) => {
+                    lease.give_back().await?;
+                    return Err(error.into());
+                }
+                None => return Ok(None),
+            };
+            let inside = expired.paths.iter().filter(|path| files.path_of(path, "a data file").is_ok());
+            files.remove(&inside.cloned().collect::<Vec<PathBuf>>()).await;
+            lease.finish().await?;
+            Ok(Some(expired))
+        };
+        self.finish(work).await
     }
 }

@@ -45,12 +45,15 @@ impl TableFiles {
         }
     }
 
-    /// Removes files that were written and then not committed. What cannot be removed is left for the clean-up.
+    /// Removes files that were written and then not committed, or that no snapshot has any more. What cannot be removed is left for
+    /// the clean-up.
     pub(crate) async fn remove(&self, files: &[PathBuf]) {
         match self {
             TableFiles::Local(_) => {
                 for path in files {
-                    if let Err(error) = tokio::fs::remove_file(path).await {
+                    if let Err(error) = tokio::fs::remove_file(path).await
+                        && error.kind() != std::io::ErrorKind::NotFound
+                    {
                         tracing::warn!(path = %path.display(), %error, "data file left behind");
                     }
                 }

@@ -1,8 +1,11 @@
-//! `querent check`, `backup` and `restore`: whether a data folder is whole, and copies of it, by its server or in this process.
+//! `querent check`, `backup`, `restore` and `expire-snapshots`: whether a data folder is whole, copies of it, and the end of its old
+//! states, by its server or in this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use chrono::{TimeDelta, Utc};
 use querent_catalog::{ORPHAN_GRACE, restore as restore_folder};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -60,6 +63,22 @@ pub(super) struct RestoreArgs {
     /// The data folder, which must be empty or not there
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+}
+
+/// Forget old states of tables, and remove the files that only they have
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  querent expire-snapshots --older-than 7d
+  querent expire-snapshots --older-than 1h --server http://127.0.0.1:8080 --token s3cret
+
+A server does it by itself with the setting catalog.snapshot_retention.")]
+pub(super) struct ExpireArgs {
+    /// How long ago a newer state must have taken its place
+    #[arg(long, value_name = "TIME")]
+    older_than: DurationSetting,
+    #[command(flatten)]
+    target: TargetArgs,
 }
 
 pub(super) async fn check(args: CheckArgs) -> Result<(), CliError> {
@@ -140,6 +159,32 @@ pub(super) async fn restore(args: RestoreArgs) -> Result<(), CliError> {
     output::print_line(&format!("{} files, {} bytes, as of {}", restored.files, restored.bytes, restored.made_at))?;
     output::note(&format!("`querent check --data {}` checks it", args.to.display()));
     Ok(())
+}
+
+pub(super) async fn expire_snapshots(args: ExpireArgs) -> Result<(), CliError> {
+    let age = args.older_than.0;
+    let expired = match args.target.resolve()? {
+        CliTarget::Server(server) => {
+            let client = Client::new(server)?;
+            let body = json!({ "older_than_seconds": age.as_secs() });
+            client.answer(client.request(Method::POST, "/v1/snapshots/expire")?.json(&body)).await?
+        }
+        CliTarget::Embedded(config) => {
+            let before = TimeDelta::from_std(age).ok().and_then(|age| Utc::now().checked_sub_signed(age));
+            let before = before.ok_or_else(|| CliError::Usage("--older-than is before all time".to_owned()))?;
+            let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
+            let expired = embedded.engine.expire_snapshots(before, Duration::ZERO).await;
+            embedded.close().await?;
+            match expired? {
+                Some(expired) => json!(expired),
+                None => return Err(CliError::failed("another server that shares the catalog is at it".to_owned())),
+            }
+        }
+    };
+    output::print_line(&format!(
+        "{} snapshots, {} dropped tables, {} files, {} bytes",
+        expired["snapshots"], expired["tables"], expired["files"], expired["bytes"]
+    ))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, CliError> {

@@ -1,9 +1,11 @@
-//! `[catalog]`: where the catalog's rows are.
+//! `[catalog]`: where the catalog's rows are, and how long its history is kept.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+use super::DurationSetting;
 
 /// Where the catalog is.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -11,6 +13,8 @@ use url::Url;
 pub struct CatalogSettings {
     /// The PostgreSQL database that holds it, `postgres://user:password@host/database`; unset: a file of the data folder.
     pub url: Option<String>,
+    /// How long a snapshot is kept after a newer one took its place, with the files that only it has; 0: for ever.
+    pub snapshot_retention: DurationSetting,
 }
 
 impl CatalogSettings {
@@ -28,6 +32,9 @@ impl CatalogSettings {
 impl std::fmt::Debug for CatalogSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // It may have a password.
-        f.debug_struct("CatalogSettings").field("url", &self.url.as_ref().map(|_| "***")).finish()
+        f.debug_struct("CatalogSettings")
+            .field("url", &self.url.as_ref().map(|_| "***"))
+            .field("snapshot_retention", &self.snapshot_retention)
+            .finish()
     }
 }

@@ -11,7 +11,7 @@ use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A duration setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DurationSetting(pub Duration);
 
 /// A size setting, in bytes.
@@ -29,7 +29,7 @@ impl FromStr for DurationSetting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("`{text}` is not a duration; write for example 60, 60s, 500ms, 5m or 1h30m");
+        let wrong = || format!("`{text}` is not a duration; write for example 60, 60s, 500ms, 5m, 1h30m or 7d");
         let mut rest = text.trim();
         if rest.is_empty() {
             return Err(wrong());

@@ -1,12 +1,13 @@
-//! `/v1/check` and `/v1/backup`: whether the data folder is whole, and a copy of it while it is in use; `/v1/audit`: the audit
-//! log. For administrators of all databases.
+//! `/v1/check` and `/v1/backup`: whether the data folder is whole, and a copy of it while it is in use; `/v1/snapshots/expire`:
+//! forgetting old states of tables; `/v1/audit`: the audit log. For administrators of all databases.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::response::Response;
+use chrono::{TimeDelta, Utc};
 use http::StatusCode;
-use querent_catalog::{DatabaseScope, ORPHAN_GRACE, Principal};
+use querent_catalog::{DatabaseScope, ExpiredSnapshots, ORPHAN_GRACE, Principal};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,6 +15,8 @@ use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{ApiCall, JsonBody, Params};
 use crate::http::response::json_response;
 
+/// A server keeps each state of a table for so long after it changed: statements that began before are reading it.
+pub(crate) const SHORTEST_HISTORY: Duration = Duration::from_secs(3_600);
 /// The most records of the audit log in one answer.
 const MAX_RECORDS: usize = 10_000;
 
@@ -29,6 +32,12 @@ pub(super) struct CheckParams {
 #[serde(deny_unknown_fields)]
 pub(super) struct BackupBody {
     folder: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExpireBody {
+    older_than_seconds: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,6 +71,29 @@ pub(super) async fn backup(
     let made = state.engine.catalog().back_up(&body.folder).await?;
     tracing::info!(folder = %body.folder.display(), files = made.files, by = principal.subject(), "backup made");
     Ok(json_response(StatusCode::CREATED, &json!(made)))
+}
+
+/// `POST /v1/snapshots/expire`: `{older_than_seconds}`.
+pub(super) async fn expire_snapshots(
+    ApiCall { state, principal }: ApiCall,
+    JsonBody(body): JsonBody<ExpireBody>,
+) -> Result<Response, ApiError> {
+    require_all_databases(&principal)?;
+    let age = Duration::from_secs(body.older_than_seconds);
+    if age < SHORTEST_HISTORY {
+        let message = "`older_than_seconds` is at least 3600: statements that run may read what is younger";
+        return Err(ApiError::new(ErrorCode::BadRequestBody, message));
+    }
+    let before = TimeDelta::from_std(age).ok().and_then(|age| Utc::now().checked_sub_signed(age));
+    let Some(before) = before else {
+        return Ok(json_response(StatusCode::OK, &json!(ExpiredSnapshots::default())));
+    };
+    let Some(expired) = state.engine.expire_snapshots(before, Duration::ZERO).await? else {
+        let message = "another server that shares the catalog is at it";
+        return Err(ApiError::new(ErrorCode::Conflict, message).with_hint("wait until it is done"));
+    };
+    tracing::info!(snapshots = expired.snapshots, files = expired.files, by = principal.subject(), "snapshots expired");
+    Ok(json_response(StatusCode::OK, &json!(expired)))
 }
 
 /// `GET /v1/audit?after=&limit=`.

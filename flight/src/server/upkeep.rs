@@ -1,11 +1,12 @@
-//! What a server does by itself from time to time: it deletes what is past its retention, and files that no table has.
+//! What a server does by itself from time to time: it deletes what is past its retention, files that no table has, and old snapshots.
 //! Of servers that share a catalog one does it for all, under a lease; the audit log is each server's own.
 
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use querent_catalog::{CatalogError, LeaseTurn, LeasedWork, ORPHAN_GRACE, Purged, WorkLease};
+use querent_catalog::{CatalogError, ExpiredSnapshots, LeaseTurn, LeasedWork, ORPHAN_GRACE, Purged, WorkLease};
 
+use crate::http::SHORTEST_HISTORY;
 use crate::state::AppState;
 
 /// How often runs and records past their retention are deleted.
@@ -78,6 +79,24 @@ async fn forget(state: &AppState, lease: &WorkLease) -> Result<(), CatalogError>
 /// The time so long ago; `None` where there was none.
 fn time_before(age: Duration) -> Option<DateTime<Utc>> {
     Utc::now().checked_sub_signed(TimeDelta::from_std(age).ok()?)
+}
+
+/// Forgets the snapshots past their retention, at the start and then every hour.
+pub(super) async fn forget_old_snapshots(state: AppState) {
+    let retention = state.settings.catalog.snapshot_retention.0;
+    while !retention.is_zero() && !state.shutdown.is_unready() {
+        if let Some(before) = time_before(retention.max(SHORTEST_HISTORY)) {
+            match state.engine.expire_snapshots(before, PURGE_EVERY).await {
+                Ok(Some(expired)) if expired != ExpiredSnapshots::default() => {
+                    let ExpiredSnapshots { snapshots, tables, files, bytes, paths: _ } = expired;
+                    tracing::info!(snapshots, tables, files, bytes, "old snapshots were forgotten");
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(code = error.code(), %error, "old snapshots stay"),
+            }
+        }
+        let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
+    }
 }
 
 /// Removes the files that writes of a process that was killed have left: those that are old enough now, and a day later

@@ -124,6 +124,12 @@ pub(super) const KEYS: &[SettingKey] = &[
         about: "postgres://user:password@host/database that holds the catalog; unset: a file of the data folder",
     },
     key(
+        "catalog.snapshot_retention",
+        &["QUERENT_CATALOG_SNAPSHOT_RETENTION"],
+        SettingKind::Text,
+        "how long a snapshot is kept after a newer one took its place, with the files that only it has; 0: for ever",
+    ),
+    key(
         "cluster.address",
         &["QUERENT_CLUSTER_ADDRESS"],
         SettingKind::Text,

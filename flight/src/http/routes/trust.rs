@@ -101,6 +101,17 @@ pub(super) const TRUST: Surface = Surface {
                 Field::new("remove_orphans", FieldKind::Flag, "removes files that no table has"),
                 Field::new("grace_seconds", FieldKind::Integer, "how long such a file must not have changed"),
             ]),
+        Route::post("/v1/snapshots/expire", "Forgets old states of tables, and removes the files that only they have", |verb| {
+            verb.answered_by(maintenance::expire_snapshots)
+        })
+        .admins()
+        .takes(&[Media::json(&[Field::new(
+            "older_than_seconds",
+            FieldKind::Integer,
+            "how long ago a newer state must have taken its place; at least 3600",
+        )
+        .required()])
+        .with(r#"{"older_than_seconds": 604800}"#)]),
         Route::post("/v1/backup", "Copies the data folder to another one of the server's machine", |verb| {
             verb.answered_by(maintenance::backup)
         })
