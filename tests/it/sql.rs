@@ -132,7 +132,7 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
             "VACUUM FULL flights",
             "unsupported",
             "VACUUM FULL is not supported; OPTIMIZE t merges small files; \
-             `querent expire-snapshots` removes old states of tables",
+             `querent expire-snapshots` removes old states",
         ),
         ("INSERT INTO flights (distance) VALUES (1)", "invalid_value", "column `carrier` may not be null"),
         (

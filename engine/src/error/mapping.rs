@@ -380,8 +380,7 @@ fn statement_instead(statement: &str) -> &'static str {
         }
         "INSTALL" | "LOAD" => "leave it out: there are no extensions to load",
         "ATTACH" | "DETACH" => "write CREATE EXTERNAL TABLE, or import the file, and USE database",
-        "VACUUM" => "OPTIMIZE t merges small files; `querent expire-snapshots` removes old states of tables",
-        "CHECKPOINT" => "leave it out: what is answered is on the disk",
+        "VACUUM" | "CHECKPOINT" => "OPTIMIZE t merges small files; `querent expire-snapshots` removes old states",
         _ => "see docs/sql.md for the statements there are",
     }
 }
