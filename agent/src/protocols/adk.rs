@@ -302,6 +302,13 @@ fn response_item(response: &Value) -> Result<InputItem, BadRequest> {
     let Some(approve) = said["confirmed"].as_bool() else {
         return Err(wrong(at, format!("`{at}.response.confirmed` must be true or false")));
     };
+    // ADK's web interface sends an empty object where nothing is said.
+    let payload = &said["payload"];
+    if !(payload.is_null() || payload.is_string() || *payload == json!({})) {
+        let message =
+            format!("`{at}.response.payload` must be a string, the reason: a call is executed as it was shown");
+        return Err(wrong(at, message));
+    }
     let reason = said["hint"].as_str().or(said["payload"].as_str()).filter(|reason| !reason.is_empty());
     Ok(InputItem::ApprovalResponse { request_id: id.to_owned(), approve, reason: reason.map(str::to_owned) })
 }
