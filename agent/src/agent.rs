@@ -73,7 +73,7 @@ struct AgentState {
 const STORED_WITHIN: Duration = Duration::from_secs(20);
 const STORED_EVERY: Duration = Duration::from_millis(20);
 /// How long a run that ends with its client may go on after it.
-const CLIENT_GONE_WITHIN: Duration = Duration::from_secs(1);
+const CLIENT_GONE_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 struct RunningRun {

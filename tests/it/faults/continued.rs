@@ -48,7 +48,7 @@ async fn a_run_that_is_not_stored_yet_is_continued() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_left_asks_on() {
     let server = TestServer::start(TestSettings::default().script(hanging_script())).await;
-    for round in 0..10 {
+    for round in 0..5 {
         let body = json!({ "question": "are you there?", "session_id": format!("s{round}") });
         for turn in 0..3 {
             let mut stream = posted(&server, ASK, &body).await;
