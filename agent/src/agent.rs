@@ -72,6 +72,8 @@ struct AgentState {
 /// How long whoever continues a run waits until its end is stored, and how often it is looked at.
 const STORED_WITHIN: Duration = Duration::from_secs(20);
 const STORED_EVERY: Duration = Duration::from_millis(20);
+/// How long a run that ends with its client may go on after it.
+const CLIENT_GONE_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 struct RunningRun {
@@ -181,6 +183,7 @@ impl Agent {
         request: &mut RunRequest,
         key: ConversationKey,
     ) -> Result<()> {
+        self.settle(&key).await;
         responses::join_conversation(self.catalog(), who, request, key).await
     }
 
@@ -195,15 +198,34 @@ impl Agent {
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
         self.stored(&responses::named_runs(&items, previous_response_id)).await;
+        if let Some(key) = &conversation {
+            self.settle(key).await;
+        }
         responses::continue_run(self.catalog(), who, request, items, conversation, previous_response_id).await
     }
 
-    /// Waits, for a while, until these runs are stored whose end is delivered already: whoever continues one has seen it
-    /// whole, and must not be told that it is in progress because the catalog is slow.
+    /// Waits, for a while, until the run of a conversation is stored that its clients know to be over. To be called before
+    /// what it said is read.
+    pub async fn settle(&self, conversation: &ConversationKey) {
+        let Some(run_id) = self.run_in(conversation) else { return };
+        if let Some(run) = self.running_run(run_id).filter(|run| run.handle.ends_with_its_client()) {
+            // That a client is gone is known a moment after what it asks next, over another connection.
+            let _ = tokio::time::timeout(CLIENT_GONE_WITHIN, run.handle.over()).await;
+        }
+        self.stored(&[run_id]).await;
+    }
+
+    /// Returns the run that is in progress in a conversation, on this server.
+    fn run_in(&self, conversation: &ConversationKey) -> Option<Uuid> {
+        self.state.busy.lock().get(conversation).copied()
+    }
+
+    /// Waits, for a while, until these runs are stored whose clients know them to be over, since their end is delivered or
+    /// they have been stopped: whoever continues one must not be told that it is in progress because the catalog is slow.
     async fn stored(&self, runs: &[Uuid]) {
-        let has_ended = |run_id: &Uuid| self.running_run(*run_id).is_some_and(|run| run.handle.ended.is_cancelled());
+        let is_over = |run_id: &Uuid| self.running_run(*run_id).is_some_and(|run| run.handle.is_over());
         let wait = async {
-            while runs.iter().any(has_ended) {
+            while runs.iter().any(is_over) {
                 tokio::time::sleep(STORED_EVERY).await;
             }
         };
@@ -305,8 +327,9 @@ impl Agent {
         }
         let state = Arc::clone(&self.state);
         let leave = move || {
-            state.running.lock().remove(&run_id);
+            // In this order: who waits for the run finds its conversation free.
             drop(permit);
+            state.running.lock().remove(&run_id);
         };
         let (who, config) = (principal.clone(), Arc::clone(&self.state.config));
         let (begun, has_begun) = oneshot::channel();
@@ -378,6 +401,7 @@ impl Agent {
         conversation: Option<ConversationKey>,
     ) -> Result<RunPermit> {
         if let Some(key) = &conversation {
+            self.stored(self.run_in(key).as_slice()).await;
             let mut busy = self.state.busy.lock();
             if busy.contains_key(key) {
                 return Err(AgentError::ConversationLocked { conversation: key.id.clone() });

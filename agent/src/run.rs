@@ -115,7 +115,7 @@ impl RunTask {
         };
         let mut store = std::pin::pin!(store);
         let stored = tokio::time::timeout(STORE_TIMEOUT, &mut store).await;
-        handle.close(last);
+        handle.close(last, &record);
         if stored.is_err() {
             store.await;
         }

@@ -136,6 +136,17 @@ async fn sessions_have_the_keys_that_adk_declares() {
     insta::assert_snapshot!("session_events", pretty(session["events"].as_array().unwrap()));
 
     let sessions = "/apps/querent/users/u1/sessions";
+    for body in [
+        json!({ "sessionId": 7 }),
+        json!({ "sessionId": "s2", "session_id": "s3" }),
+        json!({ "state": [1] }),
+        json!({ "zzz": 1 }),
+    ] {
+        assert_eq!(server.post(sessions, &body, None).await.status, 422, "{body}");
+    }
+    let patch = json!({ "stateDelta": null, "state_delta": { "d": 4 } });
+    let patched = server.send(server.http.patch(server.url(SESSION)).json(&patch), None).await.json();
+    assert_eq!(patched["state"], json!({ "a": null, "c": [3], "d": 4 }));
     let minted = server.send(server.http.post(server.url(sessions)), None).await.json();
     assert!(!minted["id"].as_str().unwrap().is_empty());
     let listed = server.get(sessions, None).await.json();
@@ -197,8 +208,18 @@ async fn bad_requests_are_refused() {
         (part(json!({ "text": "plain", "inlineData": { "mimeType": "text/plain", "data": "aGk=" } })), 422),
         (part(json!({ "text": "plain", "functionResponse": { "id": "x", "name": "f", "response": {} } })), 422),
         (with("user_id", json!("another")), 422),
+        (part(json!({ "inlineData": { "mimeType": "text/csv", "data": "aGk=", "zzz": 1 } })), 422),
+        (part(json!({ "fileData": { "fileUri": "gs://a/b", "mimeType": 7 } })), 422),
+        (part(json!({ "functionResponse": { "id": "x", "name": "f", "response": {}, "willContinue": true } })), 422),
+        (part(json!({ "functionResponse": { "id": "x", "name": 7, "response": {} } })), 422),
         (part(json!({ "functionResponse": { "name": "x", "response": {} } })), 422),
         (part(json!({ "functionResponse": { "id": "x", "name": "adk_request_confirmation", "response": {} } })), 422),
+        (
+            part(
+                json!({ "functionResponse": { "id": "x", "name": "adk_request_confirmation", "response": { "confirmed": true, "payload": { "table": "other" } } } }),
+            ),
+            422,
+        ),
         (
             part(
                 json!({ "functionResponse": { "id": "forged", "name": "adk_request_confirmation", "response": { "confirmed": true } } }),

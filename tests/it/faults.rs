@@ -1,5 +1,6 @@
 //! Faults while a request is open: clients that vanish or dawdle, and servers that shut down.
 
+mod continued;
 mod half_closed;
 
 use std::process::Stdio;

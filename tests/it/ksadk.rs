@@ -231,7 +231,9 @@ async fn the_actions_of_the_web_interface() {
         "IncludeAttachments": true,
     });
     assert_eq!(action(&server, "ListSessionMessages", &read).await.status, 200);
-    for (field, value) in [("PreviousResponseId", json!("resp_1")), ("model", json!("another"))] {
+    for (field, value) in
+        [("PreviousResponseId", json!("resp_1")), ("ResponsesInput", json!("thanks")), ("model", json!("another"))]
+    {
         let mut body = asked("plain");
         body["ApiFormat"] = json!("chat_completions");
         body["Model"] = json!("scripted");

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{FieldValues, WrongField, check_names, check_value};
+use super::fields::{FieldValues, WrongField, check_members, check_names, check_value};
 use super::json::parse_json;
 use super::ksadk::asks_for_thinking;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
@@ -189,6 +189,39 @@ const DATA: [[&str; 2]; 4] = [
     ["functionResponse", "function_response"],
 ];
 
+const TEXT: FieldValues = FieldValues::Text;
+/// The fields of what a part is, under its names in both spellings. `scheduling` has no effect, since a run waits for each
+/// result; one that is not whole, or has files, is refused.
+const MEMBERS: [([&str; 2], &[(&str, FieldValues)]); 3] = [
+    (
+        DATA[1],
+        &[("data", TEXT), ("mimeType", TEXT), ("mime_type", TEXT), ("displayName", TEXT), ("display_name", TEXT)],
+    ),
+    (
+        DATA[2],
+        &[
+            ("fileUri", TEXT),
+            ("file_uri", TEXT),
+            ("mimeType", TEXT),
+            ("mime_type", TEXT),
+            ("displayName", TEXT),
+            ("display_name", TEXT),
+        ],
+    ),
+    (
+        DATA[3],
+        &[
+            ("id", TEXT),
+            ("name", TEXT),
+            ("response", FieldValues::Parsed),
+            ("scheduling", TEXT),
+            ("willContinue", FieldValues::Only("false")),
+            ("will_continue", FieldValues::Only("false")),
+            ("parts", FieldValues::Only("[]")),
+        ],
+    ),
+];
+
 fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     let parts = match message {
         Value::String(_) => std::slice::from_ref(message),
@@ -225,7 +258,15 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
         if let Value::Object(fields) = part
             && !fields.contains_key("type")
         {
-            check_names(fields, &format!("newMessage.parts[{index}]"), PART).map_err(unknown)?;
+            let at = format!("newMessage.parts[{index}]");
+            check_names(fields, &at, PART).map_err(unknown)?;
+            for (names, members) in MEMBERS {
+                for name in names {
+                    if let Some(Value::Object(given)) = fields.get(name) {
+                        check_members(given, &format!("{at}.{name}"), members).map_err(unknown)?;
+                    }
+                }
+            }
         }
     }
     if !content.is_empty() {
@@ -261,6 +302,13 @@ fn response_item(response: &Value) -> Result<InputItem, BadRequest> {
     let Some(approve) = said["confirmed"].as_bool() else {
         return Err(wrong(at, format!("`{at}.response.confirmed` must be true or false")));
     };
+    // ADK's web interface sends an empty object where nothing is said.
+    let payload = &said["payload"];
+    if !(payload.is_null() || payload.is_string() || *payload == json!({})) {
+        let message =
+            format!("`{at}.response.payload` must be a string, the reason: a call is executed as it was shown");
+        return Err(wrong(at, message));
+    }
     let reason = said["hint"].as_str().or(said["payload"].as_str()).filter(|reason| !reason.is_empty());
     Ok(InputItem::ApprovalResponse { request_id: id.to_owned(), approve, reason: reason.map(str::to_owned) })
 }

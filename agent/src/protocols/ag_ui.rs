@@ -38,6 +38,9 @@ const RESUME: &[(&str, FieldValues)] = &[
     ("metadata", FieldValues::Object),
 ];
 
+/// What an answer to an interrupt says, as the interrupt's `responseSchema` has it. A call is executed as it was shown.
+const ANSWER: &[(&str, FieldValues)] = &[("approved", FieldValues::Flag), ("reason", TEXT)];
+
 /// A request of this protocol.
 #[derive(Debug, Clone)]
 pub struct AgUiRequest {
@@ -166,8 +169,8 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
         Some("tool") => {
             let texts = content_of(&message["content"], at)?.into_iter().map(InputContent::into_text);
             let mut output = texts.collect::<Vec<_>>().join("\n");
-            if let Some(error) = message["error"].as_str() {
-                output = format!("Error: {error}\n{output}");
+            if !message["error"].is_null() {
+                output = format!("Error: {}\n{output}", required(message, at, "error")?);
             }
             items.push(InputItem::FunctionCallOutput { call_id: required(message, at, "toolCallId")?, output });
         }
@@ -248,6 +251,11 @@ fn binary_part(part: &Value, at: &str) -> Result<Value, BadRequest> {
 fn decision(entry: &Value, at: &str) -> Result<InputItem, BadRequest> {
     members(entry, at, RESUME)?;
     let payload = &entry["payload"];
+    if let Value::Object(answer) = payload
+        && entry["status"] == "resolved"
+    {
+        check_members(answer, &format!("{at}.payload"), ANSWER)?;
+    }
     let approve = match (entry["status"].as_str(), payload.as_bool().or(payload["approved"].as_bool())) {
         (Some("cancelled"), _) => false,
         (Some(_), Some(approve)) => approve,

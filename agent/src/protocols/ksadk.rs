@@ -196,6 +196,10 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
                     "`PreviousResponseId` goes with the `ApiFormat` responses; send the conversation, or `SessionId`";
                 return Err(wrong("PreviousResponseId", message.to_owned()));
             }
+            if given("ResponsesInput").is_some_and(|input| *input != json!([]) && *input != json!("")) {
+                let message = "`ResponsesInput` goes with the `ApiFormat` responses; send `Messages`";
+                return Err(wrong("ResponsesInput", message.to_owned()));
+            }
             inner.insert("messages".to_owned(), given("Messages").cloned().unwrap_or_default());
             inner.insert("stream_options".to_owned(), json!({ "include_usage": true }));
             ApiFormat::Chat(Box::new(chat::parse_value(&Value::Object(inner))?))

@@ -257,12 +257,11 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                     let param = format!("{at}.content");
                     return Err(BadRequest::invalid(&param, format!("a call of `{param}` has no id or no name")));
                 };
+                // An assistant's message comes back as its server made it.
+                let input = Some(&block["input"]).filter(|input| !input.is_null());
+                let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
                 flush(role, &mut content, items, at)?;
-                items.push(InputItem::FunctionCall {
-                    call_id: id.to_owned(),
-                    name: name.to_owned(),
-                    arguments: block["input"].to_string(),
-                });
+                items.push(InputItem::FunctionCall { call_id: id.to_owned(), name: name.to_owned(), arguments });
             }
             Some("tool_result") => {
                 let Some(call_id) = block["tool_use_id"].as_str() else {

@@ -139,6 +139,24 @@ impl RunHandle {
         self.stop_cause.lock().unwrap_or(StopCause::Cancelled)
     }
 
+    /// Whether its clients know that it goes on no more: its end is delivered, or somebody has stopped it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.is_cancelled() || self.ended.is_cancelled()
+    }
+
+    /// Waits until its clients know that it goes on no more.
+    pub(crate) async fn over(&self) {
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = self.ended.cancelled() => {}
+        }
+    }
+
+    /// Whether it is stopped as soon as its last client has gone.
+    pub(crate) fn ends_with_its_client(&self) -> bool {
+        self.linger.lock().is_some_and(|linger| linger.is_zero())
+    }
+
     /// Appends an event to the log.
     pub(crate) fn emit(&self, kind: EventKind) {
         self.emit_all(vec![kind]);
@@ -174,10 +192,12 @@ impl RunHandle {
         (last, record)
     }
 
-    /// Appends the last events and ends the log.
-    pub(crate) fn close(&self, last: Arc<[RunEvent]>) {
+    /// Appends the last events and ends the log. From now on the run is shown as it is in `record`, stored or not.
+    pub(crate) fn close(&self, last: Arc<[RunEvent]>, record: &RunRecord) {
         notify_end(self.watcher.as_ref(), last.iter());
         let mut state = self.state.lock();
+        state.record.status = record.status;
+        state.record.finished_at = record.finished_at;
         state.log.append(last);
         state.closed = true;
         wake_readers(state);

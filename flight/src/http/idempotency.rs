@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::arriving::read_body;
 use crate::http::continued::EventId;
+use crate::http::openai::azure::Deployment;
 use crate::state::AppState;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -60,7 +61,10 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
         Err(error) => return error.into_response(),
     };
     let subject = caller.subject();
-    let name = digest([parts.uri.path().as_bytes(), key.as_bytes(), subject.as_bytes()]);
+    // Azure's clients name the model in the path, which has become OpenAI's by now.
+    let deployment = parts.extensions.get::<Deployment>().map_or("", |Deployment(name)| name.as_str());
+    let path = parts.uri.path();
+    let name = digest([path.as_bytes(), deployment.as_bytes(), key.as_bytes(), subject.as_bytes()]);
     let body_digest = digest([&body[..]]);
     let reach = state.engine.catalog().policies().reach(&caller);
     let (answer, is_first) = state.idempotent_answers.find_or_make(name, body_digest, subject, reach.clone());

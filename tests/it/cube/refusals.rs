@@ -59,6 +59,7 @@ async fn wrong_fields_are_refused() {
         known("ephemeralTtlSeconds", json!(0)),
         known("ephemeralTtlSeconds", json!(-5)),
         known("ephemeralTtlSeconds", json!("60")),
+        who(json!({ "externalId": "ann", "isEphemeral": false, "ephemeralTtlSeconds": 60 })),
         internal("userAttributes", json!([])),
         internal("groups", json!([])),
         internal("roles", json!([])),

@@ -50,6 +50,17 @@ async fn every_rule_has_its_status() {
         (json!({ "ask": "plain", "images": [1] }), 422, "valid string"),
         (json!({ "ask": "plain", "images": [{ "detail": "low" }] }), 500, "Image dict must contain a 'url' key"),
         (json!({ "ask": "plain", "images": ["data:text/plain;base64,aGk="] }), 400, "not an image's"),
+        (
+            json!({ "ask": "plain", "images": [{ "url": "https://a.example/b.png", "detail": "x" }] }),
+            422,
+            "'low', 'high'",
+        ),
+        (json!({ "ask": "plain", "images": [{ "url": "https://a.example/b.png", "format": 7 }] }), 422, "valid string"),
+        (
+            json!({ "ask": "plain", "tool_decisions": [{ "tool_call_id": "c", "approved": false, "feedback": 7 }] }),
+            422,
+            "valid string",
+        ),
         (json!({ "ask": "plain", "enable_tool_approval": [] }), 422, "valid boolean"),
         (json!({ "ask": "plain", "tool_decisions": {} }), 422, "valid list"),
         (json!({ "ask": "plain", "tool_decisions": [{ "approved": true }] }), 422, "Field required"),

@@ -70,6 +70,20 @@ async fn a_request_that_is_sent_twice_runs_once() {
     assert_eq!(long.0, 400, "{}", long.2);
 }
 
+/// Azure's clients name the model in the path alone.
+#[tokio::test]
+async fn a_key_is_of_one_deployment() {
+    let server = serve().await;
+    let body = json!({ "messages": [{ "role": "user", "content": "hello" }] });
+    for (deployment, is_again) in [("a", false), ("b", false), ("a", true)] {
+        let path = format!("/openai/deployments/{deployment}/chat/completions?api-version=2024-10-21");
+        let (status, again, text) = send(&server, &path, "k", &body).await;
+        assert_eq!((status, again), (200, is_again), "{deployment}: {text}");
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(answer["model"], deployment, "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_stream_that_broke_off_is_followed_from_its_beginning() {
     let server = serve().await;

@@ -82,6 +82,7 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         body
     };
     let part = |part: Value| json!([{ "id": "m", "role": "user", "content": [part] }]);
+    let resolved = |payload: Value| json!([{ "interruptId": "i", "status": "resolved", "payload": payload }]);
     for (body, param) in [
         (json!({}), "threadId"),
         (with("messages", json!([])), "messages"),
@@ -99,6 +100,13 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("context", json!([{ "description": 7 }])), "context[0].description"),
         (with("resume", json!([{ "interruptId": "i", "status": "maybe" }])), "resume[0].status"),
         (with("resume", json!([{ "interruptId": "i", "status": "resolved" }])), "resume[0].payload"),
+        (with("resume", resolved(json!({ "approved": true, "args": { "table": "other" } }))), "resume[0].payload.args"),
+        (with("resume", resolved(json!({ "approved": "yes" }))), "resume[0].payload.approved"),
+        (with("resume", resolved(json!({ "approved": false, "reason": 7 }))), "resume[0].payload.reason"),
+        (
+            with("messages", json!([{ "id": "m", "role": "tool", "toolCallId": "c", "content": "x", "error": 7 }])),
+            "messages[0].error",
+        ),
         (with("threadId", json!("")), "threadId"),
         (with("runId", json!("")), "runId"),
         (with("forwardedProps", json!(7)), "forwardedProps"),

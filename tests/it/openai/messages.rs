@@ -191,6 +191,33 @@ async fn a_call_with_broken_arguments_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_input_has_no_arguments() {
+    let server = serve().await;
+    let mut body = asked("x");
+    body["messages"] = json!([
+        { "role": "user", "content": "draw" },
+        { "role": "assistant", "content": [{ "type": "tool_use", "id": "toolu_1", "name": "draw" }] },
+        { "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "toolu_1", "content": "drawn" },
+            { "type": "text", "text": "thanks" },
+        ] },
+    ]);
+    let reply = server.post(PATH, &body, Some("ann-tok")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let calls: Vec<Value> = server
+        .model
+        .requests()
+        .pop()
+        .unwrap()
+        .messages
+        .into_iter()
+        .flat_map(|message| message.tool_calls)
+        .map(|call| call.arguments)
+        .collect();
+    assert_eq!(calls, [json!({})]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_picture_alone_is_a_question() {
     let server = serve().await;
     let url = "data:image/png;base64,aGk=";

@@ -35,6 +35,18 @@ async fn responses_are_refused_in_openais_words() {
         (json!({"input": [{"role": "developer", "content": [{"type": "input_image", "image_url": "data:image/png;base64,aGk="}]}]}), 400, "invalid_request", "input[0].content"),
         (message(json!([{"type": "input_image", "image_url": ""}])), 400, "invalid_request", "input[0].content"),
         (message(json!([{"type": "input_file", "file_url": " "}])), 400, "invalid_request", "input[0].content"),
+        (
+            message(json!([{"type": "input_file", "file_id": "file-1", "file_data": "aGk="}])),
+            400,
+            "invalid_request",
+            "input[0].content",
+        ),
+        (
+            message(json!([{"type": "input_image", "image_url": "https://example.com/a.png", "file_id": "file-1"}])),
+            400,
+            "invalid_request",
+            "input[0].content",
+        ),
         (message(json!([{"type": "input_file", "file_url": "data:text/csv;base64,?"}])), 400, "invalid_request", "input[0].content"),
         (message(json!([{"type": "input_file", "filename": "a"}])), 400, "invalid_request", "input[0].content"),
         (message(json!([{"type": "input_file", "file_id": "file-none"}])), 404, "file_not_found", "input"),

@@ -184,6 +184,10 @@ fn settings(fields: &Map<String, Value>, at: &str) -> Result<SessionSettings> {
     strings(fields, "roles").map_err(placed)?;
     let is_ephemeral = flag(fields, "isEphemeral").map_err(placed)?.unwrap_or(true);
     let ttl_seconds = ttl(fields).map_err(placed)?;
+    if !is_ephemeral && ttl_seconds.is_some() {
+        let message = format!("`{at}ephemeralTtlSeconds` is of a user that is ephemeral; leave out one of the two");
+        return Err(invalid(message));
+    }
     match (external, internal) {
         (None, None) => Err(invalid(format!("say who asks: `{at}externalId` or `{at}internalId` is needed"))),
         (Some(_), Some(_)) => Err(invalid(format!("`{at}externalId` and `{at}internalId` exclude each other"))),

@@ -226,8 +226,8 @@ pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Resu
     let frontend_tools = frontend_tools(fields, &mut faults);
     let format = object(fields, "response_format", &mut faults);
     let images = list(fields, "images", &mut faults);
-    for (index, image) in images.iter().enumerate().filter(|(_, image)| !image.is_string() && !image.is_object()) {
-        faults.push(BadHolmesRequest::wrong_type(&[json!("images"), json!(index)], "string", image));
+    for (index, image) in images.iter().enumerate() {
+        check_image(image, index, &mut faults);
     }
     if let Some(fault) = joined(faults) {
         return Err(fault);
@@ -391,11 +391,17 @@ fn decisions(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest>) ->
                 false
             }
         };
-        ToolDecision {
-            tool_call_id: entry_text(entry, NAME, index, "tool_call_id", faults),
-            approved,
-            feedback: entry["feedback"].as_str().map(str::to_owned).filter(|feedback| !feedback.trim().is_empty()),
-        }
+        let feedback = match entry.get("feedback") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(feedback)) => Some(feedback.clone()).filter(|feedback| !feedback.trim().is_empty()),
+            Some(other) => {
+                let at = [json!(NAME), json!(index), json!("feedback")];
+                faults.push(BadHolmesRequest::wrong_type(&at, "string", other));
+                None
+            }
+        };
+        let tool_call_id = entry_text(entry, NAME, index, "tool_call_id", faults);
+        ToolDecision { tool_call_id, approved, feedback }
     });
     Some(read.collect())
 }
@@ -489,6 +495,23 @@ fn check_frontend_tools(
             Err(BadHolmesRequest::text(400, message))
         }
         None => Ok(()),
+    }
+}
+
+/// Checks the form of a picture; a missing `url` has a fault of its own.
+fn check_image(image: &Value, index: usize, faults: &mut Vec<BadHolmesRequest>) {
+    let at = |name: &str| [json!("images"), json!(index), json!(name)];
+    if !image.is_string() && !image.is_object() {
+        faults.push(BadHolmesRequest::wrong_type(&[json!("images"), json!(index)], "string", image));
+    }
+    for name in ["detail", "format"] {
+        if let Some(other) = image.get(name).filter(|value| !value.is_null() && !value.is_string()) {
+            faults.push(BadHolmesRequest::wrong_type(&at(name), "string", other));
+        }
+    }
+    if image["detail"].as_str().is_some_and(|detail| !["low", "high", "auto"].contains(&detail)) {
+        let message = "Input should be 'low', 'high' or 'auto'";
+        faults.push(BadHolmesRequest::field("literal_error", &at("detail"), message, &image["detail"]));
     }
 }
 

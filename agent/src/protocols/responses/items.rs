@@ -292,6 +292,7 @@ fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
     let kind = block["type"].as_str().unwrap_or_default();
     Ok(match kind {
         "image_url" | "input_image" => {
+            one_of(block, ["image_url", "file_id"], at)?;
             let url = block["image_url"]["url"].as_str().or(block["image_url"].as_str());
             match (url, block["file_id"].as_str()) {
                 (Some(url), _) => parse_image(url, at)?,
@@ -347,6 +348,7 @@ fn parse_image(url: &str, at: &str) -> Result<InputContent, BadRequest> {
 }
 
 fn parse_file(file: &Value, at: &str) -> Result<InputContent, BadRequest> {
+    one_of(file, ["file_id", "file_url", "file_data"], at)?;
     if let Some(file_id) = file["file_id"].as_str() {
         return Ok(InputContent::FileId(file_id.to_owned()));
     }
@@ -361,6 +363,16 @@ fn parse_file(file: &Value, at: &str) -> Result<InputContent, BadRequest> {
     };
     let filename = file["filename"].as_str().unwrap_or("file").to_owned();
     decoded_file(filename, None, encoded, at)
+}
+
+/// Refuses a part that says in several of these fields what it is, of which one would be read.
+fn one_of<const N: usize>(part: &Value, names: [&str; N], at: &str) -> Result<(), BadRequest> {
+    let given: Vec<&str> = names.into_iter().filter(|name| !part[*name].is_null()).collect();
+    if given.len() > 1 {
+        let message = format!("a part of `{at}` has {} at once; send one of them", given.join(" and "));
+        return Err(BadRequest::invalid(&format!("{at}.content"), message));
+    }
+    Ok(())
 }
 
 /// Interprets a file's address: that of a stored file is its id, and one with its data is the file itself.

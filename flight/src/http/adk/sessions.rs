@@ -7,7 +7,7 @@ use http::StatusCode;
 use querent_agent::events_of;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::adk::{AdkRenderer, AdkView, state_delta};
-use querent_agent::protocols::fields::check_names;
+use querent_agent::protocols::fields::{WrongField, check_names};
 use querent_agent::protocols::responses::BadRequest;
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
 use serde_json::{Map, Value, json};
@@ -33,7 +33,11 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, OpenAiError> {
     let fields = fields_of(&body)?;
     refuse_others(&fields, &["sessionId", "session_id", "state"])?;
-    let id = ["sessionId", "session_id"].iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
+    let id = match either(&fields, "sessionId", "session_id")? {
+        None => None,
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(_) => return Err(wrong("sessionId", "`sessionId` must be a string".to_owned())),
+    };
     let with = state_delta(fields.get("state"))?;
     make(&state, &principal, &AdkScope { app, user }, id, with).await
 }
@@ -98,7 +102,7 @@ pub(in crate::http) async fn patch(
     let scope = AdkScope { app, user };
     let fields = fields_of(&body)?;
     refuse_others(&fields, &["stateDelta", "state_delta"])?;
-    let delta = state_delta(fields.get("stateDelta").or_else(|| fields.get("state_delta")))?;
+    let delta = state_delta(either(&fields, "stateDelta", "state_delta")?)?;
     let record = scope.session(&state, &principal, &id).await?;
     let record = merge_state(&state, &principal, &record, delta).await?;
     session_response(&state, &principal, &scope, &record).await
@@ -159,6 +163,21 @@ fn fields_of(body: &[u8]) -> Result<Map<String, Value>, OpenAiError> {
         b"null" => Ok(Map::new()),
         _ => any_fields(body),
     }
+}
+
+/// Returns the value of a field in the spelling that has one. Errors: another value in each.
+fn either<'a>(fields: &'a Map<String, Value>, camel: &str, snake: &str) -> Result<Option<&'a Value>, OpenAiError> {
+    let given = |name: &str| fields.get(name).filter(|value| !value.is_null());
+    match (given(camel), given(snake)) {
+        (Some(one), Some(other)) if one != other => {
+            Err(wrong(snake, format!("`{snake}` is another value than `{camel}`, the same field; send one")))
+        }
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+fn wrong(at: &str, message: String) -> OpenAiError {
+    BadRequest::from(WrongField { at: at.to_owned(), message }).with_status(422).into()
 }
 
 /// Refuses a field that has a value and is not one of `known`. ADK's clients write every field, null or empty where unused.

@@ -89,6 +89,7 @@ impl ThreadReader {
     /// Starts a run with the message, or joins the one that the message started before.
     async fn ask(&self, surface: &CubeSurface, input: String, request: CubeRequest) -> Result<ThreadLines, ApiError> {
         let turn = surface.lock(&self.key).await;
+        self.state.agent.settle(&self.key).await;
         let runs = match self.thread().await {
             Ok(runs) => runs,
             // The client chose the id of a new thread.
