@@ -38,8 +38,8 @@ const CREATION_LOCK: i64 = 0x0071_7565_7265_6e74;
 /// What holds for every connection, whatever holds for others of the database or its users. A transaction whose server has
 /// gone away must not keep others from writing; how long a statement may take is counted here.
 const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = '10s'; \
-     SET idle_in_transaction_session_timeout = '60s'; SET TimeZone = 'UTC'; SET jit = off; SET standard_conforming_strings = on; \
-     SET client_min_messages = warning";
+     SET idle_in_transaction_session_timeout = '60s'; SET TimeZone = 'UTC'; SET jit = off; \
+     SET standard_conforming_strings = on; SET client_min_messages = warning";
 
 /// A server and a database on it.
 #[derive(Clone)]

@@ -57,7 +57,8 @@ async fn a_lock_that_is_not_to_be_had_costs_one_statement() {
     let catalog = open(folder.path(), &url).await;
     create(&catalog, "orders").await.unwrap();
     // Somewhat longer than a writer waits.
-    let holds = "BEGIN; LOCK TABLE ducklake_snapshot IN SHARE ROW EXCLUSIVE MODE; SELECT pg_sleep(14); COMMIT";
+    let holds = "SET statement_timeout = 0; BEGIN; LOCK TABLE ducklake_snapshot IN SHARE ROW EXCLUSIVE MODE; \
+                 SELECT pg_sleep(14); COMMIT";
     let server = Arc::clone(&postgres);
     let holder = tokio::task::spawn_blocking(move || server.psql("lake", holds).unwrap());
     let held = "SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted";
