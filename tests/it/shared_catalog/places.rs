@@ -2,6 +2,7 @@
 //! that was first.
 
 use std::path::Path;
+use std::time::Duration;
 
 use querent_catalog::{Catalog, CatalogOptions, Principal};
 use querent_engine::{Engine, EngineOptions, Limits};
@@ -41,6 +42,39 @@ async fn servers_read_and_write_the_files_in_the_first_ones_folder() {
     drop((first, second));
     one.close().await.unwrap();
     two.close().await.unwrap();
+}
+
+/// A server whose folder had a lake of its own before must not take that one's files for what nobody knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_another_lake_are_no_orphans() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let shared = |folder: &Path| EngineOptions { catalog_url: Some(url.clone()), ..EngineOptions::new(folder) };
+    let one = Engine::open_with(shared(folders[0].path())).await.unwrap();
+
+    let before = Engine::open(folders[1].path()).await.unwrap();
+    let session = before.session(Principal::local_admin(), Limits::default());
+    rows(&session, "CREATE TABLE old AS SELECT value AS a FROM generate_series(1, 1000) AS s(value)").await.unwrap();
+    drop(session);
+    before.close().await.unwrap();
+
+    let two = Engine::open_with(shared(folders[1].path())).await.unwrap();
+    assert_eq!(two.remove_orphans(Duration::ZERO).await.unwrap(), []);
+    assert_eq!(two.check(None).await.unwrap().orphans, []);
+    // What nobody knows in the lake's own folder is found by every server.
+    let left = folders[0].path().canonicalize().unwrap().join("data/ducklake-left.parquet");
+    tokio::fs::write(&left, "PAR1").await.unwrap();
+    let removed = two.remove_orphans(Duration::ZERO).await.unwrap();
+    assert_eq!(removed.into_iter().map(|file| file.path).collect::<Vec<_>>(), [left]);
+    for engine in [one, two] {
+        engine.close().await.unwrap();
+    }
+    let after = Engine::open(folders[1].path()).await.unwrap();
+    let session = after.session(Principal::local_admin(), Limits::default());
+    assert_eq!(rows(&session, "SELECT count(*) FROM old").await.unwrap(), [["1000"]]);
+    drop(session);
+    after.close().await.unwrap();
 }
 
 #[tokio::test]
