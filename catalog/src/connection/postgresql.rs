@@ -420,7 +420,13 @@ fn references<'p>(bound: &'p [PostgresParameter<'p>]) -> Vec<&'p (dyn ToSql + Sy
 /// What an error says, with what the server said.
 pub(super) fn message(error: &tokio_postgres::Error) -> String {
     if let Some(told) = error.as_db_error() {
-        return format!("{} ({})", told.message(), told.code().code());
+        let code = told.code().code();
+        let advice = match code {
+            // Statements that were prepared on one connection are run on another one.
+            "26000" | "42P05" => "; a pooler between Querent and PostgreSQL has to pool by session",
+            _ => "",
+        };
+        return format!("{} ({code}){advice}", told.message());
     }
     let mut text = error.to_string();
     let mut source = error.source();
