@@ -88,7 +88,7 @@ fn postgres_fault(error: &tokio_postgres::Error) -> DatabaseFault {
         SqlState::READ_ONLY_SQL_TRANSACTION,
     ];
     // Classes of codes: connections, and what the server has too little of, such as disk and connections.
-    let is_of_class = ["08", "53"].iter().any(|class| code.code().starts_with(class));
+    let is_of_class = ["08", "53"].iter().any(|class| code.code().starts_with(*class));
     match code {
         code if locked.contains(code) => DatabaseFault::Locked,
         code if unreachable.contains(code) || is_of_class => DatabaseFault::Unreachable,

@@ -74,18 +74,21 @@ impl Store {
         if let Some(version) = warm.without_asking() {
             return Ok(version);
         }
-        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| closed())?;
         let readers = Arc::clone(&self.readers);
-        let asked = on_blocking_thread(move || {
-            let _permit = permit;
-            readers.ask(version)
-        });
+        let asking = async {
+            let permit = Arc::clone(&readers.permits).acquire_owned().await.map_err(|_| closed())?;
+            on_blocking_thread(move || {
+                let _permit = permit;
+                readers.ask(version)
+            })
+            .await
+        };
         let asked = match warm.patience() {
             // What is asked goes on to its own end; it is the next read that hears of it.
-            Some(patience) => tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| {
+            Some(patience) => tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
                 Err(CatalogError::Unavailable { detail: "its server has not answered yet".to_owned() })
             }),
-            None => asked.await,
+            None => asking.await,
         };
         let found = match asked {
             Ok(Some(version)) => Ok(version),
