@@ -128,17 +128,15 @@ async fn a_worker_lost_after_the_first_rows_is_an_error() {
     assert!(end.contains("worker_lost"), "{}", &end[end.len().saturating_sub(500)..]);
 }
 
-/// Minutes of work in calls of functions, each of which computes a whole batch of rows and never yields.
-fn long_calls() -> String {
-    let calls = [1, 2, 3].map(|millions| format!("array_index_of(numbers, l_partkey + {millions}000000)"));
-    format!("let numbers = range(1, 300000, 1); lineitem | extend i = {} | summarize m = max(i)", calls.join(" + "))
-}
+/// Minutes of work in calls of a function, each of which computes a whole batch of rows and never yields.
+const LONG_CALLS: &str = "let numbers = range(1, 300000, 1); \
+                          lineitem | summarize m = max(array_index_of(numbers, l_partkey + 1000000))";
 
 impl ClusterProcesses {
-    /// Asks for [`long_calls`], and returns the whole answer.
+    /// Asks for [`LONG_CALLS`], and returns the whole answer.
     async fn ask_long_calls(&self) -> String {
         let url = format!("{}/v1/query", self.coordinator.url.trim_end_matches('/'));
-        let asked = self.http.post(url).header("content-type", "application/x-kql").body(long_calls());
+        let asked = self.http.post(url).header("content-type", "application/x-kql").body(LONG_CALLS);
         asked.send().await.expect("an answer").text().await.expect("a whole answer")
     }
 
