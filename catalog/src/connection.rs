@@ -10,6 +10,7 @@
 
 mod dialect;
 mod error;
+mod postgres_link;
 mod postgresql;
 mod row_inserts;
 mod sqlite;
@@ -19,7 +20,7 @@ mod values;
 use std::ops::Deref;
 use std::path::Path;
 
-use postgres::Row as PostgresRow;
+use tokio_postgres::Row as PostgresRow;
 
 pub(crate) use error::DatabaseResult;
 pub use error::{DatabaseError, DatabaseFault};
@@ -94,6 +95,14 @@ impl StoreConnection {
             }
         }
         Ok(self.begin(access)?)
+    }
+
+    /// Runs statements that wait for nobody: a server that does not answer them soon is taken for lost.
+    pub(crate) fn quickly<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self {
+            StoreConnection::Sqlite(_) => work(),
+            StoreConnection::Postgres(connection) => connection.quickly(work),
+        }
     }
 
     /// Prepares a statement, or takes it from those that were prepared before.
@@ -172,6 +181,14 @@ impl StoreConnection {
                 self.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)", [], |row| row.get(0))
             }
             StoreConnection::Postgres(connection) => connection.is_empty(),
+        }
+    }
+
+    /// What texts are encoded in, by the database's name for it.
+    pub(crate) fn encoding(&self) -> DatabaseResult<String> {
+        match self {
+            StoreConnection::Sqlite(_) => self.query_row("PRAGMA encoding", [], |row| row.get(0)),
+            StoreConnection::Postgres(connection) => connection.encoding(),
         }
     }
 

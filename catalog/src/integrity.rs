@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::store::lake_files::{self, LakeFile};
-use crate::store::{DATA_FOLDER, Store};
+use crate::store::{DATA_FOLDER, Store, lake_location};
 
 /// How old a file that no row names is before it is taken for one that was left: another process, DuckDB, may be about to
 /// commit a younger one.
@@ -51,12 +51,12 @@ pub struct Orphan {
 
 /// Checks a folder. Reads the whole store and the ends of all files.
 pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
-    let folder = store.data_dir().to_owned();
+    let folder = lake_folder(store).await?;
     let mut check = store
         .read(move |connection| {
             let mut check = FolderCheck::default();
             // Listed before the rows are read: what is committed meanwhile is no orphan.
-            let found = data_files(&folder.join(DATA_FOLDER))?;
+            let found = data_files(&folder)?;
             integrity(connection, &mut check)?;
             let mut named = HashSet::new();
             let mut seen: HashSet<PathBuf> = HashSet::new();
@@ -82,10 +82,10 @@ pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
 
 /// Removes files that no row names and that have not changed for `grace`. Returns those that were removed.
 pub(crate) async fn remove_orphans(store: &Store, grace: Duration) -> Result<Vec<Orphan>> {
-    let folder = store.data_dir().to_owned();
+    let folder = lake_folder(store).await?;
     store
         .read(move |connection| {
-            let mut found = data_files(&folder.join(DATA_FOLDER))?;
+            let mut found = data_files(&folder)?;
             found.retain(|file| file.age_seconds >= grace.as_secs());
             if found.is_empty() {
                 return Ok(found);
@@ -134,6 +134,15 @@ pub(crate) async fn check_listed(store: &Store, listed: Vec<Orphan>) -> Result<F
         .await?;
     check.pending_objects = store.pending(pending_objects).await?;
     Ok(check)
+}
+
+/// Returns the folder of the lake's files. Those in the folder of a server that shares a catalog may be of a lake that was there
+/// before, and are nothing that this one knows of. Read before the folder is listed, and not with the rows afterwards.
+async fn lake_folder(store: &Store) -> Result<PathBuf> {
+    match store.is_shared() {
+        true => Ok(PathBuf::from(store.read(lake_location::load).await?.data_path)),
+        false => Ok(store.data_dir().join(DATA_FOLDER)),
+    }
 }
 
 /// Returns the files that are named as the lake's are, and that no row names.

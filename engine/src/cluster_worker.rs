@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::column_cache::ColumnCacheState;
 use crate::distributed::{PlanCodec, TaskHeaders, functions_of_plans};
 use crate::error::Result;
-use crate::limits::{Interrupt, Limits, QueryClock};
+use crate::limits::{Interrupt, Limits, QueryClock, QueryLabel, QueryUsage, in_query};
 use crate::options::EngineOptions;
 use crate::runtime::Runtime;
 use crate::stores::FileCacheState;
@@ -135,6 +135,12 @@ impl WorkerSessionBuilder for ClusterWorker {
         let task = headers.get(TASK).and_then(|task| task.to_str().ok()).unwrap_or_default();
         let abandoned = self.parts.tasks.lock().get(task).map(Arc::clone).unwrap_or_default();
         let interrupt = Interrupt::abandoned_by(QueryClock::start(told.time_left), abandoned);
+        // Whose query it is only its coordinator knows, and nobody asks here.
+        let label = QueryLabel { subject: String::new(), database: String::new(), text: String::new() };
+        let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&runtime.resident), Arc::new(()));
+        let limits = Limits { memory_bytes: told.memory_bytes, ..Limits::default() };
+        let memory = runtime.query_memory(&limits);
+        usage.count_pool(&memory);
 
         let mut config = builder.config().take().unwrap_or_default();
         let distributed = DistributedConfig::from_config_options(config.options()).cloned()?;
@@ -148,10 +154,10 @@ impl WorkerSessionBuilder for ClusterWorker {
             .with_distributed_channel_resolver(channels)
             .with_distributed_passthrough_headers(told.write())?
             .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
-                Ok(WorkerPlanRewriteEventResponse::new(interrupt.check_filters(event.plan)?))
+                let plan = interrupt.check_filters(event.plan)?;
+                Ok(WorkerPlanRewriteEventResponse::new(in_query(plan, &usage)?))
             });
-        let limits = Limits { memory_bytes: told.memory_bytes, ..Limits::default() };
-        let environment = runtime.environment(&runtime.query_memory(&limits));
+        let environment = runtime.environment(&memory);
         Ok(self.with_functions(builder.with_config(config), environment))
     }
 }

@@ -12,6 +12,7 @@ mod resident;
 mod restartable;
 mod row_pace;
 mod scan_budget;
+mod task_scope;
 mod unnest_pace;
 mod usage;
 mod wide_rows;
@@ -32,6 +33,7 @@ pub(crate) use row_pace::{
 };
 pub(crate) use scan_budget::ScanBudget;
 pub use scan_budget::{ScanLimit, ScanLimits};
+pub(crate) use task_scope::in_query;
 pub(crate) use unnest_pace::pace_unnests;
 pub(crate) use usage::{InterruptWatch, QueryLabel, QueryUsage, TouchedTables, follow_spawned_tasks, measured};
 pub(crate) use wide_rows::{checked_width, is_checked_width};

@@ -302,7 +302,10 @@ async fn table_files(options: &EngineOptions, data_dir: &Path, location: LakeLoc
     let cache_folder = data_dir.join(FILE_CACHE_FOLDER);
     let lake = location.lake_id.as_ref().filter(|_| location.is_remote());
     let (Some(lake_id), Ok(url)) = (lake, location.data_path.parse::<LakeUrl>()) else {
-        return Ok(TableFiles::Local(data_dir.to_owned()));
+        // Servers that share a catalog have one folder of files, which is the data folder of the first of them.
+        let is_shared = options.catalog_url.is_some() && !location.is_remote();
+        let folder = if is_shared { PathBuf::from(&location.data_path) } else { data_dir.to_owned() };
+        return Ok(TableFiles::Local(folder));
     };
     let cache = match options.file_cache_bytes {
         0 => {

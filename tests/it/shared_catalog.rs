@@ -2,6 +2,8 @@
 
 mod histories;
 mod many_tables;
+mod outages;
+mod places;
 mod tls;
 
 use std::path::Path;

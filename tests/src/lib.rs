@@ -18,7 +18,7 @@ mod waiting;
 pub use certificates::Certificates;
 pub use fuzzed_server::FuzzedServer;
 pub use object_store::{ACCESS_KEY, ObjectServer, SECRET_KEY, StoreRequest};
-pub use postgres::PostgresProcess;
+pub use postgres::{PostgresProcess, SuspendedPostgres};
 pub use process::{
     NodeJs, Python, ServerProcess, models_dir, nycflights_dir, package_folder, python_package, querent_binary,
     run_client,

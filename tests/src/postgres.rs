@@ -105,6 +105,25 @@ impl PostgresProcess {
         self.folder.path()
     }
 
+    /// Lets all of its processes stand still, as those of a machine that hangs, until what is returned is dropped.
+    pub fn suspend(&self) -> SuspendedPostgres {
+        let of_server = "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
+        let mut processes: Vec<String> =
+            self.psql("postgres", of_server).unwrap().split_whitespace().map(str::to_owned).collect();
+        // The one that takes new connections stops first.
+        processes.insert(0, self.server_process().expect("it runs"));
+        let suspended = SuspendedPostgres { processes };
+        suspended.signal("STOP");
+        suspended
+    }
+
+    /// The process that takes connections, also where another program started it.
+    #[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
+    fn server_process(&self) -> Option<String> {
+        let file = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).ok()?;
+        file.lines().next().map(str::to_owned)
+    }
+
     /// What `psql` prints for a statement, without decoration.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
         let answer = Command::new(programs().join("psql"))
@@ -121,14 +140,29 @@ impl PostgresProcess {
 }
 
 impl Drop for PostgresProcess {
-    #[expect(clippy::disallowed_methods, reason = "a destructor cannot wait")]
     fn drop(&mut self) {
-        // Its first line is the server's process, also where another program started it.
-        let pid = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap_or_default();
-        if let Some(pid) = pid.lines().next() {
-            let _ = Command::new("kill").args(["-QUIT", pid]).status();
+        if let Some(process) = self.server_process() {
+            let _ = Command::new("kill").args(["-QUIT", process.as_str()]).status();
         }
         let _ = self.process.wait();
+    }
+}
+
+/// The processes of a server, which stand still.
+pub struct SuspendedPostgres {
+    processes: Vec<String>,
+}
+
+impl SuspendedPostgres {
+    fn signal(&self, name: &str) {
+        // One of them may have ended meanwhile.
+        let _ = Command::new("kill").args(["-s", name]).args(&self.processes).status();
+    }
+}
+
+impl Drop for SuspendedPostgres {
+    fn drop(&mut self) {
+        self.signal("CONT");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong between the stores and their database, whichever it is.
 
-use postgres::error::SqlState;
+use tokio_postgres::error::SqlState;
 
 use super::postgresql::message;
 
@@ -15,7 +15,7 @@ pub enum DatabaseError {
     Sqlite(#[from] rusqlite::Error),
     /// PostgreSQL failed.
     #[error("{}", message(.0))]
-    Postgres(#[from] postgres::Error),
+    Postgres(#[from] tokio_postgres::Error),
     /// A server cannot be reached, or is not there any more.
     #[error("{server} cannot be reached: {reason}")]
     Unreachable {
@@ -67,7 +67,7 @@ impl DatabaseError {
     }
 }
 
-fn postgres_fault(error: &postgres::Error) -> DatabaseFault {
+fn postgres_fault(error: &tokio_postgres::Error) -> DatabaseFault {
     let Some(code) = error.code() else {
         // What the server did not say is said by the connection.
         let is_of_connection =
@@ -79,12 +79,19 @@ fn postgres_fault(error: &postgres::Error) -> DatabaseFault {
         SqlState::ADMIN_SHUTDOWN,
         SqlState::CRASH_SHUTDOWN,
         SqlState::CANNOT_CONNECT_NOW,
-        SqlState::TOO_MANY_CONNECTIONS,
+        SqlState::DATABASE_DROPPED,
+        SqlState::IDLE_SESSION_TIMEOUT,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        // An administrator ended the statement.
+        SqlState::QUERY_CANCELED,
+        // It was the primary when the connection was made.
+        SqlState::READ_ONLY_SQL_TRANSACTION,
     ];
+    // Classes of codes: connections, and what the server has too little of, such as disk and connections.
+    let is_of_class = ["08", "53"].iter().any(|class| code.code().starts_with(*class));
     match code {
         code if locked.contains(code) => DatabaseFault::Locked,
-        code if unreachable.contains(code) => DatabaseFault::Unreachable,
+        code if unreachable.contains(code) || is_of_class => DatabaseFault::Unreachable,
         _ => DatabaseFault::Other,
     }
 }

@@ -1,35 +1,45 @@
 //! PostgreSQL behind the connection. Statements are translated when they are prepared ([`super::dialect`]), which is once a
 //! connection; the rows of a query are all read before the first is given out, so that other statements may run meanwhile.
 //!
-//! A client has a runtime of its own that runs while it is called: no task and no other thread stands between a statement
-//! and its answer.
+//! Every statement has a time to be answered in ([`super::postgres_link`]): longer than any takes, short where it waits for
+//! nobody.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use postgres::config::{Host, SslMode};
-use postgres::types::{Format, FromSql, IsNull, ToSql, Type};
-use postgres::{Client, Config, NoTls, Row, Statement};
+use futures::FutureExt;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use super::Access;
 use super::dialect;
 use super::error::{DatabaseError, DatabaseResult};
+use super::postgres_link::{LinkError, MessagePump, PostgresLink, ServerSilence};
 use super::tls::{self, EncryptedConnections, PostgresTlsFiles};
 use super::values::{StoreParameter, StoreValue};
 
-/// How long a server may take to answer when a connection is opened.
+/// How long a server may take to answer when a connection is opened, and for statements that wait for nobody.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const QUICK_ANSWER: Duration = Duration::from_secs(5);
+/// The same for a transaction that waits for those who write: somewhat longer than the server lets it wait.
+const LOCK_ANSWER: Duration = Duration::from_secs(15);
+/// The same for any other statement, and for those that make a catalog's tables and fill them.
+const ANSWER: Duration = Duration::from_secs(60);
+const CREATION_ANSWER: Duration = Duration::from_secs(3_600);
 /// Translated statements kept by each connection; they are forgotten all at once.
 const PREPARED_STATEMENTS: usize = 1_000;
 /// Held while a catalog is created or migrated: the first bytes of `querent`.
 const CREATION_LOCK: i64 = 0x0071_7565_7265_6e74;
-/// What holds for every connection. A transaction whose server has gone away must not keep others from writing.
-const SETTINGS: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'; SET TimeZone = 'UTC'; \
-     SET jit = off; SET standard_conforming_strings = on";
+/// What holds for every connection, whatever holds for others of the database or its users. A transaction whose server has
+/// gone away must not keep others from writing; how long a statement may take is counted here.
+const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = '10s'; \
+     SET idle_in_transaction_session_timeout = '60s'; SET TimeZone = 'UTC'; SET jit = off; \
+     SET standard_conforming_strings = on; SET client_min_messages = warning";
 
 /// A server and a database on it.
 #[derive(Clone)]
@@ -38,6 +48,7 @@ pub(crate) struct PostgresServer {
     /// `None` where connections are not to be encrypted.
     encryption: Option<EncryptedConnections>,
     shown: String,
+    silence: ServerSilence,
 }
 
 impl PostgresServer {
@@ -47,7 +58,7 @@ impl PostgresServer {
             return Err("it begins with postgres://".to_owned());
         }
         let (url, files) = without_tls_files(url);
-        let mut config: Config = url.parse().map_err(|error: postgres::Error| message(&error))?;
+        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| message(&error))?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
@@ -63,12 +74,31 @@ impl PostgresServer {
             _ => Some(EncryptedConnections::new(&files)?),
         };
         let shown = shown(&config);
-        Ok(Self { config, encryption, shown })
+        Ok(Self { config, encryption, shown, silence: ServerSilence::default() })
     }
 
     /// The server and the database, for people.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
+    }
+
+    async fn connect(&self) -> Result<(Client, MessagePump), tokio_postgres::Error> {
+        match &self.encryption {
+            Some(encryption) => {
+                let (client, messages) = self.config.connect(encryption.clone()).await?;
+                Ok((client, messages.boxed()))
+            }
+            None => {
+                let (client, messages) = self.config.connect(NoTls).await?;
+                Ok((client, messages.boxed()))
+            }
+        }
+    }
+
+    /// How long a connection may take, to whichever of its hosts.
+    fn connect_patience(&self) -> Duration {
+        let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(1).max(1);
+        self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT) * hosts
     }
 }
 
@@ -108,31 +138,68 @@ fn shown(config: &Config) -> String {
 
 /// A connection.
 pub(crate) struct PostgresConnection {
-    /// Taken when the connection is dropped.
-    client: RefCell<Option<Client>>,
+    server: String,
+    silence: ServerSilence,
+    /// Taken when the connection is dropped, and when it was not answered in time.
+    link: RefCell<Option<PostgresLink>>,
     prepared: RefCell<HashMap<String, Statement>>,
+    /// How long a statement may take.
+    patience: Cell<Duration>,
 }
 
 impl PostgresConnection {
     pub(super) fn open(server: &PostgresServer) -> DatabaseResult<Self> {
-        let unreachable = |error: postgres::Error| DatabaseError::Unreachable {
+        server.silence.check(&server.shown)?;
+        let patience = server.connect_patience();
+        let unreachable = |reason| DatabaseError::Unreachable { server: server.shown.clone(), reason };
+        let link = match PostgresLink::open(patience, server.connect()) {
+            Some(Ok(link)) => link,
+            Some(Err(LinkError::Refused(error))) => {
+                return Err(unreachable(format!("{}{}", message(&error), tls::advice(&error))));
+            }
+            Some(Err(LinkError::Runtime(error))) => return Err(unreachable(error.to_string())),
+            None => return Err(server.silence.note(&server.shown, patience)),
+        };
+        let opened = Self {
             server: server.shown.clone(),
-            reason: format!("{}{}", message(&error), tls::advice(&error)),
+            silence: server.silence.clone(),
+            link: RefCell::new(Some(link)),
+            prepared: RefCell::new(HashMap::new()),
+            patience: Cell::new(QUICK_ANSWER),
         };
-        let connected = match &server.encryption {
-            Some(encryption) => server.config.connect(encryption.clone()),
-            None => server.config.connect(NoTls),
-        };
-        let mut client = connected.map_err(unreachable)?;
-        client.batch_execute(SETTINGS).map_err(unreachable)?;
-        Ok(Self { client: RefCell::new(Some(client)), prepared: RefCell::new(HashMap::new()) })
+        opened.execute_batch(SETTINGS).map_err(|error| match error {
+            error @ DatabaseError::Unreachable { .. } => error,
+            error => unreachable(error.to_string()),
+        })?;
+        opened.patience.set(ANSWER);
+        server.silence.end();
+        Ok(opened)
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.client.borrow().as_ref().is_none_or(Client::is_closed)
+        self.link.borrow().as_ref().is_none_or(PostgresLink::is_closed)
     }
 
     pub(super) fn begin(&self, access: Access) -> DatabaseResult<()> {
+        self.silence.check(&self.server)?;
+        self.patience.set(match access {
+            Access::Read | Access::Own => QUICK_ANSWER,
+            Access::Write => LOCK_ANSWER,
+            Access::Create => CREATION_ANSWER,
+        });
+        let begun = self.begin_locked(access);
+        if begun.is_err() && !self.is_closed() {
+            // It has begun where only its lock was not to be had, and would keep the connection from beginning another.
+            if let Err(error) = self.execute_batch("ROLLBACK") {
+                tracing::warn!(%error, "a transaction of the catalog was not ended");
+                self.abandon();
+            }
+        }
+        self.patience.set(if access == Access::Create { CREATION_ANSWER } else { ANSWER });
+        begun
+    }
+
+    fn begin_locked(&self, access: Access) -> DatabaseResult<()> {
         match access {
             Access::Read => self.execute_batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
             // The lock comes before the snapshot: what is read is what the last writer left. DuckDB writes this table when it
@@ -151,33 +218,47 @@ impl PostgresConnection {
         }
     }
 
+    /// Runs statements that wait for nobody, and so are answered soon or not at all.
+    pub(super) fn quickly<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.patience.replace(QUICK_ANSWER);
+        let done = work();
+        self.patience.set(before);
+        done
+    }
+
     pub(super) fn execute_batch(&self, sql: &str) -> DatabaseResult<()> {
-        self.with(|client| client.batch_execute(sql))
+        self.with(async |client| client.batch_execute(sql).await)
     }
 
     pub(super) fn has_table(&self, name: &str) -> DatabaseResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1)";
-        let row = self.with(|client| client.query_one(sql, &[&name]))?;
+        let row = self.with(async |client| client.query_one(sql, &[&name]).await)?;
         row.try_get(0).map_err(DatabaseError::from)
     }
 
     pub(super) fn is_empty(&self) -> DatabaseResult<bool> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema())";
-        let row = self.with(|client| client.query_one(sql, &[]))?;
+        let row = self.with(async |client| client.query_one(sql, &[]).await)?;
+        row.try_get(0).map_err(DatabaseError::from)
+    }
+
+    /// What texts are encoded in.
+    pub(super) fn encoding(&self) -> DatabaseResult<String> {
+        let row = self.with(async |client| client.query_one("SHOW server_encoding", &[]).await)?;
         row.try_get(0).map_err(DatabaseError::from)
     }
 
     /// The newest number of a table's identity column.
     pub(super) fn newest_number(&self, table: &str, column: &str) -> DatabaseResult<i64> {
         let sql = "SELECT pg_sequence_last_value(pg_get_serial_sequence($1, $2)::regclass)";
-        let row = self.with(|client| client.query_one(sql, &[&table, &column]))?;
+        let row = self.with(async |client| client.query_one(sql, &[&table, &column]).await)?;
         Ok(row.try_get::<_, Option<i64>>(0)?.unwrap_or(0))
     }
 
     /// The server's clock at this moment, not at the begin of the transaction.
     pub(super) fn now_micros(&self) -> DatabaseResult<i64> {
         let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
-        let row = self.with(|client| client.query_one(sql, &[]))?;
+        let row = self.with(async |client| client.query_one(sql, &[]).await)?;
         row.try_get(0).map_err(DatabaseError::from)
     }
 
@@ -186,7 +267,7 @@ impl PostgresConnection {
             return Ok(PostgresStatement { connection: self, statement: statement.clone() });
         }
         let translated = dialect::statement(sql);
-        let statement = self.with(|client| client.prepare(&translated))?;
+        let statement = self.with(async |client| client.prepare(&translated).await)?;
         if is_kept {
             let mut prepared = self.prepared.borrow_mut();
             if prepared.len() >= PREPARED_STATEMENTS {
@@ -197,21 +278,35 @@ impl PostgresConnection {
         Ok(PostgresStatement { connection: self, statement })
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Client) -> Result<T, postgres::Error>) -> DatabaseResult<T> {
-        match self.client.borrow_mut().as_mut() {
-            Some(client) => Ok(f(client)?),
-            // Only `drop` takes it.
-            None => Err(DatabaseError::NoRow),
+    fn with<T>(&self, call: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>) -> DatabaseResult<T> {
+        let patience = self.patience.get();
+        let answer = match self.link.borrow_mut().as_mut() {
+            Some(link) => link.call(patience, call),
+            None => {
+                let reason = "the connection was given up".to_owned();
+                return Err(DatabaseError::Unreachable { server: self.server.clone(), reason });
+            }
+        };
+        match answer {
+            Some(answer) => Ok(answer?),
+            None => {
+                self.abandon();
+                Err(self.silence.note(&self.server, patience))
+            }
+        }
+    }
+
+    /// Ends the connection.
+    fn abandon(&self) {
+        if let Some(link) = self.link.borrow_mut().take() {
+            link.close();
         }
     }
 }
 
 impl Drop for PostgresConnection {
     fn drop(&mut self) {
-        // A client ends its runtime, which a thread of another runtime must not do.
-        if let Some(client) = self.client.borrow_mut().take() {
-            std::thread::spawn(move || drop(client));
-        }
+        self.abandon();
     }
 }
 
@@ -224,13 +319,15 @@ pub(crate) struct PostgresStatement<'c> {
 impl PostgresStatement<'_> {
     pub(super) fn execute(&mut self, parameters: &[&dyn StoreParameter]) -> DatabaseResult<usize> {
         let bound = bound(parameters);
-        let changed = self.connection.with(|client| client.execute(&self.statement, &references(&bound)))?;
+        let values = references(&bound);
+        let changed = self.connection.with(async |client| client.execute(&self.statement, &values).await)?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
     pub(super) fn query(&mut self, parameters: &[&dyn StoreParameter]) -> DatabaseResult<PostgresRows> {
         let bound = bound(parameters);
-        let rows = self.connection.with(|client| client.query(&self.statement, &references(&bound)))?;
+        let values = references(&bound);
+        let rows = self.connection.with(async |client| client.query(&self.statement, &values).await)?;
         Ok(PostgresRows { rows: rows.into_iter(), current: None })
     }
 }
@@ -321,9 +418,15 @@ fn references<'p>(bound: &'p [PostgresParameter<'p>]) -> Vec<&'p (dyn ToSql + Sy
 }
 
 /// What an error says, with what the server said.
-pub(super) fn message(error: &postgres::Error) -> String {
+pub(super) fn message(error: &tokio_postgres::Error) -> String {
     if let Some(told) = error.as_db_error() {
-        return format!("{} ({})", told.message(), told.code().code());
+        let code = told.code().code();
+        let advice = match code {
+            // Statements that were prepared on one connection are run on another one.
+            "26000" | "42P05" => "; a pooler between Querent and PostgreSQL has to pool by session",
+            _ => "",
+        };
+        return format!("{} ({code}){advice}", told.message());
     }
     let mut text = error.to_string();
     let mut source = error.source();

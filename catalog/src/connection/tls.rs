@@ -10,12 +10,12 @@ use std::task::{Context, Poll};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use postgres::Socket;
-use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
 /// The PEM files that a server's URL names.
@@ -75,7 +75,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// What to do about a connection that could not be made, where encrypting it was the reason.
-pub(super) fn advice(error: &postgres::Error) -> &'static str {
+pub(super) fn advice(error: &tokio_postgres::Error) -> &'static str {
     let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     let fault = source.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match fault {

@@ -310,19 +310,23 @@ impl RowQuery {
             None => ("querent_ix_object", "AND ?11 IS NULL"),
         };
         let visible = VisibleObjects::for_caller(view, who, None)?;
+        let of_database = if view.connection.is_remote() { "o.schema_id" } else { "d.schema_id" };
         let (is_listed, is_visible) =
-            (database_condition("?10", "d.schema_id"), object_condition("?10", "d.schema_id", "o.object_id"));
-        let matches = format!(
-            "(?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
-               AND {is_listed} AND o.schema_id = d.schema_id AND {is_visible}"
-        );
+            (database_condition("?10", of_database), object_condition("?10", of_database, "o.object_id"));
+        // Whichever is later, so that the walk along the index starts there.
+        let start = (first.as_str(), self.at_least.as_str(), -1);
+        let (start_database, start_key, start_id) = (after_database, after_key, after_id).max(start);
         let sql = if view.connection.is_remote() {
-            // PostgreSQL has statistics, and walks one index, or finds a rare name along the other, as they tell it.
+            // PostgreSQL has statistics, and walks one index, or finds a rare name along the other, as they tell it. Of one table
+            // it knows how far it has to walk for a page; of a join it takes a guess, and sorts the whole catalog.
             format!(
-                "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_object o
-                 JOIN querent_database d ON d.schema_id = o.schema_id AND d.key = o.database_key {of_kind}
-                 WHERE o.key >= ?1 AND o.key < ?2 AND o.database_key >= ?3 AND o.database_key < ?4
-                   AND (o.database_key, o.key, o.object_id) > (?5, ?6, ?7) AND {matches}
+                "SELECT o.object_id, o.name, o.kind, o.comment,
+                        (SELECT d.name FROM querent_database d WHERE d.schema_id = o.schema_id)
+                 FROM querent_object o
+                 WHERE o.key >= ?1 AND o.key < ?2 AND o.database_key >= ?3 AND o.database_key < ?4 {of_kind}
+                   AND (o.database_key, o.key, o.object_id) > (?5, ?6, ?7)
+                   AND (?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR o.database_key LIKE ?9 ESCAPE '\\')
+                   AND {is_listed} AND {is_visible}
                  ORDER BY o.database_key, o.key, o.object_id LIMIT ?12"
             )
         } else {
@@ -333,20 +337,26 @@ impl RowQuery {
                  CROSS JOIN querent_object o INDEXED BY {index}
                    ON o.database_key = d.key {of_kind}
                     AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
-                 WHERE d.key >= ?3 AND d.key < ?4 AND (+d.key, o.key, o.object_id) > (?5, ?6, ?7) AND {matches}
+                 WHERE d.key >= ?3 AND d.key < ?4 AND (+d.key, o.key, o.object_id) > (?5, ?6, ?7)
+                   AND (?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
+                   AND {is_listed} AND o.schema_id = d.schema_id AND {is_visible}
                  ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?12"
             )
         };
-        let mut statement = view.connection.prepare_cached(&sql)?;
+        // One that is kept is planned once for all pages, whatever they are of.
+        let mut statement = match view.connection.is_remote() {
+            true => view.connection.prepare(&sql)?,
+            false => view.connection.prepare_cached(&sql)?,
+        };
         let rows = statement.query_map(
             params![
                 self.at_least,
                 self.below,
                 first,
                 below,
-                after_database,
-                after_key,
-                after_id,
+                start_database,
+                start_key,
+                start_id,
                 self.like(),
                 database_like,
                 visible.parameter()?,
@@ -355,7 +365,8 @@ impl RowQuery {
             ],
             |row| Ok((row.get(4)?, objects::read_object(row)?)),
         )?;
-        Ok(rows.collect::<DatabaseResult<_>>()?)
+        let rows = rows.collect::<DatabaseResult<Vec<(Option<String>, ObjectRow)>>>()?;
+        Ok(rows.into_iter().filter_map(|(database, object)| Some((database?, object))).collect())
     }
 
     fn like(&self) -> Option<&str> {

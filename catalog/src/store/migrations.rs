@@ -93,6 +93,7 @@ pub(super) fn prepare(
     if transaction.has_table("ducklake_metadata")? {
         check_ducklake_version(&transaction, &file)?;
     } else if transaction.is_empty()? {
+        require_unicode(&transaction, place)?;
         super::intact::require_no_files(&file, &data_dir.join(super::DATA_FOLDER))?;
         create_lake(&transaction, data_dir)?;
     } else {
@@ -114,6 +115,22 @@ pub(super) fn prepare(
     ensure_default_database(&transaction)?;
     transaction.commit()?;
     Ok(())
+}
+
+/// Any name and text has to fit into the database. SQLite's is chosen by whoever makes the file.
+fn require_unicode(transaction: &StoreConnection, place: &CatalogPlace) -> Result<()> {
+    if !place.is_shared() {
+        return Ok(());
+    }
+    match transaction.encoding()?.as_str() {
+        "UTF8" => Ok(()),
+        other => Err(CatalogError::InvalidObject {
+            what: "catalog URL",
+            reason: format!(
+                "its database has the encoding {other}, which not every name fits into; make one with ENCODING 'UTF8'"
+            ),
+        }),
+    }
 }
 
 fn create_lake(transaction: &StoreConnection, data_dir: &Path) -> Result<()> {

@@ -45,7 +45,9 @@ impl ReaderPool {
     /// Runs `f`, one statement, without a transaction around it; again where the server had closed the connection.
     pub(super) fn ask<T>(&self, f: impl Fn(&StoreConnection) -> Result<T>) -> Result<T> {
         let pooled = self.idle.lock().pop();
-        let ask = |connection: &StoreConnection| f(connection).map_err(|error| self.place.named(error));
+        let ask = |connection: &StoreConnection| {
+            connection.quickly(|| f(connection)).map_err(|error| self.place.named(error))
+        };
         let mut connection = match pooled {
             Some(connection) => connection,
             None => self.place.reader()?,

@@ -25,6 +25,8 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 const BELIEVED_FOR: Duration = Duration::from_secs(600);
 /// How long a server that could not be reached is not tried again for a read that can do without.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How long a read waits for a server that could not be reached before, where it can do without.
+const PATIENCE_WITH_LOST: Duration = Duration::from_millis(500);
 /// Names kept; at more, all are forgotten.
 const MAX_NAMES: usize = 10_000;
 /// Callers kept for each name.
@@ -72,13 +74,23 @@ impl Store {
         if let Some(version) = warm.without_asking() {
             return Ok(version);
         }
-        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| closed())?;
         let readers = Arc::clone(&self.readers);
-        let asked = on_blocking_thread(move || {
-            let _permit = permit;
-            readers.ask(version)
-        });
-        let found = match asked.await {
+        let asking = async {
+            let permit = Arc::clone(&readers.permits).acquire_owned().await.map_err(|_| closed())?;
+            on_blocking_thread(move || {
+                let _permit = permit;
+                readers.ask(version)
+            })
+            .await
+        };
+        let asked = match warm.patience() {
+            // What is asked goes on to its own end; it is the next read that hears of it.
+            Some(patience) => tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
+                Err(CatalogError::Unavailable { detail: "its server has not answered yet".to_owned() })
+            }),
+            None => asking.await,
+        };
+        let found = match asked {
             Ok(Some(version)) => Ok(version),
             Ok(None) => self.view(|view| Ok(view.version())).await,
             Err(error) => Err(error),
@@ -167,6 +179,12 @@ impl WarmReads {
         let warm = self.0.lock();
         let lost_now = warm.lost_at.is_some_and(|at| at.elapsed() < TRIED_AGAIN_AFTER);
         if lost_now { warm.believed() } else { None }
+    }
+
+    /// How long a read waits for the server to say the version: `None` where it can only wait.
+    fn patience(&self) -> Option<Duration> {
+        let warm = self.0.lock();
+        warm.lost_at.and_then(|_| warm.believed()).map(|_| PATIENCE_WITH_LOST)
     }
 
     /// Whether it was read what `who` finds under all of these names, at whatever version.
@@ -314,8 +332,10 @@ mod tests {
         assert_eq!(warm.lose(&gone), None);
         warm.confirm(version);
         assert_eq!(warm.without_asking(), None, "it was there a moment ago");
+        assert_eq!(warm.patience(), None);
         assert_eq!(warm.lose(&gone), Some(version));
         assert_eq!(warm.without_asking(), Some(version));
+        assert_eq!(warm.patience(), Some(PATIENCE_WITH_LOST));
         warm.forget();
         assert_eq!(warm.without_asking(), None);
     }

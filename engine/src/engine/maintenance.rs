@@ -45,10 +45,10 @@ impl Engine {
         }
         lake.remove_orphans(orphans).await
     }
-    /// The same, for a server that does it by itself: of servers that share an object store one does it. Returns
+    /// The same, for a server that does it by itself: of servers that share the files one does it. Returns
     /// nothing where another is at it, or has done it within the hour.
     pub async fn remove_orphans_in_turn(&self, grace: Duration) -> Result<Vec<Orphan>> {
-        if self.table_files().remote().is_none() {
+        if self.table_files().remote().is_none() && self.catalog().members().own().is_none() {
             // The folder is this server's own.
             return self.remove_orphans(grace).await;
         }

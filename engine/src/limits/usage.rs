@@ -19,7 +19,7 @@ use datafusion::execution::memory_pool::MemoryPool;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::clock::QueryEnd;
+use super::clock::{QueryClock, QueryEnd};
 use super::interrupt::Interrupt;
 use super::resident::ResidentLimit;
 use crate::error::EngineError;
@@ -129,6 +129,16 @@ impl QueryUsage {
     /// Returns the future, which works for this query.
     pub(crate) fn scope<F: Future>(self: &Arc<Self>, work: F) -> InQuery<F> {
         InQuery { usage: Arc::clone(self), work: Box::pin(work) }
+    }
+
+    /// Returns the clock of the query.
+    pub(super) fn clock(&self) -> &QueryClock {
+        self.interrupt.clock()
+    }
+
+    /// Lets this thread work for the query until what is returned is dropped.
+    pub(super) fn enter(self: &Arc<Self>) -> Entered {
+        Entered::enter(Arc::clone(self))
     }
 
     /// Remembers a pool of the query's operators.
@@ -243,7 +253,8 @@ impl<F: Future> Future for InQuery<F> {
 }
 
 /// Puts back the query that the thread worked for before.
-struct Entered(Option<Arc<QueryUsage>>);
+#[must_use]
+pub(super) struct Entered(Option<Arc<QueryUsage>>);
 
 impl Entered {
     fn enter(usage: Arc<QueryUsage>) -> Self {

@@ -20,7 +20,12 @@ pub(crate) async fn allowed_location(location: &str, who: &Principal, engine: &E
             refuse_own_files(&url, engine.table_files())?;
             allowed_url(&url, who, engine.external_urls())
         }
-        None => allowed_path(location, who, engine.external_roots(), engine.catalog().data_dir()).await,
+        None => {
+            // The files of a shared catalog's tables may be in the data folder of another server.
+            let lake = engine.table_files().local_folder();
+            let own: Vec<&Path> = lake.into_iter().chain([engine.catalog().data_dir()]).collect();
+            allowed_path(location, who, engine.external_roots(), &own).await
+        }
     }
 }
 
@@ -59,7 +64,7 @@ fn allowed_url(url: &StoreUrl, who: &Principal, roots: &[UrlRoot]) -> Result<Str
 }
 
 /// Returns the absolute local path of a location, if `who` may read it.
-async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf], data_dir: &Path) -> Result<String> {
+async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf], own: &[&Path]) -> Result<String> {
     let refused = |reason: String| EngineError::LocationNotAllowed { location: location.to_owned(), reason };
     let path = local_path(location).map_err(&refused)?;
     let path = std::path::absolute(&path).map_err(|error| refused(error.to_string()))?;
@@ -72,9 +77,11 @@ async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf
         return Err(refused("it contains `..`".into()));
     }
     let real = real_prefix(&path).await;
-    let data_dir = real_prefix(data_dir).await;
-    if real.starts_with(&data_dir) || data_dir.starts_with(&real) || glob_reaches(&path, &data_dir).await {
-        return Err(refused("it holds Querent's own data folder or is part of it".into()));
+    for folder in own {
+        let folder = real_prefix(folder).await;
+        if real.starts_with(&folder) || folder.starts_with(&real) || glob_reaches(&path, &folder).await {
+            return Err(refused("it holds Querent's own data folder or is part of it".into()));
+        }
     }
     match who.role() {
         Role::Admin => {}

@@ -15,7 +15,7 @@ use crate::error::{EngineError, Result};
 /// The files of managed tables.
 #[derive(Debug)]
 pub(crate) enum TableFiles {
-    /// In the data folder, which is absolute.
+    /// In a folder, which is absolute: the data folder, or the one that all servers of a shared catalog have.
     Local(PathBuf),
     /// In an object store.
     Remote(Arc<RemoteLake>),
@@ -39,7 +39,7 @@ impl TableFiles {
             }
             TableFiles::Local(_) => Err(EngineError::LocationNotAllowed {
                 location: file.display().to_string(),
-                reason: format!("{what} must lie inside the data folder"),
+                reason: format!("{what} must lie inside the folder of the lake's files"),
             }),
             TableFiles::Remote(lake) => lake.path_of(file),
         }
@@ -59,6 +59,14 @@ impl TableFiles {
                 }
             }
             TableFiles::Remote(lake) => lake.remove_uncommitted(files).await,
+        }
+    }
+
+    /// Returns the folder that they are in, where that is a local one.
+    pub(crate) fn local_folder(&self) -> Option<&Path> {
+        match self {
+            TableFiles::Local(folder) => Some(folder),
+            TableFiles::Remote(_) => None,
         }
     }
 

@@ -128,16 +128,69 @@ async fn a_worker_lost_after_the_first_rows_is_an_error() {
     assert!(end.contains("worker_lost"), "{}", &end[end.len().saturating_sub(500)..]);
 }
 
+/// Minutes of work in calls of a function, each of which computes a whole batch of rows and never yields.
+const LONG_CALLS: &str = "let numbers = range(1, 300000, 1); \
+                          lineitem | summarize m = max(array_index_of(numbers, l_partkey + 1000000))";
+
+impl ClusterProcesses {
+    /// Asks for [`LONG_CALLS`], and returns the whole answer.
+    async fn ask_long_calls(&self) -> String {
+        let url = format!("{}/v1/query", self.coordinator.url.trim_end_matches('/'));
+        let asked = self.http.post(url).header("content-type", "application/x-kql").body(LONG_CALLS);
+        asked.send().await.expect("an answer").text().await.expect("a whole answer")
+    }
+
+    /// Waits until no worker computes, whatever it says of its tasks.
+    async fn wait_until_quiet(&self) {
+        const LOOK: Duration = Duration::from_millis(500);
+        /// Of the fifty that a thread has in that time.
+        const IDLE_TICKS: u64 = 5;
+        for worker in &self.workers {
+            wait_until("it computes nothing", async || {
+                let before = worker.cpu_ticks();
+                // What it computes meanwhile is counted.
+                tokio::time::sleep(LOOK).await;
+                worker.cpu_ticks() <= before + IDLE_TICKS
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_of_functions_end_with_their_querys_client() {
+    let cluster = ClusterProcesses::start(&[]);
+    cluster.seed().await;
+    tokio::select! {
+        answer = cluster.ask_long_calls() => panic!("it ended by itself: {answer}"),
+        () = cluster.wait_until_busy() => {}
+    }
+    cluster.wait_until_idle().await;
+    cluster.wait_until_quiet().await;
+}
+
+#[tokio::test]
+async fn calls_of_functions_end_with_their_querys_time() {
+    let cluster = ClusterProcesses::start(&[("QUERENT_QUERY_TIMEOUT", "5s")]);
+    cluster.seed().await;
+    let answer = cluster.ask_long_calls().await;
+    assert!(answer.contains("wall_clock_exceeded"), "{answer}");
+    cluster.wait_until_quiet().await;
+}
+
 /// A worker that is taken for lost because it computes would fail every long query.
 #[tokio::test]
 async fn a_worker_that_computes_answers() {
     let cluster = ClusterProcesses::start(&[]);
     cluster.seed().await;
-    // Each pair of rows is compared, in steps that do not yield.
-    let pairs = "SELECT count(*) AS n FROM lineitem a JOIN lineitem b \
-                 ON a.l_partkey + b.l_partkey < a.l_orderkey - b.l_suppkey";
+    // One more than a server has threads to answer with.
+    let count = std::thread::available_parallelism().map_or(2, usize::from) + 1;
+    let queries = futures::future::join_all((0..count).map(|_| cluster.ask_long_calls()));
     let health = async {
-        cluster.wait_until_busy().await;
+        for worker in &cluster.workers {
+            let busy = async || running_tasks(&cluster.http, &worker.url).await >= count as u64;
+            wait_until("it has a task of each query", busy).await;
+        }
         let began = Instant::now();
         while began.elapsed() < PROMPT {
             for worker in &cluster.workers {
@@ -150,8 +203,8 @@ async fn a_worker_that_computes_answers() {
         }
     };
     tokio::select! {
-        answer = cluster.on_workers(json!({ "sql": pairs }), "boss") => assert!(answer.is_ok(), "{answer:?}"),
+        answers = queries => panic!("they ended by themselves: {answers:?}"),
         () = health => {}
     }
-    cluster.wait_until_idle().await;
+    cluster.wait_until_quiet().await;
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{
-    ExternalTable, FileFormat, IfExists, NewTable, NoProgress, Principal, Registered, SearchRequest, TableName,
+    Catalog, CatalogOptions, ExternalTable, FileFormat, IfExists, NewTable, NoProgress, PageRequest, Principal,
+    Registered, Role, SearchRequest, TableFilter, TableName,
 };
 use querent_tests::PostgresProcess;
 
@@ -70,6 +71,85 @@ async fn many_tables_are_registered_in_one_snapshot() {
     }
     one.close().await.unwrap();
     two.close().await.unwrap();
+}
+
+/// All names of a filter, in pages of fifty.
+async fn pages(catalog: &Catalog, who: &Principal, filter: &TableFilter) -> Vec<TableName> {
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let page = catalog.tables().list(who, filter, PageRequest { limit: 50, after }).await.unwrap();
+        names.extend(page.items.into_iter().map(|table| table.name));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return names,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_tables_is_the_same_on_both_databases_and_reads_what_it_shows() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let local = Catalog::open(CatalogOptions::new(folders[1].path())).await.unwrap();
+    let shared = open(folders[0].path(), &url).await;
+    for catalog in [&local, &shared] {
+        let tables = (0..MANY).map(table);
+        catalog.tables().register(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    }
+    let filter = |database: Option<&str>, name_like: Option<&str>| TableFilter {
+        database: database.map(str::to_owned),
+        name_like: name_like.map(str::to_owned),
+        ..TableFilter::default()
+    };
+    let filters = [
+        filter(None, None),
+        filter(Some("yard_7"), None),
+        filter(None, Some("shipment_77")),
+        filter(None, Some("shipment_7%")),
+        filter(Some("yard_12"), Some("%ment_7_")),
+        filter(Some("nowhere"), None),
+    ];
+    let callers = [Principal::local_admin(), Principal::new("ada", Role::Read).with_databases(["yard_3", "yard_9"])];
+    for who in &callers {
+        for filter in &filters {
+            // A database that is not there may be an error on both.
+            let expected = pages_or_code(&local, who, filter).await;
+            assert_eq!(pages_or_code(&shared, who, filter).await, expected, "{} {filter:?}", who.subject());
+        }
+    }
+
+    // How many rows it reads, with what any server reads when it opens.
+    postgres.psql("lake", "ANALYZE").unwrap();
+    shared.close().await.unwrap();
+    let read = "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables \
+                WHERE relname = 'querent_object'";
+    let mut rows_read = Vec::new();
+    for is_listed in [false, true] {
+        postgres.psql("lake", "SELECT pg_stat_reset()").unwrap();
+        let catalog = open(folders[0].path(), &url).await;
+        if is_listed {
+            assert_eq!(pages(&catalog, &callers[0], &filters[0]).await.len(), MANY);
+        }
+        catalog.close().await.unwrap();
+        let is_alone = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'lake'";
+        // What a connection read is counted when it has ended.
+        querent_tests::wait_until("its connections have ended", async || {
+            postgres.psql("postgres", is_alone).unwrap().trim() == "0"
+        })
+        .await;
+        rows_read.push(postgres.psql("lake", read).unwrap().trim().parse::<usize>().unwrap());
+    }
+    assert!(rows_read[1] <= rows_read[0] + 4 * MANY, "{rows_read:?}");
+    local.close().await.unwrap();
+}
+
+/// The names of a filter, or why there are none.
+async fn pages_or_code(catalog: &Catalog, who: &Principal, filter: &TableFilter) -> Result<Vec<TableName>, String> {
+    match catalog.tables().list(who, filter, PageRequest::first(1)).await {
+        Ok(_) => Ok(pages(catalog, who, filter).await),
+        Err(error) => Err(error.code().to_owned()),
+    }
 }
 
 #[tokio::test]
