@@ -4,6 +4,7 @@
 //! The routes follow Microsoft's "Query/management HTTP request", "Query/management HTTP response" and
 //! "Query V2 HTTP response". Errors have Kusto's shape and statuses; our own code of them is a header and in `@context`.
 
+mod activity;
 mod body;
 mod commands;
 mod error;

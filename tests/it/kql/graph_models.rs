@@ -87,6 +87,27 @@ async fn a_model_is_kept_and_queried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_has_the_properties_of_all_steps_that_add_it() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for sql in TABLES {
+        rows(&session, sql).await.unwrap();
+    }
+    let model = r#".create-or-alter graph_model Work {"Schema": {"Nodes": {"Person": {}, "Boss": {}}}, "Definition": {"Steps": [
+        {"Kind": "AddNodes", "Query": "people | project Id, Name, Age", "NodeIdColumn": "Id", "Labels": ["Person"]},
+        {"Kind": "AddNodes", "Query": "people | where Kind == 'boss' | project Id, Name = 'The boss', Rank = 1",
+         "NodeIdColumn": "Id", "Labels": ["Boss"]},
+        {"Kind": "AddEdges", "Query": "jobs", "SourceColumn": "Person", "TargetColumn": "Company"}]}}"#;
+    answered(&session, model).await.unwrap();
+    let staff = "graph('Work') | graph-match (p)-->() project id = p.Id, name = p.Name, age = tostring(p.Age), p.Rank, \
+                 l = labels(p) | sort by id asc";
+    assert_eq!(
+        cells(&session, staff).await,
+        [["p1", "The boss", "40", "1", r#"["Person","Boss"]"#], ["p2", "Bob", "30", "null", r#"["Person"]"#]]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn models_are_their_databases_and_their_readers_see_what_they_may() {
     let (_folder, engine) = engine().await;
     let session = admin(&engine);

@@ -266,6 +266,30 @@ async fn commands_list_the_catalog() {
     assert_eq!(columns[4], json!({ "Name": "small", "Type": "System.Int32", "CslType": "int", "DocString": "" }));
     let listed = shown(".show database schema | where ColumnName != '' | project ColumnName, ColumnType").await;
     assert_eq!(listed["Rows"][3], json!(["tags", "System.Object"]));
+    let orders = r#"id:long, ["odd name"]:string, at:datetime, tags:dynamic, small:int"#;
+    let entities =
+        shown(".show databases entities with (resolveFunctionSchema=true) | where DatabaseName == 'shop'").await;
+    let entity = json!(["shop", "Table", "orders", "what was sold", "", "", "", orders, {}]);
+    assert_eq!(entities["Rows"], json!([entity]));
+    let details = shown(".show table orders details | project TableName, TotalExtents").await;
+    assert_eq!(details["Rows"], json!([["orders", null]]));
+    assert_eq!(shown(".show database identity | project DatabaseName").await["Rows"], json!([["shop"]]));
+    let script = shown(".show database shop schema as csl script").await["Rows"][0][0].clone();
+    assert!(script.as_str().unwrap().starts_with(".create-merge table orders (id:long, "), "{script}");
+    let listed = shown(".show databases (shop) schema as json with (Tables=True)").await;
+    assert_eq!(listed["Columns"][0]["ColumnName"], "DatabaseSchema");
+    for command in [
+        ".show external tables",
+        ".show materialized-views",
+        ".show functions",
+        ".show table orders ingestion mappings",
+    ] {
+        assert_eq!(shown(command).await["Rows"], json!([]), "{command}");
+    }
+    assert_eq!(shown(".show cluster | project NodeId, IsAdmin").await["Rows"], json!([["Querent", true]]));
+    assert_eq!(shown(".show running queries | where State != 'InProgress'").await["Rows"], json!([]));
+    let refused = post(&server, "/v1/rest/mgmt", &json!({ "db": "shop", "csl": ".show operations" })).await;
+    assert_eq!((refused.status, refused.header("x-querent-error-code")), (400, "kql_not_supported"));
     let plan = shown(".show queryplan <| orders | where id == 7 | count").await;
     assert!(plan["Rows"][0][1].as_str().unwrap().contains("Aggregate"), "{plan}");
     let model = r#"{"Definition": {"Steps": [{"Kind": "AddEdges", "Query": "orders | extend to = id + 1",

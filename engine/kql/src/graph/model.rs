@@ -111,7 +111,8 @@ impl GraphModelDefinition {
         serde_json::json!(self).to_string()
     }
 
-    /// Returns the query whose result is the graph. Of a node that several steps add, the last one's row stands.
+    /// Returns the query whose result is the graph. A node that several steps add has the properties of
+    /// all; of two values the last step's stands.
     pub fn query(&self) -> String {
         let mut lets = String::new();
         let (mut edges, mut nodes) = (Vec::new(), Vec::new());

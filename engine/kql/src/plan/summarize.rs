@@ -35,11 +35,8 @@ impl<'a> Binder<'a> {
                 return invalid(key.span, message);
             }
         }
-        // `*` of an aggregate leaves out the columns that are keys.
-        let is_key = |column: &Column| {
-            keys.iter().any(|key| field_of(&key.value.expr) == Some(column.field.as_str()))
-                || keys.iter().any(|key| key.given.as_ref().or(key.natural.as_ref()) == Some(&column.name))
-        };
+        // `*` of an aggregate leaves out the columns that are keys; one whose name a computed key has stays.
+        let is_key = |column: &Column| keys.iter().any(|key| field_of(&key.value.expr) == Some(column.field.as_str()));
         let key_names: Vec<String> =
             input.columns.iter().filter(|column| is_key(column)).map(|column| column.name.clone()).collect();
         let collected = RefCell::new(Vec::new());

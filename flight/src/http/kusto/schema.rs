@@ -1,9 +1,12 @@
 //! Databases, tables and columns as Kusto's commands list them. A listing is bounded; one that would be longer fails.
 
-use querent_catalog::{Catalog, DatabaseInfo, PageRequest, Principal, TableFilter, TableInfo, TableName};
+use querent_catalog::{
+    Catalog, DatabaseInfo, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName, TableSummary,
+};
 use querent_engine::kql::KqlType;
 use serde_json::{Map, Value, json};
 
+use super::commands::{DatabaseListing, SchemaScope};
 use super::table::{CommandTable, TEXT};
 use crate::error::{ApiError, ErrorCode};
 
@@ -13,11 +16,19 @@ const MAX_TABLES_WITH_COLUMNS: usize = 20_000;
 const MAX_NAMES: usize = 500_000;
 const PAGE: usize = 5_000;
 
-/// `.show databases`.
-pub(super) async fn databases(catalog: &Catalog, who: &Principal, in_use: &str) -> Result<CommandTable, ApiError> {
-    let rows = all_databases(catalog, who).await?.into_iter().map(|database| {
+/// `.show databases` and `.show database`.
+///
+/// Errors: `database_not_found`, `kql_too_large`.
+pub(super) async fn databases(
+    catalog: &Catalog,
+    who: &Principal,
+    in_use: &str,
+    scope: &SchemaScope,
+    columns: DatabaseListing,
+) -> Result<CommandTable, ApiError> {
+    let rows = databases_of(catalog, who, scope, in_use).await?.into_iter().map(|database| {
         let is_current = database.name == in_use;
-        vec![
+        let mut row = vec![
             json!(database.name),
             json!(""),
             json!("v1.0"),
@@ -27,54 +38,134 @@ pub(super) async fn databases(catalog: &Catalog, who: &Principal, in_use: &str) 
             Value::Null,
             Value::Null,
             json!(""),
-            json!(""),
-        ]
+        ];
+        if columns == DatabaseListing::Plain {
+            row.push(json!(""));
+        }
+        row
     });
-    Ok(CommandTable {
-        columns: vec![
-            ("DatabaseName", TEXT),
-            ("PersistentStorage", TEXT),
-            ("Version", TEXT),
-            ("IsCurrent", KqlType::Bool),
-            ("DatabaseAccessMode", TEXT),
-            ("PrettyName", TEXT),
-            ("ReservedSlot1", KqlType::Bool),
-            ("DatabaseId", KqlType::Guid),
-            ("InTransitionTo", TEXT),
-            ("SuspensionState", TEXT),
-        ],
-        rows: rows.collect(),
-    })
+    let sixth = match columns {
+        DatabaseListing::Plain => "ReservedSlot1",
+        DatabaseListing::Identity => "CurrentUserIsUnrestrictedViewer",
+    };
+    let rows = rows.collect();
+    let mut columns_of_rows = vec![
+        ("DatabaseName", TEXT),
+        ("PersistentStorage", TEXT),
+        ("Version", TEXT),
+        ("IsCurrent", KqlType::Bool),
+        ("DatabaseAccessMode", TEXT),
+        ("PrettyName", TEXT),
+        (sixth, KqlType::Bool),
+        ("DatabaseId", KqlType::Guid),
+        ("InTransitionTo", TEXT),
+    ];
+    if columns == DatabaseListing::Plain {
+        columns_of_rows.push(("SuspensionState", TEXT));
+    }
+    Ok(CommandTable { columns: columns_of_rows, rows })
 }
 
-/// `.show tables`: all tables of a database, or those with these names.
+/// `.show tables [details]`: all tables of a database, or those with these names. What Kusto tells of extents and
+/// policies is null.
+///
+/// Errors: `kql_too_large`.
 pub(super) async fn tables(
     catalog: &Catalog,
     who: &Principal,
     database: &str,
     names: &[String],
+    details: bool,
 ) -> Result<CommandTable, ApiError> {
-    let columns = ["TableName", "DatabaseName", "Folder", "DocString"].map(|name| (name, TEXT)).into();
     let filter = TableFilter { database: Some(database.to_owned()), ..TableFilter::default() };
-    let mut rows = Vec::new();
-    let mut after = None;
-    loop {
-        let page = catalog.tables().list(who, &filter, PageRequest { limit: PAGE, after }).await?;
-        let wanted = page
-            .items
-            .into_iter()
-            .filter(|table| names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(&table.name.table)));
-        rows.extend(wanted.map(|table| {
-            vec![json!(table.name.table), json!(database), json!(""), json!(table.comment.unwrap_or_default())]
-        }));
-        after = page.next;
-        if rows.len() > MAX_NAMES {
-            return Err(too_many("tables", MAX_NAMES));
+    let tables = all_tables(catalog, who, &filter).await?;
+    let is_wanted = |table: &TableSummary| {
+        names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(&table.name.table))
+    };
+    let rows = tables.into_iter().filter(is_wanted).map(|table| {
+        let mut row = vec![
+            json!(table.name.table),
+            json!(database),
+            json!(""),
+            json!(table.comment.as_deref().unwrap_or_default()),
+        ];
+        if details {
+            row.extend(TABLE_DETAILS.iter().map(|(name, kql_type)| match *name {
+                "TotalRowCount" | "HotRowCount" => json!(table.row_count),
+                "TableId" => json!(table.id.to_string()),
+                _ if *kql_type == TEXT => json!("null"),
+                _ => Value::Null,
+            }));
         }
-        if after.is_none() {
-            return Ok(CommandTable { columns, rows });
-        }
+        row
+    });
+    let rows = rows.collect();
+    let mut columns: Vec<(&'static str, KqlType)> =
+        ["TableName", "DatabaseName", "Folder", "DocString"].map(|name| (name, TEXT)).into();
+    if details {
+        columns.extend(TABLE_DETAILS);
     }
+    Ok(CommandTable { columns, rows })
+}
+
+/// The columns that `details` puts behind those of `.show tables`. Texts are JSON, of which `null` is nothing.
+const TABLE_DETAILS: [(&str, KqlType); 19] = [
+    ("TotalExtents", KqlType::Long),
+    ("TotalExtentSize", KqlType::Real),
+    ("TotalOriginalSize", KqlType::Real),
+    ("TotalRowCount", KqlType::Long),
+    ("HotExtents", KqlType::Long),
+    ("HotExtentSize", KqlType::Real),
+    ("HotOriginalSize", KqlType::Real),
+    ("HotRowCount", KqlType::Long),
+    ("AuthorizedPrincipals", TEXT),
+    ("RetentionPolicy", TEXT),
+    ("CachingPolicy", TEXT),
+    ("ShardingPolicy", TEXT),
+    ("MergePolicy", TEXT),
+    ("StreamingIngestionPolicy", TEXT),
+    ("IngestionBatchingPolicy", TEXT),
+    ("MinExtentsCreationTime", KqlType::DateTime),
+    ("MaxExtentsCreationTime", KqlType::DateTime),
+    ("RowOrderPolicy", TEXT),
+    ("TableId", TEXT),
+];
+
+/// `.show external tables`. Where their files lie is not told.
+///
+/// Errors: `kql_too_large`.
+pub(super) async fn external_tables(
+    catalog: &Catalog,
+    who: &Principal,
+    database: &str,
+) -> Result<CommandTable, ApiError> {
+    let filter =
+        TableFilter { database: Some(database.to_owned()), kinds: vec![TableKind::External], ..TableFilter::default() };
+    let rows = all_tables(catalog, who, &filter).await?.into_iter().map(|table| {
+        vec![
+            json!(table.name.table),
+            json!("Blob"),
+            json!(""),
+            json!(table.comment.unwrap_or_default()),
+            json!("{}"),
+            Value::Null,
+            Value::Null,
+            json!(""),
+        ]
+    });
+    Ok(CommandTable {
+        columns: vec![
+            ("TableName", TEXT),
+            ("TableType", TEXT),
+            ("Folder", TEXT),
+            ("DocString", TEXT),
+            ("Properties", TEXT),
+            ("ConnectionStrings", KqlType::Dynamic),
+            ("Partitions", KqlType::Dynamic),
+            ("PathFormat", TEXT),
+        ],
+        rows: rows.collect(),
+    })
 }
 
 /// `.show table T schema as json` and `.show table T cslschema`.
@@ -92,23 +183,31 @@ pub(super) async fn table(
     let table = resolved.info;
     let schema = match as_json {
         true => table_json(&table).to_string(),
-        false => {
-            let columns = table.columns.iter().map(|column| {
-                format!("{}:{}", bracketed(&column.name), KqlType::of_column(&column.data_type, column.is_json).name())
-            });
-            columns.collect::<Vec<_>>().join(",")
-        }
+        false => csl_columns(&table, ","),
     };
-    Ok(CommandTable {
-        columns: ["TableName", "Schema", "DatabaseName", "Folder", "DocString"].map(|name| (name, TEXT)).into(),
-        rows: vec![vec![
-            json!(table.name.table),
-            json!(schema),
-            json!(table.name.database),
-            json!(""),
-            json!(table.comment.unwrap_or_default()),
-        ]],
-    })
+    Ok(CommandTable { columns: table_schema_columns(), rows: vec![table_schema_row(&table, schema)] })
+}
+
+fn table_schema_columns() -> Vec<(&'static str, KqlType)> {
+    ["TableName", "Schema", "DatabaseName", "Folder", "DocString"].map(|name| (name, TEXT)).into()
+}
+
+fn table_schema_row(table: &TableInfo, schema: String) -> Vec<Value> {
+    vec![
+        json!(table.name.table),
+        json!(schema),
+        json!(table.name.database),
+        json!(""),
+        json!(table.comment.as_deref().unwrap_or_default()),
+    ]
+}
+
+/// Returns a table's columns as a `datatable` names them.
+fn csl_columns(table: &TableInfo, separator: &str) -> String {
+    let columns = table.columns.iter().map(|column| {
+        format!("{}:{}", bracketed(&column.name), KqlType::of_column(&column.data_type, column.is_json).name())
+    });
+    columns.collect::<Vec<_>>().join(separator)
 }
 
 /// Every column of a database, or of all databases.
@@ -118,14 +217,13 @@ pub(super) struct DatabaseColumns {
 
 impl DatabaseColumns {
     /// Errors: `database_not_found`, `kql_too_large`.
-    pub(super) async fn read(catalog: &Catalog, who: &Principal, database: Option<&str>) -> Result<Self, ApiError> {
-        let names = match database {
-            None => all_databases(catalog, who).await?,
-            Some(name) => match catalog.databases().get(who, name).await? {
-                Some(database) => vec![database],
-                None => return Err(catalog.tables().not_found(who, &TableName::new(name, "")).await.into()),
-            },
-        };
+    pub(super) async fn read(
+        catalog: &Catalog,
+        who: &Principal,
+        scope: &SchemaScope,
+        in_use: &str,
+    ) -> Result<Self, ApiError> {
+        let names = databases_of(catalog, who, scope, in_use).await?;
         let mut databases: Vec<(String, Vec<TableInfo>)> =
             names.into_iter().map(|database| (database.name, Vec::new())).collect();
         let mut left = MAX_TABLES_WITH_COLUMNS;
@@ -193,10 +291,65 @@ impl DatabaseColumns {
         }
     }
 
-    /// Returns one row that holds one JSON document.
-    pub(super) fn document(&self, column: &'static str) -> CommandTable {
+    /// Returns a row for each table: a database has nothing else that Kusto calls an entity.
+    pub(super) fn entities(&self) -> CommandTable {
+        let tables =
+            self.databases.iter().flat_map(|(database, tables)| tables.iter().map(move |table| (database, table)));
+        let rows = tables.map(|(database, table)| {
+            vec![
+                json!(database),
+                json!("Table"),
+                json!(table.name.table),
+                json!(table.comment.as_deref().unwrap_or_default()),
+                json!(""),
+                json!(""),
+                json!(""),
+                json!(csl_columns(table, ", ")),
+                json!({}),
+            ]
+        });
+        CommandTable {
+            columns: vec![
+                ("DatabaseName", TEXT),
+                ("EntityType", TEXT),
+                ("EntityName", TEXT),
+                ("DocString", TEXT),
+                ("Folder", TEXT),
+                ("CslInputSchema", TEXT),
+                ("Content", TEXT),
+                ("CslOutputSchema", TEXT),
+                ("Properties", KqlType::Dynamic),
+            ],
+            rows: rows.collect(),
+        }
+    }
+
+    /// Returns a row for each table, with its columns as a `datatable` names them.
+    pub(super) fn csl_schema(&self) -> CommandTable {
+        let tables = self.databases.iter().flat_map(|(_, tables)| tables);
+        let rows = tables.map(|table| table_schema_row(table, csl_columns(table, ",")));
+        CommandTable { columns: table_schema_columns(), rows: rows.collect() }
+    }
+
+    /// Returns a command for each table that makes one like it in Kusto, one after the other in one text.
+    pub(super) fn script(&self) -> CommandTable {
+        let tables = self.databases.iter().flat_map(|(_, tables)| tables);
+        let commands = tables.map(|table| {
+            let comment = match table.comment.as_deref() {
+                None | Some("") => String::new(),
+                Some(comment) => format!(" with (docstring = {})", json!(comment)),
+            };
+            format!(".create-merge table {} ({}){comment}\n", bracketed(&table.name.table), csl_columns(table, ", "))
+        });
+        let script: Vec<String> = commands.collect();
+        CommandTable { columns: vec![("DatabaseSchemaScript", TEXT)], rows: vec![vec![json!(script.join("\n"))]] }
+    }
+
+    /// Returns one row that holds one JSON document, with or without the tables.
+    pub(super) fn document(&self, column: &'static str, has_tables: bool) -> CommandTable {
         let databases = self.databases.iter().map(|(name, tables)| {
-            let tables = tables.iter().map(|table| (table.name.table.clone(), table_json(table)));
+            let tables = tables.iter().filter(|_| has_tables);
+            let tables = tables.map(|table| (table.name.table.clone(), table_json(table)));
             let database = json!({
                 "Name": name,
                 "Tables": tables.collect::<Map<String, Value>>(),
@@ -238,6 +391,45 @@ fn bracketed(name: &str) -> String {
     let is_plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
         && !name.starts_with(|char: char| char.is_ascii_digit());
     if is_plain { name.to_owned() } else { format!("[{}]", json!(name)) }
+}
+
+/// Returns the databases that a command is about.
+async fn databases_of(
+    catalog: &Catalog,
+    who: &Principal,
+    scope: &SchemaScope,
+    in_use: &str,
+) -> Result<Vec<DatabaseInfo>, ApiError> {
+    let current = [in_use.to_owned()];
+    let names = match scope {
+        SchemaScope::All | SchemaScope::Cluster => return all_databases(catalog, who).await,
+        SchemaScope::Current => current.as_slice(),
+        SchemaScope::Named(names) => names.as_slice(),
+    };
+    let mut databases = Vec::new();
+    for name in names {
+        match catalog.databases().get(who, name).await? {
+            Some(database) => databases.push(database),
+            None => return Err(catalog.tables().not_found(who, &TableName::new(name, "")).await.into()),
+        }
+    }
+    Ok(databases)
+}
+
+async fn all_tables(catalog: &Catalog, who: &Principal, filter: &TableFilter) -> Result<Vec<TableSummary>, ApiError> {
+    let mut tables = Vec::new();
+    let mut after = None;
+    loop {
+        let page = catalog.tables().list(who, filter, PageRequest { limit: PAGE, after }).await?;
+        tables.extend(page.items);
+        after = page.next;
+        if tables.len() > MAX_NAMES {
+            return Err(too_many("tables", MAX_NAMES));
+        }
+        if after.is_none() {
+            return Ok(tables);
+        }
+    }
 }
 
 async fn all_databases(catalog: &Catalog, who: &Principal) -> Result<Vec<DatabaseInfo>, ApiError> {

@@ -26,6 +26,7 @@ impl CommandTable {
         let columns: Vec<String> = columns.collect();
         let literal = |value: &Value, kql_type: KqlType| match value {
             Value::Null => format!("{}(null)", kql_type.name()),
+            value if kql_type == KqlType::Dynamic => format!("dynamic({value})"),
             Value::String(text) if kql_type != TEXT => format!("{}({text})", kql_type.name()),
             value => value.to_string(),
         };
@@ -87,9 +88,10 @@ mod tests {
     #[test]
     fn rows_are_a_datatable_again() {
         let table = CommandTable {
-            columns: vec![("a", TEXT), ("b", KqlType::Bool), ("c", KqlType::DateTime)],
-            rows: vec![vec![json!("it's \"x\""), json!(true), Value::Null]],
+            columns: vec![("a", TEXT), ("b", KqlType::Bool), ("c", KqlType::DateTime), ("d", KqlType::Dynamic)],
+            rows: vec![vec![json!("it's \"x\""), json!(true), Value::Null, json!({})]],
         };
-        assert_eq!(table.as_kql(), r#"datatable(a:string,b:bool,c:datetime)["it's \"x\"",true,datetime(null)]"#);
+        let rows = r#"["it's \"x\"",true,datetime(null),dynamic({})]"#;
+        assert_eq!(table.as_kql(), format!("datatable(a:string,b:bool,c:datetime,d:dynamic){rows}"));
     }
 }

@@ -150,6 +150,9 @@ impl<'a> Binder<'a> {
                 .map(|column| Ok(cast(&column_of(edges, column)?, &to.arrow_type()).map_err(arrow_error)?));
             arrays.collect()
         };
+        // The tables of nodes of a stored graph have labels.
+        let has_labels = |column: &Column| column.name.strip_prefix(HIDDEN) == Some(LABELS);
+        let is_stored = named.iter().any(|table| table.rows.columns.iter().any(has_labels));
         let mut arrays: Vec<(Column, ArrayRef)> = Vec::new();
         for (place, table) in named.iter().enumerate() {
             for column in &table.rows.columns {
@@ -170,22 +173,30 @@ impl<'a> Binder<'a> {
                         sources.push(column_of(&later.rows, same)?);
                     }
                 }
+                if has_labels(column) {
+                    arrays.push((column.clone(), joined_labels(&sources, &tables, &rows_of, network.nodes())));
+                    continue;
+                }
                 let none = sources.len();
-                sources.push(match column.name.strip_prefix(HIDDEN) {
-                    Some(LABELS) => Arc::new(StringArray::from(vec!["[]"])),
-                    _ => nothing(column.kql_type),
-                });
+                sources.push(nothing(column.kql_type));
                 let first_end = sources.len();
                 let is_key = place == 0 && table.key.name == column.name;
                 if is_key {
                     sources.extend(ends_as(column.kql_type)?);
                 }
                 let of_node = |node: usize| {
-                    // A node that several tables have is the first one's row.
-                    let row = rows_of.iter().enumerate().find_map(|(table, rows)| Some((table, rows[node]?)));
-                    let source = |table: usize| tables.iter().find(|(_, of)| *of == table).map(|(source, _)| *source);
-                    match row {
-                        Some((table, row)) => source(table).map_or((none, 0), |source| (source, row)),
+                    // A node that several tables have is the first one's row, and in a stored graph all of them.
+                    let rows = rows_of.iter().enumerate().filter_map(|(table, rows)| Some((table, rows[node]?)));
+                    let mut first = None;
+                    for (table, row) in rows.take(if is_stored { usize::MAX } else { 1 }) {
+                        let Some((source, _)) = tables.iter().find(|(_, of)| *of == table) else { continue };
+                        if !is_nothing(&sources[*source], row) {
+                            return (*source, row);
+                        }
+                        first = first.or(Some((*source, row)));
+                    }
+                    match first {
+                        Some(place) => place,
                         None if is_key && node >= named_nodes => (first_end + end_of[node].0, end_of[node].1),
                         None => (none, 0),
                     }
@@ -211,8 +222,7 @@ impl<'a> Binder<'a> {
             (DEGREE_IN, KqlType::Long, degrees(network, Way::In)),
             (DEGREE_OUT, KqlType::Long, degrees(network, Way::Out)),
         ];
-        // The tables of nodes of a stored graph have labels.
-        if !arrays.iter().any(|(column, _)| column.name.strip_prefix(HIDDEN) == Some(LABELS)) {
+        if !is_stored {
             let none = StringArray::from_iter_values((0..network.nodes()).map(|_| "[]"));
             hidden.push((LABELS, KqlType::Dynamic, Arc::new(none)));
         }
@@ -256,6 +266,43 @@ fn nothing(kql_type: KqlType) -> ArrayRef {
         KqlType::String => Arc::new(StringViewArray::from(vec![""])),
         other => new_null_array(&other.arrow_type(), 1),
     }
+}
+
+/// Whether a row has no value: null, or an empty string.
+fn is_nothing(values: &ArrayRef, row: usize) -> bool {
+    let texts = values.as_any().downcast_ref::<StringViewArray>();
+    values.is_null(row) || texts.is_some_and(|texts| texts.value(row).is_empty())
+}
+
+/// Returns the labels of nodes, those of all tables that have the node: the last table's first.
+fn joined_labels(
+    sources: &[ArrayRef],
+    tables: &[(usize, usize)],
+    rows_of: &[Vec<Option<usize>>],
+    nodes: usize,
+) -> ArrayRef {
+    let of_node = |node: usize| {
+        let rows = tables.iter().rev().filter_map(|(source, table)| Some((*source, rows_of[*table][node]?)));
+        let texts: Vec<&str> = rows
+            .filter_map(|(source, row)| {
+                let labels = sources[source].as_any().downcast_ref::<StringArray>()?;
+                labels.is_valid(row).then(|| labels.value(row))
+            })
+            .collect();
+        if let [only] = texts.as_slice() {
+            return (*only).to_owned();
+        }
+        let mut all: Vec<serde_json::Value> = Vec::new();
+        for label in
+            texts.iter().flat_map(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).unwrap_or_default())
+        {
+            if !all.contains(&label) {
+                all.push(label);
+            }
+        }
+        serde_json::Value::Array(all).to_string()
+    };
+    Arc::new(StringArray::from_iter_values((0..nodes).map(of_node)))
 }
 
 /// Returns texts with empty ones for nulls, since KQL has no null strings; other values stay.
