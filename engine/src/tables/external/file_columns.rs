@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
@@ -97,12 +97,13 @@ impl ColumnPlaces {
     }
 }
 
-/// Returns a file's column in the type that a table has; what does not fit is null.
-pub(crate) fn as_type(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+/// Returns a file's column in the type that a table has. Errors: a value that is none of it.
+fn as_type(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     if column.data_type() == data_type {
         return Ok(Arc::clone(column));
     }
-    cast(&prepared_for_cast(column, data_type, true)?, data_type)
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(&prepared_for_cast(column, data_type, false)?, data_type, &options)
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use super::reader_options::COLUMN_KEYS;
 use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
+use crate::tables::decoded_parquet::NamedParquet;
 use crate::tables::file_scan::{ColumnMatching, FileScan, scan_schema};
 
 /// An external table as resolved by one statement.
@@ -277,8 +278,10 @@ async fn with_footer_statistics(
     {
         return Ok(file.with_statistics(cached.statistics).with_ordering(cached.ordering));
     }
+    let named = NamedParquet::new(store, &file.object_meta.location, false);
     let store = state.runtime_env().object_store(store)?;
-    let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await?;
+    let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await;
+    let read = read.map_err(|error| named.error(error))?;
     let statistics = Arc::new(read.statistics);
     if let Some(cache) = cache {
         let entry = CachedFileMetadata::new(file.object_meta.clone(), Arc::clone(&statistics), read.ordering.clone());
