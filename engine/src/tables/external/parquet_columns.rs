@@ -1,7 +1,7 @@
 //! Parquet files: which columns they have, and how those are read that DataFusion's reader does not: UUIDs, which are text
 //! in tables, and columns that do not have a name of their own, which a reader of ours finds by their places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -245,10 +245,11 @@ impl PhysicalExprAdapterFactory for UuidAdapterFactory {
         logical_file_schema: SchemaRef,
         physical_file_schema: SchemaRef,
     ) -> DfResult<Arc<dyn PhysicalExprAdapter>> {
-        let wanted = |field: &Field| logical_file_schema.field_with_name(field.name()).ok();
+        let wanted = logical_file_schema.fields().iter().map(|field| (field.name().as_str(), field));
+        let wanted: HashMap<&str, &Arc<Field>> = wanted.collect();
         let as_read = physical_file_schema.fields().iter().map(|field| {
-            let text = wanted(field).filter(|wanted| is_uuid_as_text(field, wanted));
-            text.unwrap_or(field).clone()
+            let text = wanted.get(field.name().as_str()).filter(|wanted| is_uuid_as_text(field, wanted));
+            Arc::clone(text.copied().unwrap_or(field))
         });
         let as_read = Arc::new(Schema::new(as_read.collect::<Vec<_>>()));
         let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, Arc::clone(&as_read))?;

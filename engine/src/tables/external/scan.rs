@@ -1,6 +1,6 @@
 //! Scans of external tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
@@ -173,7 +173,9 @@ struct TextScan(TextReader);
 impl ScanReader for TextScan {
     fn read_file(&self, file: &LocatedFile, wanted: &Schema, each: EachBatch<'_>) -> Result<()> {
         let position = |columns: SchemaRef| -> Vec<usize> {
-            wanted.fields().iter().filter_map(|field| columns.index_of(field.name()).ok()).collect()
+            let names = columns.fields().iter().map(|field| field.name().as_str());
+            let places: HashMap<&str, usize> = names.zip(0..).collect();
+            wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied()).collect()
         };
         match &self.0 {
             TextReader::Csv(csv) => {
