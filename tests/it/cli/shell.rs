@@ -93,6 +93,12 @@ fn commands_list_what_there_is() {
     let schema = run(".schema");
     assert!(schema.contains("CREATE TABLE flights (\n  carrier VARCHAR,\n  delay BIGINT\n);\n"), "{schema}");
     assert!(schema.contains("CREATE VIEW late AS"), "{schema}");
+    // Names with dots are names, and no tables of other databases.
+    run("create table \"a.b\" as select 1 as \"Sepal.Length\", 2 as plain;");
+    let schema = run(".schema");
+    for part in ["CREATE TABLE \"a.b\" (\n  \"Sepal.Length\" BIGINT", "  plain BIGINT"] {
+        assert!(schema.contains(part), "{schema}");
+    }
     assert_eq!(
         run("\\c sales\ncreate table t as select 1 as a; \\dt\n"),
         "count\n1\ndatabase,name,kind\nsales,t,BASE TABLE\n"
