@@ -270,6 +270,9 @@ fn a_box_fits_the_terminal() {
     }
     assert!(shown.text.contains("column_0") && shown.text.contains("column_39"), "{}", shown.text);
     assert!(shown.text.contains("(1 row; 40 columns, "), "{}", shown.text);
+    let rows = "select * from generate_series(1, 100);\r";
+    let steps = [("querent> ", rows), ("shown: .rows 0 shows all", ""), ("querent> ", ".quit\r")];
+    assert_eq!(work.at_terminal(80, &["flights.csv"], &steps).code, 0);
     let plan = work.at_terminal(80, &["sql", "EXPLAIN SELECT 1"], &[]);
     assert!(plan.text.contains("physical_plan"), "{}", plan.text);
     let refused = work.at_terminal(80, &["sql", "--output", "parquet", "SELECT 1"], &[("for programs", "")]);
