@@ -432,9 +432,11 @@ impl<'j> ChunkDecoder<'j> {
             .collect()
     }
 
-    fn batch<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Result<RecordBatch, ArrowError> {
+    fn batch<'t>(&self, texts: impl ExactSizeIterator<Item = &'t str>) -> Result<RecordBatch, ArrowError> {
+        // The decoder begins with memory for all values of so many rows, which is gigabytes for thousands of columns.
+        let rows = texts.len().clamp(1, BATCH_ROWS);
         let mut decoder = ReaderBuilder::new(Arc::clone(&self.keyed))
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(rows)
             .with_coerce_primitive(true)
             .build_decoder()?;
         let mut count = 0;
