@@ -145,6 +145,26 @@ async fn files_of_a_glob_are_matched_by_name() {
     assert_eq!(rows(&session, &read).await.unwrap(), [["1099511627777"]]);
 }
 
+/// As caches of downloads have them: what such a link leads to is not left out of a table in silence.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_to_a_file_elsewhere_is_refused_in_a_folder_and_read_by_its_name() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let parts = folder.path().join("parts");
+    std::fs::create_dir_all(&parts).unwrap();
+    parquet(&parts.join("1.parquet"), &texts(2));
+    let blob = parquet(&folder.path().join("blob.parquet"), &texts(3));
+    std::os::unix::fs::symlink(&blob, parts.join("2.parquet")).unwrap();
+    for location in [parts.display().to_string(), parts.join("*.parquet").display().to_string()] {
+        let read = format!("SELECT count(*) FROM read_parquet('{location}')");
+        let error = rows(&session, &read).await.unwrap_err();
+        assert_eq!(error.code(), "location_not_allowed", "{location}: {error}");
+        assert!(error.to_string().contains("2.parquet is not allowed: it is a link"), "{error}");
+    }
+    let read = format!("SELECT count(*) FROM '{}'", parts.join("2.parquet").display());
+    assert_eq!(rows(&session, &read).await.unwrap(), [["3"]]);
+}
+
 /// A reader that believes the length of the footer asks for four gigabytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_footer_longer_than_its_file_is_refused() {
