@@ -252,7 +252,7 @@ impl PhysicalExprAdapterFactory for UuidAdapterFactory {
             Arc::clone(text.copied().unwrap_or(field))
         });
         let as_read = Arc::new(Schema::new(as_read.collect::<Vec<_>>()));
-        let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, Arc::clone(&as_read))?;
+        let inner = DefaultPhysicalExprAdapterFactory.create(Arc::clone(&logical_file_schema), Arc::clone(&as_read))?;
         Ok(Arc::new(UuidAdapter { inner, as_read, physical_file_schema }))
     }
 }
