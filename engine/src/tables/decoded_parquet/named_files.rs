@@ -1,8 +1,8 @@
-//! Errors of reading a Parquet file that say which file it is. DataFusion's reader hands on what its decoder says, and not of
-//! which file.
+//! Errors of reading a Parquet file that say which file it is. DataFusion's reader hands on what its decoder says, and
+//! not of which file.
 //!
-//! What is wrong with a file that the caller named is theirs to mend; the file of a managed table is the server's fault, and
-//! is named without its folder. What stores and the engine themselves say stays as it is.
+//! What is wrong with a file that the caller named is theirs to mend; the file of a managed table is the server's fault,
+//! and is named without its folder. What stores and the engine themselves say stays as it is.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -82,8 +82,8 @@ impl NamedParquet {
         let cause = cause.replace(&format!("/{}", self.location), &self.name).replace(&self.location, &self.name);
         EngineError::Execution {
             message: format!(
-                "the file {} of a managed table is damaged, or another stands in its place: {cause}; `querent check` says \
-                 so, and a backup has it",
+                "the file {} of a managed table is damaged, or another stands in its place: {cause}; `querent check` \
+                 says so, and a backup has it",
                 self.name
             ),
         }

@@ -1,7 +1,8 @@
-//! The columns of several files as those of one table: found by name, each of a type that holds the values of every file as
-//! they are.
+//! The columns of several files as those of one table: found by name, each of a type that holds the values of every file
+//! as they are.
 //!
-//! Invariant: no value changes by it. Types of which neither is so, such as numbers and text, are an error that names both files.
+//! Invariant: no value changes by it. Types of which neither is so, such as numbers and text, are an error that names
+//! both files.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -58,8 +59,9 @@ pub(super) fn merged_columns(files: &[LocatedFile], schemas: &[Schema], unlike: 
                 }
                 None => {
                     let detail = format!(
-                        "its column `{}` is {}, and that of {} is {}; read_parquet and read_arrow with union_by_name = true \
-                         read files of different types, and CREATE EXTERNAL TABLE with declared columns casts each file to them",
+                        "its column `{}` is {}, and that of {} is {}; read_parquet and read_arrow with union_by_name = \
+                         true read files of different types, and CREATE EXTERNAL TABLE with declared columns casts \
+                         each file to them",
                         field.name(),
                         sql_name(field.data_type()),
                         column.file.display(),

@@ -61,8 +61,8 @@ impl Members {
         }
     }
 
-    /// Whether an inner object is text that holds JSON, as it is no struct: those have some members, not very many, and no two
-    /// whose names differ by case only.
+    /// Whether an inner object is text that holds JSON, as it is no struct: those have some members, not very many, and no
+    /// two whose names differ by case only.
     fn are_of_text(&self) -> bool {
         let mut names = HashSet::new();
         let is_known = |(name, _): &(String, JsonType)| !names.insert(name.to_lowercase());
