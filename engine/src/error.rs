@@ -10,7 +10,7 @@ use querent_catalog::CatalogError;
 pub use querent_kql::KqlErrorCode;
 
 pub use store::StoreError;
-pub(crate) use store::{find_cause, lost_file_in, store_error_in};
+pub(crate) use store::{find_cause, is_lost_file, lost_file_in, store_error_in};
 
 /// What [`CatalogError::ObjectNotFound`] says of the query that `KILL` names.
 pub(crate) const RUNNING_QUERY: &str = "running query";

@@ -312,7 +312,8 @@ impl ImportSource {
         let options = external::known_options(self.format, &request.options)?;
         let (fields, reader) = match self.format {
             FileFormat::Parquet => {
-                let (schema, options) = external::infer_parquet(state, &self.files).await?;
+                let (schema, options) =
+                    external::infer_parquet(state, &self.files, external::UnlikeTypes::Refused).await?;
                 let reader = if options.is_empty() { FormatReader::Parquet } else { FormatReader::RenamedParquet };
                 // The scan finds columns by their names, and those of the folders first.
                 (Arc::new(self.partitioning.without_hidden(&schema)), reader)
@@ -335,7 +336,10 @@ impl ImportSource {
             FileFormat::Lance => (external::lance_schema(state, &self.location).await?, FormatReader::Lance),
             FileFormat::Arrow => {
                 let files = self.files.clone();
-                (blocking(move || external::infer_ipc(&files)).await?, FormatReader::Arrow)
+                (
+                    blocking(move || external::infer_ipc(&files, external::UnlikeTypes::Refused)).await?,
+                    FormatReader::Arrow,
+                )
             }
         };
         external::check_column_count(Path::new(&self.location), None, fields.fields().len())?;

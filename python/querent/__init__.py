@@ -54,7 +54,9 @@ class Database:
         _open.add(self)
 
     def sql(self, text: str, parameters: Sequence[object] = (), *, database: str | None = None) -> Result:
-        """Runs one SQL statement; `$1`, `$2`, ... or `?` are bound to `parameters`."""
+        """Runs one SQL statement; `$1`, `$2`, ... or `?` are bound to `parameters`, in their order."""
+        if isinstance(parameters, (str, bytes, Mapping)):
+            raise TypeError(f"parameters are a list or a tuple of values, not {type(parameters).__name__}")
         return Result(self._connection.sql(text, list(parameters), database))
 
     def kql(self, text: str, *, database: str | None = None) -> Result:
@@ -119,7 +121,7 @@ class Database:
         `options` say how text is read: `has_header`, `delimiter`, `types`, `encoding`, `null_value` and so on, as docs/import.md
         lists them. Returns what was done and what was decided.
         """
-        given = {name: _text(value) for name, value in options.items()}
+        given = {name: _option(value) for name, value in options.items()}
         done = self._connection.import_files(os.fspath(source), table, database, if_exists, external, format, given)
         return json.loads(done)
 
@@ -218,12 +220,18 @@ class Result:
 
     def _repr_html_(self) -> str:
         """The rows as a notebook shows them: the first and how many there are."""
-        rows = self.fetchall()
+        try:
+            total = len(self)
+        except QuerentError as error:
+            if error.code != "rows_already_read":
+                raise
+            return f"<p>{html.escape(repr(self))}</p>"
+        rows = self._rows.fetchall(_SHOWN_ROWS)
         cells = lambda row, kind: "".join(f"<{kind}>{html.escape(_cell(value))}</{kind}>" for value in row)
-        shown = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows[:_SHOWN_ROWS])
-        left = f", {_SHOWN_ROWS} of them shown" if len(rows) > _SHOWN_ROWS else ""
+        shown = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+        left = f", {_SHOWN_ROWS} of them shown" if total > _SHOWN_ROWS else ""
         cut = "; a limit left rows out" if self.truncated else ""
-        count = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
+        count = "1 row" if total == 1 else f"{total} rows"
         head = f"<thead><tr>{cells(self.columns, 'th')}</tr></thead>"
         return f"<table>{head}<tbody>{shown}</tbody></table><p>{count}{left}{cut}</p>"
 
@@ -275,6 +283,13 @@ class Answer:
 
 def _cell(value: object) -> str:
     return "NULL" if value is None else str(value)
+
+
+def _option(value: object) -> str:
+    """Returns an option of an import as the engine reads it; names of columns may hold what separates others."""
+    if isinstance(value, Mapping):
+        return json.dumps({str(name): str(kind) for name, kind in value.items()})
+    return _text(value)
 
 
 def _text(value: object) -> str:

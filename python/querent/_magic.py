@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import keyword
+import os
 import shlex
 import time
 from dataclasses import dataclass
@@ -53,19 +55,17 @@ class QuerentMagic:
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self._open: Database | None = None
+        self._folder: str | None = None
 
     def line(self, line: str) -> Database | None:
         """`%querent FOLDER`; alone it says how the commands are used."""
-        words = shlex.split(line)
+        words = words_of(line)
         if len(words) > 1 or (words and words[0].startswith("-")):
             raise UsageError(USAGE)
         if not words:
             print(USAGE)
             return self._open
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-        self._open = open_database(words[0])
+        self._use(os.path.expanduser(words[0]))
         return None
 
     def cell(self, line: str, cell: str) -> Result | Answer | None:
@@ -77,7 +77,7 @@ class QuerentMagic:
         if not text:
             raise UsageError("the cell is empty; " + USAGE)
         if self._open is None:
-            self._open = open_database("querent-data")
+            self._use("querent-data")
         try:
             answered = self._answered(options, text)
         except QuerentError as error:
@@ -87,6 +87,19 @@ class QuerentMagic:
             self._shell.user_ns[options.out] = answered
             return None
         return None if isinstance(answered, Answer) else answered
+
+    def _use(self, path: str) -> None:
+        """Opens a folder. The one before stays open where that fails, and the same one as it is."""
+        folder = os.path.realpath(path)
+        if self._open is not None and self._folder == folder:
+            return
+        try:
+            opened = open_database(path)
+        except QuerentError as error:
+            raise UsageError(str(error)) from None
+        if self._open is not None:
+            self._open.close()
+        self._open, self._folder = opened, folder
 
     def _answered(self, options: CellOptions, text: str) -> Result | Answer:
         if options.language == "kql":
@@ -137,7 +150,7 @@ class _GrowingAnswer:
 def cell_options(line: str) -> CellOptions:
     """Reads what stands behind `%%querent`. Raises `UsageError`."""
     options = CellOptions()
-    for word in shlex.split(line):
+    for word in words_of(line):
         name, _, value = word.partition("=")
         if name in ("--kql", "--ask", "--sql") and not value:
             options.language = name[2:]
@@ -145,11 +158,19 @@ def cell_options(line: str) -> CellOptions:
             setattr(options, name[2:], value)
         else:
             raise UsageError(f"`{word}` is no option; {USAGE}")
-    if options.out is not None and not options.out.isidentifier():
+    if options.out is not None and (not options.out.isidentifier() or keyword.iskeyword(options.out)):
         raise UsageError(f"`{options.out}` is no name of a variable")
     if options.session is not None and options.language != "ask":
         raise UsageError("a session is one of questions: add --ask")
     return options
+
+
+def words_of(line: str) -> list[str]:
+    """Splits what stands behind a command. Raises `UsageError`."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{error}; {USAGE}") from None
 
 
 def load(shell: InteractiveShell) -> None:

@@ -101,11 +101,15 @@ impl ResultRows {
         Ok(self.batches(py)?.iter().map(RecordBatch::num_rows).sum())
     }
 
-    /// Returns all rows as tuples of Python's values.
-    fn fetchall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    /// Returns all rows, or the first of them, as tuples of Python's values.
+    #[pyo3(signature = (limit=None))]
+    fn fetchall<'py>(&self, py: Python<'py>, limit: Option<usize>) -> PyResult<Bound<'py, PyList>> {
         let rows = PyList::empty(py);
+        let mut left = limit.unwrap_or(usize::MAX);
         for batch in self.batches(py)? {
-            for row in 0..batch.num_rows() {
+            let taken = batch.num_rows().min(left);
+            left -= taken;
+            for row in 0..taken {
                 let values = batch.columns().iter().map(|column| python_value(py, column.as_ref() as &dyn Array, row));
                 rows.append(PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?)?;
             }

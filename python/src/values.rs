@@ -90,9 +90,10 @@ pub(crate) fn python_value<'py>(py: Python<'py>, column: &dyn Array, row: usize)
             Ok(value.into_any())
         }
         DataType::Dictionary(_, _) => {
-            let column = column.as_any_dictionary();
-            let key = column.normalized_keys()[row];
-            python_value(py, column.values().as_ref(), key)
+            // Of one row: the keys of all would be read for each.
+            let one = column.slice(row, 1);
+            let one = one.as_any_dictionary();
+            python_value(py, one.values().as_ref(), one.normalized_keys()[0])
         }
         DataType::Time32(_) | DataType::Time64(_) => {
             let text: String = shown(py, column, row)?.extract()?;
@@ -147,6 +148,10 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     // Integers of other libraries, such as NumPy's.
     if value.hasattr("__index__")? {
         return parameter(&value.call_method0("__index__")?);
+    }
+    // And their fractions.
+    if value.hasattr("__float__")? {
+        return Ok(ScalarValue::Float64(Some(value.call_method0("__float__")?.extract()?)));
     }
     Err(PyTypeError::new_err(format!(
         "a parameter may be None, bool, int, float, str, bytes, date, datetime, time or Decimal, not {}",

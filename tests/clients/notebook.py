@@ -56,6 +56,12 @@ assert captured.outputs, "a cell that begins with ? is a question"
 assert "unknown table `flihgts`" in refused("%%querent\nSELECT * FROM flihgts")
 assert "no option" in refused("%%querent --sqll\nSELECT 1")
 assert "empty" in refused("%%querent\n")
+assert "no name of a variable" in refused("%%querent --out=class\nSELECT 1")
+assert "quotation" in refused("%querent 'data")
+# A folder that cannot be opened is said without a traceback, and the one before stays open; so does the same one.
+assert "Traceback" not in refused(f"%querent {folder}/flights.csv")
+value(f"%querent {folder}/data")
+assert value("%%querent\nSELECT count(*) FROM flights").fetchall() == [(3,)]
 assert "--ask" in refused("%%querent --session=s\nSELECT 1")
 print("ok")
 sys.stdout.flush()

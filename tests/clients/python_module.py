@@ -57,6 +57,16 @@ refused("no_files", lambda: db.import_files(folder / "nothing.csv"))
 # Statements, parameters, values.
 assert db.sql("SELECT count(*) FROM flights WHERE carrier = $1 AND delay > $2", ["UA", 1]).fetchall() == [(1,)]
 assert db.sql("SELECT $1 AS a, $2 AS b", [None, b"\x00\x01"]).fetchall() == [(None, b"\x00\x01")]
+for unlike in ({"a": 1}, "ab"):
+    try:
+        db.sql("SELECT $1 AS a", unlike)
+    except TypeError as error:
+        assert "parameters are a list" in str(error), error
+    else:
+        raise AssertionError(f"{unlike} was bound")
+import numpy
+
+assert db.sql("SELECT $1 AS a, $2 AS b", [numpy.int32(7), numpy.float32(0.5)]).fetchall() == [(7, 0.5)]
 day = datetime.date(2024, 12, 31)
 assert len(db.sql("SELECT zip FROM zips WHERE born = $1", [day])) == 1
 # A parameter is a value of its type, and comes back as what it was.
@@ -128,6 +138,12 @@ reader = pyarrow.RecordBatchReader.from_stream(streamed)
 total = sum(batch.num_rows for batch in reader)
 assert total == 300_000, total
 refused("rows_already_read", streamed.fetchall)
+assert streamed._repr_html_().startswith("<p>"), "a notebook shows that they were read"
+many = db.sql("SELECT value FROM generate_series(1, 1000) AS s(value)")._repr_html_()
+assert many.count("<tr>") == 51 and "1000 rows, 50 of them shown" in many, many[-100:]
+(folder / "odd.csv").write_text('"a,b",c=d\n007,1\n')
+db.import_files(folder / "odd.csv", types={"a,b": "BIGINT", "c=d": "VARCHAR"})
+assert db.sql("SELECT * FROM odd").fetchall() == [(7, "1")]
 assert "read" in repr(streamed)
 
 # Rows in: tables of this connection, and of the folder.

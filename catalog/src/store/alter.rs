@@ -17,7 +17,7 @@ use super::relations;
 use super::resolve::column_not_found;
 use super::sort_orders;
 use super::tables::{end_rows, refuse_changed_rows, unknown_table};
-use super::types::{Shape, storable};
+use super::types::{Shape, shown_type, storable};
 
 use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
@@ -190,7 +190,7 @@ fn widen_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, 
     let known = require_column(info, column)?;
     let shape = storable(data_type).map_err(|hint| CatalogError::UnsupportedType {
         column: known.name.clone(),
-        data_type: data_type.to_string(),
+        data_type: shown_type(data_type),
         hint,
     })?;
     let Shape::Leaf(column_type, canonical) = shape else { return Err(not_wider(known, data_type)) };
@@ -230,7 +230,7 @@ fn set_json(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, is_j
 fn not_wider(column: &ColumnInfo, to: &DataType) -> CatalogError {
     CatalogError::UnsupportedType {
         column: column.name.clone(),
-        data_type: to.to_string(),
+        data_type: shown_type(to),
         hint: format!("a column of {} becomes a wider integer, or a decimal of more digits", column.data_type),
     }
 }

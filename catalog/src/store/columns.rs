@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::change::CatalogChange;
 use super::names::name_key;
 use super::object_rows::ObjectRows;
-use super::types::{LakeType, Shape, list_of, map_of, storable, written_field};
+use super::types::{LakeType, Shape, list_of, map_of, shown_type, storable, written_field};
 use crate::connection::{DatabaseResult, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnDefault, ColumnInfo, SnapshotId};
@@ -152,7 +152,7 @@ impl ColumnLayoutBuilder {
     fn column(&mut self, field: &Field) -> Result<Field> {
         self.add(field.name(), field, None).map_err(|hint| CatalogError::UnsupportedType {
             column: field.name().clone(),
-            data_type: field.data_type().to_string(),
+            data_type: shown_type(field.data_type()),
             hint,
         })
     }

@@ -95,6 +95,16 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
     }
 }
 
+/// Returns a type for a message: of one of very many members the beginning.
+pub(super) fn shown_type(data_type: &DataType) -> String {
+    const MOST_CHARS: usize = 200;
+    let text = data_type.to_string();
+    match text.char_indices().nth(MOST_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
 /// Returns a name that an earlier field has too, case aside.
 fn name_of_two(fields: &Fields) -> Option<&str> {
     let mut seen = HashSet::new();

@@ -7,6 +7,10 @@ use parquet::errors::ParquetError;
 
 use super::EngineError;
 
+/// How DataFusion 54 begins what it says of a footer that could not be read, and the words for a file that is not there.
+const UNREAD_FOOTER: &str = "Failed to fetch metadata for file ";
+const NOT_FOUND: &str = " not found: ";
+
 /// Why a store did not return what was requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -125,6 +129,15 @@ pub(crate) fn lost_file_in(error: &(dyn StdError + 'static)) -> Option<EngineErr
     }
 }
 
+/// Whether an error says that a file that was to be read is not there.
+pub(crate) fn is_lost_file(error: &(dyn StdError + 'static)) -> bool {
+    match (find_cause::<object_store::Error>(error), find_cause::<ParquetError>(error)) {
+        (Some(object_store::Error::NotFound { .. }), _) => true,
+        (None, Some(ParquetError::General(text))) => text.starts_with(UNREAD_FOOTER) && text.contains(NOT_FOUND),
+        (Some(_) | None, _) => false,
+    }
+}
+
 fn lost_file(path: &str) -> EngineError {
     let name = path.rsplit('/').next().unwrap_or(path);
     EngineError::Execution {
@@ -138,8 +151,8 @@ fn lost_file(path: &str) -> EngineError {
 /// Returns the error of a file whose footer could not be read: DataFusion 54 keeps the text of what failed, and not the error.
 fn unread_footer_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
     let ParquetError::General(text) = find_cause::<ParquetError>(error)? else { return None };
-    let (path, cause) = text.strip_prefix("Failed to fetch metadata for file ")?.split_once(": ")?;
-    if cause.contains(" not found: ") {
+    let (path, cause) = text.strip_prefix(UNREAD_FOOTER)?.split_once(": ")?;
+    if cause.contains(NOT_FOUND) {
         return Some(lost_file(path));
     }
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -5,6 +5,7 @@
 //! is decoded, handed on, and kept where there is room. Rows, their order and their types are the same either way.
 
 mod bloom_filters;
+mod named_files;
 mod row_groups;
 
 use std::collections::{HashMap, VecDeque};
@@ -26,6 +27,7 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
 use datafusion::physical_expr::utils::collect_columns;
@@ -46,6 +48,8 @@ use parquet::file::metadata::PageIndexPolicy;
 use super::file_scan::ColumnMatching;
 use crate::column_cache::{ColumnCache, ColumnUse, FileVersion};
 use bloom_filters::{looked_up_columns, prune_by_bloom_filters};
+use named_files::NamedMorselizer;
+pub(crate) use named_files::NamedParquet;
 use row_groups::{GroupsOfFile, RowGroup};
 
 /// Returns the scan with its columns read through the cache, if it is a scan of Parquet files.
@@ -86,19 +90,9 @@ impl DecodedParquetSource {
     fn around(&self, parquet: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         Arc::new(Self { parquet, ..self.clone() })
     }
-}
 
-impl FileSource for DecodedParquetSource {
-    fn create_file_opener(
-        &self,
-        object_store: Arc<dyn ObjectStore>,
-        base_config: &FileScanConfig,
-        partition: usize,
-    ) -> DfResult<Arc<dyn FileOpener>> {
-        self.parquet.create_file_opener(object_store, base_config, partition)
-    }
-
-    fn create_morselizer(
+    /// Returns what reads files through the cache, or as DataFusion does where that cannot be.
+    fn morselizer(
         &self,
         object_store: Arc<dyn ObjectStore>,
         base_config: &FileScanConfig,
@@ -134,6 +128,32 @@ impl FileSource for DecodedParquetSource {
                 partition,
                 metrics: parquet.metrics().clone(),
             }),
+        }))
+    }
+}
+
+impl FileSource for DecodedParquetSource {
+    fn create_file_opener(
+        &self,
+        object_store: Arc<dyn ObjectStore>,
+        base_config: &FileScanConfig,
+        partition: usize,
+    ) -> DfResult<Arc<dyn FileOpener>> {
+        self.parquet.create_file_opener(object_store, base_config, partition)
+    }
+
+    fn create_morselizer(
+        &self,
+        object_store: Arc<dyn ObjectStore>,
+        base_config: &FileScanConfig,
+        partition: usize,
+    ) -> DfResult<Box<dyn Morselizer>> {
+        let columns_only = |projection: &ProjectionExprs| projection.expr_iter().all(|expr| expr.is::<Column>());
+        Ok(Box::new(NamedMorselizer {
+            morselizer: self.morselizer(object_store, base_config, partition)?,
+            store: base_config.object_store_url.clone(),
+            is_managed: matches!(self.matching, ColumnMatching::FieldIds(_)),
+            only_decodes: self.parquet.projection().is_some_and(columns_only),
         }))
     }
 

@@ -5,6 +5,7 @@
 //! footers and statistics from the runtime's caches; CSV and JSON by readers of our own, which give each error its line.
 
 mod ad_hoc;
+mod column_merge;
 mod csv;
 mod file_columns;
 mod file_reader;
@@ -35,6 +36,7 @@ use datafusion::catalog::Session;
 use querent_catalog::{ExternalTable, FileFormat};
 
 pub(crate) use ad_hoc::{Bounds, ad_hoc_table, file_table};
+pub(crate) use column_merge::UnlikeTypes;
 pub(crate) use csv::{CsvDialect, CsvFiles, TypedCsv, column_names};
 pub(crate) use file_columns::{is_json_text, table_type};
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
@@ -169,17 +171,15 @@ pub(crate) async fn infer_found(
     let FoundFiles { location, format, files } = found;
     let options = known_options(format, options)?;
     let partitioning = Partitioning::from_files(&location, &files, partition_columns, declared)?;
-    let mut files = effort.sample(files);
-    if format == FileFormat::Arrow && declared.is_some() {
-        // Each file is read as the declared types, whatever its own are.
-        files.truncate(1);
-    }
+    let files = effort.sample(files);
+    // Each file of Parquet or Arrow is read as the declared types, whatever its own are.
+    let unlike = if declared.is_some() { UnlikeTypes::Declared } else { UnlikeTypes::Refused };
     let (file_schema, options) = match format {
         FileFormat::Parquet if effort == Effort::Quick => infer_alike(state, &files).await?,
-        FileFormat::Parquet => infer_parquet(state, &files).await?,
+        FileFormat::Parquet => infer_parquet(state, &files, unlike).await?,
         FileFormat::Csv => infer_csv(files, options, declared.is_some(), effort).await?,
         FileFormat::Ndjson => infer_json(files, options, effort).await?,
-        FileFormat::Arrow => (blocking(move || infer_ipc(&files)).await?, BTreeMap::new()),
+        FileFormat::Arrow => (blocking(move || infer_ipc(&files, unlike)).await?, BTreeMap::new()),
         FileFormat::Lance => (lance_schema(state, &location).await?, BTreeMap::new()),
         FileFormat::Xlsx => infer_workbooks(files, options).await?,
     };
@@ -234,7 +234,7 @@ impl Effort {
 async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     let mut widest: Option<(SchemaRef, &LocatedFile)> = None;
     for file in files {
-        let (schema, _) = infer_parquet(state, std::slice::from_ref(file)).await?;
+        let (schema, _) = infer_parquet(state, std::slice::from_ref(file), UnlikeTypes::Refused).await?;
         let Some((known, other)) = &widest else {
             widest = Some((schema, file));
             continue;
@@ -257,7 +257,7 @@ async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<(Sche
             return Err(bad_line(&file.path, None, None, detail));
         }
     }
-    infer_parquet(state, files).await
+    infer_parquet(state, files, UnlikeTypes::Refused).await
 }
 
 /// Returns the location as an absolute path, or as a URL in its one spelling.

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use super::client::{Client, StreamedRows};
 use super::error::CliError;
 use super::output;
-use super::output::rows::{OutputFormat, RowsPrinter, RowsTarget};
+use super::output::rows::{OutputFormat, RowsPrinter, RowsTarget, TableHints};
 use super::output::terminal::Terminal;
 use super::target::ServerArgs;
 use crate::formats::{ResultFormat, ResultWriter};
@@ -65,7 +65,8 @@ pub(super) async fn run(args: FetchArgs) -> Result<(), CliError> {
         }
         None => {
             let format = if args.json { OutputFormat::Ndjson } else { OutputFormat::Table };
-            let printer = RowsPrinter { format, max_rows: args.rows, terminal: Terminal::stdout() };
+            let (terminal, hints) = (Terminal::stdout(), TableHints::Flags);
+            let printer = RowsPrinter { format, max_rows: args.rows, terminal, hints };
             printer.print(rows, RowsTarget::Stdout).await?;
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::client::{Client, StreamedRows};
 use super::embedded::EmbeddedEngine;
 use super::error::CliError;
-use super::output::rows::{OutputFormat, RowsPrinter, RowsTarget};
+use super::output::rows::{OutputFormat, RowsPrinter, RowsTarget, TableHints};
 use super::output::terminal::Terminal;
 use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
@@ -57,7 +57,7 @@ impl OutputArgs {
             let hint = "add `> FILE`, or choose another --output";
             return Err(CliError::Usage(format!("this output is for programs, not for a terminal: {hint}")));
         }
-        Ok(RowsPrinter { format, max_rows: self.rows, terminal })
+        Ok(RowsPrinter { format, max_rows: self.rows, terminal, hints: TableHints::Flags })
     }
 }
 

@@ -93,6 +93,12 @@ fn commands_list_what_there_is() {
     let schema = run(".schema");
     assert!(schema.contains("CREATE TABLE flights (\n  carrier VARCHAR,\n  delay BIGINT\n);\n"), "{schema}");
     assert!(schema.contains("CREATE VIEW late AS"), "{schema}");
+    // Names with dots are names, and no tables of other databases.
+    run("create table \"a.b\" as select 1 as \"Sepal.Length\", 2 as plain;");
+    let schema = run(".schema");
+    for part in ["CREATE TABLE \"a.b\" (\n  \"Sepal.Length\" BIGINT", "  plain BIGINT"] {
+        assert!(schema.contains(part), "{schema}");
+    }
     assert_eq!(
         run("\\c sales\ncreate table t as select 1 as a; \\dt\n"),
         "count\n1\ndatabase,name,kind\nsales,t,BASE TABLE\n"
@@ -264,6 +270,9 @@ fn a_box_fits_the_terminal() {
     }
     assert!(shown.text.contains("column_0") && shown.text.contains("column_39"), "{}", shown.text);
     assert!(shown.text.contains("(1 row; 40 columns, "), "{}", shown.text);
+    let rows = "select * from generate_series(1, 100);\r";
+    let steps = [("querent> ", rows), ("shown: .rows 0 shows all", ""), ("querent> ", ".quit\r")];
+    assert_eq!(work.at_terminal(80, &["flights.csv"], &steps).code, 0);
     let plan = work.at_terminal(80, &["sql", "EXPLAIN SELECT 1"], &[]);
     assert!(plan.text.contains("physical_plan"), "{}", plan.text);
     let refused = work.at_terminal(80, &["sql", "--output", "parquet", "SELECT 1"], &[("for programs", "")]);

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
 
 use super::{import, write};
+use crate::maintenance::parquet_files;
 use crate::sql::{admin, engine, rows};
 
 const ID: &str = "8a6e0804-2bd0-4672-b79d-d97027f9071a";
@@ -95,7 +96,7 @@ async fn folders_are_columns_whatever_files_hold() {
         std::fs::create_dir_all(folder.path().join("parquet").join(key)).unwrap();
         write(&folder.path().join("csv").join(key), "x.csv", format!("k,v\n9,{value}\n"));
         let columns: [(&str, ArrayRef); 2] =
-            [("k", Arc::new(Int64Array::from(vec![9]))), ("v", Arc::new(arrow::array::StringArray::from(vec![value])))];
+            [("k", Arc::new(Int64Array::from(vec![9]))), ("v", Arc::new(StringArray::from(vec![value])))];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         parquet(&folder.path().join("parquet").join(key).join("x.parquet"), &batch);
     }
@@ -144,6 +145,26 @@ async fn files_of_a_glob_are_matched_by_name() {
     assert_eq!(rows(&session, &read).await.unwrap(), [["1099511627777"]]);
 }
 
+/// As caches of downloads have them: what such a link leads to is not left out of a table in silence.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_to_a_file_elsewhere_is_refused_in_a_folder_and_read_by_its_name() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let parts = folder.path().join("parts");
+    std::fs::create_dir_all(&parts).unwrap();
+    parquet(&parts.join("1.parquet"), &texts(2));
+    let blob = parquet(&folder.path().join("blob.parquet"), &texts(3));
+    std::os::unix::fs::symlink(&blob, parts.join("2.parquet")).unwrap();
+    for location in [parts.display().to_string(), parts.join("*.parquet").display().to_string()] {
+        let read = format!("SELECT count(*) FROM read_parquet('{location}')");
+        let error = rows(&session, &read).await.unwrap_err();
+        assert_eq!(error.code(), "location_not_allowed", "{location}: {error}");
+        assert!(error.to_string().contains("2.parquet is not allowed: it is a link"), "{error}");
+    }
+    let read = format!("SELECT count(*) FROM '{}'", parts.join("2.parquet").display());
+    assert_eq!(rows(&session, &read).await.unwrap(), [["3"]]);
+}
+
 /// A reader that believes the length of the footer asks for four gigabytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_footer_longer_than_its_file_is_refused() {
@@ -185,5 +206,109 @@ async fn damaged_files_are_bad_data() {
                 assert!(!["internal", "query_execution_error"].contains(&code), "{at} {byte}: {code} {error}");
             }
         }
+    }
+}
+
+/// Returns a copy of a file whose first pages are noise, with its footer as it was.
+fn with_damaged_pages(file: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(file).unwrap();
+    let footer = bytes.len() - 8;
+    let length = u32::from_le_bytes(bytes[footer..footer + 4].try_into().unwrap()) as usize;
+    bytes[4..(footer - length) / 2].fill(0xff);
+    bytes
+}
+
+fn texts(count: usize) -> RecordBatch {
+    let values = (0..count).map(|number| format!("value {number}")).collect::<Vec<_>>();
+    RecordBatch::try_from_iter([("v", Arc::new(StringArray::from(values)) as ArrayRef)]).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_is_named_by_what_reads_it() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let good = parquet(&folder.path().join("1.parquet"), &texts(2_000));
+    let pages = write(folder.path(), "2.parquet", with_damaged_pages(&good));
+    let create = "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION";
+    rows(&session, &format!("{create} '{}'", folder.path().join("*.parquet").display())).await.unwrap();
+    // The second time columns come by way of the cache.
+    for _ in 0..2 {
+        for from in ["e".to_owned(), format!("'{}'", pages.display())] {
+            let error = rows(&session, &format!("SELECT max(length(v)) FROM {from}")).await.unwrap_err();
+            assert!(error.code() == "bad_data" && error.to_string().contains("2.parquet"), "{from}: {error}");
+        }
+    }
+
+    let half = std::fs::read(&good).unwrap();
+    write(folder.path(), "2.parquet", &half[..half.len() / 2]);
+    let all = format!("SELECT count(*) FROM '{}'", folder.path().join("*.parquet").display());
+    for sql in [all.as_str(), "SELECT max(length(v)) FROM e"] {
+        let error = rows(&session, sql).await.unwrap_err();
+        assert!(error.code() == "bad_data" && error.to_string().contains("2.parquet"), "{sql}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_of_a_managed_table_is_the_servers_fault() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    rows(&session, "CREATE TABLE m AS SELECT 'value ' || value AS v FROM generate_series(1, 2000) AS s(value)")
+        .await
+        .unwrap();
+    let file = parquet_files(&folder.path().join("data")).remove(0);
+    let whole = std::fs::read(&file).unwrap();
+    for damaged in [with_damaged_pages(&file), whole[..whole.len() / 2].to_vec()] {
+        std::fs::write(&file, damaged).unwrap();
+        let error = rows(&session, "SELECT max(length(v)) FROM m").await.unwrap_err();
+        let message = error.to_string();
+        assert_eq!(error.code(), "query_execution_error", "{message}");
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(message.contains(name) && message.contains("querent check"), "{message}");
+        assert!(!message.contains(folder.path().to_str().unwrap()), "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_of_several_files_have_a_type_that_holds_all_values() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let column = |array: ArrayRef| RecordBatch::try_from_iter([("n", array)]).unwrap();
+    let short = column(Arc::new(Int32Array::from(vec![1])));
+    let long = column(Arc::new(Int64Array::from(vec![1_i64 << 40])));
+    let text = column(Arc::new(StringArray::from(vec!["x"])));
+    for ending in ["parquet", "arrow"] {
+        let write = |name: &str, batch: &RecordBatch| match ending {
+            "parquet" => parquet(&folder.path().join(format!("{name}.parquet")), batch),
+            _ => arrow_file(&folder.path().join(format!("{name}.arrow")), batch),
+        };
+        write("1", &short);
+        write("2", &long);
+        let all = folder.path().join(format!("*.{ending}"));
+        let read = format!("SELECT n FROM '{}' WHERE n > 0 ORDER BY n", all.display());
+        assert_eq!(rows(&session, &read).await.unwrap(), [["1"], ["1099511627776"]], "{ending}");
+        import(&engine, &all, &[]).await.unwrap();
+        assert_eq!(rows(&session, "SELECT sum(n) FROM t").await.unwrap(), [["1099511627777"]], "{ending}");
+
+        write("3", &text);
+        let error = rows(&session, &read).await.unwrap_err();
+        let message = error.to_string();
+        assert_eq!(error.code(), "bad_data", "{message}");
+        for part in [format!("3.{ending}: its column `n` is VARCHAR"), format!("2.{ending} is BIGINT")] {
+            assert!(message.contains(&part), "{message}");
+        }
+        // As the message says: declared columns are what each file is cast to, and what cannot be is an error.
+        let create = |data_type: &str| {
+            format!(
+                "CREATE OR REPLACE EXTERNAL TABLE e (n {data_type}) STORED AS {} LOCATION '{}'",
+                ending.to_uppercase(),
+                all.display()
+            )
+        };
+        rows(&session, &create("VARCHAR")).await.unwrap();
+        let found = rows(&session, "SELECT n FROM e ORDER BY n").await.unwrap();
+        assert_eq!(found, [["1"], ["1099511627776"], ["x"]], "{ending}");
+        rows(&session, &create("BIGINT")).await.unwrap();
+        let error = rows(&session, "SELECT n FROM e").await.unwrap_err();
+        assert!(["bad_data", "invalid_value"].contains(&error.code()), "{ending}: {} {error}", error.code());
     }
 }

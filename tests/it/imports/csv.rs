@@ -327,3 +327,15 @@ async fn the_line_of_the_header_is_that_of_an_editor() {
         assert_eq!((reading.header, reading.header_line), (Some(true), Some(line)), "{text:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_few_apostrophes_among_lines_of_text_quote_nothing() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let text = "notes\nthe tag is none\nuse the type\n  'unicodeChar'\n'so'\nand no other\nof them\n";
+    import(&engine, &write(folder.path(), "t.txt", text), &[]).await.unwrap();
+    let kept = "SELECT notes FROM t WHERE notes LIKE '%''%' ORDER BY length(notes)";
+    assert_eq!(rows(&session, kept).await.unwrap(), [["'so'"], ["  'unicodeChar'"]]);
+    import(&engine, &write(folder.path(), "t.txt", "'n'\n'a'\n'b'\n"), &[]).await.unwrap();
+    assert_eq!(rows(&session, "SELECT n FROM t ORDER BY n").await.unwrap(), [["a"], ["b"]]);
+}

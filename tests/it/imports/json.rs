@@ -107,7 +107,13 @@ async fn members_of_features_stay_apart_from_properties() {
 async fn what_writers_of_json_produce_is_read() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);
-    let cases: [(&str, &str, &[&[&str]]); 11] = [
+    let cases: [(&str, &str, &[&[&str]]); 12] = [
+        // No struct has members of one name, case aside.
+        (
+            "{\"m\": {\"a\": 1, \"A\": [2]}, \"n\": 1}\n{\"m\": {\"b\": 3}, \"n\": 2}\n",
+            "n, m",
+            &[&["1", "{\"a\":1,\"A\":[2]}"], &["2", "{\"b\":3}"]],
+        ),
         ("[{\"a\": NaN}, {\"a\": -Infinity}, {\"a\": 1.5}]", "a::VARCHAR", &[&["-inf"], &["1.5"], &["nan"]]),
         ("{\"a\": 1E400}\n{\"a\": 1}\n", "a::VARCHAR", &[&["1.0"], &["inf"]]),
         ("[null, {\"a\": 1}]", "a", &[&["1"], &["NULL"]]),

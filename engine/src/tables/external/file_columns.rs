@@ -1,11 +1,11 @@
 //! The columns of Arrow and Parquet files as those of tables: each with a name of its own, as columns of CSV have, and of a
 //! type that tables have. A UUID is text, a boolean of eight bits a boolean.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
@@ -71,7 +71,8 @@ impl ColumnPlaces {
     /// Finds columns by their names in a table.
     pub(super) fn find(file: &Schema, wanted: &Schema) -> Self {
         let names = table_names(file);
-        let place = |field: &Arc<Field>| names.iter().position(|name| name == field.name());
+        let known: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let place = |field: &Arc<Field>| known.get(field.name().as_str()).copied();
         let places: Vec<Option<usize>> = wanted.fields().iter().map(place).collect();
         let mut read: BTreeSet<usize> = places.iter().copied().flatten().collect();
         if read.is_empty() && !names.is_empty() {
@@ -85,7 +86,7 @@ impl ColumnPlaces {
     pub(super) fn arrange(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let rows = batch.num_rows();
         let columns = self.places.iter().zip(self.wanted.fields()).map(|(place, field)| {
-            let index = place.and_then(|place| self.read.iter().position(|read| *read == place));
+            let index = place.and_then(|place| self.read.binary_search(&place).ok());
             match index.and_then(|index| batch.columns().get(index)) {
                 None => Ok(new_null_array(field.data_type(), rows)),
                 Some(column) => as_type(column, field.data_type()),
@@ -97,12 +98,13 @@ impl ColumnPlaces {
     }
 }
 
-/// Returns a file's column in the type that a table has; what does not fit is null.
-pub(crate) fn as_type(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+/// Returns a file's column in the type that a table has. Errors: a value that is none of it.
+fn as_type(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     if column.data_type() == data_type {
         return Ok(Arc::clone(column));
     }
-    cast(&prepared_for_cast(column, data_type, true)?, data_type)
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(&prepared_for_cast(column, data_type, false)?, data_type, &options)
 }
 
 #[cfg(test)]

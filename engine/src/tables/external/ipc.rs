@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 
+use super::column_merge::{UnlikeTypes, merged_columns};
 use super::file_columns::{ColumnPlaces, is_json_text, plain_type, table_columns, table_names};
 use super::file_streams::{EachBatch, ScanReader};
 use super::ipc_blocks::IpcBlocks;
@@ -26,14 +27,13 @@ const DICTIONARY_FILES: usize = 64;
 
 type IpcBatches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// The merged schema of files. Blocks.
-pub(crate) fn infer_ipc(files: &[LocatedFile]) -> Result<SchemaRef> {
-    let mut merged = Schema::empty();
-    for file in files {
-        let (schema, _) = open_ipc(file, None)?;
-        merged = Schema::try_merge([merged, table_columns(&schema)]).map_err(|error| unfit(&file.path, &error))?;
-    }
-    Ok(Arc::new(merged))
+/// The merged schema of files. Errors: `bad_data`. Blocks.
+pub(crate) fn infer_ipc(files: &[LocatedFile], unlike: UnlikeTypes) -> Result<SchemaRef> {
+    // Of a table that declares its columns only that its files are Arrow is to be known.
+    let looked_at = if unlike == UnlikeTypes::Declared { files.get(..1).unwrap_or(files) } else { files };
+    let schemas = looked_at.iter().map(|file| Ok(table_columns(&open_ipc(file, None)?.0)));
+    let schemas = schemas.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(merged_columns(looked_at, &schemas, unlike)?))
 }
 
 /// Returns the columns, by their names in a table, that one of the files says hold JSON. Blocks.

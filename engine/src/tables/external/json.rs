@@ -8,7 +8,7 @@ mod inference;
 mod records;
 mod values;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -386,12 +386,14 @@ impl<'j> ChunkDecoder<'j> {
         if are_objects && let Ok(batch) = self.batch(records.iter().map(|record| record.text.as_str())) {
             return Ok(batch);
         }
+        let types = self.keyed.fields().iter().map(|field| (field.name().as_str(), field.data_type()));
+        let types: HashMap<&str, &DataType> = types.collect();
         let mut texts = Vec::with_capacity(records.len());
         let mut kept = Vec::with_capacity(records.len());
         for record in records {
             match parse(self.path, record) {
                 Ok(value) => {
-                    texts.push(Value::Object(self.row(value, is_geo)).to_string());
+                    texts.push(Value::Object(self.row(value, is_geo, &types)).to_string());
                     kept.push(record);
                 }
                 Err(error) => reject(self.path, record, None, &record.text, error, rejects)?,
@@ -414,28 +416,27 @@ impl<'j> ChunkDecoder<'j> {
         self.batch(fitting.into_iter()).map_err(failed)
     }
 
-    /// Returns a record as an object with the columns' keys.
-    fn row(&self, value: Value, is_geo: bool) -> Map<String, Value> {
+    /// Returns a record as an object with the columns' keys, whose values are of these types.
+    fn row(&self, value: Value, is_geo: bool, types: &HashMap<&str, &DataType>) -> Map<String, Value> {
         let object = match value {
-            Value::Object(object) if is_geo => {
-                Feature::new(object).into_row(|key| self.keyed.field_with_name(key).is_ok())
-            }
+            Value::Object(object) if is_geo => Feature::new(object).into_row(|key| types.contains_key(key)),
             Value::Object(object) if !self.is_value || object.contains_key(VALUE_COLUMN) => object,
             other => Map::from_iter([(VALUE_COLUMN.to_owned(), other)]),
         };
         object
             .into_iter()
             .map(|(key, value)| {
-                let field = self.keyed.field_with_name(&key).ok();
-                let value = field.map_or(Value::Null, |field| fitted(value, field.data_type()));
+                let value = types.get(key.as_str()).map_or(Value::Null, |data_type| fitted(value, data_type));
                 (key, value)
             })
             .collect()
     }
 
-    fn batch<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Result<RecordBatch, ArrowError> {
+    fn batch<'t>(&self, texts: impl ExactSizeIterator<Item = &'t str>) -> Result<RecordBatch, ArrowError> {
+        // The decoder begins with memory for all values of so many rows, which is gigabytes for thousands of columns.
+        let rows = texts.len().clamp(1, BATCH_ROWS);
         let mut decoder = ReaderBuilder::new(Arc::clone(&self.keyed))
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(rows)
             .with_coerce_primitive(true)
             .build_decoder()?;
         let mut count = 0;

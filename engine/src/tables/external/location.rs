@@ -280,6 +280,9 @@ fn expand(location: &str, format: FileFormat, found: &mut Vec<LocatedFile>) -> R
         let path = entry.map_err(|error| bad(error.to_string()))?;
         let Ok(metadata) = std::fs::metadata(&path) else { continue };
         if !canonical(&path)?.starts_with(&canonical_base) {
+            if metadata.is_file() {
+                return Err(leads_elsewhere(&path));
+            }
             continue;
         }
         if metadata.is_dir() {
@@ -309,18 +312,32 @@ fn walk(
         let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with(['.', '_']));
         // A link that leads nowhere is skipped.
         let Ok(metadata) = std::fs::metadata(&path) else { continue };
-        if hidden || !canonical(&path)?.starts_with(canonical_base) {
+        if hidden {
+            continue;
+        }
+        let is_wanted =
+            metadata.is_file() && format_of(&path).is_some_and(|found| format.is_none_or(|wanted| wanted == found));
+        if !canonical(&path)?.starts_with(canonical_base) {
+            if is_wanted {
+                return Err(leads_elsewhere(&path));
+            }
             continue;
         }
         if metadata.is_dir() {
             walk(&path, base, canonical_base, format, visited, found)?;
-        } else if metadata.is_file()
-            && format_of(&path).is_some_and(|found| format.is_none_or(|wanted| wanted == found))
-        {
+        } else if is_wanted {
             found.push(located(&path, base, &metadata));
         }
     }
     Ok(())
+}
+
+/// Returns the error of a link to a file elsewhere, whose rows would be missing. Folders elsewhere are no part of a folder.
+fn leads_elsewhere(link: &Path) -> EngineError {
+    EngineError::LocationNotAllowed {
+        location: link.display().to_string(),
+        reason: "it is a link that leads out of the folder; name it by itself, or put a copy in its place".to_owned(),
+    }
 }
 
 fn located(path: &Path, base: &Path, metadata: &std::fs::Metadata) -> LocatedFile {

@@ -1,13 +1,14 @@
 //! Parquet files: which columns they have, and how those are read that DataFusion's reader does not: UUIDs, which are text
 //! in tables, and columns that do not have a name of their own, which a reader of ours finds by their places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use bytes::Bytes;
 use datafusion::catalog::Session;
 use datafusion::common::config::ConfigOptions;
@@ -19,7 +20,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -28,6 +29,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::TypePtr;
 
+use super::column_merge::{UnlikeTypes, merged_columns};
 use super::file_columns::{ColumnPlaces, is_json_text, renamed_columns, table_columns, table_names, table_type};
 use super::file_streams::{EachBatch, ScanReader};
 use super::reader_options::COLUMN_KEYS;
@@ -45,23 +47,26 @@ const FOOTER_TAIL_BYTES: u64 = 8;
 pub(crate) async fn infer_parquet(
     state: &dyn Session,
     files: &[LocatedFile],
+    unlike: UnlikeTypes,
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     let store = state.runtime_env().object_store(store_of(files.first()))?;
     let metas = files.iter().take(INFERENCE_FOOTERS).map(object_meta).collect::<Result<Vec<_>>>()?;
     let schemas: Vec<Schema> = futures::stream::iter(files.iter().zip(&metas))
-        .map(|(file, meta)| file_schema(state, store.as_ref(), file, meta))
+        .map(|(file, meta)| {
+            let schema = file_schema(state, store.as_ref(), file, meta);
+            schema.map_err(move |error| bad_files(std::slice::from_ref(file), EngineError::from(error)))
+        })
         .boxed()
         .buffered(state.config_options().execution.meta_fetch_concurrency.max(1))
         .try_collect()
-        .await
-        .map_err(|error| bad_files(files, EngineError::from(error)))?;
+        .await?;
     check_other_footers(state, store.as_ref(), files.get(INFERENCE_FOOTERS..).unwrap_or_default()).await?;
     let mut renamed = BTreeMap::new();
     for schema in &schemas {
         renamed.extend(renamed_columns(schema));
     }
     let columns = schemas.iter().map(|schema| if renamed.is_empty() { schema.clone() } else { table_columns(schema) });
-    let merged = Schema::try_merge(columns).map_err(|error| bad_files(files, EngineError::from(error)))?;
+    let merged = merged_columns(files, &columns.collect::<Vec<_>>(), unlike)?;
     let options = match renamed.is_empty() {
         true => BTreeMap::new(),
         false => BTreeMap::from([(COLUMN_KEYS.to_owned(), serde_json::to_string(&renamed).unwrap_or_default())]),
@@ -168,12 +173,18 @@ pub(crate) fn read_renamed_parquet(
     let unfit = |error: ParquetError| {
         store_error_in(&error).unwrap_or_else(|| bad_line(&file.path, None, None, error.to_string()))
     };
+    let damaged = |error: ArrowError| match EngineError::from(error) {
+        EngineError::Execution { message } | EngineError::InvalidValue { message } => {
+            bad_line(&file.path, None, None, message)
+        }
+        other => other,
+    };
     let reader = ParquetRecordBatchReaderBuilder::try_new(ParquetChunks(file.clone())).map_err(unfit)?;
     let places = ColumnPlaces::find(reader.schema(), wanted);
     let mask = ProjectionMask::roots(reader.parquet_schema(), places.read.iter().copied());
     let reader = reader.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(unfit)?;
     for batch in reader {
-        if !each(places.arrange(&batch?)?)? {
+        if !each(places.arrange(&batch.map_err(damaged)?).map_err(damaged)?)? {
             break;
         }
     }
@@ -234,13 +245,14 @@ impl PhysicalExprAdapterFactory for UuidAdapterFactory {
         logical_file_schema: SchemaRef,
         physical_file_schema: SchemaRef,
     ) -> DfResult<Arc<dyn PhysicalExprAdapter>> {
-        let wanted = |field: &Field| logical_file_schema.field_with_name(field.name()).ok();
+        let wanted = logical_file_schema.fields().iter().map(|field| (field.name().as_str(), field));
+        let wanted: HashMap<&str, &Arc<Field>> = wanted.collect();
         let as_read = physical_file_schema.fields().iter().map(|field| {
-            let text = wanted(field).filter(|wanted| is_uuid_as_text(field, wanted));
-            text.unwrap_or(field).clone()
+            let text = wanted.get(field.name().as_str()).filter(|wanted| is_uuid_as_text(field, wanted));
+            Arc::clone(text.copied().unwrap_or(field))
         });
         let as_read = Arc::new(Schema::new(as_read.collect::<Vec<_>>()));
-        let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, Arc::clone(&as_read))?;
+        let inner = DefaultPhysicalExprAdapterFactory.create(Arc::clone(&logical_file_schema), Arc::clone(&as_read))?;
         Ok(Arc::new(UuidAdapter { inner, as_read, physical_file_schema }))
     }
 }

@@ -1,6 +1,6 @@
 //! Scans of external tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
@@ -31,6 +31,7 @@ use super::reader_options::COLUMN_KEYS;
 use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
+use crate::tables::decoded_parquet::NamedParquet;
 use crate::tables::file_scan::{ColumnMatching, FileScan, scan_schema};
 
 /// An external table as resolved by one statement.
@@ -172,7 +173,9 @@ struct TextScan(TextReader);
 impl ScanReader for TextScan {
     fn read_file(&self, file: &LocatedFile, wanted: &Schema, each: EachBatch<'_>) -> Result<()> {
         let position = |columns: SchemaRef| -> Vec<usize> {
-            wanted.fields().iter().filter_map(|field| columns.index_of(field.name()).ok()).collect()
+            let names = columns.fields().iter().map(|field| field.name().as_str());
+            let places: HashMap<&str, usize> = names.zip(0..).collect();
+            wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied()).collect()
         };
         match &self.0 {
             TextReader::Csv(csv) => {
@@ -277,8 +280,10 @@ async fn with_footer_statistics(
     {
         return Ok(file.with_statistics(cached.statistics).with_ordering(cached.ordering));
     }
+    let named = NamedParquet::new(store, &file.object_meta.location, false);
     let store = state.runtime_env().object_store(store)?;
-    let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await?;
+    let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await;
+    let read = read.map_err(|error| named.error(error))?;
     let statistics = Arc::new(read.statistics);
     if let Some(cache) = cache {
         let entry = CachedFileMetadata::new(file.object_meta.clone(), Arc::clone(&statistics), read.ordering.clone());

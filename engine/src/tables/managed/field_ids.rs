@@ -79,13 +79,23 @@ impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
 impl FieldIdAdapterFactory {
     /// Returns the file's schema with the table's names, nullability and metadata, so that equal types need no cast.
     fn in_table_terms(&self, logical: &Schema, physical: &Schema) -> DfResult<SchemaRef> {
-        let has_ids = physical.fields().iter().any(|field| field_id(field).is_some());
+        let file_ids: Vec<Option<i64>> = physical.fields().iter().map(|field| field_id(field)).collect();
+        let has_ids = file_ids.iter().any(Option::is_some);
+        // Tables may have thousands of columns: each is found at once.
+        let (mut by_id, mut by_name) = (HashMap::new(), HashMap::new());
+        for field in logical.fields() {
+            match self.ids.get(field.name()) {
+                Some(id) if has_ids => by_id.insert(*id, field),
+                _ => by_name.insert(field.name(), field),
+            };
+        }
         let mut fields = Vec::with_capacity(physical.fields().len());
-        for (index, field) in physical.fields().iter().enumerate() {
-            let table_field = logical.fields().iter().find(|candidate| match field_id(field) {
-                Some(id) if has_ids => self.ids.get(candidate.name()) == Some(&id),
-                _ => !has_ids && candidate.name() == field.name(),
-            });
+        for (index, (field, id)) in physical.fields().iter().zip(file_ids).enumerate() {
+            let table_field = match id {
+                Some(id) => by_id.get(&id).copied(),
+                None if has_ids => None,
+                None => by_name.get(field.name()).copied(),
+            };
             fields.push(match table_field {
                 Some(table_field) => {
                     self.check_nested(table_field, field)?;

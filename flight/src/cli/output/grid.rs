@@ -162,20 +162,21 @@ impl Layout {
 
     /// Narrows the widest columns first; where that does not do, hides columns from the middle on.
     fn fitting(widths: &[usize], width: usize) -> Self {
-        let least = |width: &usize| (*width).min(LEAST_WIDTH);
         // A value has a space on each side and a line after it.
-        let needed = |columns: &mut dyn Iterator<Item = usize>| columns.map(|width| width + 3).sum::<usize>() + 1;
+        let least = |width: &usize| (*width).min(LEAST_WIDTH) + 3;
+        let mut needed = widths.iter().map(least).sum::<usize>() + 1;
         let mut before = widths.len().div_ceil(2);
         let mut after = widths.len() - before;
         let mut gap = 0;
-        while before + after > 1 {
-            let head = widths.iter().take(before).map(least);
-            let tail = widths.iter().skip(widths.len() - after).map(least);
-            if needed(&mut head.chain(tail)) + gap <= width {
-                break;
-            }
+        while before + after > 1 && needed + gap > width {
             gap = 4;
-            if after >= before { after -= 1 } else { before -= 1 }
+            let hidden = if after >= before { widths.len() - after } else { before - 1 };
+            if after >= before {
+                after -= 1
+            } else {
+                before -= 1
+            }
+            needed -= widths.get(hidden).map_or(0, least);
         }
         let indices: Vec<usize> = (0..before).chain(widths.len() - after..widths.len()).collect();
         let room = width.saturating_sub(3 * indices.len() + 1 + gap);
@@ -328,6 +329,16 @@ mod tests {
                 assert_eq!(lines.len(), 9, "{lines:#?}");
             }
         }
+    }
+
+    /// Hiding columns costs a step for each, so that the widest of tables is drawn at once.
+    #[test]
+    fn a_box_of_very_many_columns_is_drawn_at_once() {
+        let names: Vec<String> = (0..100_000).map(|column| format!("column_{column}")).collect();
+        let mut grid = Grid::of_names(names.iter().map(String::as_str));
+        grid.push_texts(names.iter().cloned());
+        let shown = lines(&grid, 80);
+        assert!(shown[1].contains("column_0 ") && shown[1].contains("column_99999"), "{shown:#?}");
     }
 
     #[test]

@@ -69,6 +69,17 @@ pub(crate) struct RowsPrinter {
     pub(crate) max_rows: Option<usize>,
     /// Where boxes are shown.
     pub(crate) terminal: Terminal,
+    /// What a table says of how to see what it leaves out.
+    pub(crate) hints: TableHints,
+}
+
+/// By what those who read a table can see more of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableHints {
+    /// Flags of the command line.
+    Flags,
+    /// Commands of the shell.
+    ShellCommands,
 }
 
 /// Where rows go.
@@ -139,7 +150,7 @@ impl RowsPrinter {
         }
         let fit = if is_whole { GridFit::Whole } else { GridFit::Terminal };
         let rendered = grid.render(&self.terminal, fit);
-        let ending = shown.ending(schema.fields().len(), rendered.columns);
+        let ending = shown.ending(schema.fields().len(), rendered.columns, self.hints);
         target.write_page(
             &format!("{}{}\n", rendered.text, self.terminal.tone(TextTone::Dim, &ending)),
             &self.terminal,
@@ -251,7 +262,7 @@ impl ShownRows {
     }
 
     /// The line under the table: how many rows and columns there are, and how many of them are shown.
-    fn ending(&self, columns: usize, shown_columns: usize) -> String {
+    fn ending(&self, columns: usize, shown_columns: usize, hints: TableHints) -> String {
         let shown: usize = self.head.iter().chain(&self.tail).map(RecordBatch::num_rows).sum();
         let count = |count: usize| HumanCount(count as u64);
         let noun = if self.total == 1 { "row" } else { "rows" };
@@ -266,10 +277,12 @@ impl ShownRows {
         if shown_columns < columns {
             parts.push(format!("{columns} columns, {shown_columns} shown"));
         }
-        let hint = match (shown == self.total, shown_columns == columns) {
-            (true, true) => "",
-            (false, _) => ": --rows 0 shows all, --output csv streams them",
-            (true, false) => ": --output box or vertical shows all",
+        let hint = match (shown == self.total, shown_columns == columns, hints) {
+            (true, true, _) => "",
+            (false, _, TableHints::Flags) => ": --rows 0 shows all, --output csv streams them",
+            (false, _, TableHints::ShellCommands) => ": .rows 0 shows all, .mode csv streams them",
+            (true, false, TableHints::Flags) => ": --output box or vertical shows all",
+            (true, false, TableHints::ShellCommands) => ": .mode box or .mode vertical shows all",
         };
         format!("({}{hint})", parts.join("; "))
     }

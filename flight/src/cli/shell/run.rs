@@ -22,7 +22,7 @@ use crate::cli::client::StreamedRows;
 use crate::cli::error::CliError;
 use crate::cli::events::EventDisplay;
 use crate::cli::output;
-use crate::cli::output::rows::{OutputFormat, RowsPrinter, RowsTarget};
+use crate::cli::output::rows::{OutputFormat, RowsPrinter, RowsTarget, TableHints};
 use crate::cli::progress::Waiting;
 
 /// Rows of a chart at most.
@@ -68,9 +68,11 @@ pub(super) enum ShellFlow {
 
 impl ShellState {
     pub(super) fn new(printer: RowsPrinter, database: Option<String>, is_interactive: bool) -> Self {
+        // Nobody types flags into a shell.
+        let hints = if is_interactive { TableHints::ShellCommands } else { printer.hints };
         Self {
             language: ShellLanguage::Sql,
-            printer,
+            printer: RowsPrinter { hints, ..printer },
             database,
             is_interactive,
             has_timer: false,

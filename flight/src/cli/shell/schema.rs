@@ -47,22 +47,23 @@ pub(super) async fn statements(
     database: Option<&str>,
     table: Option<&str>,
 ) -> Result<Vec<String>, CliError> {
-    let tables = match table {
-        Some(table) => vec![table.to_owned()],
+    // What was typed may say a database, and what is listed is a name, whatever it holds.
+    let tables: Vec<(String, String)> = match table {
+        Some(table) => vec![(table.to_owned(), identifier(table))],
         None => {
             let sql = format!("SELECT name FROM ({}) LIMIT {MAX_TABLES}", relations(database, None));
-            texts(backend, &sql, database).await?.into_iter().filter_map(|row| row.into_iter().next()).collect()
+            let names = texts(backend, &sql, database).await?.into_iter().filter_map(|row| row.into_iter().next());
+            names.map(|name| (name.clone(), quoted_name(&name))).collect()
         }
     };
     let mut made = Vec::new();
-    for table in tables {
+    for (table, name) in tables {
         let sql = format!(
             "SELECT definition FROM information_schema.views WHERE table_schema = {} AND lower(table_name) = lower({})",
             text(database.unwrap_or(DEFAULT_DATABASE)),
             text(&table)
         );
         let view = texts(backend, &sql, database).await?.into_iter().flatten().next();
-        let name = identifier(&table);
         if let Some(definition) = view {
             made.push(format!("CREATE VIEW {name} AS {definition};"));
             continue;
@@ -70,7 +71,7 @@ pub(super) async fn statements(
         let rows = backend.run(ShellLanguage::Sql, &format!("SELECT * FROM {name} LIMIT 0"), database).await?;
         let columns = rows.schema.fields().iter().map(|field| {
             let required = if field.is_nullable() { "" } else { " NOT NULL" };
-            format!("  {} {}{required}", identifier(field.name()), sql_type(field.data_type()))
+            format!("  {} {}{required}", quoted_name(field.name()), sql_type(field.data_type()))
         });
         made.push(format!("CREATE TABLE {name} (\n{}\n);", columns.collect::<Vec<_>>().join(",\n")));
     }
@@ -118,7 +119,16 @@ pub(super) async fn texts(
     Ok(found)
 }
 
-/// A name as SQL writes it: as it is where it may have dots, in quotes where it must.
+/// A name that is there, as SQL writes it: in quotes unless it means the same without them.
+fn quoted_name(name: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_';
+    match !name.starts_with(|char: char| char.is_ascii_digit()) && !name.is_empty() && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// A name that was typed, as SQL writes it: as it is where it may have dots, in quotes where it must.
 fn identifier(name: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
     let starts_well = name.starts_with(|char: char| char.is_alphabetic() || char == '_');

@@ -87,7 +87,6 @@ pub(super) fn chooses_database(sql: &str) -> bool {
     }
 }
 
-/// Whether the input that begins here ends with its line.
 /// Returns the command that a line is without its `.`, as shells of other databases have it, and the text after the line.
 fn bare_command(text: &str) -> Option<(&'static str, &str)> {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
@@ -96,6 +95,7 @@ fn bare_command(text: &str) -> Option<(&'static str, &str)> {
     found.map(|(_, command)| (command, rest))
 }
 
+/// Whether the input that begins here ends with its line.
 fn is_line_input(text: &str) -> bool {
     let mut chars = text.chars();
     match chars.next() {

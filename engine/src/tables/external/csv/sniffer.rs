@@ -261,7 +261,13 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
 /// Returns the candidate of a file of one column, by a delimiter that it does not hold.
 fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
     let delimiter = DELIMITERS.into_iter().find(|delimiter| !text.contains(delimiter)).unwrap_or(NO_DELIMITER);
-    let found = best_quoted(dialect, CsvSyntax { delimiter, ..syntax }, text, is_whole);
+    let mut found = best_quoted(dialect, CsvSyntax { delimiter, ..syntax }, text, is_whole);
+    let has_apostrophes = !dialect.is_given("quote") && found.syntax.quote == Some(b'\'');
+    if has_apostrophes && (found.quoted as usize) < found.records.div_ceil(2) {
+        // A few of them among lines of text quote nothing.
+        let plain = CsvSyntax { delimiter, comment: syntax.comment, ..dialect.syntax };
+        found = measure(plain, text, is_whole);
+    }
     Candidate { width: 1, notes: 0, ..found }
 }
 

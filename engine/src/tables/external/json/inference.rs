@@ -3,7 +3,7 @@
 //! Integers widen to doubles where every one of them is one; numbers, words and truth values together are text; a list or an
 //! object together with anything else is text that holds JSON. A member that some objects lack is null there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Fields};
@@ -59,6 +59,14 @@ impl Members {
                 self.types.push((name.to_owned(), added));
             }
         }
+    }
+
+    /// Whether an inner object is text that holds JSON, as it is no struct: those have some members, not very many, and no
+    /// two whose names differ by case only.
+    fn are_of_text(&self) -> bool {
+        let mut names = HashSet::new();
+        let is_known = |(name, _): &(String, JsonType)| !names.insert(name.to_lowercase());
+        self.types.is_empty() || self.types.len() > MOST_MEMBERS || self.types.iter().any(is_known)
     }
 
     /// Returns the members and their types.
@@ -130,9 +138,7 @@ impl JsonType {
             JsonType::Double => DataType::Float64,
             JsonType::Null | JsonType::Text | JsonType::Mixed => DataType::Utf8,
             JsonType::List(item) => DataType::List(Arc::new(Field::new_list_field(item.data_type(), true))),
-            JsonType::Object(members) if members.types.is_empty() || members.types.len() > MOST_MEMBERS => {
-                DataType::Utf8
-            }
+            JsonType::Object(members) if members.are_of_text() => DataType::Utf8,
             JsonType::Object(members) => {
                 let field = |(name, found): (&str, &JsonType)| Field::new(name, found.data_type(), true);
                 DataType::Struct(members.iter().map(field).collect::<Fields>())
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_unifies_to_what() {
-        let cases: [(&[&str], &str); 19] = [
+        let cases: [(&[&str], &str); 21] = [
             (&["1", "null", "-2"], "BIGINT"),
             (&["1", "2.5"], "DOUBLE"),
             (&["9007199254740993", "2.5"], "VARCHAR"),
@@ -173,6 +179,8 @@ mod tests {
             (&["{\"a\": 1}", "{\"a\": \"x\"}"], "STRUCT(a VARCHAR)"),
             (&["{\"a\": 1}", "\"x\""], "VARCHAR"),
             (&["{}"], "VARCHAR"),
+            (&["{\"a\": 1}", "{\"A\": 2}"], "VARCHAR"),
+            (&["[{\"a\": 1, \"A\": 2}]"], "VARCHAR[]"),
         ];
         for (values, expected) in cases {
             assert_eq!(inferred(values), expected, "{values:?}");
