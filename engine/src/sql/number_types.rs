@@ -9,6 +9,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
     Values, lit,
@@ -396,19 +397,39 @@ fn unified(exprs: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     }
 }
 
+/// Returns a CASE whose results are of one type where they are numbers: the type of a CASE is that of its first result until
+/// DataFusion brings them together, which is too late for what is around it.
 fn with_one_result_type(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let results = when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(else_expr.as_deref());
     let types: Vec<_> = results.filter_map(|result| result.get_type(schema).ok()).collect();
-    let Some(common) = meeting_type(&types) else {
+    let Some(common) = meeting_type(&types).or_else(|| widest_number(&types)) else {
         return Transformed::no(Expr::Case(Case { expr, when_then_expr, else_expr }));
     };
     let as_common = |result: Box<Expr>| match result.get_type(schema) {
-        Ok(found) if gives_way(&found, &common) => Box::new(cast(*result, common.clone())),
+        Ok(found) if gives_way(&found, &common) || is_other_number(&found, &common) => {
+            Box::new(cast(*result, common.clone()))
+        }
         _ => result,
     };
     let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (when, as_common(then))).collect();
     Transformed::yes(Expr::Case(Case { expr, when_then_expr, else_expr: else_expr.map(as_common) }))
+}
+
+/// Returns the type that numbers of several types have in common, as DataFusion finds it; `None` where they are of one, or
+/// not all numbers.
+fn widest_number(types: &[DataType]) -> Option<DataType> {
+    let known: Vec<DataType> = types.iter().filter(|found| !found.is_null()).cloned().collect();
+    let is_mixed = known.iter().any(|found| Some(found) != known.first());
+    match is_mixed && known.iter().all(DataType::is_numeric) {
+        true => get_coerce_type_for_case_expression(&known, None),
+        false => None,
+    }
+}
+
+/// Returns whether both are types of numbers, and not the same.
+fn is_other_number(found: &DataType, common: &DataType) -> bool {
+    found.is_numeric() && common.is_numeric() && found != common
 }
 
 fn as_type(expr: Expr, found: &DataType, wanted: &DataType) -> Expr {

@@ -14,6 +14,7 @@ mod summarize;
 mod unpivot;
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::common::DFSchema;
@@ -23,6 +24,7 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, Relati
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query,
     Select, SelectItem, SetExpr, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Value, ValueWithSpan,
+    VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -179,11 +181,38 @@ pub(super) fn derived(query: Query, alias: Option<TableAlias>) -> TableFactor {
 
 /// Plans the query in `text` with `relation` in the place of its table.
 fn plan_over(text: &str, relation: TableFactor, context: &mut Context<'_>) -> Result<LogicalPlan> {
+    plan_over_values(text, &[], relation, context)
+}
+
+/// Plans the query in `text` with `relation` in the place of its table, and `values` in those of `$1`, `$2` and so on.
+fn plan_over_values(
+    text: &str,
+    values: &[Expr],
+    relation: TableFactor,
+    context: &mut Context<'_>,
+) -> Result<LogicalPlan> {
     let parsed = Parser::new(&SqlDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query());
     let mut query =
         *parsed.map_err(|error| EngineError::Internal(format!("a query of ours does not parse: {error}: {text}")))?;
+    let _: ControlFlow<()> = VisitMut::visit(&mut query, &mut ValuesFilling(values));
     replace_table(&mut query, relation);
     context.plan(derived(query, None))
+}
+
+/// Puts expressions in the places of parameters.
+struct ValuesFilling<'a>(&'a [Expr]);
+
+impl VisitorMut for ValuesFilling<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr
+            && let Some(value) = name[1..].parse::<usize>().ok().and_then(|at| self.0.get(at.wrapping_sub(1)))
+        {
+            *expr = value.clone();
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Puts `relation` in the place of the innermost table of a query.
