@@ -20,6 +20,8 @@ pub(super) const ASOF: &str = "asof";
 pub(super) const POSITIONAL: &str = "positional";
 /// `limit_percent((SELECT * FROM (query)), percent, offset)`; behind LIMIT it is of the percent alone.
 pub(super) const LIMIT_PERCENT: &str = "limit_percent";
+/// `__values((VALUES ...))` in the query of an INSERT.
+pub(super) const VALUES: &str = "__values";
 /// In the place of the columns of an INSERT: those of its query.
 pub(super) const BY_NAME: &str = "__querent_by_name";
 /// `__merge_columns(a, b)` in the place of a MERGE's condition.

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
-use crate::functions::QUOTIENT;
+use crate::functions::{QUOTIENT, value_conversion};
 
 /// The functions whose arguments have one type.
 const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "make_array"];
@@ -260,6 +260,32 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
         }
         other => Transformed::no(other),
     })
+}
+
+/// Returns a plan that writes rows with their doubles as the decimals of their columns, each by itself: among the values of a
+/// query it would make doubles of the decimals beside it.
+pub(super) fn with_written_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Dml(mut dml) = plan else { return Ok(plan) };
+    if let LogicalPlan::Projection(projection) = dml.input.as_ref()
+        && let LogicalPlan::Values(rows) = projection.input.as_ref()
+    {
+        let as_written = |value: &Expr| match value {
+            Expr::Cast(cast) if is_double_to_decimal(cast, &rows.schema) => {
+                value_conversion(cast.field.data_type(), false).call(vec![cast.expr.as_ref().clone()])
+            }
+            other => other.clone(),
+        };
+        let values = rows.values.iter().map(|row| row.iter().map(as_written).collect()).collect();
+        let rows = LogicalPlan::Values(Values { schema: Arc::clone(&rows.schema), values });
+        let (exprs, schema) = (projection.expr.clone(), Arc::clone(&projection.schema));
+        let projection = Projection::try_new_with_schema(exprs, Arc::new(rows), schema)?;
+        dml.input = Arc::new(LogicalPlan::Projection(projection));
+    }
+    Ok(LogicalPlan::Dml(dml))
+}
+
+fn is_double_to_decimal(cast: &Cast, schema: &DFSchema) -> bool {
+    cast.field.data_type().is_decimal() && cast.expr.get_type(schema).is_ok_and(|found| found.is_floating())
 }
 
 fn is_null(value: &Expr) -> bool {

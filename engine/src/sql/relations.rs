@@ -12,6 +12,7 @@ mod positional;
 mod sample;
 mod summarize;
 mod unpivot;
+mod values;
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -90,7 +91,7 @@ fn may_have_keys(relation: &TableFactor) -> bool {
 }
 
 fn is_mark(name: &ObjectName) -> bool {
-    const MARKS: [&str; 8] = [
+    const MARKS: [&str; 9] = [
         marks::SUMMARIZE,
         marks::DESCRIBE,
         marks::PIVOT,
@@ -99,6 +100,7 @@ fn is_mark(name: &ObjectName) -> bool {
         marks::ASOF,
         marks::POSITIONAL,
         marks::LIMIT_PERCENT,
+        marks::VALUES,
     ];
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if MARKS.contains(&ident.value.as_str()))
 }
@@ -121,6 +123,7 @@ fn marked(name: &ObjectName, args: &TableFunctionArgs, context: &mut Context<'_>
         marks::SAMPLE => sample::plan(&args, context),
         marks::POSITIONAL => positional::plan(&args, context),
         marks::LIMIT_PERCENT => limit_percent::plan(&args, context),
+        marks::VALUES => values::plan(&args, context),
         _ => asof::plan(&args, context),
     }
 }
