@@ -1,21 +1,17 @@
-//! VALUES within the query of an INSERT, as in `INSERT INTO t SELECT y, x FROM (VALUES (1.5, 2)) v(x, y)`: DataFusion's planner
-//! takes any VALUES of the statement for rows of the table, and casts them to its columns by their places. Those that are no rows
-//! of the table become a relation of ours ([`marks::VALUES`]).
+//! VALUES within the query of an INSERT, as in `INSERT INTO t SELECT y, x FROM (VALUES (1.5, 2)) v(x, y)`, or of a CREATE TABLE
+//! AS that names columns: DataFusion's planner takes any VALUES of the statement for rows of the table, and casts them to its
+//! columns by their places. Those that are no rows of the table become a relation of ours ([`marks::VALUES`]).
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Insert, ObjectName, ObjectNamePart, Query, SetExpr, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, VisitMut, VisitorMut};
 
 use super::marks;
 use super::shorthand::{plain, query_of, select_star, table_factor};
 
-/// Marks the VALUES of an INSERT but for those that are its rows.
-pub(super) fn mark_inner_values(insert: &mut Insert) {
-    if let Some(source) = &mut insert.source {
-        let _: ControlFlow<()> = VisitMut::visit(source, &mut InnerValues { depth: 0 });
-    }
+/// Marks the VALUES of the query of such a statement but for those that are its rows.
+pub(super) fn mark_inner_values(query: &mut Query) {
+    let _: ControlFlow<()> = VisitMut::visit(query, &mut InnerValues { depth: 0 });
 }
 
 struct InnerValues {
