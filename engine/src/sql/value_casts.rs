@@ -26,7 +26,8 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-/// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or bytes.
+/// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or bytes, and
+/// between one value and several.
 pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (value, target, is_try) = match &expr {
         Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
@@ -49,6 +50,11 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     if from.is_numeric() && is_bytes(target) {
         let from = sql_name(&from);
         let message = format!("{from} is not cast to BLOB; write CAST(CAST(number AS VARCHAR) AS BLOB) for its digits");
+        return Err(EngineError::Plan { message }.into());
+    }
+    let is_plain = |found: &DataType| !found.is_nested() && !found.is_string() && !found.is_null();
+    if (from.is_nested() && is_plain(target)) || (is_plain(&from) && target.is_nested()) {
+        let message = format!("{} is not cast to {}", sql_name(&from), sql_name(target));
         return Err(EngineError::Plan { message }.into());
     }
     // Arrow has no cast between these two.
