@@ -26,8 +26,8 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-/// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or bytes, and
-/// between one value and several.
+/// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or
+/// bytes, and between one value and several.
 pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (value, target, is_try) = match &expr {
         Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
