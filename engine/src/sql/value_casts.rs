@@ -27,7 +27,7 @@ fn is_bytes(data_type: &DataType) -> bool {
 }
 
 /// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or
-/// bytes, and between one value and several.
+/// bytes, of a timestamp to a number, and between one value and several.
 pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (value, target, is_try) = match &expr {
         Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
@@ -44,6 +44,13 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         let message = format!(
             "{from} is not cast to DATE; write date_from_days(days since 1970), or make_date(year, month, day)"
         );
+        return Err(EngineError::Plan { message }.into());
+    }
+    // Arrow's is in the unit of the timestamp, of which there are four.
+    if matches!(from, DataType::Timestamp(_, _)) && target.is_numeric() {
+        let (from, to) = (sql_name(&from), sql_name(target));
+        let message =
+            format!("{from} is not cast to {to}; write epoch(timestamp), epoch_ms(timestamp) or epoch_us(timestamp)");
         return Err(EngineError::Plan { message }.into());
     }
     // Arrow's are the bytes of the number in memory.
