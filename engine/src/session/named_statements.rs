@@ -111,7 +111,7 @@ impl Session {
             });
         }
         // EXECUTE gives values by their places.
-        if statement.has_parameters && statement.parameters == 0 {
+        if statement.has_named_parameters() {
             return Err(EngineError::Unsupported {
                 what: "PREPARE with parameters by name".into(),
                 hint: "number them, $1, $2 and so on, and write EXECUTE name(value, ...)".into(),
