@@ -43,6 +43,7 @@ mod graph_joins;
 mod graph_match;
 mod hybrid_search;
 mod in_subqueries;
+mod inserted_values;
 mod integer_overflow;
 mod interval_texts;
 pub(crate) mod json_columns;

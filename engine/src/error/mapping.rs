@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
-use super::other_dialects::{call_of_keyword, instead_of};
+use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
 use super::{EngineError, lost_file_in, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
@@ -361,30 +361,6 @@ fn ungrouped(message: &str) -> Option<&str> {
     Some(value.strip_suffix('"').unwrap_or(value))
 }
 
-/// Returns what to do in the place of a statement that there is not.
-fn statement_instead(statement: &str) -> &'static str {
-    let first = statement.split(' ').next().unwrap_or_default();
-    match first {
-        "ALTER" => {
-            "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... FROM t, or alter it in DuckDB, which attaches the \
-             same lake"
-        }
-        "MERGE" => "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... with a FULL JOIN of the changes",
-        "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
-            "leave it out: each statement is a transaction of its own"
-        }
-        "PRAGMA" => "DESCRIBE t, SHOW TABLES, SHOW ALL and SET name = value say the same",
-        "CALL" => "there are no procedures: write a SELECT",
-        "LOCK" | "LISTEN" | "NOTIFY" | "UNLISTEN" | "DECLARE" | "FETCH" | "CLOSE" | "DISCARD" => {
-            "leave it out: a statement reads one snapshot, and its rows come as they are read"
-        }
-        "INSTALL" | "LOAD" => "leave it out: there are no extensions to load",
-        "ATTACH" | "DETACH" => "write CREATE EXTERNAL TABLE, or import the file, and USE database",
-        "VACUUM" | "CHECKPOINT" => "OPTIMIZE t merges small files; `querent expire-snapshots` removes old states",
-        _ => "see docs/sql.md for the statements there are",
-    }
-}
-
 fn from_not_implemented(message: &str) -> EngineError {
     let first_line = message.lines().next().unwrap_or(message);
     if first_line.contains("OuterReferenceColumn") {
@@ -402,7 +378,9 @@ fn from_not_implemented(message: &str) -> EngineError {
         };
     }
     if let Some(statement) = first_line.strip_prefix("Unsupported SQL statement: ") {
-        let words: Vec<&str> = statement.split_whitespace().take(2).collect();
+        const MODIFIERS: [&str; 4] = ["or", "replace", "temp", "temporary"];
+        let is_modifier = |word: &&str| MODIFIERS.iter().any(|modifier| word.eq_ignore_ascii_case(modifier));
+        let words: Vec<&str> = statement.split_whitespace().filter(|word| !is_modifier(word)).take(2).collect();
         let what = words.join(" ").to_uppercase();
         let hint = statement_instead(&what).into();
         return EngineError::Unsupported { what, hint };

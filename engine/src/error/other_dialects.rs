@@ -214,3 +214,41 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
     let name = function.to_lowercase();
     KNOWN.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, instead)| *instead)
 }
+
+/// Returns what to do in the place of a statement that there is not.
+pub(super) fn statement_instead(statement: &str) -> &'static str {
+    match statement {
+        "CREATE MACRO" | "CREATE FUNCTION" => {
+            return "write its expression where it is called; what it would select is a view (CREATE VIEW), or WITH name AS \
+                    (SELECT ...) within one statement";
+        }
+        "DROP MACRO" | "DROP FUNCTION" => return "there are no functions of one's own to drop",
+        "CREATE TYPE" | "DROP TYPE" => {
+            return "write the type where it is used, STRUCT(a INT) or a list; an enumeration is a VARCHAR";
+        }
+        "CREATE SEQUENCE" | "DROP SEQUENCE" => {
+            return "number rows with row_number() OVER () + (SELECT max(id) FROM t), or give the column DEFAULT uuid()";
+        }
+        _ => {}
+    }
+    let first = statement.split(' ').next().unwrap_or_default();
+    match first {
+        "ALTER" => {
+            "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... FROM t, or alter it in DuckDB, which attaches the \
+             same lake"
+        }
+        "MERGE" => "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... with a FULL JOIN of the changes",
+        "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
+            "leave it out: each statement is a transaction of its own"
+        }
+        "PRAGMA" => "DESCRIBE t, SHOW TABLES, SHOW ALL and SET name = value say the same",
+        "CALL" => "there are no procedures: write a SELECT",
+        "LOCK" | "LISTEN" | "NOTIFY" | "UNLISTEN" | "DECLARE" | "FETCH" | "CLOSE" | "DISCARD" => {
+            "leave it out: a statement reads one snapshot, and its rows come as they are read"
+        }
+        "INSTALL" | "LOAD" => "leave it out: there are no extensions to load",
+        "ATTACH" | "DETACH" => "write CREATE EXTERNAL TABLE, or import the file, and USE database",
+        "VACUUM" | "CHECKPOINT" => "OPTIMIZE t merges small files; `querent expire-snapshots` removes old states",
+        _ => "see docs/sql.md for the statements there are",
+    }
+}

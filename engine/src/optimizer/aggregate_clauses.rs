@@ -76,6 +76,8 @@ fn settled_call(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
     let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expr else { return Transformed::no(expr) };
     params.filter = params.filter.map(|filter| match may_be_null(&filter, schema) {
+        // A null without a type is compared with no boolean.
+        true if filter.get_type(schema).is_ok_and(|found| found.is_null()) => Box::new(lit(false)),
         true => Box::new(binary_expr(*filter, Operator::IsNotDistinctFrom, lit(true))),
         false => filter,
     });

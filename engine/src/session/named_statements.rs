@@ -110,6 +110,13 @@ impl Session {
                 hint: "prepare the statement itself".into(),
             });
         }
+        // EXECUTE gives values by their places.
+        if statement.has_named_parameters() {
+            return Err(EngineError::Unsupported {
+                what: "PREPARE with parameters by name".into(),
+                hint: "number them, $1, $2 and so on, and write EXECUTE name(value, ...)".into(),
+            });
+        }
         // What cannot be planned is refused now, as its types are known.
         let known = match types {
             [] => Vec::new(),

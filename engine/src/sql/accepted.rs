@@ -24,9 +24,28 @@ pub(super) fn check_accepted(statement: &Statement) -> Result<()> {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(()),
         },
-        Statement::Explain(explain) => check_accepted(&explain.statement),
+        Statement::Explain(explain) => {
+            check_explained(&explain.statement)?;
+            check_accepted(&explain.statement)
+        }
         Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
     }
+}
+
+/// Refuses EXPLAIN of statements that have no plan of DataFusion's. Errors: `unsupported`.
+fn check_explained(statement: &Statement) -> Result<()> {
+    let Statement::Statement(statement) = statement else { return Ok(()) };
+    let (label, hint) = match statement.as_ref() {
+        ast::Statement::OptimizeTable { .. } => {
+            ("OPTIMIZE", "run it without EXPLAIN; it answers with a number of rows")
+        }
+        ast::Statement::Analyze(_) => ("ANALYZE", "run it without EXPLAIN"),
+        ast::Statement::Truncate(_) => ("TRUNCATE", "run it without EXPLAIN"),
+        ast::Statement::AlterTable(_) => ("ALTER TABLE", "run it without EXPLAIN; it touches no file"),
+        ast::Statement::Merge(_) => ("MERGE", "explain the join of its tables, EXPLAIN SELECT ..."),
+        _ => return Ok(()),
+    };
+    Err(EngineError::Unsupported { what: format!("EXPLAIN of {label}"), hint: hint.to_owned() })
 }
 
 struct SyntaxCheck;

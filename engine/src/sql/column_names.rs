@@ -112,32 +112,38 @@ pub(super) fn name_columns(select: &mut Select, written: &[WrittenColumn], in_or
 }
 
 /// Gives the second of two columns with one name a number, where one of them has it as an alias: the planner would refuse
-/// them. The second `a` is `a_1`, as in a table that DuckDB makes of them.
+/// them.
 fn number_aliases(projection: &mut [SelectItem]) {
-    let name_of = |item: &SelectItem| match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
-        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(|name| name.value.clone()),
-        _ => None,
-    };
-    let mut all: HashSet<String> = projection.iter().filter_map(name_of).collect();
     let (mut aliases, mut columns) = (HashSet::new(), HashSet::new());
+    number_names(projection, |item, name| {
+        let has_alias = matches!(item, SelectItem::ExprWithAlias { .. });
+        let is_again = aliases.contains(name) || has_alias && columns.contains(name);
+        if !is_again {
+            let names = if has_alias { &mut aliases } else { &mut columns };
+            names.insert(name.to_owned());
+        }
+        is_again
+    });
+}
+
+/// Gives each column of which `is_again` says, by its name, that it comes another time a number: the second `a` is `a_1`, as
+/// in a table that DuckDB makes of them.
+pub(super) fn number_names(items: &mut [SelectItem], mut is_again: impl FnMut(&SelectItem, &str) -> bool) {
+    let lower = |name: &Ident| name.value.to_lowercase();
+    let mut all: HashSet<String> = items.iter().filter_map(name_of).map(lower).collect();
     // The next number of each name.
     let mut next: HashMap<String, usize> = HashMap::new();
-    for item in projection {
-        let Some(name) = name_of(item) else { continue };
-        let has_alias = matches!(item, SelectItem::ExprWithAlias { .. });
-        if !(aliases.contains(&name) || has_alias && columns.contains(&name)) {
-            let names = if has_alias { &mut aliases } else { &mut columns };
-            names.insert(name);
+    for item in items {
+        let Some(name) = name_of(item).map(|name| name.value.clone()) else { continue };
+        if !is_again(item, &name) {
             continue;
         }
-        let number = next.entry(name.clone()).or_insert(1);
-        while all.contains(&format!("{name}_{number}")) {
+        let number = next.entry(name.to_lowercase()).or_insert(1);
+        while all.contains(&format!("{name}_{number}").to_lowercase()) {
             *number += 1;
         }
         let numbered = format!("{name}_{number}");
-        all.insert(numbered.clone());
+        all.insert(numbered.to_lowercase());
         match item {
             SelectItem::ExprWithAlias { alias, .. } => alias.value = numbered,
             SelectItem::UnnamedExpr(expr) => {
@@ -146,6 +152,16 @@ fn number_aliases(projection: &mut [SelectItem]) {
             }
             _ => {}
         }
+    }
+}
+
+/// Returns what a column will be called, as far as it can be told.
+pub(super) fn name_of(item: &SelectItem) -> Option<&Ident> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last(),
+        _ => None,
     }
 }
 

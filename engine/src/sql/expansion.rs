@@ -12,6 +12,7 @@ mod multisets;
 mod partial_aliases;
 mod repeated_names;
 mod stars;
+mod struct_unnests;
 mod whole_rows;
 
 use std::ops::ControlFlow;
@@ -40,6 +41,7 @@ use multisets::numbered;
 use partial_aliases::name_all_columns;
 use repeated_names::number_repeated;
 use stars::{has_star, names_struct, write_out_stars};
+use struct_unnests::write_out_struct_unnests;
 use whole_rows::write_out_rows;
 
 pub(super) use columns::chosen_columns;
@@ -233,6 +235,7 @@ impl<S: ContextProvider> Expander<'_, S> {
         select.from = from;
         inside?;
         write_out_rows(self, select)?;
+        write_out_struct_unnests(self, select);
         let merged = merge_columns(self, &mut select.from)?;
         let in_order = match merged {
             None if has_star(select) => columns_of_star(self, &select.from),
@@ -273,7 +276,15 @@ impl<S: ContextProvider> Expander<'_, S> {
                 name_all_columns(self, relation);
                 Ok(())
             }
-            TableFactor::NestedJoin { table_with_joins, .. } => {
+            // As a query, whose names come once.
+            TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } => {
+                let joined = select_star(vec![table_with_joins.as_ref().clone()]);
+                let subquery = Box::new(query_of(SetExpr::Select(Box::new(joined))));
+                let alias = Some(alias.clone());
+                *relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+                self.relation(relation)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.relation(&mut table_with_joins.relation)?;
                 table_with_joins.joins.iter_mut().try_for_each(|join| self.relation(&mut join.relation))
             }

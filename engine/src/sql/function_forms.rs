@@ -208,6 +208,14 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             let function = if name.ends_with("filter") { "array_filter" } else { "array_transform" };
             indexed_lambda::indexed(function, list, lambda)?
         }
+        // The planner takes a null without a type beside a list for the value of a key.
+        ("map", Some([keys, values])) if is_null(keys) || is_null(values) => {
+            let typed = |list: &Expr| match is_null(list) {
+                true => parse("CASE WHEN false THEN make_array() END"),
+                false => Ok(list.clone()),
+            };
+            Some(call("map", vec![typed(keys)?, typed(values)?]))
+        }
         ("list_value" | "list_pack" | "array_value", Some(values)) => Some(call("make_array", values.to_vec())),
         ("group_concat", _) => group_concat(function),
         (

@@ -6,6 +6,10 @@ pub(super) const SUMMARIZE: &str = "summarize";
 pub(super) const DESCRIBE: &str = "__describe";
 /// `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`.
 pub(super) const PIVOT: &str = "pivot";
+/// `__pivot_on(column)` among the values of a PIVOT: those of another column are behind it.
+pub(super) const PIVOT_ON: &str = "__pivot_on";
+/// `__pivot_group(columns)` behind them.
+pub(super) const PIVOT_GROUP: &str = "__pivot_group";
 /// `unpivot((query), 'name', 'value', 'include' or 'exclude', (SELECT columns))`.
 pub(super) const UNPIVOT: &str = "unpivot";
 /// `sample((SELECT * FROM relations), amount, 'rows' or 'percent' [, seed])`.
@@ -16,10 +20,14 @@ pub(super) const ASOF: &str = "asof";
 pub(super) const POSITIONAL: &str = "positional";
 /// `limit_percent((SELECT * FROM (query)), percent, offset)`; behind LIMIT it is of the percent alone.
 pub(super) const LIMIT_PERCENT: &str = "limit_percent";
+/// `__values((VALUES ...))` in the query of an INSERT.
+pub(super) const VALUES: &str = "__values";
 /// In the place of the columns of an INSERT: those of its query.
 pub(super) const BY_NAME: &str = "__querent_by_name";
 /// `__merge_columns(a, b)` in the place of a MERGE's condition.
 pub(super) const MERGE_COLUMNS: &str = "__merge_columns";
+/// The column that `DO NOTHING` of a MERGE sets.
+pub(super) const NOTHING: &str = "__querent_nothing";
 /// The property of a table that says by what its rows are sorted: the text between the parentheses.
 pub(super) const SORTED_BY: &str = "__sorted_by";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.

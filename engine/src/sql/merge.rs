@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join,
-    JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
-    MergeUpdateExpr, ObjectName, ObjectNamePart, OutputClause, Parens, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
-    WildcardAdditionalOptions, With,
+    AssignmentTarget, BinaryOperator, CaseWhen, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause, MergeClauseKind,
+    MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, ObjectName, ObjectNamePart, OutputClause, Parens, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut,
+    VisitorMut, WildcardAdditionalOptions, With,
 };
 
 use super::column_defaults::is_default;
@@ -27,6 +27,8 @@ const IN_SOURCE: &str = "__querent_source";
 
 /// What a clause does with its rows.
 enum MergedRow {
+    /// `DO NOTHING`: the clauses behind are not asked.
+    Keep,
     Delete,
     /// A value for each column; `None`: as it was, or null in a new row.
     Write(Vec<Option<Expr>>),
@@ -66,7 +68,10 @@ impl StatementPlanner<'_> {
         };
         let tables = TableWithJoins { relation: marked(source, source_name), joins: vec![joined] };
         let projection = merged_values(&table, &cases);
-        let is_changed = cases.iter().map(|(condition, _)| (condition.clone(), boolean(true)));
+        let is_changed = cases.iter().map(|(condition, row)| {
+            let changes = !matches!(row, MergedRow::Keep);
+            (condition.clone(), boolean(changes))
+        });
         let selection = Some(first_of(is_changed.collect(), boolean(false)));
         let select = Select { projection, selection, ..select_star(vec![tables]) };
         let plan = self.row_statement(&table, RowStatement::Merge, with, select, nesting).await?;
@@ -181,8 +186,11 @@ fn merged_values(table: &ChangedTable, cases: &[(Expr, MergedRow)]) -> Vec<Selec
         let values = cases.iter().map(|(condition, row)| {
             let value = match row {
                 // As it was, for RETURNING.
-                MergedRow::Delete => None,
-                MergedRow::Write(values) => values.get(index).cloned().flatten(),
+                MergedRow::Keep | MergedRow::Delete => None,
+                MergedRow::Write(values) => {
+                    let value = values.get(index).cloned().flatten();
+                    value.map(|value| table.as_column(index, value))
+                }
             };
             (condition.clone(), value.unwrap_or_else(|| table.column(index)))
         });
@@ -202,6 +210,7 @@ fn case_of(table: &ChangedTable, in_source: &Expr, clause: MergeClause) -> Resul
         MergeClauseKind::NotMatchedBySource => (not(is_of_source()), true),
     };
     let row = match (action, has_row) {
+        (action, _) if does_nothing(&action) => MergedRow::Keep,
         (MergeAction::Delete { delete_token: _ }, true) => MergedRow::Delete,
         (MergeAction::Update(update), true) => {
             let MergeUpdateExpr { update_token: _, assignments, update_predicate, delete_predicate } = update;
@@ -232,6 +241,19 @@ fn case_of(table: &ChangedTable, in_source: &Expr, clause: MergeClause) -> Resul
         None => condition,
     };
     Ok((condition, row))
+}
+
+/// Returns whether an action is what stands for `DO NOTHING`.
+fn does_nothing(action: &MergeAction) -> bool {
+    let is_mark = |name: &ObjectName| name.to_string() == marks::NOTHING;
+    match action {
+        MergeAction::Insert(insert) => insert.columns.iter().any(is_mark),
+        MergeAction::Update(update) => update.assignments.iter().any(|assignment| match &assignment.target {
+            AssignmentTarget::ColumnName(name) => is_mark(name),
+            AssignmentTarget::Tuple(_) => false,
+        }),
+        MergeAction::Delete { .. } => false,
+    }
 }
 
 fn inserted(table: &ChangedTable, insert: MergeInsertExpr) -> Result<Vec<Option<Expr>>> {

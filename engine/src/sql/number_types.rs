@@ -9,6 +9,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
     Values, lit,
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
-use crate::functions::QUOTIENT;
+use crate::functions::{QUOTIENT, value_conversion};
 
 /// The functions whose arguments have one type.
 const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "make_array"];
@@ -261,6 +262,32 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
     })
 }
 
+/// Returns a plan that writes rows with their doubles as the decimals of their columns, each by itself: among the values of a
+/// query it would make doubles of the decimals beside it.
+pub(super) fn with_written_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Dml(mut dml) = plan else { return Ok(plan) };
+    if let LogicalPlan::Projection(projection) = dml.input.as_ref()
+        && let LogicalPlan::Values(rows) = projection.input.as_ref()
+    {
+        let as_written = |value: &Expr| match value {
+            Expr::Cast(cast) if is_double_to_decimal(cast, &rows.schema) => {
+                value_conversion(cast.field.data_type(), false).call(vec![cast.expr.as_ref().clone()])
+            }
+            other => other.clone(),
+        };
+        let values = rows.values.iter().map(|row| row.iter().map(as_written).collect()).collect();
+        let rows = LogicalPlan::Values(Values { schema: Arc::clone(&rows.schema), values });
+        let (exprs, schema) = (projection.expr.clone(), Arc::clone(&projection.schema));
+        let projection = Projection::try_new_with_schema(exprs, Arc::new(rows), schema)?;
+        dml.input = Arc::new(LogicalPlan::Projection(projection));
+    }
+    Ok(LogicalPlan::Dml(dml))
+}
+
+fn is_double_to_decimal(cast: &Cast, schema: &DFSchema) -> bool {
+    cast.field.data_type().is_decimal() && cast.expr.get_type(schema).is_ok_and(|found| found.is_floating())
+}
+
 fn is_null(value: &Expr) -> bool {
     match value {
         Expr::Literal(value, _) => value.is_null(),
@@ -396,19 +423,39 @@ fn unified(exprs: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     }
 }
 
+/// Returns a CASE whose results are of one type where they are numbers: the type of a CASE is that of its first result until
+/// DataFusion brings them together, which is too late for what is around it.
 fn with_one_result_type(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let results = when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(else_expr.as_deref());
     let types: Vec<_> = results.filter_map(|result| result.get_type(schema).ok()).collect();
-    let Some(common) = meeting_type(&types) else {
+    let Some(common) = meeting_type(&types).or_else(|| widest_number(&types)) else {
         return Transformed::no(Expr::Case(Case { expr, when_then_expr, else_expr }));
     };
     let as_common = |result: Box<Expr>| match result.get_type(schema) {
-        Ok(found) if gives_way(&found, &common) => Box::new(cast(*result, common.clone())),
+        Ok(found) if gives_way(&found, &common) || is_other_number(&found, &common) => {
+            Box::new(cast(*result, common.clone()))
+        }
         _ => result,
     };
     let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (when, as_common(then))).collect();
     Transformed::yes(Expr::Case(Case { expr, when_then_expr, else_expr: else_expr.map(as_common) }))
+}
+
+/// Returns the type that numbers of several types have in common, as DataFusion finds it; `None` where they are of one, or
+/// not all numbers.
+fn widest_number(types: &[DataType]) -> Option<DataType> {
+    let known: Vec<DataType> = types.iter().filter(|found| !found.is_null()).cloned().collect();
+    let is_mixed = known.iter().any(|found| Some(found) != known.first());
+    match is_mixed && known.iter().all(DataType::is_numeric) {
+        true => get_coerce_type_for_case_expression(&known, None),
+        false => None,
+    }
+}
+
+/// Returns whether both are types of numbers, and not the same.
+fn is_other_number(found: &DataType, common: &DataType) -> bool {
+    found.is_numeric() && common.is_numeric() && found != common
 }
 
 fn as_type(expr: Expr, found: &DataType, wanted: &DataType) -> Expr {

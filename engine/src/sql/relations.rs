@@ -12,8 +12,10 @@ mod positional;
 mod sample;
 mod summarize;
 mod unpivot;
+mod values;
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::common::DFSchema;
@@ -23,6 +25,7 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, Relati
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query,
     Select, SelectItem, SetExpr, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Value, ValueWithSpan,
+    VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -88,7 +91,7 @@ fn may_have_keys(relation: &TableFactor) -> bool {
 }
 
 fn is_mark(name: &ObjectName) -> bool {
-    const MARKS: [&str; 8] = [
+    const MARKS: [&str; 9] = [
         marks::SUMMARIZE,
         marks::DESCRIBE,
         marks::PIVOT,
@@ -97,6 +100,7 @@ fn is_mark(name: &ObjectName) -> bool {
         marks::ASOF,
         marks::POSITIONAL,
         marks::LIMIT_PERCENT,
+        marks::VALUES,
     ];
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if MARKS.contains(&ident.value.as_str()))
 }
@@ -119,6 +123,7 @@ fn marked(name: &ObjectName, args: &TableFunctionArgs, context: &mut Context<'_>
         marks::SAMPLE => sample::plan(&args, context),
         marks::POSITIONAL => positional::plan(&args, context),
         marks::LIMIT_PERCENT => limit_percent::plan(&args, context),
+        marks::VALUES => values::plan(&args, context),
         _ => asof::plan(&args, context),
     }
 }
@@ -179,11 +184,38 @@ pub(super) fn derived(query: Query, alias: Option<TableAlias>) -> TableFactor {
 
 /// Plans the query in `text` with `relation` in the place of its table.
 fn plan_over(text: &str, relation: TableFactor, context: &mut Context<'_>) -> Result<LogicalPlan> {
+    plan_over_values(text, &[], relation, context)
+}
+
+/// Plans the query in `text` with `relation` in the place of its table, and `values` in those of `$1`, `$2` and so on.
+fn plan_over_values(
+    text: &str,
+    values: &[Expr],
+    relation: TableFactor,
+    context: &mut Context<'_>,
+) -> Result<LogicalPlan> {
     let parsed = Parser::new(&SqlDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query());
     let mut query =
         *parsed.map_err(|error| EngineError::Internal(format!("a query of ours does not parse: {error}: {text}")))?;
+    let _: ControlFlow<()> = VisitMut::visit(&mut query, &mut ValuesFilling(values));
     replace_table(&mut query, relation);
     context.plan(derived(query, None))
+}
+
+/// Puts expressions in the places of parameters.
+struct ValuesFilling<'a>(&'a [Expr]);
+
+impl VisitorMut for ValuesFilling<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr
+            && let Some(value) = name[1..].parse::<usize>().ok().and_then(|at| self.0.get(at.wrapping_sub(1)))
+        {
+            *expr = value.clone();
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Puts `relation` in the place of the innermost table of a query.

@@ -1,6 +1,7 @@
 //! DELETE, UPDATE and MERGE as queries: each row that changes, by its file and its position there, with the values that it gets.
 //! The table is resolved in the same batch as the other names of the statement, under a name of ours.
 
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
@@ -13,7 +14,7 @@ use querent_catalog::{ColumnInfo, ResolvedTable, TableName, TableSource};
 
 use super::catalog_table::CatalogTable;
 use super::column_defaults::{default_value, is_default};
-use super::parse::Nesting;
+use super::parse::{Nesting, parse_statement};
 use super::resolved_names::{NUMBERED_TABLE, NumberedRows};
 use super::row_values::{STRUCT, query_of_rows, row_values};
 use super::shorthand::{call, number, plain, query_of, select_star, table_factor};
@@ -22,6 +23,7 @@ use super::syntax::spelled_columns;
 use super::write_statement::{RowStatement, WriteStatement};
 use crate::error::{EngineError, Result};
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
+use crate::type_names::sql_name;
 
 /// What the rows of an UPDATE are called where a query gives several of their values.
 const CHANGED_ROWS: &str = "__querent_changed";
@@ -203,6 +205,18 @@ impl ChangedTable {
         self.qualified(self.columns.get(index).map_or("", String::as_str))
     }
 
+    /// Returns a value as one of a column's type, where that is no nested one: beside values of other clauses it would become
+    /// what all of them have in common, such as a double beside a number that a double cannot hold.
+    pub(super) fn as_column(&self, index: usize, value: Expr) -> Expr {
+        let cast = self.described.get(index).and_then(|column| cast_to(&column.data_type));
+        match cast {
+            Some(Expr::Cast { kind, expr: _, data_type, array, format }) => {
+                Expr::Cast { kind, expr: Box::new(value), data_type, array, format }
+            }
+            _ => value,
+        }
+    }
+
     pub(super) fn qualified(&self, column: &str) -> Expr {
         Expr::CompoundIdentifier(vec![self.alias.clone(), Ident::with_quote('"', column)])
     }
@@ -346,6 +360,29 @@ fn numbered_target(plan: &LogicalPlan) -> Result<Option<ResolvedTable>> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
+}
+
+/// Returns a null that is cast to a type; `None` for a type whose name does not say all of it.
+fn cast_to(data_type: &DataType) -> Option<Expr> {
+    let is_named = matches!(
+        data_type,
+        DataType::Timestamp(TimeUnit::Microsecond, _)
+            | DataType::Timestamp(_, None)
+            | DataType::Time64(TimeUnit::Microsecond)
+            | DataType::Date32
+            | DataType::Boolean
+            | DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+    ) || data_type.is_numeric();
+    let parsed = is_named.then(|| parse_statement(&format!("SELECT CAST(NULL AS {})", sql_name(data_type))));
+    let Statement::Statement(statement) = parsed?.ok()?.statement else { return None };
+    let ast::Statement::Query(query) = *statement else { return None };
+    let SetExpr::Select(select) = *query.body else { return None };
+    match <[SelectItem; 1]>::try_from(select.projection) {
+        Ok([SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }]) => Some(expr),
+        _ => None,
+    }
 }
 
 fn single(kind: RowStatement, tables: Vec<TableWithJoins>) -> Result<TableFactor> {

@@ -25,6 +25,7 @@ use super::column_defaults::{check_defaults, take_defaults};
 use super::column_folding::plan_folded;
 use super::exact_text::exact_text;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
+use super::inserted_values::mark_inner_values;
 use super::json_columns::{declared_json, json_columns};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::plan_notes::PlanNotes;
@@ -158,6 +159,9 @@ impl StatementPlanner<'_> {
                 let returning = insert.returning.take();
                 self.name_columns(&mut insert, nesting).await?;
                 self.write_out_defaults(&mut insert).await?;
+                if let Some(rows) = insert.source.as_deref_mut() {
+                    nesting.with_room(|| mark_inner_values(rows));
+                }
                 let alias = match &insert.table {
                     ast::TableObject::TableName(name) => name.0.last().and_then(ast::ObjectNamePart::as_ident).cloned(),
                     ast::TableObject::TableFunction(_) | ast::TableObject::TableQuery(_) => None,
@@ -214,6 +218,11 @@ impl StatementPlanner<'_> {
         let created = match &mut statement {
             Statement::Statement(inner) => match inner.as_mut() {
                 ast::Statement::CreateTable(table) => {
+                    if !table.columns.is_empty()
+                        && let Some(rows) = table.query.as_deref_mut()
+                    {
+                        nesting.with_room(|| mark_inner_values(rows));
+                    }
                     let foreign_keys = take_foreign_keys(table)?;
                     let keys = take_unique_keys(table)?;
                     let defaults = take_defaults(table)?;

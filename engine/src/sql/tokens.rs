@@ -7,9 +7,11 @@
 mod brackets;
 mod copies;
 mod insert_by;
+mod merge_actions;
 mod merge_columns;
 mod operators;
 mod other_forms;
+mod pivots;
 mod samples;
 mod sorted_by;
 mod typed_texts;
@@ -20,9 +22,11 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
 use self::copies::copies;
 use self::insert_by::insert_by;
+use self::merge_actions::merge_actions;
 use self::merge_columns::merge_columns;
 use self::operators::{has_operators, operators};
 use self::other_forms::other_forms;
+use self::pivots::pivot_columns;
 use self::samples::samples;
 use self::sorted_by::sorted_by;
 use self::types::{has_types, types};
@@ -60,6 +64,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     insert_by(&mut tokens);
     merge_columns(&mut tokens);
+    merge_actions(&mut tokens);
     sorted_by(&mut tokens)?;
     let tokens = other_forms(tokens)?;
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
@@ -208,6 +213,7 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
             token => inner.push(token),
         }
     }
+    inner = pivot_columns(inner, function);
     inner = powers(from_first(materialized(types(trimmed(inner, function))), function));
     arrows(&mut inner, function.is_some_and(|function| HIGHER_ORDER.contains(&function)));
     let items = statement_forms(operators(inner), function == Some("from"))?;
@@ -430,12 +436,11 @@ fn unpivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
         }
     };
     let (Some(name), Some(value)) = (named("name", "name"), named("value", "value")) else { return Err(wrong(USAGE)) };
+    let has_comma = |items: &[Item]| items.iter().any(|item| item.is_token(&Token::Comma));
+    let is_list = |item: &Item| item.parentheses().is_some_and(|group| has_comma(&group.items));
+    let is_name = |item: &Item| item.word().is_some();
     let several = clauses.get("into").is_some_and(|into| into.iter().any(|item| item.is_token(&Token::Comma)));
-    if several
-        || on
-            .iter()
-            .any(|item| item.parentheses().is_some_and(|_| on.first().is_some_and(|first| first.word().is_none())))
-    {
+    if several || on.iter().enumerate().any(|(at, item)| is_list(item) && !on[..at].last().is_some_and(is_name)) {
         return Err(EngineError::Unsupported {
             what: "UNPIVOT into several value columns".into(),
             hint: "write a UNION ALL of one SELECT for each pair of columns".into(),

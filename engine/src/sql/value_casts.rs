@@ -19,10 +19,15 @@ const WHOLE: [&str; 4] = ["round", "trunc", "floor", "ceil"];
 /// Returns whether a cast to a type may be one of those.
 pub(super) fn may_convert(target: &DataType) -> bool {
     let is_nested = is_list(target) || matches!(target, DataType::Struct(_) | DataType::Map(_, _));
-    is_nested || target.is_numeric() || target.is_temporal() || *target == DataType::Boolean
+    is_nested || target.is_numeric() || target.is_temporal() || *target == DataType::Boolean || is_bytes(target)
 }
 
-/// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a time.
+fn is_bytes(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
+/// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or
+/// bytes, of a timestamp to a number, and between one value and several.
 pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (value, target, is_try) = match &expr {
         Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
@@ -33,6 +38,32 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         return Ok(Transformed::yes(cast_to(normal, target, is_try)));
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    // Arrow counts days since 1970, which is nobody's date: 20240131 would be one of the year 57385.
+    if from.is_integer() && matches!(target, DataType::Date32 | DataType::Date64) {
+        let from = sql_name(&from);
+        let message = format!(
+            "{from} is not cast to DATE; write date_from_days(days since 1970), or make_date(year, month, day)"
+        );
+        return Err(EngineError::Plan { message }.into());
+    }
+    // Arrow's is in the unit of the timestamp, of which there are four.
+    if matches!(from, DataType::Timestamp(_, _)) && target.is_numeric() {
+        let (from, to) = (sql_name(&from), sql_name(target));
+        let message =
+            format!("{from} is not cast to {to}; write epoch(timestamp), epoch_ms(timestamp) or epoch_us(timestamp)");
+        return Err(EngineError::Plan { message }.into());
+    }
+    // Arrow's are the bytes of the number in memory.
+    if from.is_numeric() && is_bytes(target) {
+        let from = sql_name(&from);
+        let message = format!("{from} is not cast to BLOB; write CAST(CAST(number AS VARCHAR) AS BLOB) for its digits");
+        return Err(EngineError::Plan { message }.into());
+    }
+    let is_plain = |found: &DataType| !found.is_nested() && !found.is_string() && !found.is_null();
+    if (from.is_nested() && is_plain(target)) || (is_plain(&from) && target.is_nested()) {
+        let message = format!("{} is not cast to {}", sql_name(&from), sql_name(target));
+        return Err(EngineError::Plan { message }.into());
+    }
     // Arrow has no cast between these two.
     if from == DataType::Boolean && target.is_decimal() {
         let number = cast_to(value.as_ref().clone(), &DataType::Int32, is_try);

@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
+    Expr, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
 };
 
 use super::merged_columns::joins_by_names;
 use super::stars::{names_relation, renamed};
 use super::{Expander, Qualified};
-use crate::sql::shorthand::taken;
+use crate::sql::column_names::{name_of, number_names};
 
 /// Gives names that come twice a number. `is_inner` says that the list is one of a table, a view, or a query within
 /// another.
@@ -40,7 +40,8 @@ pub(super) fn number_repeated<S: ContextProvider>(
         false => select.projection.clone(),
     };
     if is_repeated(&items, is_inner) {
-        number(&mut items);
+        let mut seen = HashSet::new();
+        number_names(&mut items, |_, name| !seen.insert(name.to_lowercase()));
         select.projection = items;
     }
     Ok(())
@@ -85,16 +86,6 @@ fn written_out<S: ContextProvider>(expander: &Expander<'_, S>, select: &Select) 
     Ok(Some(items))
 }
 
-/// Returns what a column will be called, as far as it can be told.
-fn name_of(item: &SelectItem) -> Option<&Ident> {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(alias),
-        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last(),
-        _ => None,
-    }
-}
-
 /// Returns whether two columns of one name are of one table, as far as it is written.
 fn is_of_one_table(one: &SelectItem, other: &SelectItem) -> bool {
     let table = |item: &SelectItem| match item {
@@ -124,31 +115,4 @@ fn is_repeated(items: &[SelectItem], is_inner: bool) -> bool {
         known.push(item);
         is_known
     })
-}
-
-fn number(items: &mut [SelectItem]) {
-    let lower = |name: &Ident| name.value.to_lowercase();
-    let mut all: HashSet<String> = items.iter().filter_map(name_of).map(lower).collect();
-    // The next number of each name.
-    let mut next: HashMap<String, usize> = HashMap::new();
-    for item in items {
-        let Some(name) = name_of(item).map(|name| name.value.clone()) else { continue };
-        let Some(count) = next.get_mut(&name.to_lowercase()) else {
-            next.insert(name.to_lowercase(), 1);
-            continue;
-        };
-        while all.contains(&format!("{name}_{count}").to_lowercase()) {
-            *count += 1;
-        }
-        let numbered = format!("{name}_{count}");
-        all.insert(numbered.to_lowercase());
-        match item {
-            SelectItem::ExprWithAlias { alias, .. } => *alias = Ident::with_quote('"', numbered),
-            SelectItem::UnnamedExpr(expr) => {
-                let alias = Ident::with_quote('"', numbered);
-                *item = SelectItem::ExprWithAlias { expr: taken(expr), alias };
-            }
-            _ => {}
-        }
-    }
 }

@@ -6,14 +6,16 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::RelationPlannerContext;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, ExprWithAlias, GroupByExpr, Ident, PivotValueSource, Query, SelectItem, SetExpr, TableFactor,
-    Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
+    PivotValueSource, Query, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 
 use super::{Context, column_names, derived, item_parts, malformed, select_of, subquery};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use crate::sql::function_forms::is_aggregate;
+use crate::sql::marks;
 use crate::sql::shorthand::{plain, query_of, select_star};
 
 /// The most columns that a pivot makes.
@@ -24,10 +26,22 @@ const USAGE: &str = "write PIVOT table ON column IN (values) USING aggregate(col
 struct Pivot {
     source: TableFactor,
     aggregates: Vec<(Expr, Option<Ident>)>,
-    on: Expr,
-    values: Vec<(Expr, Option<Ident>)>,
+    columns: Vec<PivotedColumn>,
     /// `None`: all columns that are neither aggregated nor pivoted on.
     group_by: Option<Vec<Expr>>,
+}
+
+/// What is pivoted on, and for which of its values there are columns.
+struct PivotedColumn {
+    on: Expr,
+    values: Vec<(Expr, Option<Ident>)>,
+}
+
+/// Values of all columns that are pivoted on, each with its column, and what they are called.
+#[derive(Clone, Default)]
+struct PivotedValues {
+    values: Vec<(Expr, Expr)>,
+    shown: String,
 }
 
 /// Plans `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`, with NULL for no values.
@@ -52,14 +66,13 @@ pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPl
     let pivot = Pivot {
         source: derived(source.clone(), None),
         aggregates: items(&aggregates.projection).ok_or_else(|| malformed(USAGE))?,
-        on: on.clone(),
-        values: values.ok_or_else(|| malformed(USAGE))?,
+        columns: vec![PivotedColumn { on: on.clone(), values: values.ok_or_else(|| malformed(USAGE))? }],
         group_by,
     };
     pivot.plan(context)
 }
 
-/// Plans `table PIVOT (aggregates FOR column IN (values))`.
+/// Plans `table PIVOT (aggregates FOR column IN (values))`, where other columns with theirs, and groups, stand among the values.
 pub(super) fn plan_factor(
     table: TableFactor,
     aggregates: &[ExprWithAlias],
@@ -67,11 +80,35 @@ pub(super) fn plan_factor(
     values: PivotValueSource,
     context: &mut Context<'_>,
 ) -> Result<LogicalPlan> {
-    let parts = |exprs: &[ExprWithAlias]| exprs.iter().map(|one| (one.expr.clone(), one.alias.clone())).collect();
+    let aggregates = aggregates.iter().map(|one| (one.expr.clone(), one.alias.clone())).collect();
     let PivotValueSource::List(values) = values else { return Err(without_values()) };
     let (Some(on), true) = (columns.pop(), columns.is_empty()) else { return Err(malformed(USAGE)) };
-    let pivot = Pivot { source: table, aggregates: parts(aggregates), on, values: parts(&values), group_by: None };
-    pivot.plan(context)
+    let mut column = PivotedColumn { on, values: Vec::new() };
+    let (mut pivoted, mut group_by) = (Vec::new(), None);
+    for ExprWithAlias { expr, alias } in values {
+        match (arguments_of(&expr, marks::PIVOT_ON), arguments_of(&expr, marks::PIVOT_GROUP)) {
+            (Some(on), _) => {
+                let Some(on) = on.into_iter().next() else { return Err(malformed(USAGE)) };
+                pivoted.push(std::mem::replace(&mut column, PivotedColumn { on, values: Vec::new() }));
+            }
+            (None, Some(exprs)) => group_by = Some(exprs),
+            (None, None) => column.values.push((expr, alias)),
+        }
+    }
+    pivoted.push(column);
+    Pivot { source: table, aggregates, columns: pivoted, group_by }.plan(context)
+}
+
+/// Returns the arguments of a call of one of our marks.
+fn arguments_of(expr: &Expr, mark: &str) -> Option<Vec<Expr>> {
+    let Expr::Function(function) = expr else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let value = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    let is_mark = function.name.to_string() == mark;
+    is_mark.then(|| list.args.iter().map(value).collect()).flatten()
 }
 
 fn without_values() -> datafusion::error::DataFusionError {
@@ -85,7 +122,8 @@ fn without_values() -> datafusion::error::DataFusionError {
 
 impl Pivot {
     fn plan(self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
-        if self.values.len() * self.aggregates.len() > MAX_PIVOT_COLUMNS {
+        let made = self.columns.iter().map(|column| column.values.len());
+        if made.fold(self.aggregates.len(), usize::saturating_mul) > MAX_PIVOT_COLUMNS {
             return Err(
                 EngineError::Plan { message: format!("PIVOT makes at most {MAX_PIVOT_COLUMNS} columns") }.into()
             );
@@ -101,15 +139,14 @@ impl Pivot {
             }
         };
         let mut projection: Vec<SelectItem> = group_by.iter().cloned().map(SelectItem::UnnamedExpr).collect();
-        for (value, alias) in &self.values {
-            let shown = alias.as_ref().map_or_else(|| text_of_value(value), |alias| alias.value.clone());
+        for PivotedValues { values, shown } in self.all_values() {
             for (aggregate, name) in &self.aggregates {
                 let column = match name {
                     Some(name) => format!("{shown}_{}", name.value),
                     None if self.aggregates.len() > 1 => format!("{shown}_{aggregate}"),
                     None => shown.clone(),
                 };
-                let expr = self.only_where(aggregate.clone(), value);
+                let expr = only_where(aggregate.clone(), &values);
                 projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column) });
             }
         }
@@ -135,27 +172,52 @@ impl Pivot {
             }
         }
         let mut names = PivotColumns(Vec::new());
-        let _: ControlFlow<()> = self.on.visit(&mut names);
+        for column in &self.columns {
+            let _: ControlFlow<()> = column.on.visit(&mut names);
+        }
         for (aggregate, _) in &self.aggregates {
             let _: ControlFlow<()> = aggregate.visit(&mut names);
         }
         names.0
     }
 
-    /// Returns the aggregate over the rows that have `value`.
-    fn only_where(&self, mut aggregate: Expr, value: &Expr) -> Expr {
-        let is_null = matches!(value, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
-        let condition = match is_null {
-            true => Expr::IsNull(Box::new(Expr::Nested(Box::new(self.on.clone())))),
-            false => Expr::BinaryOp {
-                left: Box::new(Expr::Nested(Box::new(self.on.clone()))),
-                op: BinaryOperator::Eq,
-                right: Box::new(value.clone()),
-            },
-        };
-        let _: ControlFlow<()> = VisitMut::visit(&mut aggregate, &mut Filter { condition });
-        aggregate
+    /// Returns the values of all columns with each other, those of the last column next to each other.
+    fn all_values(&self) -> Vec<PivotedValues> {
+        let mut all = vec![PivotedValues::default()];
+        for (index, column) in self.columns.iter().enumerate() {
+            let mut longer = Vec::with_capacity(all.len() * column.values.len());
+            for before in &all {
+                for (value, alias) in &column.values {
+                    let mut next = before.clone();
+                    if index > 0 {
+                        next.shown.push('_');
+                    }
+                    let shown = alias.as_ref().map_or_else(|| text_of_value(value), |alias| alias.value.clone());
+                    next.shown.push_str(&shown);
+                    next.values.push((column.on.clone(), value.clone()));
+                    longer.push(next);
+                }
+            }
+            all = longer;
+        }
+        all
     }
+}
+
+/// Returns the aggregate over the rows that have all of `values`.
+fn only_where(mut aggregate: Expr, values: &[(Expr, Expr)]) -> Expr {
+    let condition = |(on, value): &(Expr, Expr)| {
+        let on = Box::new(Expr::Nested(Box::new(on.clone())));
+        match value {
+            Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Expr::IsNull(on),
+            value => Expr::BinaryOp { left: on, op: BinaryOperator::Eq, right: Box::new(value.clone()) },
+        }
+    };
+    let both = |left, right| Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) };
+    if let Some(condition) = values.iter().map(condition).reduce(both) {
+        let _: ControlFlow<()> = VisitMut::visit(&mut aggregate, &mut Filter { condition });
+    }
+    aggregate
 }
 
 /// Filters all aggregates of an expression.

@@ -1,11 +1,16 @@
 //! UNPIVOT: a row for each column, with its name and its value.
 
+use std::ops::ControlFlow;
+
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias, Ident, NullInclusion, SelectItem, TableFactor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, ExprWithAlias, Ident, NullInclusion, SelectItem, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+};
 
 use super::{
-    Context, column_names, derived, item_parts, malformed, plan_over, quoted, quoted_text, select_of, subquery, text_of,
+    Context, column_names, derived, item_parts, malformed, plan_over_values, quoted, quoted_text, select_of, subquery,
+    text_of,
 };
 use crate::error::EngineError;
 use crate::identifiers::same_name;
@@ -61,29 +66,31 @@ fn plan_over_columns(
 ) -> Result<LogicalPlan> {
     let source = context.plan(table.clone())?;
     let all = column_names(source.schema());
-    let mut chosen: Vec<(String, String)> = Vec::new();
+    let mut chosen: Vec<UnpivotedColumn> = Vec::new();
     for item in items {
-        match item_parts(item) {
-            Some((Expr::Identifier(ident), alias)) => {
+        match (chosen_columns(item, &all)?, item_parts(item)) {
+            (Some(columns), _) => chosen.extend(columns.into_iter().map(UnpivotedColumn::plain)),
+            (None, Some((Expr::Identifier(ident), alias))) => {
                 let Some(column) = all.iter().find(|column| same_name(column, &ident.value)) else {
                     let message = format!("there is no column `{}`; the columns are {}", ident.value, all.join(", "));
                     return Err(EngineError::Plan { message }.into());
                 };
-                chosen.push((column.clone(), alias.map_or_else(|| column.clone(), |alias| alias.value.clone())));
+                let plain = UnpivotedColumn::plain(column.clone());
+                let shown = alias.map_or_else(|| column.clone(), |alias| alias.value.clone());
+                chosen.push(UnpivotedColumn { shown, ..plain });
             }
-            _ => {
-                let columns = chosen_columns(item, &all)?.ok_or_else(|| malformed(USAGE))?;
-                chosen.extend(columns.into_iter().map(|column| (column.clone(), column)));
-            }
+            (None, Some((expr, alias))) => chosen.extend(computed(expr, alias, &all)?),
+            (None, None) => return Err(malformed(USAGE)),
         }
     }
     if chosen.is_empty() {
         return Err(malformed("UNPIVOT needs a column"));
     }
-    let is_kept = |column: &&String| !chosen.iter().any(|(taken, _)| taken == *column);
+    let is_kept = |column: &&String| !chosen.iter().any(|taken| taken.column == **column);
     let kept: String = all.iter().filter(is_kept).map(|column| format!("{}, ", quoted(column))).collect();
-    let names: Vec<String> = chosen.iter().map(|(_, shown)| quoted_text(shown)).collect();
-    let values: Vec<String> = chosen.iter().map(|(column, _)| quoted(column)).collect();
+    let names: Vec<String> = chosen.iter().map(|taken| quoted_text(&taken.shown)).collect();
+    let (values, exprs): (Vec<String>, Vec<Expr>) =
+        chosen.into_iter().enumerate().map(|(index, taken)| (format!("${}", index + 1), taken.value)).unzip();
     let (name, value) = (quoted(name), quoted(value));
     let text = format!(
         "SELECT {kept}unnest(make_array({})) AS {name}, unnest(make_array({})) AS {value} FROM t",
@@ -94,5 +101,94 @@ fn plan_over_columns(
         true => text,
         false => format!("SELECT * FROM ({text}) AS unpivoted WHERE {value} IS NOT NULL"),
     };
-    plan_over(&text, table, context)
+    plan_over_values(&text, &exprs, table, context)
+}
+
+/// A column of which there is a row, and the value in that row.
+struct UnpivotedColumn {
+    column: String,
+    value: Expr,
+    /// What it is called in its row.
+    shown: String,
+}
+
+impl UnpivotedColumn {
+    fn plain(column: String) -> Self {
+        let value = Expr::Identifier(Ident::with_quote('"', column.clone()));
+        Self { value, shown: column.clone(), column }
+    }
+}
+
+/// Returns what an expression over one column, or over each that `COLUMNS(...)` chooses, stands for. Errors:
+/// `sql_plan_error` for one over several columns.
+fn computed(expr: &Expr, alias: Option<&Ident>, all: &[String]) -> Result<Vec<UnpivotedColumn>> {
+    let mut parts = ExprParts { all, call: None, names: Vec::new() };
+    let _: ControlFlow<()> = expr.visit(&mut parts);
+    let ExprParts { call, names, .. } = parts;
+    if let Some(call) = call {
+        let columns = chosen_columns(&SelectItem::UnnamedExpr(call), all)?.unwrap_or_default();
+        let filled = columns.into_iter().map(|column| {
+            let plain = UnpivotedColumn::plain(column);
+            let mut value = expr.clone();
+            let _: ControlFlow<()> = VisitMut::visit(&mut value, &mut ColumnsFilling(&plain.value));
+            UnpivotedColumn { value, ..plain }
+        });
+        return Ok(filled.collect());
+    }
+    let [column] = names.as_slice() else {
+        let message = format!("`{expr}` of UNPIVOT is over {} columns; write an expression over one", names.len());
+        return Err(EngineError::Plan { message }.into());
+    };
+    // An alias that is the expression's text is not one that somebody gave.
+    let shown = alias.map(|alias| alias.value.clone()).filter(|alias| *alias != expr.to_string());
+    let shown = shown.unwrap_or_else(|| column.clone());
+    Ok(vec![UnpivotedColumn { column: column.clone(), value: expr.clone(), shown }])
+}
+
+/// What an expression has: a call of `COLUMNS`, and the columns among `all` that it names.
+struct ExprParts<'a> {
+    all: &'a [String],
+    call: Option<Expr>,
+    names: Vec<String>,
+}
+
+impl Visitor for ExprParts<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let name = match expr {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(parts) => parts.last(),
+            Expr::Function(_) if is_columns_call(expr) => {
+                self.call = Some(expr.clone());
+                None
+            }
+            _ => None,
+        };
+        let column = name.and_then(|name| self.all.iter().find(|column| same_name(column, &name.value)));
+        if let Some(column) = column
+            && !self.names.contains(column)
+        {
+            self.names.push(column.clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Puts a column in the place of `COLUMNS(...)`.
+struct ColumnsFilling<'a>(&'a Expr);
+
+impl VisitorMut for ColumnsFilling<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if is_columns_call(expr) {
+            *expr = self.0.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_columns_call(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("columns"))
 }

@@ -50,11 +50,6 @@ const REFUSALS: &[RefusedForm] = &[
         instead: "carry the depth as a number and write ORDER BY depth",
     },
     RefusedForm {
-        begins: &["then", "do", "nothing"],
-        what: "DO NOTHING in MERGE",
-        instead: "leave its clause out, and write AND NOT (its condition) in those behind it",
-    },
-    RefusedForm {
         begins: &["then", "error"],
         what: "ERROR in MERGE",
         instead: "ask before with a SELECT of such rows",

@@ -1,0 +1,72 @@
+//! `unnest(value)` of a struct in a select list: a column for each of its fields, called as the field is. The planner would call
+//! them by the expression.
+
+use datafusion::logical_expr::planner::ContextProvider;
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem,
+};
+
+use super::{Expander, Qualified, Source};
+use crate::identifiers::same_name;
+use crate::sql::shorthand::{call, text};
+
+/// Writes out the fields of structs that are written as such, or are columns.
+pub(super) fn write_out_struct_unnests<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) {
+    let mut unnested = select.projection.iter().filter_map(unnested_value).peekable();
+    if unnested.peek().is_none() {
+        return;
+    }
+    let names_column = unnested.any(|value| matches!(value, Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
+    // Where the tables cannot be planned by themselves (LATERAL ones), the planner has to do.
+    let sources = match names_column {
+        true => expander.listed(&select.from, Qualified::Always).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let mut items = Vec::with_capacity(select.projection.len());
+    for item in std::mem::take(&mut select.projection) {
+        match unnested_value(&item).and_then(|value| fields_of(value, &sources)) {
+            Some(fields) => items.extend(fields.into_iter().map(|(name, expr)| {
+                let alias = Ident::with_quote('"', name);
+                SelectItem::ExprWithAlias { expr, alias }
+            })),
+            None => items.push(item),
+        }
+    }
+    select.projection = items;
+}
+
+/// Returns the value of an item that is `unnest(value)`.
+fn unnested_value(item: &SelectItem) -> Option<&Expr> {
+    let SelectItem::UnnamedExpr(Expr::Function(function)) = item else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]
+            if function.name.to_string().eq_ignore_ascii_case("unnest") =>
+        {
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the fields of a struct with their names; `None` for what is none, as far as it can be told.
+fn fields_of(value: &Expr, sources: &[Source]) -> Option<Vec<(String, Expr)>> {
+    let (table, column) = match value {
+        Expr::Dictionary(fields) => {
+            return Some(fields.iter().map(|field| (field.key.value.clone(), field.value.as_ref().clone())).collect());
+        }
+        Expr::Identifier(column) => (None, column),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [table, column] => (Some(table), column),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let is_of_table = |source: &Source| {
+        table.is_none_or(|table| source.table.as_ref().is_some_and(|own| same_name(own, &table.value)))
+    };
+    let is_named = |source: &&Source| same_name(&source.name, &column.value) && is_of_table(source);
+    let source = sources.iter().find(is_named).filter(|source| !source.fields.is_empty())?;
+    let field = |field: &String| (field.clone(), call("get_field", vec![source.expr.clone(), text(field)]));
+    Some(source.fields.iter().map(field).collect())
+}
