@@ -174,10 +174,16 @@ fn check_count(plan: &LogicalPlan, given: usize) -> Result<()> {
 /// where the plan does not tell.
 pub(crate) fn parameter_schema(plan: &LogicalPlan) -> Result<SchemaRef> {
     let mut found = placeholders(plan)?;
-    if found.values().any(Option::is_none) {
+    // What is beside a time is taken for one.
+    let is_certain = |data_type: &Option<DataType>| data_type.as_ref().is_some_and(|known| !known.is_temporal());
+    if !found.values().all(is_certain) {
         let mut told = told_types(plan)?;
-        for (name, data_type) in found.iter_mut().filter(|(_, data_type)| data_type.is_none()) {
-            *data_type = told.remove(name).and_then(only_type);
+        for (name, data_type) in &mut found {
+            let in_sum = told.in_sums.remove(name).and_then(only_type);
+            *data_type = match data_type.take() {
+                None => told.open.remove(name).and_then(only_type).or(in_sum),
+                Some(known) => in_sum.or(Some(known)),
+            };
         }
     }
     let positions = found.keys().filter_map(|name| position(name)).max().unwrap_or(0);

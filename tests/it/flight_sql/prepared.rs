@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Int64Type, IntervalUnit};
 use arrow_flight::Ticket;
 use arrow_flight::sql::{
     ActionClosePreparedStatementRequest, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
@@ -136,6 +136,47 @@ async fn a_statement_says_what_it_takes_and_gives() {
         ("select 1; select 2", "multiple_statements"),
     ] {
         assert_eq!(refused(raw.prepare(sql).await).1, code, "{sql}");
+    }
+}
+
+/// JDBC's driver binds nothing but null to a parameter of type null.
+#[tokio::test]
+async fn parameters_are_told_by_rows_lists_and_sums() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint, b varchar, at timestamp, l bigint[])").await.unwrap();
+    let at = raw.prepare("select at from t").await.unwrap().dataset.unwrap().field(0).data_type().clone();
+    let (number, text) = (DataType::Int64, DataType::Utf8);
+    let numbers = DataType::new_list(DataType::Int64, true);
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    for (condition, parameters) in [
+        ("(a, b) = (?, ?)", vec![number.clone(), text.clone()]),
+        ("(a, ?) = (?, b)", vec![text.clone(), number.clone()]),
+        ("row(a, b) = row(?, ?)", vec![number.clone(), text.clone()]),
+        ("(a, b) < (?, ?)", vec![number.clone(), text.clone()]),
+        ("(a, b) in ((?, ?), (?, ?))", vec![number.clone(), text.clone(), number.clone(), text]),
+        ("a = any(?)", vec![numbers.clone()]),
+        ("a > any(?)", vec![numbers.clone()]),
+        ("a <> all(?)", vec![numbers]),
+        ("? = any(l)", vec![number.clone()]),
+        ("at < ? + interval '1 day'", vec![at.clone()]),
+        ("at - ? < interval '1 day'", vec![at.clone()]),
+        ("at + ? < timestamp '2024-05-06 00:00:00'", vec![interval]),
+        ("at < ? + interval '1 day' and a = ?", vec![at, number.clone()]),
+    ] {
+        let sql = format!("select a from t where {condition}");
+        let prepared = raw.prepare(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, parameters, "{sql}");
+    }
+    for (sql, parameters) in [
+        ("select value from generate_series(1, ?)", vec![number.clone()]),
+        ("select value from generate_series(1, ?) where value > ?", vec![number.clone(), number.clone()]),
+        ("select value from generate_series(?, ?)", vec![number.clone(), number]),
+    ] {
+        let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, parameters, "{sql}");
     }
 }
 
