@@ -43,8 +43,15 @@ async fn tables_and_views_are_flights() {
         let schema = raw.client.get_schema(raw.request(path(parts))).await.unwrap().into_inner();
         assert_eq!(arrow::datatypes::Schema::try_from(schema).unwrap().field(0).name(), "a");
     }
+    for parts in [&["system", "tables"][..], &["information_schema", "tables"], &["querent", "system", "columns"]] {
+        let info = raw.client.get_flight_info(raw.request(path(parts))).await.unwrap().into_inner();
+        let (schema, batches) = decode(raw.fetch(ticket_of(&info)).await.unwrap()).await;
+        assert_eq!(schema_of(&info), *schema, "{parts:?}");
+        assert!(batches.iter().any(|batch| batch.num_rows() > 0), "{parts:?}");
+    }
     for (parts, expected) in [
-        (&["nothing"][..], (Code::NotFound, "table_not_found")),
+        (&["nowhere", "items"][..], (Code::NotFound, "table_not_found")),
+        (&["nothing"], (Code::NotFound, "table_not_found")),
         (&["hive", "default", "items"], (Code::InvalidArgument, "bad_request")),
         (&[], (Code::InvalidArgument, "bad_request")),
     ] {

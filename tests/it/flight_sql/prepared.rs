@@ -159,6 +159,7 @@ async fn parameters_are_told_by_rows_lists_and_sums() {
         ("a > any(?)", vec![numbers.clone()]),
         ("a <> all(?)", vec![numbers]),
         ("? = any(l)", vec![number.clone()]),
+        ("l = array[?, a]", vec![number.clone()]),
         ("at < ? + interval '1 day'", vec![at.clone()]),
         ("at - ? < interval '1 day'", vec![at.clone()]),
         ("at + ? < timestamp '2024-05-06 00:00:00'", vec![interval]),

@@ -35,8 +35,9 @@ pub(super) struct ToldTypes {
     pub(super) in_sums: BTreeMap<String, Vec<DataType>>,
 }
 
-/// Functions whose result is one of their arguments, which are of one type.
-const CHOOSING_FUNCTIONS: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
+/// Functions whose arguments are of one type: their result is one of them, their list, or their order.
+const PEER_FUNCTIONS: [&str; 8] =
+    ["coalesce", "greatest", "ifnull", "least", "make_array", NESTED_ORDER, "nullif", "nvl"];
 /// Functions whose result is an element of their one list: what `> ANY (list)` and its like are compared with.
 const LIST_BOUNDS: [&str; 2] = ["array_max", "array_min"];
 
@@ -171,7 +172,7 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
             note_peers(&results, schema, told);
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) => {
-            if CHOOSING_FUNCTIONS.contains(&func.name()) || func.name() == NESTED_ORDER {
+            if PEER_FUNCTIONS.contains(&func.name()) {
                 let peers: Vec<&Expr> = args.iter().collect();
                 return note_peers(&peers, schema, told);
             }
