@@ -50,7 +50,7 @@ async fn tables_and_views_are_flights() {
         assert!(batches.iter().any(|batch| batch.num_rows() > 0), "{parts:?}");
     }
     for (parts, expected) in [
-        (&["nowhere", "items"][..], (Code::NotFound, "table_not_found")),
+        (&["nowhere", "items"][..], (Code::NotFound, "database_not_found")),
         (&["nothing"], (Code::NotFound, "table_not_found")),
         (&["hive", "default", "items"], (Code::InvalidArgument, "bad_request")),
         (&[], (Code::InvalidArgument, "bad_request")),
