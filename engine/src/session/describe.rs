@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::Value;
+use datafusion::scalar::ScalarValue;
 use futures::FutureExt;
 use querent_kql::KqlParameters;
 
@@ -15,7 +15,7 @@ use crate::plan_cache::KnownPlan;
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
 use crate::session::planning::is_query;
-use crate::sql::parameters::{ParameterValues, parameter_schema, replace_parameters};
+use crate::sql::parameters::{ParameterValues, literal, parameter_schema, replace_parameters};
 use crate::sql::parse::{ParsedStatement, parse_statement};
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::policy_statement::parse_policy_statement;
@@ -208,28 +208,33 @@ impl Session {
     }
 
     /// Describes a statement with a value in the place of one parameter, or of all, for functions whose results depend on it:
-    /// the part of a date, the end of a series. Which value it is decides little about the result; where only a text or only
-    /// a number plans, the parameter is told as that.
+    /// the part of a date, the end of a series. Which value it is decides little about the result; where only a text, only a
+    /// number or only a time plans, the parameter is told as that.
     async fn describe_with_values(
         &self,
         parsed: &ParsedStatement,
         known: &[Option<FieldRef>],
     ) -> Option<StatementDescription> {
         let count = parsed.parameters;
+        let guesses =
+            [ScalarValue::from("day"), ScalarValue::from(1_i64), ScalarValue::TimestampMicrosecond(Some(0), None)];
         let single = (1..=count.min(MAX_GUESSED_VALUES)).map(Some);
         for place in single.chain([None]) {
             let is_guessed = |at: usize| match place {
                 Some(place) => place == at,
                 None => known.get(at - 1).is_none_or(Option::is_none),
             };
-            let text = (Value::SingleQuotedString("day".into()), DataType::Utf8);
-            let number = (Value::Number("1".into(), false), DataType::Int64);
             let mut planned: Vec<(StatementDescription, DataType)> = Vec::new();
-            for (value, data_type) in [text, number] {
+            for value in &guesses {
+                let data_type = value.data_type();
+                if data_type.is_temporal() && !planned.is_empty() {
+                    break;
+                }
                 let mut guessed = parsed.clone();
                 let nesting = guessed.nesting;
                 nesting.with_room(|| {
-                    replace_parameters(&mut guessed.statement, |at| is_guessed(at).then(|| value.clone()));
+                    let in_place = |at: usize| if is_guessed(at) { literal(value) } else { None };
+                    replace_parameters(&mut guessed.statement, in_place);
                 });
                 if let Ok(described) = self.describe_with_types(&guessed, known, None, &mut None).await {
                     planned.push((described, data_type));

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Int64Type, IntervalUnit};
+use arrow::array::{
+    ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
 use arrow_flight::Ticket;
 use arrow_flight::sql::{
     ActionClosePreparedStatementRequest, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
@@ -170,10 +172,12 @@ async fn parameters_are_told_by_rows_lists_and_sums() {
         let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, parameters, "{sql}");
     }
+    let time = DataType::Timestamp(TimeUnit::Microsecond, None);
     for (sql, parameters) in [
         ("select value from generate_series(1, ?)", vec![number.clone()]),
         ("select value from generate_series(1, ?) where value > ?", vec![number.clone(), number.clone()]),
         ("select value from generate_series(?, ?)", vec![number.clone(), number]),
+        ("select value from generate_series(?, ?, interval '1 day')", vec![time.clone(), time]),
     ] {
         let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
@@ -254,6 +258,11 @@ async fn parameters_are_arguments_of_every_function() {
     let series = raw.prepare("select value from generate_series(1, ?)").await.unwrap().handle;
     let bound = raw.bind(&series, row(vec![numbers(&[3])])).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [1, 2, 3]);
+    let days = "select count(*) as n from generate_series(?, ?, interval '1 day')";
+    let days = raw.prepare(days).await.unwrap().handle;
+    let midnight = |day: i64| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(vec![day * 86_400_000_000])) };
+    let bound = raw.bind(&days, row(vec![midnight(19_000), midnight(19_002)])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [3]);
     let part = "select cast(date_part(?, date '2024-05-06') as bigint) as n";
     let part = raw.prepare(part).await.unwrap().handle;
     let month: ArrayRef = Arc::new(StringArray::from(vec!["month"]));
