@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray, TimestampMicrosecondArray,
+    ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
 use arrow_flight::Ticket;
@@ -146,8 +147,8 @@ async fn a_statement_says_what_it_takes_and_gives() {
 async fn parameters_are_told_by_rows_lists_and_sums() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;
-    raw.rows("create table t (a bigint, b varchar, at timestamp, l bigint[])").await.unwrap();
-    let at = raw.prepare("select at from t").await.unwrap().dataset.unwrap().field(0).data_type().clone();
+    raw.rows("create table t (a bigint, b varchar, ts timestamp, l bigint[])").await.unwrap();
+    let instant = raw.prepare("select ts from t").await.unwrap().dataset.unwrap().field(0).data_type().clone();
     let (number, text) = (DataType::Int64, DataType::Utf8);
     let numbers = DataType::new_list(DataType::Int64, true);
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -162,10 +163,10 @@ async fn parameters_are_told_by_rows_lists_and_sums() {
         ("a <> all(?)", vec![numbers]),
         ("? = any(l)", vec![number.clone()]),
         ("l = array[?, a]", vec![number.clone()]),
-        ("at < ? + interval '1 day'", vec![at.clone()]),
-        ("at - ? < interval '1 day'", vec![at.clone()]),
-        ("at + ? < timestamp '2024-05-06 00:00:00'", vec![interval]),
-        ("at < ? + interval '1 day' and a = ?", vec![at, number.clone()]),
+        ("ts < ? + interval '1 day'", vec![instant.clone()]),
+        ("ts - ? < interval '1 day'", vec![instant.clone()]),
+        ("ts + ? < timestamp '2024-05-06 00:00:00'", vec![interval]),
+        ("ts < ? + interval '1 day' and a = ?", vec![instant, number.clone()]),
     ] {
         let sql = format!("select a from t where {condition}");
         let prepared = raw.prepare(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
