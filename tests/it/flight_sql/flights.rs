@@ -92,7 +92,7 @@ async fn headers_lower_the_limits() {
     let mut hasty = Raw::connect(&server).await.header("x-querent-max-wall-clock-ms", "100");
     assert_eq!(refused(hasty.rows(endless).await).1, "wall_clock_exceeded");
     // As gRPC's clients say how long they wait.
-    let mut waiting = Raw::connect(&server).await.header("grpc-timeout", "3S");
+    let mut waiting = Raw::connect(&server).await.header("grpc-timeout", "5S");
     assert_eq!(refused(waiting.rows(endless).await).1, "wall_clock_exceeded");
     let mut small = Raw::connect(&server).await.header("x-querent-max-memory-bytes", "2000000");
     let sort = "select value from generate_series(1, 3000000) order by value % 7, value desc";
