@@ -147,19 +147,29 @@ impl Session {
         if count <= known.len() {
             return Err(failure);
         }
-        // Some functions cannot be planned before the types of their arguments are known: first as their places tell.
-        let known: Vec<Option<FieldRef>> = (0..count)
+        // Some functions cannot be planned before the types of their arguments are known: first as their places tell, and
+        // without what these tell where that does not plan either.
+        let as_told: Vec<Option<FieldRef>> = (0..count)
             .map(|at| known.get(at).cloned().flatten().or_else(|| told_field(told.as_ref(), parsed, at)))
             .collect();
-        if known.iter().any(Option::is_some)
-            && let Ok(described) = self.describe_with_types(parsed, &known, None, &mut None).await
-        {
-            return Ok(described);
+        let mut tries = vec![known.as_slice()];
+        if as_told.iter().flatten().count() > known.iter().flatten().count() {
+            if let Ok(described) = self.describe_with_types(parsed, &as_told, None, &mut None).await {
+                return Ok(described);
+            }
+            tries.insert(0, as_told.as_slice());
         }
-        if let Some(described) = self.describe_with_guesses(parsed, &known).await {
-            return Ok(described);
+        for types in &tries {
+            if let Some(described) = self.describe_with_guesses(parsed, types).await {
+                return Ok(described);
+            }
         }
-        self.describe_with_values(parsed, &known).await.ok_or(failure)
+        for types in tries {
+            if let Some(described) = self.describe_with_values(parsed, types).await {
+                return Ok(described);
+            }
+        }
+        Err(failure)
     }
 
     /// Describes a statement with types that nobody gave. What type it is decides little about the result, so the first that
@@ -176,8 +186,12 @@ impl Session {
             DataType::Timestamp(TimeUnit::Nanosecond, None),
             DataType::Boolean,
             DataType::Interval(IntervalUnit::MonthDayNano),
+            DataType::Date32,
             DataType::new_list(DataType::Int64, true),
         ];
+        if known.len() == parsed.parameters && known.iter().all(Option::is_some) {
+            return None;
+        }
         // What is added to a time, or taken from it, is no time itself; the other parameters are what the statement tells.
         let interval = DataType::Interval(IntervalUnit::MonthDayNano);
         let count = parsed.parameters;
