@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{MemTable, provider_as_source};
@@ -176,8 +176,16 @@ pub(crate) fn literal(value: &ScalarValue) -> Option<ast::Expr> {
             number.is_finite().then(|| signed(format!("{number:e}")))
         }
         DataType::Date32 => typed(ast::DataType::Date),
-        DataType::Timestamp(_, None) => typed(ast::DataType::Timestamp(None, ast::TimezoneInfo::None)),
-        DataType::Timestamp(_, Some(_)) => typed(ast::DataType::Timestamp(None, ast::TimezoneInfo::WithTimeZone)),
+        DataType::Timestamp(unit, zone) => {
+            let digits = match unit {
+                TimeUnit::Second => 0,
+                TimeUnit::Millisecond => 3,
+                TimeUnit::Microsecond => 6,
+                TimeUnit::Nanosecond => 9,
+            };
+            let zone = if zone.is_some() { ast::TimezoneInfo::WithTimeZone } else { ast::TimezoneInfo::None };
+            typed(ast::DataType::Timestamp(Some(digits), zone))
+        }
         _ => None,
     }
 }
