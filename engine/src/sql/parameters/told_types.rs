@@ -14,7 +14,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::types::NativeType;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{
-    Between, BinaryExpr, Case, InList, InSubquery, Like, Placeholder, ScalarFunction,
+    AggregateFunction, Between, BinaryExpr, Case, InList, InSubquery, Like, Placeholder, ScalarFunction,
 };
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -179,13 +179,10 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
             if let Some(kinds) = list_arguments(&func.signature().type_signature, args.len()) {
                 return note_list_arguments(kinds, args, schema, told);
             }
-            for (at, argument) in args.iter().enumerate() {
-                if is_open(argument)
-                    && let Some(data_type) = argument_type(&func.signature().type_signature, args.len(), at)
-                {
-                    note_type(argument, &data_type, &mut told.open);
-                }
-            }
+            note_arguments(&func.signature().type_signature, args, told);
+        }
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            note_arguments(&func.signature().type_signature, &params.args, told);
         }
         _ => {}
     }
@@ -327,15 +324,24 @@ fn note_list_arguments(kinds: &[ArrayFunctionArgument], args: &[Expr], schema: &
     }
 }
 
+/// Notes the types that a function takes where it has parameters.
+fn note_arguments(signature: &TypeSignature, args: &[Expr], told: &mut ToldTypes) {
+    for (at, argument) in args.iter().enumerate() {
+        if is_open(argument)
+            && let Some(data_type) = argument_type(signature, args.len(), at)
+        {
+            note_type(argument, &data_type, &mut told.open);
+        }
+    }
+}
+
 /// Returns the type that a function of so many arguments takes in one place; `None` where it takes several.
 fn argument_type(signature: &TypeSignature, count: usize, at: usize) -> Option<DataType> {
     match signature {
         TypeSignature::String(length) if *length == count => Some(DataType::Utf8),
         TypeSignature::Exact(types) if types.len() == count => types.get(at).cloned(),
-        TypeSignature::Uniform(length, types) if *length == count => match types.as_slice() {
-            [only] => Some(only.clone()),
-            _ => None,
-        },
+        TypeSignature::Uniform(length, types) if *length == count => of_one_kind(types),
+        TypeSignature::Variadic(types) => of_one_kind(types),
         TypeSignature::Coercible(coercions) if coercions.len() == count => match coercions.get(at)?.desired_type() {
             TypeSignatureClass::Native(native) => match native.native() {
                 NativeType::Boolean => Some(DataType::Boolean),
@@ -348,12 +354,25 @@ fn argument_type(signature: &TypeSignature, count: usize, at: usize) -> Option<D
             _ => None,
         },
         TypeSignature::OneOf(signatures) => {
-            let mut fitting = signatures.iter().filter(|signature| takes(signature, count));
-            let first = argument_type(fitting.next()?, count, at)?;
-            fitting.all(|signature| argument_type(signature, count, at).as_ref() == Some(&first)).then_some(first)
+            let fitting = signatures.iter().filter(|signature| takes(signature, count));
+            let types = fitting.map(|signature| argument_type(signature, count, at)).collect::<Option<Vec<_>>>()?;
+            of_one_kind(&types)
         }
         _ => None,
     }
+}
+
+/// Returns the type that stands for all of them: texts and whole numbers of whatever size are of one kind.
+fn of_one_kind(types: &[DataType]) -> Option<DataType> {
+    let known: Vec<&DataType> = types.iter().filter(|data_type| **data_type != DataType::Null).collect();
+    let first = *known.first()?;
+    if known.iter().all(|data_type| data_type.is_string()) {
+        return Some(DataType::Utf8);
+    }
+    if known.iter().all(|data_type| data_type.is_integer()) {
+        return Some(DataType::Int64);
+    }
+    known.iter().all(|data_type| *data_type == first).then(|| first.clone())
 }
 
 /// Whether a function may have so many arguments, as far as its signature says.
@@ -366,5 +385,27 @@ fn takes(signature: &TypeSignature, count: usize) -> bool {
             *length == count
         }
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_whole_numbers_are_of_one_kind() {
+        let exact = |types: [DataType; 2]| TypeSignature::Exact(types.to_vec());
+        let joined = TypeSignature::OneOf(vec![
+            exact([DataType::LargeUtf8, DataType::Utf8]),
+            exact([DataType::Utf8, DataType::Null]),
+            exact([DataType::Utf8, DataType::Utf8View]),
+        ]);
+        assert_eq!(argument_type(&joined, 2, 1), Some(DataType::Utf8));
+        let texts = TypeSignature::Variadic(vec![DataType::Utf8View, DataType::LargeUtf8]);
+        assert_eq!(argument_type(&texts, 3, 2), Some(DataType::Utf8));
+        let whole = TypeSignature::Uniform(1, vec![DataType::Int32, DataType::UInt64]);
+        assert_eq!(argument_type(&whole, 1, 0), Some(DataType::Int64));
+        let numbers = TypeSignature::Uniform(1, vec![DataType::Float64, DataType::Int64]);
+        assert_eq!(argument_type(&numbers, 1, 0), None);
     }
 }
