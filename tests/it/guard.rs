@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use crate::flight_sql::{Raw, descriptor, statement, ticket_of};
 
 const PREFIX: &str = "/arrow.flight.protocol.FlightService";
+const INVALID: i32 = 3;
 const FORBIDDEN: i32 = 7;
 const EXHAUSTED: i32 = 8;
 const UNIMPLEMENTED: i32 = 12;
@@ -98,6 +99,21 @@ async fn calls_that_no_grpc_client_makes_are_refused() {
         let answer = http_2.call(path, &[], whole(plan.clone())).await;
         assert_eq!((answer.status, answer.grpc_status()), (200, UNIMPLEMENTED), "{path}");
         assert_eq!(answer.header("x-querent-code"), "unsupported", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_its_senders_fault() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut http_2 = Http2::connect(&server).await;
+    // A path that is not UTF-8, and a field that is cut off.
+    for message in [&[8, 1, 0x1a, 2, 0xff, 0xfe][..], &[0x1a, 9]] {
+        let message: Bytes = [&declared(u32::try_from(message.len()).unwrap())[..], message].concat().into();
+        for method in ["GetFlightInfo", "GetSchema", "DoPut"] {
+            let answer = http_2.call(&format!("{PREFIX}/{method}"), &[], whole(message.clone())).await;
+            assert_eq!((answer.status, answer.grpc_status()), (200, INVALID), "{method}");
+            assert_eq!(answer.header("x-querent-code"), "bad_request", "{method}");
+        }
     }
 }
 

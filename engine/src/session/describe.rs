@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::Value;
+use datafusion::scalar::ScalarValue;
 use futures::FutureExt;
 use querent_kql::KqlParameters;
 
@@ -15,7 +15,7 @@ use crate::plan_cache::KnownPlan;
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
 use crate::session::planning::is_query;
-use crate::sql::parameters::{ParameterValues, parameter_schema, replace_parameters};
+use crate::sql::parameters::{ParameterValues, literal, parameter_schema, replace_parameters};
 use crate::sql::parse::{ParsedStatement, parse_statement};
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::policy_statement::parse_policy_statement;
@@ -134,7 +134,8 @@ impl Session {
         known: Vec<Option<FieldRef>>,
         notes: Option<&PlanNotes>,
     ) -> Result<StatementDescription> {
-        let failure = match self.describe_with_types(parsed, &known, notes).await {
+        let mut told = None;
+        let failure = match self.describe_with_types(parsed, &known, notes, &mut told).await {
             Ok(described) => return Ok(described),
             Err(failure) => failure,
         };
@@ -142,73 +143,145 @@ impl Session {
             // What is described below is a statement with types or values that nobody gave.
             notes.has_read();
         }
-        // Some functions cannot be planned before the types of their arguments are known. What type it is decides little
-        // about the result, so the first that plans is taken for all; values are planned by their own types.
         let count = parsed.parameters;
-        if count > known.len() {
-            let guesses = [
-                DataType::Utf8,
-                DataType::Int64,
-                DataType::Float64,
-                DataType::Timestamp(TimeUnit::Nanosecond, None),
-                DataType::Boolean,
-                DataType::Interval(IntervalUnit::MonthDayNano),
-                DataType::new_list(DataType::Int64, true),
-            ];
-            // What is added to a time, or taken from it, is no time itself; the other parameters are what the statement tells.
-            let interval = DataType::Interval(IntervalUnit::MonthDayNano);
-            let lone = (1..=count.min(MAX_GUESSED_VALUES)).map(|at| (Some(at), interval.clone()));
-            for (lone, guess) in guesses.into_iter().map(|guess| (None, guess)).chain(lone) {
-                let types = (1..=count).map(|at| match known.get(at - 1) {
-                    Some(Some(field)) => Some(Arc::clone(field)),
-                    _ if lone.is_some_and(|lone| lone != at) => None,
-                    _ => Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true))),
-                });
-                let types: Vec<Option<FieldRef>> = types.collect();
-                if let Ok(mut described) = self.describe_with_types(parsed, &types, None).await {
-                    let unknown = |field: &FieldRef| Field::new(field.name(), DataType::Null, true);
-                    let fields: Vec<_> = described.parameters.fields().iter().map(unknown).collect();
-                    described.parameters = Arc::new(arrow::datatypes::Schema::new(fields));
-                    return Ok(described);
-                }
+        if count <= known.len() {
+            return Err(failure);
+        }
+        // Some functions cannot be planned before the types of their arguments are known: first as their places tell, and
+        // without what these tell where that does not plan either.
+        let as_told: Vec<Option<FieldRef>> = (0..count)
+            .map(|at| known.get(at).cloned().flatten().or_else(|| told_field(told.as_ref(), parsed, at)))
+            .collect();
+        let mut tries = vec![known.as_slice()];
+        if as_told.iter().flatten().count() > known.iter().flatten().count() {
+            if let Ok(described) = self.describe_with_types(parsed, &as_told, None, &mut None).await {
+                return Ok(described);
             }
-            if let Some(described) = self.describe_with_value(parsed, &known).await {
+            tries.insert(0, as_told.as_slice());
+        }
+        for types in &tries {
+            if let Some(described) = self.describe_with_guesses(parsed, types).await {
+                return Ok(described);
+            }
+        }
+        for types in tries {
+            if let Some(described) = self.describe_with_values(parsed, types).await {
                 return Ok(described);
             }
         }
         Err(failure)
     }
 
-    /// Describes a statement with a value in the place of one parameter, for functions whose results depend on it: the part
-    /// of a date, the end of a series. Which value it is decides little about the result.
-    async fn describe_with_value(
+    /// Describes a statement with types that nobody gave. What type it is decides little about the result, so the first that
+    /// plans is taken for all parameters of which none is known; values are planned by their own types.
+    async fn describe_with_guesses(
         &self,
         parsed: &ParsedStatement,
         known: &[Option<FieldRef>],
     ) -> Option<StatementDescription> {
-        for at in 1..=parsed.parameters.min(MAX_GUESSED_VALUES) {
-            for guess in [Value::SingleQuotedString("day".into()), Value::Number("1".into(), false)] {
-                let mut guessed = parsed.clone();
-                let nesting = guessed.nesting;
-                nesting.with_room(|| {
-                    replace_parameters(&mut guessed.statement, |position| (position == at).then(|| guess.clone()));
+        let guesses = [
+            DataType::Utf8,
+            DataType::Int64,
+            DataType::Float64,
+            DataType::Timestamp(TimeUnit::Nanosecond, None),
+            DataType::Boolean,
+            DataType::Interval(IntervalUnit::MonthDayNano),
+            DataType::Date32,
+            DataType::new_list(DataType::Int64, true),
+        ];
+        if known.len() == parsed.parameters && known.iter().all(Option::is_some) {
+            return None;
+        }
+        // What is added to a time, or taken from it, is no time itself; the other parameters are what the statement tells.
+        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+        let count = parsed.parameters;
+        let lone = (1..=count.min(MAX_GUESSED_VALUES)).map(|at| (Some(at), interval.clone()));
+        for (lone, guess) in guesses.into_iter().map(|guess| (None, guess)).chain(lone) {
+            let is_guessed =
+                |at: usize| known.get(at - 1).is_none_or(Option::is_none) && lone.is_none_or(|lone| lone == at);
+            let types = (1..=count).map(|at| match known.get(at - 1) {
+                _ if is_guessed(at) => Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true))),
+                known => known.cloned().flatten(),
+            });
+            let types: Vec<Option<FieldRef>> = types.collect();
+            if let Ok(mut described) = self.describe_with_types(parsed, &types, None, &mut None).await {
+                // A parameter by itself that is no text, and no time of whatever kind, is what plans.
+                let is_told = (1..=count).filter(|at| is_guessed(*at)).count() == 1
+                    && matches!(guess, DataType::Int64 | DataType::Boolean | DataType::Interval(_));
+                let fields = described.parameters.fields().iter().enumerate().map(|(at, field)| {
+                    match is_guessed(at + 1) && !is_told {
+                        true => Arc::new(Field::new(field.name(), DataType::Null, true)),
+                        false => Arc::clone(field),
+                    }
                 });
-                if let Ok(mut described) = self.describe_with_types(&guessed, known, None).await {
-                    let unknown = |at: usize| Field::new(format!("${at}"), DataType::Null, true);
-                    let fields: Vec<_> = (1..=parsed.parameters).map(unknown).collect();
-                    described.parameters = Arc::new(Schema::new(fields));
-                    return Some(described);
-                }
+                described.parameters = Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()));
+                return Some(described);
             }
         }
         None
     }
 
+    /// Describes a statement with a value in the place of one parameter, or of all, for functions whose results depend on it:
+    /// the part of a date, the end of a series. Which value it is decides little about the result; where only a text, only a
+    /// number or only a time plans, the parameter is told as that.
+    async fn describe_with_values(
+        &self,
+        parsed: &ParsedStatement,
+        known: &[Option<FieldRef>],
+    ) -> Option<StatementDescription> {
+        let count = parsed.parameters;
+        let guesses =
+            [ScalarValue::from("day"), ScalarValue::from(1_i64), ScalarValue::TimestampMicrosecond(Some(0), None)];
+        let single = (1..=count.min(MAX_GUESSED_VALUES)).map(Some);
+        for place in single.chain([None]) {
+            let is_guessed = |at: usize| match place {
+                Some(place) => place == at,
+                None => known.get(at - 1).is_none_or(Option::is_none),
+            };
+            let mut planned: Vec<(StatementDescription, DataType)> = Vec::new();
+            for value in &guesses {
+                let data_type = value.data_type();
+                if data_type.is_temporal() && !planned.is_empty() {
+                    break;
+                }
+                let mut guessed = parsed.clone();
+                let nesting = guessed.nesting;
+                nesting.with_room(|| {
+                    let in_place = |at: usize| if is_guessed(at) { literal(value) } else { None };
+                    replace_parameters(&mut guessed.statement, in_place);
+                });
+                if let Ok(described) = self.describe_with_types(&guessed, known, None, &mut None).await {
+                    planned.push((described, data_type));
+                }
+            }
+            let told = match planned.as_slice() {
+                [(_, only)] => only.clone(),
+                _ => DataType::Null,
+            };
+            let Some((mut described, _)) = planned.into_iter().next() else { continue };
+            let others = Arc::clone(&described.parameters);
+            let fields = (1..=count).map(|at| {
+                let name = format!("${at}");
+                match others.field_with_name(&name) {
+                    Ok(field) if !is_guessed(at) => field.clone(),
+                    _ if is_guessed(at) => Field::new(name, told.clone(), true),
+                    _ => Field::new(name, DataType::Null, true),
+                }
+            });
+            described.parameters = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
+            return Some(described);
+        }
+        None
+    }
+
+    /// Describes a statement of which the types of some parameters are known. Once it is planned, `told` has the parameters as it
+    /// tells them, whether or not it can be executed with those.
     async fn describe_with_types(
         &self,
         parsed: &ParsedStatement,
         types: &[Option<FieldRef>],
         notes: Option<&PlanNotes>,
+        told: &mut Option<SchemaRef>,
     ) -> Result<StatementDescription> {
         if let Some(plan) = self.plan_named(parsed, &ParameterValues::None).await? {
             return self.described(&plan, Arc::new(arrow::datatypes::Schema::empty()));
@@ -224,6 +297,7 @@ impl Session {
         let planner = StatementPlanner { notes, ..self.planner(&state, types, &files) };
         let plan = planner.plan(parsed).await?;
         let parameters = parameter_schema(&plan)?;
+        *told = Some(Arc::clone(&parameters));
         check_plan_size(&plan)?;
         if let Some(notes) = notes {
             notes.planned(&plan);
@@ -257,4 +331,12 @@ impl Session {
         let work = usage.scope(work).boxed();
         clock.limit_time(lane.run(work)).boxed().await
     }
+}
+
+/// Returns a parameter without a name, by its position from 0, as a statement tells it; `None` where it does not.
+fn told_field(told: Option<&SchemaRef>, parsed: &ParsedStatement, at: usize) -> Option<FieldRef> {
+    if parsed.has_named_parameters() {
+        return None;
+    }
+    told?.fields().get(at).filter(|field| *field.data_type() != DataType::Null).cloned()
 }

@@ -1,6 +1,6 @@
 //! Bulk ingest: the rows of a stream become those of a table, all or none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -233,13 +233,21 @@ fn required_columns(rows: &LogicalPlan) -> Vec<String> {
     required.map(|field| field.name().clone()).collect()
 }
 
-/// Returns the scan of a stream that can be read once.
+/// Returns the scan of a stream that can be read once. Errors: two of its columns have one name.
 pub(super) fn arriving(rows: SendableRecordBatchStream) -> Result<LogicalPlan> {
     let schema = rows.schema();
+    if let Some(name) = name_that_is_twice(&schema) {
+        return Err(EngineError::Plan { message: format!("the rows have more than one column `{name}`") });
+    }
     let partition = ArrivingRows { schema: Arc::clone(&schema), rows: Mutex::new(Some(rows)) };
     let table = StreamingTable::try_new(schema, vec![Arc::new(partition)])?;
     let source = provider_as_source(Arc::new(CatalogTable::at_allowed_location(Arc::new(table))));
     Ok(LogicalPlanBuilder::scan(ARRIVING, source, None)?.build()?)
+}
+
+fn name_that_is_twice(schema: &SchemaRef) -> Option<&str> {
+    let mut names = HashSet::new();
+    schema.fields().iter().map(|field| field.name().as_str()).find(|name| !names.insert(*name))
 }
 
 /// Returns the rows with a type for each column. A data frame's column of nulls alone has none, and becomes text, as a UUID

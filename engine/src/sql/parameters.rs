@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{MemTable, provider_as_source};
@@ -101,8 +101,8 @@ impl ParameterValues {
 }
 
 impl ParameterValues {
-    /// Returns the statement with its values as literals, where there is one of each that SQL writes as a text, an integer, a
-    /// truth value or NULL: some functions cannot be planned before the values of their arguments are known.
+    /// Returns the statement with its values as literals, where there is one of each that SQL writes as a text, a number, a
+    /// truth value, a date, a timestamp or NULL: some functions cannot be planned before the values of their arguments are known.
     pub(crate) fn as_literals(&self, parsed: &ParsedStatement) -> Option<ParsedStatement> {
         let values = match self {
             ParameterValues::Row(values) => values.clone(),
@@ -115,7 +115,7 @@ impl ParameterValues {
         if values.is_empty() || values.len() != parsed.parameters {
             return None;
         }
-        let literals: Vec<Value> = values.iter().map(literal).collect::<Option<_>>()?;
+        let literals: Vec<ast::Expr> = values.iter().map(literal).collect::<Option<_>>()?;
         let mut parsed = parsed.clone();
         let nesting = parsed.nesting;
         nesting.with_room(|| replace_parameters(&mut parsed.statement, |at| literals.get(at - 1).cloned()));
@@ -129,16 +129,17 @@ fn value_name(field: &Field) -> &str {
 }
 
 /// Puts literals in the places of parameters, by their positions from 1; those of which there is none stay.
-pub(crate) fn replace_parameters(statement: &mut Statement, literal: impl Fn(usize) -> Option<Value>) {
+pub(crate) fn replace_parameters(statement: &mut Statement, literal: impl Fn(usize) -> Option<ast::Expr>) {
     struct ParameterReplacer<F>(F);
-    impl<F: Fn(usize) -> Option<Value>> VisitorMut for ParameterReplacer<F> {
+    impl<F: Fn(usize) -> Option<ast::Expr>> VisitorMut for ParameterReplacer<F> {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-            if let ast::Expr::Value(ValueWithSpan { value: found @ Value::Placeholder(_), .. }) = expr
-                && let Value::Placeholder(name) = &*found
-                && let Some(known) = position(name).and_then(&self.0)
-            {
-                *found = known;
+            let name = match expr {
+                ast::Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) => name.as_str(),
+                _ => return ControlFlow::Continue(()),
+            };
+            if let Some(known) = position(name).and_then(&self.0) {
+                *expr = known;
             }
             ControlFlow::Continue(())
         }
@@ -146,14 +147,45 @@ pub(crate) fn replace_parameters(statement: &mut Statement, literal: impl Fn(usi
     let _: ControlFlow<()> = visit_statement(statement, &mut ParameterReplacer(literal));
 }
 
-fn literal(value: &ScalarValue) -> Option<Value> {
+/// Returns a value as SQL writes it; `None` where it has no literal here.
+pub(crate) fn literal(value: &ScalarValue) -> Option<ast::Expr> {
+    let plain = |value: Value| ast::Expr::Value(value.with_empty_span());
     if value.is_null() {
-        return Some(Value::Null);
+        return Some(plain(Value::Null));
     }
+    let text = || value.cast_to(&DataType::Utf8).ok()?.try_as_str().flatten().map(str::to_owned);
+    let signed = |number: String| match number.strip_prefix('-') {
+        Some(digits) => ast::Expr::Nested(Box::new(ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Minus,
+            expr: Box::new(plain(Value::Number(digits.to_owned(), false))),
+        })),
+        None => plain(Value::Number(number, false)),
+    };
+    let typed = |data_type: ast::DataType| {
+        let value = Value::SingleQuotedString(text()?).with_empty_span();
+        Some(ast::Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }))
+    };
     match value.data_type() {
-        DataType::Boolean => Some(Value::Boolean(*value == ScalarValue::Boolean(Some(true)))),
-        text if text.is_string() => value.try_as_str().flatten().map(|text| Value::SingleQuotedString(text.to_owned())),
-        integer if integer.is_integer() => Some(Value::Number(value.to_string(), false)),
+        DataType::Boolean => Some(plain(Value::Boolean(*value == ScalarValue::Boolean(Some(true))))),
+        kind if kind.is_string() => Some(plain(Value::SingleQuotedString(text()?))),
+        kind if kind.is_integer() => Some(plain(Value::Number(value.to_string(), false))),
+        kind if kind.is_decimal() => Some(signed(text()?)),
+        DataType::Float32 | DataType::Float64 => {
+            let ScalarValue::Float64(Some(number)) = value.cast_to(&DataType::Float64).ok()? else { return None };
+            // With an exponent, it is a double.
+            number.is_finite().then(|| signed(format!("{number:e}")))
+        }
+        DataType::Date32 => typed(ast::DataType::Date),
+        DataType::Timestamp(unit, zone) => {
+            let digits = match unit {
+                TimeUnit::Second => 0,
+                TimeUnit::Millisecond => 3,
+                TimeUnit::Microsecond => 6,
+                TimeUnit::Nanosecond => 9,
+            };
+            let zone = if zone.is_some() { ast::TimezoneInfo::WithTimeZone } else { ast::TimezoneInfo::None };
+            typed(ast::DataType::Timestamp(Some(digits), zone))
+        }
         _ => None,
     }
 }
@@ -174,10 +206,16 @@ fn check_count(plan: &LogicalPlan, given: usize) -> Result<()> {
 /// where the plan does not tell.
 pub(crate) fn parameter_schema(plan: &LogicalPlan) -> Result<SchemaRef> {
     let mut found = placeholders(plan)?;
-    if found.values().any(Option::is_none) {
+    // What is beside a time is taken for one.
+    let is_certain = |data_type: &Option<DataType>| data_type.as_ref().is_some_and(|known| !known.is_temporal());
+    if !found.values().all(is_certain) {
         let mut told = told_types(plan)?;
-        for (name, data_type) in found.iter_mut().filter(|(_, data_type)| data_type.is_none()) {
-            *data_type = told.remove(name).and_then(only_type);
+        for (name, data_type) in &mut found {
+            let in_sum = told.in_sums.remove(name).and_then(only_type);
+            *data_type = match data_type.take() {
+                None => told.open.remove(name).and_then(only_type).or(in_sum),
+                Some(known) => in_sum.or(Some(known)),
+            };
         }
     }
     let positions = found.keys().filter_map(|name| position(name)).max().unwrap_or(0);

@@ -1,6 +1,7 @@
 //! The caller of a gRPC method, and what its headers and its session say of its statements.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, header};
 use querent_catalog::Principal;
@@ -12,7 +13,7 @@ use super::sessions::{FlightSession, FlightSessions};
 use super::ticket::StatementText;
 use crate::connection::ConnectionScope;
 use crate::error::{ApiError, ErrorCode};
-use crate::query_limits::{QueryLanguage, requested_limits};
+use crate::query_limits::{LEAST_WALL_CLOCK, QueryLanguage, requested_limits};
 use crate::result_types::{RESULT_TYPES_HEADER, result_types};
 use crate::state::AppState;
 
@@ -22,6 +23,8 @@ const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
 const LANGUAGE_HEADER: &str = "x-querent-language";
 /// The header that says at how many endpoints the rows of a query are fetched.
 const ENDPOINTS_HEADER: &str = "x-querent-endpoints";
+/// The header by which gRPC's clients say how long they wait for a call.
+const DEADLINE_HEADER: &str = "grpc-timeout";
 /// How ADBC's driver names itself.
 const ADBC_USER_AGENT: &str = "ADBC Flight SQL Driver";
 
@@ -124,7 +127,11 @@ impl FlightCaller {
     }
 
     fn own_session(&self, state: &AppState) -> Result<Session, ApiError> {
-        let limits: Limits = requested_limits(&self.headers, state.settings.limits())?;
+        let mut limits: Limits = requested_limits(&self.headers, state.settings.limits())?;
+        // Nobody waits any longer, and a client that is cut off says nothing.
+        if let Some(timeout) = self.headers.get(DEADLINE_HEADER).and_then(|value| grpc_timeout(value.to_str().ok()?)) {
+            limits.wall_clock = limits.wall_clock.min(timeout.max(LEAST_WALL_CLOCK));
+        }
         let mut session = state.session(self.principal.clone(), limits).through("flight");
         if let Some(own) = &self.session {
             session = session.with_temporary_tables(Arc::clone(own.tables()));
@@ -140,5 +147,37 @@ impl FlightCaller {
     fn header(&self, name: &str) -> Result<Option<String>, ApiError> {
         let value = self.headers.get(name).map(|value| value.to_str().map(str::to_owned)).transpose();
         value.map_err(|_| ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text")))
+    }
+}
+
+/// Returns a time as gRPC writes it: at most eight digits, and a unit. What is written otherwise says nothing.
+fn grpc_timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let is_number = (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| digits.parse().ok()).flatten()?;
+    match unit {
+        "H" => Some(Duration::from_secs(number * 3_600)),
+        "M" => Some(Duration::from_secs(number * 60)),
+        "S" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_millis(number)),
+        "u" => Some(Duration::from_micros(number)),
+        "n" => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_grpc_writes_them() {
+        assert_eq!(grpc_timeout("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(grpc_timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3_600)));
+        assert_eq!(grpc_timeout("5S"), Some(Duration::from_secs(5)));
+        assert_eq!(grpc_timeout("7n"), Some(Duration::from_nanos(7)));
+        for wrong in ["", "S", "5", "+5S", "100000000S", "5s", "5µ", "1.5S"] {
+            assert_eq!(grpc_timeout(wrong), None, "{wrong}");
+        }
     }
 }

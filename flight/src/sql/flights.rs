@@ -91,7 +91,8 @@ pub(super) fn statement_of_path(path: &[String], database: Option<&str>) -> Resu
 
 fn select_all(database: &str, table: &str) -> StatementText {
     let text = format!("SELECT * FROM {}.{}", quoted(database), quoted(table));
-    StatementText::new(text, database, QueryLanguage::Sql)
+    // Nothing in it is a bare name, and the schemas of system tables are no databases to be in.
+    StatementText::new(text, "", QueryLanguage::Sql)
 }
 
 fn quoted(name: &str) -> String {

@@ -43,8 +43,15 @@ async fn tables_and_views_are_flights() {
         let schema = raw.client.get_schema(raw.request(path(parts))).await.unwrap().into_inner();
         assert_eq!(arrow::datatypes::Schema::try_from(schema).unwrap().field(0).name(), "a");
     }
+    for parts in [&["system", "tables"][..], &["information_schema", "tables"], &["querent", "system", "columns"]] {
+        let info = raw.client.get_flight_info(raw.request(path(parts))).await.unwrap().into_inner();
+        let (schema, batches) = decode(raw.fetch(ticket_of(&info)).await.unwrap()).await;
+        assert_eq!(schema_of(&info), *schema, "{parts:?}");
+        assert!(batches.iter().any(|batch| batch.num_rows() > 0), "{parts:?}");
+    }
     for (parts, expected) in [
-        (&["nothing"][..], (Code::NotFound, "table_not_found")),
+        (&["nowhere", "items"][..], (Code::NotFound, "database_not_found")),
+        (&["nothing"], (Code::NotFound, "table_not_found")),
         (&["hive", "default", "items"], (Code::InvalidArgument, "bad_request")),
         (&[], (Code::InvalidArgument, "bad_request")),
     ] {
@@ -84,6 +91,9 @@ async fn headers_lower_the_limits() {
     let endless = super::ENDLESS;
     let mut hasty = Raw::connect(&server).await.header("x-querent-max-wall-clock-ms", "100");
     assert_eq!(refused(hasty.rows(endless).await).1, "wall_clock_exceeded");
+    // As gRPC's clients say how long they wait.
+    let mut waiting = Raw::connect(&server).await.header("grpc-timeout", "5S");
+    assert_eq!(refused(waiting.rows(endless).await).1, "wall_clock_exceeded");
     let mut small = Raw::connect(&server).await.header("x-querent-max-memory-bytes", "2000000");
     let sort = "select value from generate_series(1, 3000000) order by value % 7, value desc";
     assert_eq!(refused(small.rows(&format!("select array_agg(value) from ({sort})")).await).1, "memory_exceeded");

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::array::{
+    ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
 use arrow_flight::Ticket;
 use arrow_flight::sql::{
     ActionClosePreparedStatementRequest, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
@@ -139,6 +142,50 @@ async fn a_statement_says_what_it_takes_and_gives() {
     }
 }
 
+/// JDBC's driver binds nothing but null to a parameter of type null.
+#[tokio::test]
+async fn parameters_are_told_by_rows_lists_and_sums() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint, b varchar, ts timestamp, l bigint[])").await.unwrap();
+    let instant = raw.prepare("select ts from t").await.unwrap().dataset.unwrap().field(0).data_type().clone();
+    let (number, text) = (DataType::Int64, DataType::Utf8);
+    let numbers = DataType::new_list(DataType::Int64, true);
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    for (condition, parameters) in [
+        ("(a, b) = (?, ?)", vec![number.clone(), text.clone()]),
+        ("(a, ?) = (?, b)", vec![text.clone(), number.clone()]),
+        ("row(a, b) = row(?, ?)", vec![number.clone(), text.clone()]),
+        ("(a, b) < (?, ?)", vec![number.clone(), text.clone()]),
+        ("(a, b) in ((?, ?), (?, ?))", vec![number.clone(), text.clone(), number.clone(), text]),
+        ("a = any(?)", vec![numbers.clone()]),
+        ("a > any(?)", vec![numbers.clone()]),
+        ("a <> all(?)", vec![numbers]),
+        ("? = any(l)", vec![number.clone()]),
+        ("l = array[?, a]", vec![number.clone()]),
+        ("ts < ? + interval '1 day'", vec![instant.clone()]),
+        ("ts - ? < interval '1 day'", vec![instant.clone()]),
+        ("ts + ? < timestamp '2024-05-06 00:00:00'", vec![interval]),
+        ("ts < ? + interval '1 day' and a = ?", vec![instant, number.clone()]),
+    ] {
+        let sql = format!("select a from t where {condition}");
+        let prepared = raw.prepare(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, parameters, "{sql}");
+    }
+    let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+    for (sql, parameters) in [
+        ("select value from generate_series(1, ?)", vec![number.clone()]),
+        ("select value from generate_series(1, ?) where value > ?", vec![number.clone(), number.clone()]),
+        ("select value from generate_series(?, ?)", vec![number.clone(), number]),
+        ("select value from generate_series(?, ?, interval '1 day')", vec![time.clone(), time]),
+    ] {
+        let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, parameters, "{sql}");
+    }
+}
+
 #[tokio::test]
 async fn values_are_bound_and_bound_again() {
     let server = TestServer::start(TestSettings::default()).await;
@@ -212,6 +259,11 @@ async fn parameters_are_arguments_of_every_function() {
     let series = raw.prepare("select value from generate_series(1, ?)").await.unwrap().handle;
     let bound = raw.bind(&series, row(vec![numbers(&[3])])).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [1, 2, 3]);
+    let days = "select count(*) as n from generate_series(?, ?, interval '1 day')";
+    let days = raw.prepare(days).await.unwrap().handle;
+    let midnight = |day: i64| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(vec![day * 86_400_000_000])) };
+    let bound = raw.bind(&days, row(vec![midnight(19_000), midnight(19_002)])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [3]);
     let part = "select cast(date_part(?, date '2024-05-06') as bigint) as n";
     let part = raw.prepare(part).await.unwrap().handle;
     let month: ArrayRef = Arc::new(StringArray::from(vec!["month"]));

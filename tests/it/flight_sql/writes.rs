@@ -226,6 +226,11 @@ async fn columns_are_matched_by_name() {
     assert_eq!(code, "column_not_found");
     let (grpc, _) = refused(raw.updated(&into(CREATE_APPEND, "t"), &[unknown]).await);
     assert_eq!(grpc, Code::AlreadyExists, "ADBC's code for a table that is there with other columns");
+    let twice = RecordBatch::try_from_iter([("s", Arc::clone(&s)), ("s", Arc::clone(&s))]).unwrap();
+    for mode in [APPEND, REPLACE] {
+        let error = raw.updated(&into(mode, "t"), std::slice::from_ref(&twice)).await.unwrap_err();
+        assert!(error.message().contains("the rows have more than one column `s`"), "{error}");
+    }
     let words = RecordBatch::try_from_iter([("n", s)]).unwrap();
     assert!(raw.updated(&into(APPEND, "t"), &[words]).await.is_err(), "words are not numbers");
     assert_eq!(raw.number("select count(*) from t").await, 2, "a failed ingest leaves nothing");

@@ -1,33 +1,49 @@
-//! The types of parameters that the planner leaves open, by the places where they stand: what they are compared with, chosen
-//! among or united with, a condition, and the argument of a function that takes one type there.
+//! The types of parameters that the planner leaves open, by the places where they stand: what they are compared with (also as
+//! a part of a row, or as a list with ANY and ALL), chosen among or united with, a condition, and the argument of a function
+//! that takes one type there. Beside a time in a sum or a difference the planner takes a parameter for such a time, which it
+//! seldom is: what the sum is compared with tells.
 //!
 //! They are told to clients, some of which send nothing for a parameter without a type. A statement is planned by the types of
 //! the values that are bound.
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::types::NativeType;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{
-    Between, BinaryExpr, Case, InList, InSubquery, Like, Placeholder, ScalarFunction,
+    AggregateFunction, Between, BinaryExpr, Case, InList, InSubquery, Like, Placeholder, ScalarFunction,
 };
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, TypeSignature, TypeSignatureClass};
+use datafusion::logical_expr::{
+    ArrayFunctionArgument, ArrayFunctionSignature, Expr, ExprSchemable, LogicalPlan, Operator, TypeSignature,
+    TypeSignatureClass,
+};
 
 use super::note_type;
+use crate::functions::{COMPLETE_ROW, NESTED_ORDER};
+use crate::sql::row_values::STRUCT;
 
 /// The types that the places of each parameter tell.
-pub(super) type ToldTypes = BTreeMap<String, Vec<DataType>>;
+#[derive(Debug, Default)]
+pub(super) struct ToldTypes {
+    /// Of those that the planner leaves open.
+    pub(super) open: BTreeMap<String, Vec<DataType>>,
+    /// Of those that are added to a time or taken from it, whatever the planner took them for.
+    pub(super) in_sums: BTreeMap<String, Vec<DataType>>,
+}
 
-/// Functions whose result is one of their arguments, which are of one type.
-const CHOOSING_FUNCTIONS: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
+/// Functions whose arguments are of one type: their result is one of them, their list, or their order.
+const PEER_FUNCTIONS: [&str; 8] =
+    ["coalesce", "greatest", "ifnull", "least", "make_array", NESTED_ORDER, "nullif", "nvl"];
+/// Functions whose result is an element of their one list: what `> ANY (list)` and its like are compared with.
+const LIST_BOUNDS: [&str; 2] = ["array_max", "array_min"];
 
 /// Returns what the places of the parameters tell that have no type.
 pub(super) fn told_types(plan: &LogicalPlan) -> DataFusionResult<ToldTypes> {
-    let mut told = ToldTypes::new();
+    let mut told = ToldTypes::default();
     plan.apply_with_subqueries(|node| {
         note_in_node(node, &mut told)?;
         Ok(TreeNodeRecursion::Continue)
@@ -37,25 +53,25 @@ pub(super) fn told_types(plan: &LogicalPlan) -> DataFusionResult<ToldTypes> {
 
 fn note_in_node(node: &LogicalPlan, told: &mut ToldTypes) -> DataFusionResult<()> {
     match node {
-        LogicalPlan::Filter(filter) => note_type(&filter.predicate, &DataType::Boolean, told),
+        LogicalPlan::Filter(filter) => note_type(&filter.predicate, &DataType::Boolean, &mut told.open),
         LogicalPlan::Union(union) => {
             for input in &union.inputs {
                 let LogicalPlan::Projection(projection) = input.as_ref() else { continue };
                 for (value, field) in projection.expr.iter().zip(union.schema.fields()) {
                     if *field.data_type() != DataType::Null {
-                        note_type(value, field.data_type(), told);
+                        note_type(value, field.data_type(), &mut told.open);
                     }
                 }
             }
         }
         _ => {}
     }
-    let mut has_open = false;
+    let mut has_untold = false;
     node.apply_expressions(|expr| {
-        has_open |= expr.exists(|part| Ok(is_open(part)))?;
+        has_untold |= expr.exists(|part| Ok(is_open(part) || is_taken_for_time(part)))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if !has_open {
+    if !has_untold {
         return Ok(());
     }
     let schema = merge_schema(&node.inputs());
@@ -72,6 +88,33 @@ fn is_open(expr: &Expr) -> bool {
     matches!(expr, Expr::Placeholder(Placeholder { field: None, .. }))
 }
 
+/// Whether the planner took a parameter for a time, as it does beside one.
+fn is_taken_for_time(expr: &Expr) -> bool {
+    matches!(expr, Expr::Placeholder(Placeholder { field: Some(field), .. }) if field.data_type().is_temporal())
+}
+
+/// Whether the type of an expression is that of a parameter which its place is to tell.
+fn is_untold(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_untold(&alias.expr),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
+            is_taken_for_time(left) || is_taken_for_time(right)
+        }
+        Expr::ScalarFunction(call) if row_parts(expr).is_some() || LIST_BOUNDS.contains(&call.name()) => {
+            call.args.iter().any(is_untold)
+        }
+        other => is_open(other),
+    }
+}
+
+/// Returns the values of a row.
+fn row_parts(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::ScalarFunction(call) if [STRUCT, COMPLETE_ROW].contains(&call.name()) => Some(&call.args),
+        _ => None,
+    }
+}
+
 fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
@@ -84,9 +127,10 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
             | Operator::IsDistinctFrom
             | Operator::IsNotDistinctFrom => note_peers(&[left.as_ref(), right.as_ref()], schema, told),
             Operator::And | Operator::Or => {
-                note_type(left, &DataType::Boolean, told);
-                note_type(right, &DataType::Boolean, told);
+                note_type(left, &DataType::Boolean, &mut told.open);
+                note_type(right, &DataType::Boolean, &mut told.open);
             }
+            Operator::Plus | Operator::Minus => note_in_sum(left, *op, right, None, schema, told),
             _ => {}
         },
         Expr::Not(condition)
@@ -95,7 +139,7 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
         | Expr::IsUnknown(condition)
         | Expr::IsNotTrue(condition)
         | Expr::IsNotFalse(condition)
-        | Expr::IsNotUnknown(condition) => note_type(condition, &DataType::Boolean, told),
+        | Expr::IsNotUnknown(condition) => note_type(condition, &DataType::Boolean, &mut told.open),
         Expr::Between(Between { expr, low, high, .. }) => {
             note_peers(&[expr.as_ref(), low.as_ref(), high.as_ref()], schema, told);
         }
@@ -107,12 +151,12 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
             if let Some(field) = subquery.subquery.schema().fields().first()
                 && *field.data_type() != DataType::Null
             {
-                note_type(expr, field.data_type(), told);
+                note_value(expr, field.data_type(), schema, told);
             }
         }
         Expr::Like(Like { expr, pattern, .. }) | Expr::SimilarTo(Like { expr, pattern, .. }) => {
-            note_type(expr, &DataType::Utf8, told);
-            note_type(pattern, &DataType::Utf8, told);
+            note_type(expr, &DataType::Utf8, &mut told.open);
+            note_type(pattern, &DataType::Utf8, &mut told.open);
         }
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
             let whens = when_then_expr.iter().map(|(when, _)| when.as_ref());
@@ -121,24 +165,24 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
                     let peers: Vec<&Expr> = whens.chain([compared.as_ref()]).collect();
                     note_peers(&peers, schema, told);
                 }
-                None => whens.for_each(|condition| note_type(condition, &DataType::Boolean, told)),
+                None => whens.for_each(|condition| note_type(condition, &DataType::Boolean, &mut told.open)),
             }
             let results = when_then_expr.iter().map(|(_, then)| then.as_ref());
             let results: Vec<&Expr> = results.chain(else_expr.iter().map(|otherwise| otherwise.as_ref())).collect();
             note_peers(&results, schema, told);
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) => {
-            if CHOOSING_FUNCTIONS.contains(&func.name()) {
+            if PEER_FUNCTIONS.contains(&func.name()) {
                 let peers: Vec<&Expr> = args.iter().collect();
                 return note_peers(&peers, schema, told);
             }
-            for (at, argument) in args.iter().enumerate() {
-                if is_open(argument)
-                    && let Some(data_type) = argument_type(&func.signature().type_signature, args.len(), at)
-                {
-                    note_type(argument, &data_type, told);
-                }
+            if let Some(kinds) = list_arguments(&func.signature().type_signature, args.len()) {
+                return note_list_arguments(kinds, args, schema, told);
             }
+            note_arguments(&func.signature().type_signature, args, told);
+        }
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            note_arguments(&func.signature().type_signature, &params.args, told);
         }
         _ => {}
     }
@@ -146,14 +190,148 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
 
 /// Notes that the parameters among `peers` are what the others are, where these are of one type.
 fn note_peers(peers: &[&Expr], schema: &DFSchema, told: &mut ToldTypes) {
-    if !peers.iter().any(|peer| is_open(peer)) {
+    if !peers.iter().any(|peer| is_untold(peer)) {
         return;
     }
-    let types = peers.iter().filter(|peer| !is_open(peer)).filter_map(|peer| peer.get_type(schema).ok());
+    if let Some(rows) = peers.iter().map(|peer| row_parts(peer)).collect::<Option<Vec<_>>>() {
+        let width = rows.iter().map(|row| row.len()).max().unwrap_or(0);
+        for place in 0..width {
+            let parts: Vec<&Expr> = rows.iter().filter_map(|row| row.get(place)).collect();
+            note_peers(&parts, schema, told);
+        }
+        return;
+    }
+    let types = peers.iter().filter(|peer| !is_untold(peer)).filter_map(|peer| peer.get_type(schema).ok());
     let mut types = types.filter(|data_type| *data_type != DataType::Null);
     let Some(first) = types.next() else { return };
     if types.all(|data_type| data_type == first) {
-        peers.iter().for_each(|peer| note_type(peer, &first, told));
+        peers.iter().for_each(|peer| note_value(peer, &first, schema, told));
+    }
+}
+
+/// Notes that a value is one of a type, where that is for parameters in it to be.
+fn note_value(value: &Expr, data_type: &DataType, schema: &DFSchema, told: &mut ToldTypes) {
+    match value {
+        Expr::Alias(alias) => note_value(&alias.expr, data_type, schema, told),
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) => {
+            note_in_sum(left, *op, right, Some(data_type), schema, told);
+        }
+        Expr::ScalarFunction(call) => match (row_parts(value), data_type) {
+            (Some(parts), DataType::Struct(fields)) if parts.len() == fields.len() => {
+                for (part, field) in parts.iter().zip(fields.iter()) {
+                    note_value(part, field.data_type(), schema, told);
+                }
+            }
+            (None, element) if LIST_BOUNDS.contains(&call.name()) => {
+                let list = DataType::new_list(element.clone(), true);
+                call.args.iter().for_each(|argument| note_type(argument, &list, &mut told.open));
+            }
+            _ => {}
+        },
+        other => note_type(other, data_type, &mut told.open),
+    }
+}
+
+/// Notes what a parameter is that stands beside a time or an interval, in a sum or a difference of the type `result`.
+fn note_in_sum(
+    left: &Expr,
+    op: Operator,
+    right: &Expr,
+    result: Option<&DataType>,
+    schema: &DFSchema,
+    told: &mut ToldTypes,
+) {
+    let (parameter, beside, is_left) = match (left, right) {
+        (Expr::Placeholder(_), Expr::Placeholder(_)) => return,
+        (Expr::Placeholder(parameter), beside) => (parameter, beside, true),
+        (beside, Expr::Placeholder(parameter)) => (parameter, beside, false),
+        _ => return,
+    };
+    let Ok(beside) = beside.get_type(schema) else { return };
+    if parameter.field.as_ref().is_some_and(|field| *field.data_type() != beside) {
+        return;
+    }
+    // Nothing is taken from an interval but an interval, and a time only from a time.
+    let is_first_or_added = is_left || op == Operator::Plus;
+    let is_second_or_added = !is_left || op == Operator::Plus;
+    let data_type = match result {
+        Some(result) if is_elapsed(&beside) && is_instant(result) && is_first_or_added => result.clone(),
+        Some(result) if is_instant(&beside) && is_elapsed(result) && op == Operator::Minus => beside,
+        // Days are added to a date as a number, too.
+        Some(result)
+            if is_instant(&beside)
+                && is_instant(result)
+                && !(is_date(&beside) && is_date(result))
+                && is_second_or_added =>
+        {
+            DataType::Interval(IntervalUnit::MonthDayNano)
+        }
+        None if is_instant(&beside) && !is_date(&beside) && op == Operator::Plus => {
+            DataType::Interval(IntervalUnit::MonthDayNano)
+        }
+        _ => return,
+    };
+    told.in_sums.entry(parameter.id.clone()).or_default().push(data_type);
+}
+
+fn is_elapsed(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
+}
+
+fn is_date(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Date64)
+}
+
+fn is_instant(data_type: &DataType) -> bool {
+    data_type.is_temporal() && !is_elapsed(data_type)
+}
+
+/// Returns what a function of lists takes as so many arguments; `None` for any other function.
+fn list_arguments(signature: &TypeSignature, count: usize) -> Option<&[ArrayFunctionArgument]> {
+    match signature {
+        TypeSignature::ArraySignature(ArrayFunctionSignature::Array { arguments, .. }) if arguments.len() == count => {
+            Some(arguments)
+        }
+        TypeSignature::OneOf(signatures) => signatures.iter().find_map(|signature| list_arguments(signature, count)),
+        _ => None,
+    }
+}
+
+/// Notes which lists and elements the parameters among a function's arguments are, as the other arguments tell.
+fn note_list_arguments(kinds: &[ArrayFunctionArgument], args: &[Expr], schema: &DFSchema, told: &mut ToldTypes) {
+    let mut others = kinds.iter().zip(args).filter(|(_, argument)| !is_untold(argument));
+    let element = others.find_map(|(kind, argument)| {
+        let element = match (kind, argument.get_type(schema).ok()?) {
+            (ArrayFunctionArgument::Element, element) => element,
+            (
+                ArrayFunctionArgument::Array,
+                DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _),
+            ) => field.data_type().clone(),
+            _ => return None,
+        };
+        (element != DataType::Null).then_some(element)
+    });
+    for (kind, argument) in kinds.iter().zip(args) {
+        let data_type = match kind {
+            ArrayFunctionArgument::Element => element.clone(),
+            ArrayFunctionArgument::Array => element.clone().map(|element| DataType::new_list(element, true)),
+            ArrayFunctionArgument::Index => Some(DataType::Int64),
+            ArrayFunctionArgument::String => Some(DataType::Utf8),
+        };
+        if let Some(data_type) = data_type {
+            note_type(argument, &data_type, &mut told.open);
+        }
+    }
+}
+
+/// Notes the types that a function takes where it has parameters.
+fn note_arguments(signature: &TypeSignature, args: &[Expr], told: &mut ToldTypes) {
+    for (at, argument) in args.iter().enumerate() {
+        if is_open(argument)
+            && let Some(data_type) = argument_type(signature, args.len(), at)
+        {
+            note_type(argument, &data_type, &mut told.open);
+        }
     }
 }
 
@@ -162,10 +340,8 @@ fn argument_type(signature: &TypeSignature, count: usize, at: usize) -> Option<D
     match signature {
         TypeSignature::String(length) if *length == count => Some(DataType::Utf8),
         TypeSignature::Exact(types) if types.len() == count => types.get(at).cloned(),
-        TypeSignature::Uniform(length, types) if *length == count => match types.as_slice() {
-            [only] => Some(only.clone()),
-            _ => None,
-        },
+        TypeSignature::Uniform(length, types) if *length == count => of_one_kind(types),
+        TypeSignature::Variadic(types) => of_one_kind(types),
         TypeSignature::Coercible(coercions) if coercions.len() == count => match coercions.get(at)?.desired_type() {
             TypeSignatureClass::Native(native) => match native.native() {
                 NativeType::Boolean => Some(DataType::Boolean),
@@ -178,12 +354,25 @@ fn argument_type(signature: &TypeSignature, count: usize, at: usize) -> Option<D
             _ => None,
         },
         TypeSignature::OneOf(signatures) => {
-            let mut fitting = signatures.iter().filter(|signature| takes(signature, count));
-            let first = argument_type(fitting.next()?, count, at)?;
-            fitting.all(|signature| argument_type(signature, count, at).as_ref() == Some(&first)).then_some(first)
+            let fitting = signatures.iter().filter(|signature| takes(signature, count));
+            let types = fitting.map(|signature| argument_type(signature, count, at)).collect::<Option<Vec<_>>>()?;
+            of_one_kind(&types)
         }
         _ => None,
     }
+}
+
+/// Returns the type that stands for all of them: texts and whole numbers of whatever size are of one kind.
+fn of_one_kind(types: &[DataType]) -> Option<DataType> {
+    let known: Vec<&DataType> = types.iter().filter(|data_type| **data_type != DataType::Null).collect();
+    let first = *known.first()?;
+    if known.iter().all(|data_type| data_type.is_string()) {
+        return Some(DataType::Utf8);
+    }
+    if known.iter().all(|data_type| data_type.is_integer()) {
+        return Some(DataType::Int64);
+    }
+    known.iter().all(|data_type| *data_type == first).then(|| first.clone())
 }
 
 /// Whether a function may have so many arguments, as far as its signature says.
@@ -196,5 +385,27 @@ fn takes(signature: &TypeSignature, count: usize) -> bool {
             *length == count
         }
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_whole_numbers_are_of_one_kind() {
+        let exact = |types: [DataType; 2]| TypeSignature::Exact(types.to_vec());
+        let joined = TypeSignature::OneOf(vec![
+            exact([DataType::LargeUtf8, DataType::Utf8]),
+            exact([DataType::Utf8, DataType::Null]),
+            exact([DataType::Utf8, DataType::Utf8View]),
+        ]);
+        assert_eq!(argument_type(&joined, 2, 1), Some(DataType::Utf8));
+        let texts = TypeSignature::Variadic(vec![DataType::Utf8View, DataType::LargeUtf8]);
+        assert_eq!(argument_type(&texts, 3, 2), Some(DataType::Utf8));
+        let whole = TypeSignature::Uniform(1, vec![DataType::Int32, DataType::UInt64]);
+        assert_eq!(argument_type(&whole, 1, 0), Some(DataType::Int64));
+        let numbers = TypeSignature::Uniform(1, vec![DataType::Float64, DataType::Int64]);
+        assert_eq!(argument_type(&numbers, 1, 0), None);
     }
 }

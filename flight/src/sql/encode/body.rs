@@ -23,10 +23,11 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, k
 use tonic::body::Body;
 use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
-use tonic::{Response, Status};
+use tonic::{Code, Response, Status};
 use tower::Service;
 
 use super::message::EncodedMessage;
+use crate::error::{ApiError, ErrorCode};
 use crate::query_limits::{RESULT_CACHE_HEADER, RESULT_CACHE_HIT};
 
 /// The fields of `FlightData` that a result's messages have.
@@ -34,6 +35,8 @@ const DATA_HEADER: u32 = 2;
 const DATA_BODY: u32 = 1_000;
 /// Whether the message is compressed, and its length.
 const GRPC_PREFIX_BYTES: usize = 5;
+/// How an error of protobuf's decoder begins.
+const UNREADABLE: &str = "failed to decode Protobuf message";
 /// A body of so few bytes is sent in one frame with what comes before it.
 const SMALL_BODY_BYTES: usize = 4 << 10;
 
@@ -90,7 +93,8 @@ impl Stream for FlightStream {
     }
 }
 
-/// The layer around the Flight service that sends the messages of a [`FlightStream`] as they are.
+/// The layer around the Flight service that sends the messages of a [`FlightStream`] as they are, and says of a request that
+/// could not be read that it is its sender's fault: tonic calls it an internal error.
 #[derive(Debug, Clone)]
 pub(in crate::sql) struct FlightFrames<S>(pub(in crate::sql) S);
 
@@ -116,10 +120,20 @@ where
             let messages = response.extensions_mut().remove::<SharedMessages>();
             match messages.and_then(|shared| shared.0.lock().take()) {
                 Some(messages) => response.map(|_| Body::new(GrpcBody::new(messages))),
-                None => response,
+                None => match unreadable(response.headers()) {
+                    Some(error) => Status::from(error).into_http(),
+                    None => response,
+                },
             }
         }))
     }
+}
+
+/// Returns the error of a request whose message is no protobuf; `None` for any other response.
+fn unreadable(headers: &HeaderMap) -> Option<ApiError> {
+    let status = Status::from_header_map(headers)?;
+    let is_unreadable = status.code() == Code::Internal && status.message().starts_with(UNREADABLE);
+    is_unreadable.then(|| ApiError::new(ErrorCode::BadRequest, status.message()))
 }
 
 /// A gRPC response body.
