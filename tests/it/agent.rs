@@ -132,7 +132,7 @@ async fn kql_and_walks_are_tools() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn out_of_time_ends_with_timeout() {
-    let config = AgentConfig { run_timeout: Duration::from_millis(300), ..AgentConfig::default() };
+    let config = AgentConfig { run_timeout: Duration::from_millis(1_500), ..AgentConfig::default() };
     let fixture = AgentFixture::with_config(
         json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]}),
         config,

@@ -112,6 +112,8 @@ impl PostgresProcess {
             self.psql("postgres", of_server).unwrap().split_whitespace().map(str::to_owned).collect();
         // The one that takes new connections stops first.
         processes.insert(0, self.server_process().expect("it runs"));
+        // A program that started it stops with it, and does not go on by itself.
+        processes.push(self.process.id().to_string());
         let suspended = SuspendedPostgres { processes };
         suspended.signal("STOP");
         suspended

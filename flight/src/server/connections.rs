@@ -41,6 +41,8 @@ const SEND_BUFFER: usize = 512 << 10;
 pub(super) const CONCURRENT_STREAMS: u32 = 256;
 /// How often HTTP/2 pings look for peers that vanished.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// How long a ping is waited for: a busy machine answers, and reads answers, late.
+const KEEP_ALIVE_WITHIN: Duration = Duration::from_secs(60);
 /// The pause after a failed accept, without which a process out of file descriptors would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -234,7 +236,7 @@ fn connection_builder(state: &ConnectionParts) -> auto::Builder<Tracked> {
         .max_send_buf_size(SEND_BUFFER)
         .max_concurrent_streams(state.concurrent_streams)
         .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE);
+        .keep_alive_timeout(KEEP_ALIVE_WITHIN);
     builder
 }
 
