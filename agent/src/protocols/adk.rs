@@ -189,10 +189,13 @@ const DATA: [[&str; 2]; 4] = [
     ["functionResponse", "function_response"],
 ];
 
+/// The name of a field, and the values that it may have.
+type MemberField = (&'static str, FieldValues);
+
 const TEXT: FieldValues = FieldValues::Text;
 /// The fields of what a part is, under its names in both spellings. `scheduling` has no effect, since a run waits for each
 /// result; one that is not whole, or has files, is refused.
-const MEMBERS: [([&str; 2], &[(&str, FieldValues)]); 3] = [
+const MEMBERS: [([&str; 2], &[MemberField]); 3] = [
     (
         DATA[1],
         &[("data", TEXT), ("mimeType", TEXT), ("mime_type", TEXT), ("displayName", TEXT), ("display_name", TEXT)],
