@@ -190,12 +190,12 @@ const DATA: [[&str; 2]; 4] = [
 ];
 
 /// The name of a field, and the values that it may have.
-type MemberField = (&'static str, FieldValues);
+type PartField = (&'static str, FieldValues);
 
 const TEXT: FieldValues = FieldValues::Text;
 /// The fields of what a part is, under its names in both spellings. `scheduling` has no effect, since a run waits for each
 /// result; one that is not whole, or has files, is refused.
-const MEMBERS: [([&str; 2], &[MemberField]); 3] = [
+const MEMBERS: [([&str; 2], &[PartField]); 3] = [
     (
         DATA[1],
         &[("data", TEXT), ("mimeType", TEXT), ("mime_type", TEXT), ("displayName", TEXT), ("display_name", TEXT)],

@@ -45,6 +45,11 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         takes: |types| match types {
             [binary @ (DataType::Binary | DataType::LargeBinary | DataType::BinaryView)] => Ok(vec![binary.clone()]),
             [DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null] => Ok(vec![DataType::Utf8]),
+            // Arrow's are the bytes of the number in memory.
+            [number] if number.is_numeric() => Err(unfit(format!(
+                "{} is not cast to BLOB; write CAST(CAST(number AS VARCHAR) AS BLOB) for its digits",
+                sql_name(number)
+            ))),
             [other] if can_cast_types(other, &DataType::Binary) => Ok(vec![other.clone()]),
             [other] => Err(unfit(format!("bytes are made of a text, not of {}", sql_name(other)))),
             _ => Err(unfit("bytes are made of one text".into())),
