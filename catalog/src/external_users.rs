@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::conversations::delete_of_subject;
 use crate::error::Result;
-use crate::leases::{WorkLease, require_held};
+use crate::leases::WorkLease;
 use crate::store::Store;
 use crate::store::rows::as_limit;
 
@@ -104,12 +104,7 @@ impl CatalogExternalUsers<'_> {
         let now = now.timestamp_micros();
         let mut purged = 0;
         loop {
-            let fence = lease.fence();
-            let delete = move |connection: &StoreConnection| {
-                require_held(connection, fence.as_ref())?;
-                purge(connection, now)
-            };
-            let (users, grants) = self.store.write_rows(delete).await?;
+            let (users, grants) = lease.write(self.store, move |connection| purge(connection, now)).await?;
             purged += users as u64;
             if users < BATCH && grants < BATCH {
                 return Ok(purged);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::connection::StoreConnection;
-use crate::error::Result;
+use crate::error::{CatalogError, Result};
 use crate::store::Store;
 use crate::store::leases::{self, LeaseAnswer, LeaseFence, LeaseRequest, LeaseTiming, TIMING, Tenure, TenureStep};
 
@@ -157,6 +157,37 @@ impl WorkLease {
         self.row.is_some()
     }
 
+    /// Ends the lease as its work went: it is done, or anybody's again where it failed. `None` where the lease was lost.
+    /// `outcome` is that of [`WorkLease::run`].
+    pub async fn conclude<T, E: From<CatalogError>>(self, outcome: Option<Result<T, E>>) -> Result<Option<T>, E> {
+        match outcome {
+            Some(Ok(done)) => {
+                self.finish().await?;
+                Ok(Some(done))
+            }
+            Some(Err(error)) => {
+                self.give_back().await?;
+                Err(error)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Runs `write` in a transaction that has seen that the lease is held. Errors: `conflict` where another server has it by
+    /// now.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        store: &Store,
+        write: impl FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let fence = self.fence();
+        let held = move |connection: &StoreConnection| {
+            require_held(connection, fence.as_ref())?;
+            write(connection)
+        };
+        store.write_rows(held).await
+    }
+
     /// Does some work while the lease is renewed. `None` where it was not renewed in time: the work is dropped then,
     /// before another server may begin with it.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
@@ -179,7 +210,7 @@ impl WorkLease {
     }
 
     /// What the row has to say in a transaction that the lease protects.
-    pub(crate) fn fence(&self) -> Option<LeaseFence> {
+    fn fence(&self) -> Option<LeaseFence> {
         self.row.as_ref().map(|row| row.fence.clone())
     }
 
@@ -241,7 +272,7 @@ impl HeldRow {
 
 /// Makes sure that a lease is held, in the transaction that writes what it protects; `None` is that of a server that is
 /// alone.
-pub(crate) fn require_held(connection: &StoreConnection, fence: Option<&LeaseFence>) -> Result<()> {
+fn require_held(connection: &StoreConnection, fence: Option<&LeaseFence>) -> Result<()> {
     fence.map_or(Ok(()), |fence| leases::require_held(connection, fence))
 }
 

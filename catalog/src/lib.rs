@@ -119,7 +119,7 @@ pub use policies::CatalogPolicies;
 pub use principal::{DatabaseScope, Identity, Principal, Role, UserAttributes};
 pub use progress::{NoProgress, Progress};
 pub use relationships::{CatalogRelationships, looks_like_key};
-pub use retention::{ExpiredSnapshots, Purged};
+pub use retention::{ExpiredSnapshots, Purged, SHORTEST_HISTORY, time_before};
 pub use runs::{CatalogRuns, RunRecord, RunStatus, RunTurn};
 pub use search::cutoff::clear_drop;
 pub use search::{CatalogSearch, ColumnHit, ColumnSearch};

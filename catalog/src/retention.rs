@@ -2,20 +2,29 @@
 //! waiting writers get their turn.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use crate::connection::StoreConnection;
 use crate::conversations;
 use crate::error::Result;
-use crate::leases::{WorkLease, require_held};
+use crate::leases::WorkLease;
 use crate::runs;
 use crate::store::Store;
 use crate::store::expiry::{self, EXPIRED_AT_ONCE};
 
+/// A server keeps each state of the lake for so long after a newer one took its place: statements that began before are
+/// reading it.
+pub const SHORTEST_HISTORY: Duration = Duration::from_secs(3_600);
 /// Runs, conversations or files that one transaction deletes.
 const BATCH: usize = 100;
+
+/// Returns the time so long ago; `None` where there was none.
+pub fn time_before(age: Duration) -> Option<DateTime<Utc>> {
+    Utc::now().checked_sub_signed(TimeDelta::from_std(age).ok()?)
+}
 
 /// How much was deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,12 +54,7 @@ type PurgeBatch = fn(&StoreConnection, i64, usize) -> Result<u64>;
 async fn purge(store: &Store, lease: &WorkLease, before: i64, batch: PurgeBatch) -> Result<u64> {
     let mut purged = 0;
     loop {
-        let fence = lease.fence();
-        let delete = move |connection: &StoreConnection| {
-            require_held(connection, fence.as_ref())?;
-            batch(connection, before, BATCH)
-        };
-        let done = store.write_rows(delete).await?;
+        let done = lease.write(store, move |connection| batch(connection, before, BATCH)).await?;
         purged += done;
         if done < BATCH as u64 {
             return Ok(purged);
@@ -81,10 +85,8 @@ pub(crate) async fn expire_snapshots(
     lease: &WorkLease,
 ) -> Result<ExpiredSnapshots> {
     let mut expired = ExpiredSnapshots::default();
-    let fence = lease.fence();
-    let begun = store
-        .write_rows(move |connection| {
-            require_held(connection, fence.as_ref())?;
+    let begun = lease
+        .write(store, move |connection| {
             let Some(kept) = expiry::oldest_kept(connection, time)? else { return Ok(None) };
             Ok(Some((kept, expiry::forget_snapshots(connection, kept)?)))
         })
@@ -102,11 +104,11 @@ pub(crate) async fn expire_snapshots(
         expired.paths.extend(found.paths);
         for ids in found.delete_files.chunks(EXPIRED_AT_ONCE) {
             let ids = ids.to_vec();
-            write_held(store, lease, move |connection| expiry::forget_files(connection, &[], &ids)).await?;
+            lease.write(store, move |connection| expiry::forget_files(connection, &[], &ids)).await?;
         }
         for ids in found.data_files.chunks(EXPIRED_AT_ONCE) {
             let ids = ids.to_vec();
-            write_held(store, lease, move |connection| expiry::forget_files(connection, &ids, &[])).await?;
+            lease.write(store, move |connection| expiry::forget_files(connection, &ids, &[])).await?;
         }
     }
     loop {
@@ -115,22 +117,8 @@ pub(crate) async fn expire_snapshots(
             break;
         }
         expired.tables += tables.len() as u64;
-        write_held(store, lease, move |connection| expiry::forget_tables(connection, &tables)).await?;
+        lease.write(store, move |connection| expiry::forget_tables(connection, &tables)).await?;
     }
-    write_held(store, lease, move |connection| expiry::forget_rest(connection, kept)).await?;
+    lease.write(store, move |connection| expiry::forget_rest(connection, kept)).await?;
     Ok(expired)
-}
-
-async fn write_held(
-    store: &Store,
-    lease: &WorkLease,
-    write: impl FnOnce(&StoreConnection) -> Result<()> + Send + 'static,
-) -> Result<()> {
-    let fence = lease.fence();
-    store
-        .write_rows(move |connection| {
-            require_held(connection, fence.as_ref())?;
-            write(connection)
-        })
-        .await
 }

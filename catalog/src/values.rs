@@ -10,9 +10,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::connection::StoreConnection;
 use crate::error::Result;
-use crate::leases::{WorkLease, require_held};
+use crate::leases::WorkLease;
 use crate::model::TableName;
 use crate::principal::Principal;
 use crate::store::resolve::visible_objects;
@@ -108,12 +107,7 @@ impl CatalogValues<'_> {
     /// that for [`LeasedWork::ColumnValues`](crate::LeasedWork::ColumnValues). Errors: `conflict` where another server
     /// has it by now.
     pub async fn store_profile(self, profile: TableProfile, lease: &WorkLease) -> Result<()> {
-        let fence = lease.fence();
-        let replace = move |connection: &StoreConnection| {
-            require_held(connection, fence.as_ref())?;
-            rows::replace(connection, &profile)
-        };
-        self.store.write_rows(replace).await
+        lease.write(self.store, move |connection| rows::replace(connection, &profile)).await
     }
 
     /// The columns visible to the caller that hold one of the first 16 literals, ignoring case; at most `limit` for

@@ -102,4 +102,4 @@ pub use stream::{QueryStats, QueryStream, ResultTypes};
 pub use table_statistics::{ColumnStatistics, HistogramBucket, TableStatistics, ValueFrequency};
 pub use tables::{ReadColumn, SourceReading, check_reader_options};
 pub use temporary::TemporaryTables;
-pub use timestamp::rfc3339;
+pub use timestamp::{fraction_digits, rfc3339};

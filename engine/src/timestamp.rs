@@ -1,6 +1,7 @@
-//! Timestamps as strings, the same in every protocol.
+//! Timestamps as strings, the same in every protocol, and how fine they are.
 
 use arrow::array::timezone::Tz;
+use arrow::datatypes::TimeUnit;
 use chrono::{DateTime, Offset, SecondsFormat, TimeZone, Utc};
 
 /// Formats an instant as RFC 3339 in `zone`, or in UTC where there is none or where local time would leave the calendar.
@@ -12,6 +13,16 @@ pub fn rfc3339(instant: DateTime<Utc>, zone: Option<Tz>) -> String {
     match local {
         Some(zone) => instant.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::AutoSi, true),
         None => instant.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+    }
+}
+
+/// Returns how many digits of a second's fraction values of a unit have.
+pub fn fraction_digits(unit: TimeUnit) -> u8 {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
     }
 }
 

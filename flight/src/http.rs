@@ -63,7 +63,6 @@ use request::RequestId;
 use route::ErrorSchema;
 
 pub(crate) use import::sweep_spool;
-pub(crate) use maintenance::SHORTEST_HISTORY;
 pub(crate) use middleware::wrap_routes;
 pub(crate) use openai::azure::take_azure_address;
 

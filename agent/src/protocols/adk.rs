@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{FieldValues, WrongField, check_members, check_names, check_value};
 use super::json::parse_json;
 use super::ksadk::asks_for_thinking;
+use super::message_fields::MemberField;
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
@@ -189,13 +190,10 @@ const DATA: [[&str; 2]; 4] = [
     ["functionResponse", "function_response"],
 ];
 
-/// The name of a field, and the values that it may have.
-type PartField = (&'static str, FieldValues);
-
 const TEXT: FieldValues = FieldValues::Text;
 /// The fields of what a part is, under its names in both spellings. `scheduling` has no effect, since a run waits for each
 /// result; one that is not whole, or has files, is refused.
-const MEMBERS: [([&str; 2], &[PartField]); 3] = [
+const MEMBERS: [([&str; 2], &[MemberField]); 3] = [
     (
         DATA[1],
         &[("data", TEXT), ("mimeType", TEXT), ("mime_type", TEXT), ("displayName", TEXT), ("display_name", TEXT)],

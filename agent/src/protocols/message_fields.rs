@@ -10,7 +10,7 @@ use super::fields::{FieldValues, WrongField, check_members};
 pub(crate) type PartFields = (&'static str, &'static [MemberField]);
 
 /// A field's name, and which values it takes.
-type MemberField = (&'static str, FieldValues);
+pub(crate) type MemberField = (&'static str, FieldValues);
 
 const ROLE: MemberField = ("role", FieldValues::Parsed);
 const CONTENT: MemberField = ("content", FieldValues::Parsed);

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::change::{quoted, snapshot_time};
-use super::lake_files::lake_path;
+use super::lake_files::file_path;
 use super::objects;
-use super::relations::{LakePath, data_path};
+use super::relations::data_path;
+use super::rows::to_json;
 use crate::connection::{StoreConnection, params};
 use crate::error::Result;
 use crate::model::SnapshotId;
@@ -59,39 +60,30 @@ pub(crate) fn expired_files(connection: &StoreConnection, kept: SnapshotId) -> R
     let mut expired = ExpiredFiles::default();
     let ended = "f.end_snapshot <= ?1 OR NOT EXISTS (SELECT 1 FROM ducklake_table live WHERE live.table_id = f.table_id
                    AND (live.end_snapshot IS NULL OR live.end_snapshot > ?1))";
-    for (table, id, others) in [
-        ("ducklake_data_file", "data_file_id", ""),
-        // Those of a file go with it.
-        (
-            "ducklake_delete_file",
-            "delete_file_id",
-            " OR EXISTS (SELECT 1 FROM ducklake_data_file d WHERE d.data_file_id = f.data_file_id AND d.end_snapshot <= ?1)",
-        ),
+    // Those of a file go with it.
+    let of_ended =
+        "EXISTS (SELECT 1 FROM ducklake_data_file d WHERE d.data_file_id = f.data_file_id AND d.end_snapshot <= ?1)";
+    for (table, id, condition, ids) in [
+        ("ducklake_data_file", "data_file_id", ended.to_owned(), &mut expired.data_files),
+        ("ducklake_delete_file", "delete_file_id", format!("{ended} OR {of_ended}"), &mut expired.delete_files),
     ] {
         let mut statement = connection.prepare(&format!(
-            "SELECT f.{id}, f.file_size_bytes, s.path, s.path_is_relative, t.path, t.path_is_relative, f.path,
-                    f.path_is_relative
-             FROM (SELECT * FROM {table} f WHERE {ended}{others} ORDER BY f.{id} LIMIT ?2) f
+            "SELECT s.path, s.path_is_relative, t.path, t.path_is_relative, f.path, f.path_is_relative, f.{id},
+                    f.file_size_bytes
+             FROM (SELECT * FROM {table} f WHERE {condition} ORDER BY f.{id} LIMIT ?2) f
              LEFT JOIN ducklake_table t ON t.table_id = f.table_id
              LEFT JOIN ducklake_schema s ON s.schema_id = t.schema_id ORDER BY f.{id}"
         ))?;
         let mut rows = statement.query(params![kept, FILES_AT_ONCE])?;
-        let ids = match table {
-            "ducklake_data_file" => &mut expired.data_files,
-            _ => &mut expired.delete_files,
-        };
         while let Some(row) = rows.next()? {
-            let id: i64 = row.get(0)?;
+            let id: i64 = row.get(6)?;
             if ids.last() != Some(&id) {
                 ids.push(id);
-                expired.bytes += row.get::<Option<i64>>(1)?.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+                expired.bytes += row.get::<Option<i64>>(7)?.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
             }
-            let file = lake_path(&row, 6)?;
-            if !file.is_relative {
-                expired.paths.push(file.under(&root));
-            } else if row.get::<Option<String>>(2)?.is_some() && row.get::<Option<String>>(4)?.is_some() {
-                let database: LakePath = lake_path(&row, 2)?;
-                expired.paths.push(file.under(&lake_path(&row, 4)?.under(&database.under(&root))));
+            // Where its table is not known, neither is its folder.
+            if row.get::<Option<String>>(0)?.is_some() {
+                expired.paths.push(file_path(&row, 0, &root)?);
             }
         }
     }
@@ -146,7 +138,7 @@ pub(crate) fn forget_tables(connection: &StoreConnection, tables: &[i64]) -> Res
     for name in kept_here {
         connection.execute_batch(&format!("DROP TABLE IF EXISTS {}", quoted(&name)))?;
     }
-    let ids = id_list(tables);
+    let ids = to_json(tables)?;
     for (table, parent, key) in [
         ("ducklake_name_mapping", "ducklake_column_mapping", "mapping_id"),
         ("ducklake_partition_column", "ducklake_partition_info", "partition_id"),
@@ -194,12 +186,7 @@ pub(crate) fn forget_rest(connection: &StoreConnection, kept: SnapshotId) -> Res
 fn delete_of(connection: &StoreConnection, table: &str, column: &str, ids: &[i64]) -> Result<()> {
     if !ids.is_empty() {
         let sql = format!("DELETE FROM {table} WHERE {column} IN (SELECT CAST(value AS BIGINT) FROM json_each(?))");
-        connection.prepare_cached(&sql)?.execute([id_list(ids).as_str()])?;
+        connection.prepare_cached(&sql)?.execute([to_json(ids)?.as_str()])?;
     }
     Ok(())
-}
-
-fn id_list(ids: &[i64]) -> String {
-    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
-    format!("[{}]", ids.join(","))
 }

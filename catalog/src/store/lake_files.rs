@@ -1,6 +1,6 @@
 //! The files that the lake's rows name, of all snapshots, with their absolute paths.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::relations::{LakePath, data_path};
 use crate::connection::{StoreConnection, StoreRow};
@@ -31,11 +31,9 @@ pub(crate) fn for_each(connection: &StoreConnection, mut f: impl FnMut(LakeFile)
         ))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let database = lake_path(&row, 0)?.under(&root);
-            let table = lake_path(&row, 2)?.under(&database);
             let format: Option<String> = row.get(9)?;
             f(LakeFile {
-                path: lake_path(&row, 4)?.under(&table),
+                path: file_path(&row, 0, &root)?,
                 bytes: row.get::<Option<i64>>(6)?.and_then(|bytes| u64::try_from(bytes).ok()),
                 footer_bytes: row.get::<Option<i64>>(7)?.and_then(|bytes| u64::try_from(bytes).ok()),
                 is_live: row.get(8)?,
@@ -54,7 +52,13 @@ pub(crate) fn for_each(connection: &StoreConnection, mut f: impl FnMut(LakeFile)
     Ok(())
 }
 
-/// The path in a column, which the next one says is relative or not.
-pub(super) fn lake_path(row: &StoreRow<'_>, column: usize) -> Result<LakePath> {
+/// The absolute path of a file, of the six columns from this one on: the path of its database, of its table and its own, each
+/// with whether it is relative.
+pub(super) fn file_path(row: &StoreRow<'_>, column: usize, root: &Path) -> Result<PathBuf> {
+    let table = lake_path(row, column + 2)?.under(&lake_path(row, column)?.under(root));
+    Ok(lake_path(row, column + 4)?.under(&table))
+}
+
+fn lake_path(row: &StoreRow<'_>, column: usize) -> Result<LakePath> {
     Ok(LakePath { path: row.get(column)?, is_relative: row.get::<Option<bool>>(column + 1)?.unwrap_or(true) })
 }

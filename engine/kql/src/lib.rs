@@ -113,7 +113,7 @@ pub use {
     planner::{KqlColumn, KqlParameters, PlannedKql, plan, plan_all},
     query_error::{ExecutionError, KqlError, KqlErrorCode},
     types::KqlType,
-    values::timespan,
+    values::{timespan, timespan_text},
     written::{
         read_aggregate, read_function, read_window_function, written_aggregate, written_function,
         written_window_function,

@@ -141,6 +141,11 @@ pub fn timespan(text: &str) -> Option<std::time::Duration> {
     Some(std::time::Duration::new(seconds, u32::try_from(rest * 100).ok()?))
 }
 
+/// Writes a length of time as KQL does: `1.02:03:04.5000000`.
+pub fn timespan_text(length: std::time::Duration) -> String {
+    format_timespan(i64::try_from(length.as_nanos() / 100).unwrap_or(i64::MAX))
+}
+
 fn ticks(array: &dyn Array, row: usize) -> Option<i64> {
     array.as_primitive_opt::<Int64Type>().map(|longs| longs.value(row))
 }

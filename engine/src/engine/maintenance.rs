@@ -45,6 +45,7 @@ impl Engine {
         }
         lake.remove_orphans(orphans).await
     }
+
     /// The same, for a server that does it by itself: of servers that share the files one does it. Returns
     /// nothing where another is at it, or has done it within the hour.
     pub async fn remove_orphans_in_turn(&self, grace: Duration) -> Result<Vec<Orphan>> {
@@ -52,21 +53,12 @@ impl Engine {
             // The folder is this server's own.
             return self.remove_orphans(grace).await;
         }
-        match self.catalog().leases().take(LeasedWork::OrphanedFiles, LOOKS_APART).await? {
-            LeaseTurn::Later(_) => Ok(Vec::new()),
-            LeaseTurn::Had(lease) => match lease.run(self.remove_orphans(grace)).await {
-                Some(Ok(removed)) => {
-                    lease.finish().await?;
-                    Ok(removed)
-                }
-                Some(Err(error)) => {
-                    lease.give_back().await?;
-                    Err(error)
-                }
-                // What was removed is gone, and the rest is another server's.
-                None => Ok(Vec::new()),
-            },
-        }
+        let LeaseTurn::Had(lease) = self.catalog().leases().take(LeasedWork::OrphanedFiles, LOOKS_APART).await? else {
+            return Ok(Vec::new());
+        };
+        let removed = lease.run(self.remove_orphans(grace)).await;
+        // Where the lease was lost, what was removed is gone, and the rest is another server's.
+        Ok(lease.conclude(removed).await?.unwrap_or_default())
     }
 
     /// Forgets the snapshots that were superseded before `time`, with what only they see, and removes their files. A statement that
@@ -79,17 +71,10 @@ impl Engine {
         let (catalog, files) = (Arc::clone(self.catalog()), Arc::clone(self.table_files()));
         // Also when the caller goes away: a file whose row is gone is found by nobody soon.
         let work = async move {
-            let expired = match lease.run(catalog.expire_snapshots(time, &lease)).await {
-                Some(Ok(expired)) => expired,
-                Some(Err(error)) => {
-                    lease.give_back().await?;
-                    return Err(error.into());
-                }
-                None => return Ok(None),
-            };
+            let expired = lease.run(catalog.expire_snapshots(time, &lease)).await;
+            let Some(expired) = lease.conclude(expired).await? else { return Ok(None) };
             let inside = expired.paths.iter().filter(|path| files.path_of(path, "a data file").is_ok());
             files.remove(&inside.cloned().collect::<Vec<PathBuf>>()).await;
-            lease.finish().await?;
             Ok(Some(expired))
         };
         self.finish(work).await

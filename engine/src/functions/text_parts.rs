@@ -45,11 +45,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         takes: |types| match types {
             [binary @ (DataType::Binary | DataType::LargeBinary | DataType::BinaryView)] => Ok(vec![binary.clone()]),
             [DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null] => Ok(vec![DataType::Utf8]),
-            // Arrow's are the bytes of the number in memory.
-            [number] if number.is_numeric() => Err(unfit(format!(
-                "{} is not cast to BLOB; write CAST(CAST(number AS VARCHAR) AS BLOB) for its digits",
-                sql_name(number)
-            ))),
+            [number] if number.is_numeric() => Err(unfit(number_as_bytes(number))),
             [other] if can_cast_types(other, &DataType::Binary) => Ok(vec![other.clone()]),
             [other] => Err(unfit(format!("bytes are made of a text, not of {}", sql_name(other)))),
             _ => Err(unfit("bytes are made of one text".into())),
@@ -295,6 +291,11 @@ fn escaped_like(arrays: &[ArrayRef], rows: usize, ignores_case: bool, is_negated
         found.push(last.as_ref().map(|(_, regex)| regex.is_match(texts.value(row)) != is_negated));
     }
     Ok(Arc::new(BooleanArray::from(found)))
+}
+
+/// Says why a number is not cast to bytes: Arrow's are those that it has in memory.
+pub(crate) fn number_as_bytes(number: &DataType) -> String {
+    format!("{} is not cast to BLOB; write CAST(CAST(number AS VARCHAR) AS BLOB) for its digits", sql_name(number))
 }
 
 fn to_bytes(array: &ArrayRef, of: fn(&str) -> Result<Vec<u8>>) -> Result<ArrayRef> {

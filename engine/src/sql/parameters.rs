@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{MemTable, provider_as_source};
@@ -28,6 +28,7 @@ use super::repeated_changes::reads_what_it_changes;
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
+use crate::timestamp::fraction_digits;
 use told_types::told_types;
 
 /// The most rows for which a statement is planned row by row.
@@ -130,21 +131,24 @@ fn value_name(field: &Field) -> &str {
 
 /// Puts literals in the places of parameters, by their positions from 1; those of which there is none stay.
 pub(crate) fn replace_parameters(statement: &mut Statement, literal: impl Fn(usize) -> Option<ast::Expr>) {
-    struct ParameterReplacer<F>(F);
-    impl<F: Fn(usize) -> Option<ast::Expr>> VisitorMut for ParameterReplacer<F> {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-            let name = match expr {
-                ast::Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) => name.as_str(),
-                _ => return ControlFlow::Continue(()),
-            };
-            if let Some(known) = position(name).and_then(&self.0) {
-                *expr = known;
-            }
-            ControlFlow::Continue(())
-        }
-    }
     let _: ControlFlow<()> = visit_statement(statement, &mut ParameterReplacer(literal));
+}
+
+/// Puts what a function gives for the positions of parameters, from 1, in their places. What was put there is not looked at
+/// again.
+pub(super) struct ParameterReplacer<F>(pub(super) F);
+
+impl<F: Fn(usize) -> Option<ast::Expr>> VisitorMut for ParameterReplacer<F> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr
+            && let Some(known) = position(name).and_then(&self.0)
+        {
+            *expr = known;
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Returns a value as SQL writes it; `None` where it has no literal here.
@@ -177,12 +181,7 @@ pub(crate) fn literal(value: &ScalarValue) -> Option<ast::Expr> {
         }
         DataType::Date32 => typed(ast::DataType::Date),
         DataType::Timestamp(unit, zone) => {
-            let digits = match unit {
-                TimeUnit::Second => 0,
-                TimeUnit::Millisecond => 3,
-                TimeUnit::Microsecond => 6,
-                TimeUnit::Nanosecond => 9,
-            };
+            let digits = fraction_digits(unit).into();
             let zone = if zone.is_some() { ast::TimezoneInfo::WithTimeZone } else { ast::TimezoneInfo::None };
             typed(ast::DataType::Timestamp(Some(digits), zone))
         }

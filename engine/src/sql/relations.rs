@@ -25,12 +25,13 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, Relati
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query,
     Select, SelectItem, SetExpr, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Value, ValueWithSpan,
-    VisitMut, VisitorMut,
+    VisitMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
 use super::marks;
+use super::parameters::ParameterReplacer;
 use super::shorthand::plain;
 use crate::error::EngineError;
 use crate::optimizer::projected_keys::with_projected_keys;
@@ -197,25 +198,10 @@ fn plan_over_values(
     let parsed = Parser::new(&SqlDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query());
     let mut query =
         *parsed.map_err(|error| EngineError::Internal(format!("a query of ours does not parse: {error}: {text}")))?;
-    let _: ControlFlow<()> = VisitMut::visit(&mut query, &mut ValuesFilling(values));
+    let value = |at: usize| values.get(at.checked_sub(1)?).cloned();
+    let _: ControlFlow<()> = VisitMut::visit(&mut query, &mut ParameterReplacer(value));
     replace_table(&mut query, relation);
     context.plan(derived(query, None))
-}
-
-/// Puts expressions in the places of parameters.
-struct ValuesFilling<'a>(&'a [Expr]);
-
-impl VisitorMut for ValuesFilling<'_> {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr
-            && let Some(value) = name[1..].parse::<usize>().ok().and_then(|at| self.0.get(at.wrapping_sub(1)))
-        {
-            *expr = value.clone();
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// Puts `relation` in the place of the innermost table of a query.

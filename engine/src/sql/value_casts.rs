@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::list_casts::is_list;
 use crate::error::EngineError;
-use crate::functions::{converted, converts_otherwise, has_colons, is_decimal_text, normal_form};
+use crate::functions::{converted, converts_otherwise, has_colons, is_decimal_text, normal_form, number_as_bytes};
 use crate::type_names::sql_name;
 
 /// Functions whose result is a whole number already.
@@ -38,30 +38,7 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         return Ok(Transformed::yes(cast_to(normal, target, is_try)));
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
-    // Arrow counts days since 1970, which is nobody's date: 20240131 would be one of the year 57385.
-    if from.is_integer() && matches!(target, DataType::Date32 | DataType::Date64) {
-        let from = sql_name(&from);
-        let message = format!(
-            "{from} is not cast to DATE; write date_from_days(days since 1970), or make_date(year, month, day)"
-        );
-        return Err(EngineError::Plan { message }.into());
-    }
-    // Arrow's is in the unit of the timestamp, of which there are four.
-    if matches!(from, DataType::Timestamp(_, _)) && target.is_numeric() {
-        let (from, to) = (sql_name(&from), sql_name(target));
-        let message =
-            format!("{from} is not cast to {to}; write epoch(timestamp), epoch_ms(timestamp) or epoch_us(timestamp)");
-        return Err(EngineError::Plan { message }.into());
-    }
-    // Arrow's are the bytes of the number in memory.
-    if from.is_numeric() && is_bytes(target) {
-        let from = sql_name(&from);
-        let message = format!("{from} is not cast to BLOB; write CAST(CAST(number AS VARCHAR) AS BLOB) for its digits");
-        return Err(EngineError::Plan { message }.into());
-    }
-    let is_plain = |found: &DataType| !found.is_nested() && !found.is_string() && !found.is_null();
-    if (from.is_nested() && is_plain(target)) || (is_plain(&from) && target.is_nested()) {
-        let message = format!("{} is not cast to {}", sql_name(&from), sql_name(target));
+    if let Some(message) = refusal(&from, target) {
         return Err(EngineError::Plan { message }.into());
     }
     // Arrow has no cast between these two.
@@ -104,6 +81,29 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
             Err(EngineError::Plan { message }.into())
         }
         _ => Ok(Transformed::yes(converted(value.as_ref().clone(), &from, target, is_try))),
+    }
+}
+
+/// Returns why a cast is refused that Arrow does and SQL does not; `None` for any other.
+fn refusal(from: &DataType, target: &DataType) -> Option<String> {
+    let is_plain = |found: &DataType| !found.is_nested() && !found.is_string() && !found.is_null();
+    match (from, target) {
+        // Arrow counts days since 1970, which is nobody's date: 20240131 would be one of the year 57385.
+        (from, DataType::Date32 | DataType::Date64) if from.is_integer() => Some(format!(
+            "{} is not cast to DATE; write date_from_days(days since 1970), or make_date(year, month, day)",
+            sql_name(from)
+        )),
+        // Arrow's is in the unit of the timestamp, of which there are four.
+        (DataType::Timestamp(_, _), target) if target.is_numeric() => Some(format!(
+            "{} is not cast to {}; write epoch(timestamp), epoch_ms(timestamp) or epoch_us(timestamp)",
+            sql_name(from),
+            sql_name(target)
+        )),
+        (from, target) if from.is_numeric() && is_bytes(target) => Some(number_as_bytes(from)),
+        (from, target) if (from.is_nested() && is_plain(target)) || (is_plain(from) && target.is_nested()) => {
+            Some(format!("{} is not cast to {}", sql_name(from), sql_name(target)))
+        }
+        _ => None,
     }
 }
 

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{TimeDelta, Utc};
-use querent_catalog::{ORPHAN_GRACE, restore as restore_folder};
+use querent_catalog::{ORPHAN_GRACE, restore as restore_folder, time_before};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -170,8 +169,8 @@ pub(super) async fn expire_snapshots(args: ExpireArgs) -> Result<(), CliError> {
             client.answer(client.request(Method::POST, "/v1/snapshots/expire")?.json(&body)).await?
         }
         CliTarget::Embedded(config) => {
-            let before = TimeDelta::from_std(age).ok().and_then(|age| Utc::now().checked_sub_signed(age));
-            let before = before.ok_or_else(|| CliError::Usage("--older-than is before all time".to_owned()))?;
+            let before =
+                time_before(age).ok_or_else(|| CliError::Usage("--older-than is before all time".to_owned()))?;
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
             let expired = embedded.engine.expire_snapshots(before, Duration::ZERO).await;
             embedded.close().await?;

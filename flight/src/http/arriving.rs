@@ -115,24 +115,17 @@ impl ArrivingBody {
         if self.bytes <= SMALL_BODY_BYTES {
             return true;
         }
-        let own = match bodies.large.iter().position(|body| body.id == self.id) {
-            Some(place) => {
-                bodies.large[place].bytes = self.bytes;
-                bodies.large[place].speed(now)
-            }
-            None => {
-                let gave_way = self.gave_way.clone();
-                let body = LargeBody { id: self.id, began: self.began, bytes: self.bytes, gave_way };
-                let speed = body.speed(now);
-                bodies.large.push(body);
-                speed
-            }
-        };
+        let own = LargeBody { id: self.id, began: self.began, bytes: self.bytes, gave_way: self.gave_way.clone() };
+        let own_speed = own.speed(now);
+        match bodies.large.iter_mut().find(|body| body.id == self.id) {
+            Some(body) => *body = own,
+            None => bodies.large.push(own),
+        }
         while bodies.bytes > self.most {
             let slowest = (0..bodies.large.len()).min_by_key(|place| bodies.large[*place].speed(now));
             let Some(place) = slowest.filter(|place| {
                 let body = &bodies.large[*place];
-                body.id != self.id && body.speed(now).saturating_mul(MUCH_FASTER) <= own
+                body.id != self.id && body.speed(now).saturating_mul(MUCH_FASTER) <= own_speed
             }) else {
                 return false;
             };

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::response::Response;
-use chrono::{TimeDelta, Utc};
 use http::StatusCode;
-use querent_catalog::{DatabaseScope, ExpiredSnapshots, ORPHAN_GRACE, Principal};
+use querent_catalog::{DatabaseScope, ExpiredSnapshots, ORPHAN_GRACE, Principal, SHORTEST_HISTORY, time_before};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -15,8 +14,6 @@ use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{ApiCall, JsonBody, Params};
 use crate::http::response::json_response;
 
-/// A server keeps each state of a table for so long after it changed: statements that began before are reading it.
-pub(crate) const SHORTEST_HISTORY: Duration = Duration::from_secs(3_600);
 /// The most records of the audit log in one answer.
 const MAX_RECORDS: usize = 10_000;
 
@@ -84,8 +81,7 @@ pub(super) async fn expire_snapshots(
         let message = "`older_than_seconds` is at least 3600: statements that run may read what is younger";
         return Err(ApiError::new(ErrorCode::BadRequestBody, message));
     }
-    let before = TimeDelta::from_std(age).ok().and_then(|age| Utc::now().checked_sub_signed(age));
-    let Some(before) = before else {
+    let Some(before) = time_before(age) else {
         return Ok(json_response(StatusCode::OK, &json!(ExpiredSnapshots::default())));
     };
     let Some(expired) = state.engine.expire_snapshots(before, Duration::ZERO).await? else {

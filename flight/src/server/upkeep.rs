@@ -3,10 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, TimeDelta, Utc};
-use querent_catalog::{CatalogError, ExpiredSnapshots, LeaseTurn, LeasedWork, ORPHAN_GRACE, Purged, WorkLease};
+use chrono::Utc;
+use querent_catalog::{
+    CatalogError, ExpiredSnapshots, LeaseTurn, LeasedWork, ORPHAN_GRACE, Purged, SHORTEST_HISTORY, WorkLease,
+    time_before,
+};
 
-use crate::http::SHORTEST_HISTORY;
 use crate::state::AppState;
 
 /// How often runs and records past their retention are deleted.
@@ -47,17 +49,8 @@ async fn forget_in_turn(state: &AppState) -> Result<Duration, CatalogError> {
         LeaseTurn::Had(lease) => lease,
         LeaseTurn::Later(wait) => return Ok(wait.clamp(RETRY_AFTER, PURGE_EVERY)),
     };
-    match lease.run(forget(state, &lease)).await {
-        Some(Ok(())) => {
-            lease.finish().await?;
-            Ok(PURGE_EVERY)
-        }
-        Some(Err(error)) => {
-            lease.give_back().await?;
-            Err(error)
-        }
-        None => Ok(RETRY_AFTER),
-    }
+    let forgotten = lease.run(forget(state, &lease)).await;
+    Ok(lease.conclude(forgotten).await?.map_or(RETRY_AFTER, |()| PURGE_EVERY))
 }
 
 async fn forget(state: &AppState, lease: &WorkLease) -> Result<(), CatalogError> {
@@ -74,11 +67,6 @@ async fn forget(state: &AppState, lease: &WorkLease) -> Result<(), CatalogError>
         }
     }
     Ok(())
-}
-
-/// The time so long ago; `None` where there was none.
-fn time_before(age: Duration) -> Option<DateTime<Utc>> {
-    Utc::now().checked_sub_signed(TimeDelta::from_std(age).ok()?)
 }
 
 /// Forgets the snapshots past their retention, at the start and then every hour.

@@ -10,6 +10,7 @@ use arrow_flight::sql::{
     CommandGetXdbcTypeInfo, Nullable, Searchable, SqlSupportsConvert, XdbcDataType, XdbcDatetimeSubcode,
 };
 use arrow_schema::{DataType, IntervalUnit, SchemaRef, TimeUnit};
+use querent_engine::fraction_digits;
 
 use crate::error::ApiError;
 
@@ -212,9 +213,9 @@ pub(super) fn column_type(data_type: &DataType) -> SqlColumnType {
             return SqlColumnType { name: "BINARY".to_owned(), precision, scale: None, is_case_sensitive: false };
         }
         DataType::Date32 | DataType::Date64 => ("DATE", None),
-        DataType::Time32(unit) | DataType::Time64(unit) => ("TIME", Some(fraction_digits(*unit))),
-        DataType::Timestamp(unit, None) => ("TIMESTAMP", Some(fraction_digits(*unit))),
-        DataType::Timestamp(unit, Some(_)) => ("TIMESTAMP WITH TIME ZONE", Some(fraction_digits(*unit))),
+        DataType::Time32(unit) | DataType::Time64(unit) => ("TIME", Some(fraction_digits(*unit).into())),
+        DataType::Timestamp(unit, None) => ("TIMESTAMP", Some(fraction_digits(*unit).into())),
+        DataType::Timestamp(unit, Some(_)) => ("TIMESTAMP WITH TIME ZONE", Some(fraction_digits(*unit).into())),
         DataType::Interval(_) | DataType::Duration(_) => ("INTERVAL", None),
         DataType::Dictionary(_, value) => return column_type(value),
         DataType::RunEndEncoded(_, values) => return column_type(values.data_type()),
@@ -239,15 +240,6 @@ pub(super) fn column_type(data_type: &DataType) -> SqlColumnType {
 
 fn nested(name: &str) -> SqlColumnType {
     SqlColumnType { name: name.to_owned(), precision: None, scale: None, is_case_sensitive: false }
-}
-
-fn fraction_digits(unit: TimeUnit) -> i32 {
-    match unit {
-        TimeUnit::Second => 0,
-        TimeUnit::Millisecond => 3,
-        TimeUnit::Microsecond => 6,
-        TimeUnit::Nanosecond => 9,
-    }
 }
 
 /// Returns which types convert to which by CAST: the protocol's numbers, as SQL_SUPPORTS_CONVERT has them.

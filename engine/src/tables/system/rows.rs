@@ -15,6 +15,7 @@ use querent_catalog::{
 use super::filters::kind_name;
 use crate::error::Result;
 use crate::limits::QueryUsage;
+use crate::timestamp::fraction_digits;
 use crate::type_names::sql_name;
 
 pub(super) fn runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch> {
@@ -196,16 +197,11 @@ fn numeric(data_type: &DataType) -> Option<(u64, u64, Option<u64>)> {
 
 /// Digits of a second's fraction.
 fn datetime_precision(data_type: &DataType) -> Option<u64> {
-    use arrow::datatypes::TimeUnit;
-
     match data_type {
         DataType::Date32 => Some(0),
-        DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => Some(match unit {
-            TimeUnit::Second => 0,
-            TimeUnit::Millisecond => 3,
-            TimeUnit::Microsecond => 6,
-            TimeUnit::Nanosecond => 9,
-        }),
+        DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => {
+            Some(fraction_digits(*unit).into())
+        }
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! `.show running queries` and `.show cluster`: what the server does now, in the columns of Kusto's commands.
 
-use chrono::{SecondsFormat, TimeDelta, Utc};
+use chrono::{SecondsFormat, Utc};
 use querent_catalog::Principal;
-use querent_engine::kql::KqlType;
+use querent_engine::kql::{KqlType, timespan_text};
 use serde_json::{Value, json};
 
 use super::table::{CommandTable, TEXT};
@@ -32,7 +32,7 @@ pub(super) fn running_queries(state: &AppState, who: &Principal, whose: &WhoseQu
             json!(query.default_database),
             json!(query.started_at.to_rfc3339_opts(SecondsFormat::Micros, true)),
             json!(now.to_rfc3339_opts(SecondsFormat::Micros, true)),
-            json!(timespan_text(now - query.started_at)),
+            json!(timespan_text((now - query.started_at).to_std().unwrap_or_default())),
             json!("InProgress"),
             Value::Null,
             json!(query.subject),
@@ -100,25 +100,5 @@ pub(super) fn cluster(state: &AppState) -> CommandTable {
             processors,
             json!(""),
         ]],
-    }
-}
-
-/// Returns a length of time as Kusto writes it: `1.02:03:04.5000000`.
-fn timespan_text(length: TimeDelta) -> String {
-    let seconds = length.num_seconds().max(0);
-    let fraction = length.subsec_nanos().max(0) / 100;
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    let days = if days == 0 { String::new() } else { format!("{days}.") };
-    format!("{days}{hours:02}:{minutes:02}:{:02}.{fraction:07}", seconds % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_of_time_are_written_as_kusto_does() {
-        assert_eq!(timespan_text(TimeDelta::milliseconds(1_500)), "00:00:01.5000000");
-        assert_eq!(timespan_text(TimeDelta::seconds(93_784)), "1.02:03:04.0000000");
     }
 }

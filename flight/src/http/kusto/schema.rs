@@ -1,7 +1,8 @@
 //! Databases, tables and columns as Kusto's commands list them. A listing is bounded; one that would be longer fails.
 
 use querent_catalog::{
-    Catalog, DatabaseInfo, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName, TableSummary,
+    Catalog, CatalogError, DatabaseInfo, Page, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName,
+    TableSummary,
 };
 use querent_engine::kql::KqlType;
 use serde_json::{Map, Value, json};
@@ -24,8 +25,24 @@ pub(super) async fn databases(
     who: &Principal,
     in_use: &str,
     scope: &SchemaScope,
-    columns: DatabaseListing,
+    listing: DatabaseListing,
 ) -> Result<CommandTable, ApiError> {
+    let mut columns = vec![
+        ("DatabaseName", TEXT),
+        ("PersistentStorage", TEXT),
+        ("Version", TEXT),
+        ("IsCurrent", KqlType::Bool),
+        ("DatabaseAccessMode", TEXT),
+        ("PrettyName", TEXT),
+        ("ReservedSlot1", KqlType::Bool),
+        ("DatabaseId", KqlType::Guid),
+        ("InTransitionTo", TEXT),
+        ("SuspensionState", TEXT),
+    ];
+    if listing == DatabaseListing::Identity {
+        columns[6].0 = "CurrentUserIsUnrestrictedViewer";
+        columns.pop();
+    }
     let rows = databases_of(catalog, who, scope, in_use).await?.into_iter().map(|database| {
         let is_current = database.name == in_use;
         let mut row = vec![
@@ -38,32 +55,13 @@ pub(super) async fn databases(
             Value::Null,
             Value::Null,
             json!(""),
+            json!(""),
         ];
-        if columns == DatabaseListing::Plain {
-            row.push(json!(""));
-        }
+        row.truncate(columns.len());
         row
     });
-    let sixth = match columns {
-        DatabaseListing::Plain => "ReservedSlot1",
-        DatabaseListing::Identity => "CurrentUserIsUnrestrictedViewer",
-    };
     let rows = rows.collect();
-    let mut columns_of_rows = vec![
-        ("DatabaseName", TEXT),
-        ("PersistentStorage", TEXT),
-        ("Version", TEXT),
-        ("IsCurrent", KqlType::Bool),
-        ("DatabaseAccessMode", TEXT),
-        ("PrettyName", TEXT),
-        (sixth, KqlType::Bool),
-        ("DatabaseId", KqlType::Guid),
-        ("InTransitionTo", TEXT),
-    ];
-    if columns == DatabaseListing::Plain {
-        columns_of_rows.push(("SuspensionState", TEXT));
-    }
-    Ok(CommandTable { columns: columns_of_rows, rows })
+    Ok(CommandTable { columns, rows })
 }
 
 /// `.show tables [details]`: all tables of a database, or those with these names. What Kusto tells of extents and
@@ -417,33 +415,29 @@ async fn databases_of(
 }
 
 async fn all_tables(catalog: &Catalog, who: &Principal, filter: &TableFilter) -> Result<Vec<TableSummary>, ApiError> {
-    let mut tables = Vec::new();
-    let mut after = None;
-    loop {
-        let page = catalog.tables().list(who, filter, PageRequest { limit: PAGE, after }).await?;
-        tables.extend(page.items);
-        after = page.next;
-        if tables.len() > MAX_NAMES {
-            return Err(too_many("tables", MAX_NAMES));
-        }
-        if after.is_none() {
-            return Ok(tables);
-        }
-    }
+    all_pages("tables", |page| catalog.tables().list(who, filter, page)).await
 }
 
 async fn all_databases(catalog: &Catalog, who: &Principal) -> Result<Vec<DatabaseInfo>, ApiError> {
-    let mut databases = Vec::new();
+    all_pages("databases", |page| catalog.databases().list(who, None, page)).await
+}
+
+/// Returns all items of a listing, which `page_of` gives page by page. Errors: `kql_too_large`.
+async fn all_pages<T, F>(what: &str, page_of: impl Fn(PageRequest) -> F) -> Result<Vec<T>, ApiError>
+where
+    F: Future<Output = Result<Page<T>, CatalogError>>,
+{
+    let mut items = Vec::new();
     let mut after = None;
     loop {
-        let page = catalog.databases().list(who, None, PageRequest { limit: PAGE, after }).await?;
-        databases.extend(page.items);
+        let page = page_of(PageRequest { limit: PAGE, after }).await?;
+        items.extend(page.items);
         after = page.next;
-        if databases.len() > MAX_NAMES {
-            return Err(too_many("databases", MAX_NAMES));
+        if items.len() > MAX_NAMES {
+            return Err(too_many(what, MAX_NAMES));
         }
         if after.is_none() {
-            return Ok(databases);
+            return Ok(items);
         }
     }
 }
