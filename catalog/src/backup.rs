@@ -171,7 +171,7 @@ fn read_manifest(path: &Path) -> Result<BackupSummary> {
 
 fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError + use<> {
     let path = path.to_owned();
-    move |source| CatalogError::Io { path, source }
+    move |source| CatalogError::of_file(&path, source)
 }
 
 fn invalid(reason: &str) -> CatalogError {

@@ -1,6 +1,7 @@
 //! The errors of the catalog. Each has a stable snake_case `code()` that reaches every door unchanged.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::connection::DatabaseError;
 
@@ -213,13 +214,19 @@ pub enum CatalogError {
     /// The catalog's database failed.
     #[error("catalog store: {0}")]
     Store(#[from] DatabaseError),
-    /// A file operation failed.
+    /// The disk of the data folder, or the share of it that the process may have, is full.
+    #[error("no space is left on the disk: {detail}")]
+    StorageFull {
+        /// What was to be written, and the system's words.
+        detail: String,
+    },
+    /// A file operation failed otherwise: [`CatalogError::of_file`].
     #[error("{}: {source}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A worker thread ended early.
     #[error("internal: {0}")]
@@ -227,6 +234,14 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
+    /// Returns the error of an operation on a file.
+    pub fn of_file(path: &Path, source: io::Error) -> Self {
+        match is_full(&source) {
+            true => CatalogError::StorageFull { detail: format!("{}: {source}", path.display()) },
+            false => CatalogError::Io { path: path.to_owned(), source },
+        }
+    }
+
     /// The stable code, documented in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -257,10 +272,17 @@ impl CatalogError {
             CatalogError::Embedder { .. } => "embedder_error",
             CatalogError::Index(_) => "index_error",
             CatalogError::Store(_) => "catalog_error",
+            CatalogError::StorageFull { .. } => "storage_full",
             CatalogError::Io { .. } => "io_error",
             CatalogError::Internal(_) => "internal",
         }
     }
+}
+
+/// Whether a write failed for want of space: of the disk, a quota, or the longest file that the process may write.
+pub fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Of files that are SQLite's, whatever holds the catalog.

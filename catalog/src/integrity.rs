@@ -234,7 +234,7 @@ fn data_files(folder: &Path) -> Result<Vec<Orphan>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let io_error = |source| CatalogError::Io { path: folder.clone(), source };
+        let io_error = |source| CatalogError::of_file(&folder, source);
         for entry in std::fs::read_dir(&folder).map_err(io_error)? {
             let entry = entry.map_err(io_error)?;
             let kind = entry.file_type().map_err(io_error)?;

@@ -104,7 +104,7 @@ pub use conversations::{
     PendingCall, PendingDecision, PendingKind, PendingState,
 };
 pub use databases::CatalogDatabases;
-pub use error::{CatalogError, Result};
+pub use error::{CatalogError, Result, is_full};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
 pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
 pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};

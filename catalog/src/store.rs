@@ -154,7 +154,7 @@ impl Store {
         server: Option<PostgresServer>,
         data_path: Option<String>,
     ) -> Result<Self> {
-        let io_error = |source| CatalogError::Io { path: data_dir.to_path_buf(), source };
+        let io_error = |source| CatalogError::of_file(data_dir, source);
         let is_new = is_unused(data_dir).await;
         tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
@@ -547,7 +547,7 @@ pub(crate) fn closed() -> CatalogError {
 fn commit_error(error: DatabaseError) -> CatalogError {
     match error.fault() {
         DatabaseFault::Unreachable => CatalogError::CommitInDoubt { detail: error.to_string() },
-        DatabaseFault::Damaged | DatabaseFault::Locked | DatabaseFault::Other => error.into(),
+        DatabaseFault::Damaged | DatabaseFault::Locked | DatabaseFault::Full | DatabaseFault::Other => error.into(),
     }
 }
 

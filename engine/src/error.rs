@@ -10,7 +10,7 @@ use querent_catalog::CatalogError;
 pub use querent_kql::KqlErrorCode;
 
 pub use store::StoreError;
-pub(crate) use store::{find_cause, is_lost_file, lost_file_in, store_error_in};
+pub(crate) use store::{find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
 
 /// What [`CatalogError::ObjectNotFound`] says of the query that `KILL` names.
 pub(crate) const RUNNING_QUERY: &str = "running query";
@@ -261,6 +261,10 @@ impl EngineError {
                 "only queries (SELECT, WITH, VALUES, EXPLAIN, SHOW, DESCRIBE) are always allowed"
             }
             EngineError::Store(error) => return error.hint(),
+            EngineError::Catalog(CatalogError::StorageFull { .. }) => {
+                "free space on the disk of the data folder; `querent expire-snapshots` removes files that only old states of \
+                 tables have"
+            }
             EngineError::Catalog(CatalogError::ObjectNotFound { what: RUNNING_QUERY, .. }) => {
                 "SELECT * FROM system.queries lists those that are"
             }

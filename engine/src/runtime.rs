@@ -324,7 +324,7 @@ async fn emptied_spill_dir(data_dir: &Path) -> Result<PathBuf> {
     remove_folder(&spill_dir).await?;
     tokio::fs::create_dir_all(&spill_dir)
         .await
-        .map_err(|source| EngineError::Catalog(CatalogError::Io { path: spill_dir.clone(), source }))?;
+        .map_err(|source| EngineError::Catalog(CatalogError::of_file(&spill_dir, source)))?;
     Ok(spill_dir)
 }
 
@@ -332,6 +332,6 @@ async fn remove_folder(folder: &Path) -> Result<()> {
     match tokio::fs::remove_dir_all(folder).await {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(EngineError::Catalog(CatalogError::Io { path: folder.to_owned(), source })),
+        Err(source) => Err(EngineError::Catalog(CatalogError::of_file(folder, source))),
     }
 }

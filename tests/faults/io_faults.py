@@ -30,6 +30,7 @@ from server import ADMIN, Gone, Refused, Server, binary, files_below
 QUIET = {"runs": [{"turns": [{"events": [{"text": "word "}] * 2_000}], "repeat_last": True}]}
 #: What a user is told of an input or output that failed; `internal` is never one of them.
 UNCLEAR = {"internal", ""}
+FULL = "storage_full"
 #: Texts that compress badly.
 WORDS = "SELECT value AS id, md5(CAST(value AS VARCHAR)) || md5(CAST(value * 7 AS VARCHAR)) AS word FROM generate_series(1, {}) AS s(value)"
 
@@ -88,12 +89,13 @@ class Faults:
             self.found.append(what)
             print(f"FAULT {what}", flush=True)
 
-    def refused(self, server, sql, what):
-        """A statement that must fail, and say why."""
+    def refused(self, server, sql, what, code=None):
+        """A statement that must fail, and say why, with a code where one is given."""
         try:
             rows = server.sql(sql)
         except Refused as error:
             self.expect(error.code not in UNCLEAR, f"{what}: the error says nothing: {error}")
+            self.expect(code in (None, error.code), f"{what}: the code is not {code}: {error}")
             return error.code
         except Gone as error:
             self.expect(False, f"{what}: no answer ({error}); {'it runs' if server.is_running() else 'it ended'}: {server.tail()}")
@@ -121,12 +123,12 @@ def full_disk(faults, root):
         server.sql(f"CREATE TABLE kept AS {WORDS.format(20_000)}")
         counted = [[20_000]]
         before = files_below(server.seen / "data" / "data")
-        faults.refused(server, f"CREATE TABLE big AS {WORDS.format(900_000)}", "a table that does not fit")
-        faults.refused(server, f"INSERT INTO kept {WORDS.format(900_000)}", "rows that do not fit")
+        faults.refused(server, f"CREATE TABLE big AS {WORDS.format(900_000)}", "a table that does not fit", FULL)
+        faults.refused(server, f"INSERT INTO kept {WORDS.format(900_000)}", "rows that do not fit", FULL)
         faults.answers(server, "SELECT count(*) FROM kept", counted, "after writes that failed")
         faults.expect(files_below(server.seen / "data" / "data") == before, "writes that failed leave no file")
         faults.refused(server, f"SELECT sum(n * id) FROM (SELECT id, row_number() OVER (ORDER BY word || word || word) AS n FROM ({WORDS.format(600_000)}) AS w) AS q",
-                       "a sort that spills more than fits")
+                       "a sort that spills more than fits", FULL)
         # The tasks of a query that failed end by themselves, and their files with them.
         spilled = lambda: [name for name in files_below(server.seen / "data") if "spill" in name]
         deadline = time.monotonic() + 20
@@ -136,7 +138,7 @@ def full_disk(faults, root):
         server.fill(0)
         for sql in ("INSERT INTO kept VALUES (1, 'one')", "CREATE TABLE small (id INT)", "COMMENT ON TABLE kept IS 'full'", "CREATE DATABASE other",
                     f"CREATE TABLE seven AS {WORDS.format(5_000)}"):
-            faults.refused(server, sql, "nothing left on the disk")
+            faults.refused(server, sql, "nothing left on the disk", FULL)
         faults.answers(server, "SELECT count(*) FROM kept", counted, "while the disk is full")
         faults.expect(server.request("GET", "/v1/catalog/schema")[0] == 200, "listings go on while the disk is full")
         try:

@@ -46,6 +46,8 @@ pub enum DatabaseFault {
     Locked,
     /// The server cannot be reached now.
     Unreachable,
+    /// The file may not grow: the disk is full.
+    Full,
     /// Anything else.
     Other,
 }
@@ -53,11 +55,12 @@ pub enum DatabaseFault {
 impl DatabaseError {
     /// What kind of failure it is.
     pub fn fault(&self) -> DatabaseFault {
-        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, DiskFull, NotADatabase};
         match self {
             DatabaseError::Sqlite(error) => match error.sqlite_error_code() {
                 Some(DatabaseCorrupt | NotADatabase) => DatabaseFault::Damaged,
                 Some(DatabaseBusy | DatabaseLocked) => DatabaseFault::Locked,
+                Some(DiskFull) => DatabaseFault::Full,
                 _ => DatabaseFault::Other,
             },
             DatabaseError::Postgres(error) => postgres_fault(error),

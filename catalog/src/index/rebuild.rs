@@ -217,5 +217,5 @@ async fn remove_other_folders(part: &IndexPart, current: &str) -> Result<()> {
 
 fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError {
     let path = path.to_path_buf();
-    move |source| CatalogError::Io { path, source }
+    move |source| CatalogError::of_file(&path, source)
 }

@@ -300,7 +300,7 @@ fn keep(local: &StoreConnection, object: &PendingObject) -> Result<()> {
 #[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
 pub(super) fn member_of(data_dir: &Path) -> Result<String> {
     let file = data_dir.join("server.id");
-    let io_error = |source| CatalogError::Io { path: file.clone(), source };
+    let io_error = |source| CatalogError::of_file(&file, source);
     match std::fs::read_to_string(&file) {
         Ok(id) if !id.trim().is_empty() => Ok(id.trim().to_owned()),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io_error(error)),

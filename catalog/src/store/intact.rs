@@ -14,7 +14,7 @@ const HEADER_BYTES: usize = 100;
 /// Returns an error where the file is shorter than its header says. While there is a log, the file may be.
 /// Errors: `catalog_corrupt`, `io_error`.
 pub(super) fn require_whole_file(file: &Path) -> Result<()> {
-    let io_error = |source| CatalogError::Io { path: file.to_path_buf(), source };
+    let io_error = |source| CatalogError::of_file(file, source);
     #[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
     let mut opened = match std::fs::File::open(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -48,7 +48,7 @@ pub(super) struct OpenedFile {
 impl OpenedFile {
     /// The file that is there now. Blocks for a moment. Errors: `io_error`.
     pub(super) fn of(path: &Path) -> Result<Self> {
-        let found = path.metadata().map_err(|source| CatalogError::Io { path: path.to_path_buf(), source })?;
+        let found = path.metadata().map_err(|source| CatalogError::of_file(path, source))?;
         Ok(Self { path: path.to_path_buf(), device: found.dev(), inode: found.ino() })
     }
 

@@ -38,7 +38,7 @@ impl FolderLock {
     /// Takes the lock and writes this process's id into it, or says who holds it.
     pub(super) fn acquire(data_dir: &Path) -> Result<Self> {
         let path = data_dir.join(LOCK_FILE);
-        let io_error = |source| CatalogError::Io { path: path.clone(), source };
+        let io_error = |source| CatalogError::of_file(&path, source);
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io_error)?;
         match FileExt::try_lock(&file) {
@@ -70,7 +70,7 @@ impl FolderLock {
     }
 
     fn write(&self, text: &str) -> Result<()> {
-        let io_error = |source| CatalogError::Io { path: self.path.clone(), source };
+        let io_error = |source| CatalogError::of_file(&self.path, source);
         let mut file = &self.file;
         file.set_len(0).map_err(io_error)?;
         file.seek(SeekFrom::Start(0)).map_err(io_error)?;
@@ -115,7 +115,7 @@ pub(super) async fn keep_private(folder: &Path) {
 
 /// Makes the names in a folder durable: SQLite syncs its files, not the entry that a new file has here.
 pub(super) fn sync_folder(folder: &Path) -> Result<()> {
-    let io_error = |source| CatalogError::Io { path: folder.to_path_buf(), source };
+    let io_error = |source| CatalogError::of_file(folder, source);
     OpenOptions::new().read(true).open(folder).and_then(|folder| folder.sync_all()).map_err(io_error)
 }
 

@@ -67,7 +67,7 @@ impl CatalogPlace {
         }
     }
 
-    /// Translates the database's errors of a damaged file, of a lock, and of a server that is not there.
+    /// Translates the database's errors of a damaged file, of a lock, of a full disk, and of a server that is not there.
     pub(super) fn named(&self, error: CatalogError) -> CatalogError {
         let CatalogError::Store(source) = error else { return error };
         let path = self.shown();
@@ -75,6 +75,7 @@ impl CatalogPlace {
             DatabaseFault::Damaged => CatalogError::Corrupt { path, detail: source.to_string() },
             DatabaseFault::Locked => CatalogError::Busy { path },
             DatabaseFault::Unreachable => CatalogError::Unavailable { detail: source.to_string() },
+            DatabaseFault::Full => CatalogError::StorageFull { detail: format!("{}: {source}", path.display()) },
             DatabaseFault::Other => CatalogError::Store(source),
         }
     }

@@ -14,7 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::{EngineError, lost_file_in, store_error_in};
+use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
 const LISTED_COLUMNS: usize = 12;
@@ -170,7 +170,7 @@ fn from_shared(error: &DataFusionError) -> EngineError {
 
 /// Returns the store's error among the causes of `error`, where there is one; otherwise the text of `error`.
 fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
-    store_error_in(error).or_else(|| lost_file_in(error)).unwrap_or_else(|| {
+    store_error_in(error).or_else(|| full_disk_in(error)).or_else(|| lost_file_in(error)).unwrap_or_else(|| {
         let message = tidy(&error.to_string());
         if let Some(lost) = lost_worker(&message) {
             return lost;
@@ -224,6 +224,9 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         }
         Some(EngineError::WallClockExceeded { limit }) => EngineError::WallClockExceeded { limit: *limit },
         Some(EngineError::ValueTooLarge { detail }) => EngineError::ValueTooLarge { detail: detail.clone() },
+        Some(EngineError::Catalog(CatalogError::StorageFull { detail })) => {
+            EngineError::Catalog(CatalogError::StorageFull { detail: detail.clone() })
+        }
         Some(EngineError::NoFiles { location, format }) => {
             EngineError::NoFiles { location: location.clone(), format: format.clone() }
         }

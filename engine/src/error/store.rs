@@ -4,6 +4,7 @@
 use std::error::Error as StdError;
 
 use parquet::errors::ParquetError;
+use querent_catalog::{CatalogError, is_full};
 
 use super::EngineError;
 
@@ -118,6 +119,12 @@ impl From<StoreError> for object_store::Error {
 /// Returns the [`StoreError`] that is among the causes of `error`.
 pub(crate) fn store_error_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
     find_cause::<StoreError>(error).cloned().map(EngineError::from)
+}
+
+/// Returns the error of a write for which there was no space, such as of a spill file.
+pub(crate) fn full_disk_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
+    let detail = find_cause::<std::io::Error>(error).filter(|cause| is_full(cause))?.to_string();
+    Some(EngineError::Catalog(CatalogError::StorageFull { detail }))
 }
 
 /// Returns the error of a file that was to be read and is not there. Where it lay is nothing for those who read the table.

@@ -112,7 +112,7 @@ impl RemoteLake {
         let folder = SpoolFolder { path: self.spool.join(format!("upload-{}", Uuid::now_v7())) };
         tokio::fs::create_dir_all(&folder.path)
             .await
-            .map_err(|source| EngineError::Catalog(CatalogError::Io { path: folder.path.clone(), source }))?;
+            .map_err(|source| EngineError::Catalog(CatalogError::of_file(&folder.path, source)))?;
         Ok(folder)
     }
 

@@ -49,6 +49,7 @@ error_codes! {
     CatalogUnavailable "catalog_unavailable",
     CommitInDoubt "commit_in_doubt",
     CatalogError "catalog_error",
+    StorageFull "storage_full",
     IoError "io_error",
     IndexError "index_error",
     EmbedderError "embedder_error",
@@ -320,6 +321,7 @@ impl ErrorCode {
             | ErrorCode::IdentityProviderUnavailable
             | ErrorCode::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::RunTimeout | ErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            ErrorCode::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         }
     }
 
@@ -438,6 +440,7 @@ impl ErrorCode {
             | ErrorCode::RunWithheld
             | ErrorCode::Forbidden => Code::PermissionDenied,
             ErrorCode::MemoryExceeded
+            | ErrorCode::StorageFull
             | ErrorCode::ScanTooLarge
             | ErrorCode::TooManyRuns
             | ErrorCode::ResultTruncated

@@ -41,6 +41,7 @@ impl From<&CatalogError> for ErrorCode {
             CatalogError::Embedder { .. } => ErrorCode::EmbedderError,
             CatalogError::Index(_) => ErrorCode::IndexError,
             CatalogError::Store(_) => ErrorCode::CatalogError,
+            CatalogError::StorageFull { .. } => ErrorCode::StorageFull,
             CatalogError::Io { .. } => ErrorCode::IoError,
             CatalogError::Internal(_) => ErrorCode::Internal,
         }

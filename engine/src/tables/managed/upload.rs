@@ -62,7 +62,7 @@ async fn upload(
 ) -> Result<UploadedFiles> {
     let mut uploaded = UploadedFiles { lake: Arc::clone(lake), files: Vec::new() };
     while let Some(mut file) = finished.recv().await {
-        let io_error = |path: &Path, source| EngineError::Catalog(CatalogError::Io { path: path.to_owned(), source });
+        let io_error = |path: &Path, source| EngineError::Catalog(CatalogError::of_file(path, source));
         let content = tokio::fs::read(&file.path).await.map_err(|source| io_error(&file.path, source))?;
         tokio::fs::remove_file(&file.path).await.map_err(|source| io_error(&file.path, source))?;
         let name = file.path.file_name().unwrap_or_default();

@@ -27,7 +27,7 @@ use super::encodings::{ColumnEncoding, SAMPLED_ROWS, has_bloom_filter};
 use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::row_groups::{ROW_GROUP_ROWS, RowGroupWriter};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, full_disk_in};
 use crate::functions::prepared_for_cast;
 use crate::limits::batch_bytes;
 
@@ -483,11 +483,11 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
 }
 
 pub(super) fn io_error(path: &Path, source: std::io::Error) -> EngineError {
-    EngineError::Catalog(CatalogError::Io { path: path.to_path_buf(), source })
+    EngineError::Catalog(CatalogError::of_file(path, source))
 }
 
 pub(super) fn parquet_error(path: &Path, error: &parquet::errors::ParquetError) -> EngineError {
-    EngineError::Execution { message: format!("{}: {error}", path.display()) }
+    full_disk_in(error).unwrap_or_else(|| EngineError::Execution { message: format!("{}: {error}", path.display()) })
 }
 
 #[cfg(test)]

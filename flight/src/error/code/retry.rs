@@ -36,6 +36,7 @@ impl ErrorCode {
             | ErrorCode::CatalogCorrupt
             | ErrorCode::CommitInDoubt
             | ErrorCode::CatalogError
+            | ErrorCode::StorageFull
             | ErrorCode::IoError
             | ErrorCode::IndexError
             | ErrorCode::EmbedderError
