@@ -28,6 +28,9 @@ const NEAR: i64 = 256;
 /// A seek in an index costs about as much as this many steps along it.
 const STEPS_A_SEARCH: usize = 4;
 
+/// The most databases that are read one by one for a caller who may see no others, where each is a journey to a server.
+const MOST_JOURNEYS: usize = 32;
+
 /// Where a listing of tables continues.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct TablePosition {
@@ -295,26 +298,53 @@ impl RowQuery {
         until: &str,
         kind: Option<TableKind>,
     ) -> Result<Vec<(String, ObjectRow)>> {
-        let ListingRange { view, who, filter, after, limit } = wanted;
-        let (after_database, after_key, after_id) =
-            after.map_or(("", "", -1), |at| (at.database.as_str(), at.key.as_str(), at.id));
+        let ListingRange { view, who, filter, limit, .. } = wanted;
         // The walk starts at whichever bound is later.
         let (first, below) = match filter.database.as_deref().map(name_key) {
-            Some(database) => (database.as_str().max(after_database).to_owned(), key_after(&database)),
-            None => (after_database.to_owned(), until.to_owned()),
+            Some(database) => (database.as_str().max(wanted.first_database()).to_owned(), key_after(&database)),
+            None => (wanted.first_database().to_owned(), until.to_owned()),
         };
+        let visible = VisibleObjects::for_caller(view, who, None)?;
+        if view.connection.is_remote()
+            && let Some(databases) = visible.databases(view, MOST_JOURNEYS)?
+        {
+            // PostgreSQL would walk through all others.
+            let mut objects = Vec::new();
+            for database in databases.iter().filter(|key| (&first..&below).contains(key)) {
+                let left = limit - objects.len();
+                objects.extend(self.walk_range(wanted, (database, &key_after(database)), kind, &visible, left)?);
+                if objects.len() == *limit {
+                    break;
+                }
+            }
+            return Ok(objects);
+        }
+        self.walk_range(wanted, (&first, &below), kind, &visible, *limit)
+    }
+
+    /// The first objects of the databases from a key to another.
+    fn walk_range(
+        &self,
+        wanted: &ListingRange<'_>,
+        (first, below): (&str, &str),
+        kind: Option<TableKind>,
+        visible: &VisibleObjects,
+        limit: usize,
+    ) -> Result<Vec<(String, ObjectRow)>> {
+        let ListingRange { view, filter, after, .. } = wanted;
+        let (after_database, after_key, after_id) =
+            after.map_or(("", "", -1), |at| (at.database.as_str(), at.key.as_str(), at.id));
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
         // Without statistics SQLite does not see that the longer index is the better one.
         let (index, of_kind) = match kind {
             Some(_) => ("querent_ix_object_kind", "AND o.kind = ?11"),
             None => ("querent_ix_object", "AND ?11 IS NULL"),
         };
-        let visible = VisibleObjects::for_caller(view, who, None)?;
         let of_database = if view.connection.is_remote() { "o.schema_id" } else { "d.schema_id" };
         let (is_listed, is_visible) =
             (database_condition("?10", of_database), object_condition("?10", of_database, "o.object_id"));
         // Whichever is later, so that the walk along the index starts there.
-        let start = (first.as_str(), self.at_least.as_str(), -1);
+        let start = (first, self.at_least.as_str(), -1);
         let (start_database, start_key, start_id) = (after_database, after_key, after_id).max(start);
         let sql = if view.connection.is_remote() {
             // PostgreSQL has statistics, and walks one index, or finds a rare name along the other, as they tell it. Of one table
@@ -361,7 +391,7 @@ impl RowQuery {
                 database_like,
                 visible.parameter()?,
                 kind.map(TableKind::as_str),
-                *limit as i64,
+                limit as i64,
             ],
             |row| Ok((row.get(4)?, objects::read_object(row)?)),
         )?;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::names::name_key;
 use super::rows::to_json;
 use super::{SnapshotView, databases, objects};
+use crate::connection::DatabaseResult;
 use crate::error::Result;
 use crate::model::TableName;
 use crate::policy::Rights;
@@ -77,6 +78,20 @@ impl VisibleObjects {
     /// Whether nothing can be found.
     pub(crate) fn is_nothing(&self) -> bool {
         self.only.as_ref().is_some_and(Vec::is_empty) && self.objects.is_empty()
+    }
+
+    /// The keys of the databases in which something may be found; `None` where these are all or more than `most`.
+    pub(crate) fn databases(&self, view: &SnapshotView<'_>, most: usize) -> Result<Option<BTreeSet<String>>> {
+        let Some(only) = &self.only else { return Ok(None) };
+        let ids: BTreeSet<i64> = only.iter().chain(&self.partly).copied().collect();
+        if ids.len() > most {
+            return Ok(None);
+        }
+        let mut read = view.connection.prepare_cached(
+            "SELECT key FROM querent_database WHERE schema_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
+        )?;
+        let keys = read.query_map([to_json(&ids)?], |row| row.get(0))?;
+        Ok(Some(keys.collect::<DatabaseResult<_>>()?))
     }
 
     /// Whether an object of a database may be found.
