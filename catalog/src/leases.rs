@@ -24,6 +24,8 @@ pub enum LeasedWork {
     OrphanedFiles,
     /// Forgetting snapshots that were superseded long ago.
     Snapshots,
+    /// Merging the small files of tables.
+    SmallFiles,
     /// Sampling the values of tables' columns.
     ColumnValues,
 }
@@ -35,6 +37,7 @@ impl LeasedWork {
             LeasedWork::Retention => "retention",
             LeasedWork::OrphanedFiles => "orphaned files",
             LeasedWork::Snapshots => "snapshots",
+            LeasedWork::SmallFiles => "small files",
             LeasedWork::ColumnValues => "column values",
         }
     }

@@ -72,6 +72,17 @@ impl CatalogTables<'_> {
         self.store.view(move |view| store::listing::tables_with_columns(view, &who, &filter, &page)).await
     }
 
+    /// The managed tables of which at least `at_least` files are smaller than `below_bytes`, those with the most such files first:
+    /// what is worth merging.
+    pub async fn with_small_files(self, at_least: u32, below_bytes: u64) -> Result<Vec<TableName>> {
+        let below_bytes = i64::try_from(below_bytes).unwrap_or(i64::MAX);
+        self.store
+            .read(move |connection| {
+                store::lake_files::tables_of_small_files(connection, i64::from(at_least), below_bytes)
+            })
+            .await
+    }
+
     /// The contents of a managed table at its snapshot, with statistics of the given columns only (column ids).
     /// `unsupported_lake` when it uses a feature that is not supported yet: encrypted or name-mapped files, rows older
     /// than a column with a default value, inlined values of nested types, columns of types Arrow cannot take from

@@ -224,6 +224,7 @@ impl Server {
         state.shutdown.spawn(upkeep::forget_old_runs(state.clone()));
         state.shutdown.spawn(upkeep::remove_orphans(state.clone()));
         state.shutdown.spawn(upkeep::forget_old_snapshots(state.clone()));
+        state.shutdown.spawn(upkeep::merge_small_files(state.clone()));
         if state.forwarding.is_shared() {
             state.shutdown.spawn(end_runs_of_lost_servers(state.clone()));
         }

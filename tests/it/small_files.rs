@@ -1,5 +1,9 @@
 //! `OPTIMIZE`: the small files of a table and those with many deleted rows become few, with the same rows.
 
+use std::time::Duration;
+
+use querent_flight::config::{DurationSetting, Settings};
+use querent_tests::{TestServer, TestSettings, wait_until};
 use serde_json::json;
 
 use crate::duckdb::duckdb;
@@ -57,6 +61,32 @@ async fn small_files_are_merged_in_order_and_earlier_snapshots_keep_theirs() {
     assert_eq!(sorted.concat(), ["b4", "a3", "b3", "a2", "b2", "a1", "b1"]);
     rows(&session, "DELETE FROM t").await.unwrap();
     assert_eq!(rows(&session, "OPTIMIZE t").await.unwrap(), [["0"]]);
+}
+
+/// A server that is told to merges tables with many small files, and leaves others alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_merges_small_files_by_itself() {
+    let often = Duration::from_millis(200);
+    let change = move |settings: &mut Settings| settings.catalog.merge_small_files = DurationSetting(often);
+    let server = TestServer::start(TestSettings::default().change(change)).await;
+    server.execute("CREATE TABLE many (k INT)").await;
+    server.execute("CREATE TABLE \"Few \"\" of\" (k INT)").await;
+    for k in 0..8 {
+        server.execute(&format!("INSERT INTO many VALUES ({k})")).await;
+    }
+    for k in 0..7 {
+        server.execute(&format!("INSERT INTO \"Few \"\" of\" VALUES ({k})")).await;
+    }
+    let folder = server.data().to_owned();
+    let files = |table: &str| -> i64 {
+        let sql = "SELECT count(*) FROM ducklake_data_file f JOIN ducklake_table t USING (table_id)
+                   WHERE f.end_snapshot IS NULL AND table_name = ?";
+        sqlite(&folder).query_row(sql, [table], |row| row.get(0)).unwrap()
+    };
+    wait_until("the files of the table are merged", async || files("many") == 1).await;
+    assert_eq!(files("Few \" of"), 7);
+    let merged = rows(&admin(server.engine()), "SELECT count(*), sum(k) FROM many").await.unwrap();
+    assert_eq!(merged, [["8", "28"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

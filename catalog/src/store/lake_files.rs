@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::relations::{LakePath, data_path};
-use crate::connection::{StoreConnection, StoreRow};
+use crate::connection::{DatabaseResult, StoreConnection, StoreRow, params};
 use crate::error::Result;
+use crate::model::TableName;
 
 /// A file that a row names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,25 @@ pub(crate) fn for_each(connection: &StoreConnection, mut f: impl FnMut(LakeFile)
         f(LakeFile { path, bytes: None, footer_bytes: None, is_live: false, is_parquet: false })?;
     }
     Ok(())
+}
+
+/// The managed tables that have at least so many files smaller than so many bytes, those with the most first.
+pub(crate) fn tables_of_small_files(
+    connection: &StoreConnection,
+    at_least: i64,
+    below_bytes: i64,
+) -> Result<Vec<TableName>> {
+    let mut statement = connection.prepare(
+        "SELECT s.schema_name, t.table_name
+         FROM (SELECT table_id, count(*) AS files FROM ducklake_data_file
+               WHERE end_snapshot IS NULL AND file_size_bytes < ?1 GROUP BY table_id HAVING count(*) >= ?2) f
+         JOIN ducklake_table t ON t.table_id = f.table_id AND t.end_snapshot IS NULL
+         JOIN ducklake_schema s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
+         ORDER BY f.files DESC, t.table_id",
+    )?;
+    let rows = statement
+        .query_map(params![below_bytes, at_least], |row| Ok(TableName { database: row.get(0)?, table: row.get(1)? }))?;
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// The absolute path of a file, of the six columns from this one on: the path of its database, of its table and its own, each

@@ -1,18 +1,28 @@
-//! Whether the files of managed tables are whole, and the removal of those that no table has, wherever they lie, and of those that
-//! only old snapshots have.
+//! Whether the files of managed tables are whole, the merging of small ones, and the removal of those that no table has, wherever
+//! they lie, and of those that only old snapshots have.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use querent_catalog::{ExpiredSnapshots, FolderCheck, LeaseTurn, LeasedWork, Orphan};
+use querent_catalog::{
+    CatalogError, ExpiredSnapshots, FolderCheck, LeaseTurn, LeasedWork, Orphan, Principal, TableName,
+};
 
 use super::Engine;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
+use crate::identifiers::quote_identifier;
+use crate::limits::Limits;
+use crate::tables::managed::SMALL_BYTES;
 
 /// Servers that share an object store look for such files at most this often between them.
 const LOOKS_APART: Duration = Duration::from_secs(3_600);
+
+/// A table's files are merged without a statement where so many of them are small.
+const MANY_SMALL_FILES: u32 = 8;
+/// How long the merging of one table may take.
+const MERGE_TIME: Duration = Duration::from_secs(3_600);
 
 impl Engine {
     /// Checks whether the data folder is whole, and the files of its tables; with `remove_orphans`, removes files that no row
@@ -78,5 +88,36 @@ impl Engine {
             Ok(Some(expired))
         };
         self.finish(work).await
+    }
+
+    /// Merges the files of the managed tables that have many small ones, as `OPTIMIZE` does, table by table. One whose rows are
+    /// changed meanwhile stays for the next time. Of servers that share a catalog one does it: nothing is returned where
+    /// another is at it, or has done it less than `every` ago. Returns how many tables were merged. Errors: those of the catalog.
+    pub async fn merge_small_files(&self, every: Duration) -> Result<Option<u64>> {
+        let LeaseTurn::Had(lease) = self.catalog().leases().take(LeasedWork::SmallFiles, every).await? else {
+            return Ok(None);
+        };
+        let merged = lease.run(self.merge_each_table()).await;
+        Ok(lease.conclude(merged).await?)
+    }
+
+    async fn merge_each_table(&self) -> Result<u64> {
+        let limits = Limits { wall_clock: MERGE_TIME, ..Limits::default() };
+        let session = self.session(Principal::local_admin(), limits);
+        let mut merged = 0;
+        for TableName { database, table } in
+            self.catalog().tables().with_small_files(MANY_SMALL_FILES, SMALL_BYTES).await?
+        {
+            let sql = format!("OPTIMIZE {}.{}", quote_identifier(&database), quote_identifier(&table));
+            let session = session.clone();
+            let statement = async move { session.sql(&sql).await?.collect().await };
+            match self.runtime().threads.run(statement).await {
+                Ok(_) => merged += 1,
+                // It is dropped, or written to: somebody is at it now.
+                Err(EngineError::Catalog(CatalogError::Conflict { .. } | CatalogError::TableNotFound { .. })) => {}
+                Err(error) => tracing::warn!(database, table, code = error.code(), %error, "its small files stay"),
+            }
+        }
+        Ok(merged)
     }
 }

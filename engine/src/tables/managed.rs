@@ -42,7 +42,7 @@ use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTabl
 pub(crate) use delete_files::{DeletedPositions, write_delete_files};
 pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
 pub(crate) use numbered::{INLINED_FILE, NumberedTable};
-pub(crate) use small_files::SmallFiles;
+pub(crate) use small_files::{SMALL_BYTES, SmallFiles};
 pub(crate) use upload::write_files;
 pub(crate) use write::cast_batch;
 

@@ -1,4 +1,4 @@
-//! `[catalog]`: where the catalog's rows are, and how long its history is kept.
+//! `[catalog]`: where the catalog's rows are, how long its history is kept, and how its files are.
 
 use std::net::IpAddr;
 
@@ -15,6 +15,8 @@ pub struct CatalogSettings {
     pub url: Option<String>,
     /// How long a snapshot is kept after a newer one took its place, with the files that only it has; 0: for ever.
     pub snapshot_retention: DurationSetting,
+    /// How often the small files of managed tables are merged, as `OPTIMIZE` does; 0: never.
+    pub merge_small_files: DurationSetting,
 }
 
 impl CatalogSettings {
@@ -35,6 +37,7 @@ impl std::fmt::Debug for CatalogSettings {
         f.debug_struct("CatalogSettings")
             .field("url", &self.url.as_ref().map(|_| "***"))
             .field("snapshot_retention", &self.snapshot_retention)
+            .field("merge_small_files", &self.merge_small_files)
             .finish()
     }
 }

@@ -1,4 +1,5 @@
-//! What a server does by itself from time to time: it deletes what is past its retention, files that no table has, and old snapshots.
+//! What a server does by itself from time to time: it deletes what is past its retention, files that no table has, and old
+//! snapshots, and merges small files.
 //! Of servers that share a catalog one does it for all, under a lease; the audit log is each server's own.
 
 use std::time::{Duration, Instant};
@@ -84,6 +85,23 @@ pub(super) async fn forget_old_snapshots(state: AppState) {
             }
         }
         let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
+    }
+}
+
+/// Merges the small files of tables, at the start and then so often as the settings say.
+pub(super) async fn merge_small_files(state: AppState) {
+    let every = state.settings.catalog.merge_small_files.0;
+    while !every.is_zero() && !state.shutdown.is_unready() {
+        let merged = tokio::select! {
+            merged = state.engine.merge_small_files(every) => merged,
+            () = state.shutdown.draining() => return,
+        };
+        match merged {
+            Ok(Some(tables @ 1..)) => tracing::info!(tables, "small files of tables were merged"),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(code = error.code(), %error, "small files of tables stay"),
+        }
+        let _ = tokio::time::timeout(every, state.shutdown.draining()).await;
     }
 }
 

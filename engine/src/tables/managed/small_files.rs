@@ -14,7 +14,7 @@ use querent_catalog::{Catalog, DataFile, ManagedTable, ResolvedTable};
 use super::ManagedTableProvider;
 
 /// A file below this is merged with others: half of what a file in an object store has.
-const SMALL_BYTES: u64 = 32 << 20;
+pub(crate) const SMALL_BYTES: u64 = 32 << 20;
 /// A file is written anew where one of so many of its rows is deleted.
 const MUCH_DELETED: u64 = 10;
 

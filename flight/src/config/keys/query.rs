@@ -130,6 +130,12 @@ pub(super) const KEYS: &[SettingKey] = &[
         "how long a snapshot is kept after a newer one took its place, with the files that only it has; 0: for ever",
     ),
     key(
+        "catalog.merge_small_files",
+        &["QUERENT_CATALOG_MERGE_SMALL_FILES"],
+        SettingKind::Text,
+        "how often the small files of managed tables are merged, as OPTIMIZE does; 0: never",
+    ),
+    key(
         "cluster.address",
         &["QUERENT_CLUSTER_ADDRESS"],
         SettingKind::Text,
