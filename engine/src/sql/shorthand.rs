@@ -95,7 +95,9 @@ impl VisitorMut for ShorthandWriter {
             let limit = Some(fetch.quantity.unwrap_or_else(|| number("1")));
             query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
         }
-        flow(recursive_queries(query).and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
+        let written = recursive_queries(query);
+        name_columns_of_with(query);
+        flow(written.and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
@@ -208,9 +210,33 @@ fn recursive_queries(query: &mut Query) -> Result<()> {
                 sample: None,
             };
             **left = SetExpr::Select(Box::new(select_star(vec![plain(factor)])));
+            // The first rows have the names, and what comes behind them takes theirs.
+            cte.alias.columns.clear();
         }
     }
     Ok(())
+}
+
+/// `WITH c(x) AS (query)` is `WITH c AS (SELECT * FROM (query) AS c(x))`, where names are given by
+/// [`super::relations`]: the planner's own way for common table expressions misses columns that are not in lower case.
+fn name_columns_of_with(query: &mut Query) {
+    let Some(with) = query.with.as_mut() else { return };
+    for cte in &mut with.cte_tables {
+        let returns_rows = matches!(
+            cte.query.body.as_ref(),
+            SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } | SetExpr::Values(_)
+        );
+        if cte.alias.columns.is_empty() || !returns_rows {
+            continue;
+        }
+        let alias = TableAlias { explicit: true, ..cte.alias.clone() };
+        cte.alias.columns.clear();
+        let none = query_of(SetExpr::Values(no_rows()));
+        let named = std::mem::replace(cte.query.as_mut(), none);
+        let factor =
+            TableFactor::Derived { lateral: false, subquery: Box::new(named), alias: Some(alias), sample: None };
+        *cte.query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
+    }
 }
 
 fn names_relation(body: &SetExpr, name: &str) -> bool {
