@@ -54,22 +54,6 @@ const REFUSALS: &[RefusedForm] = &[
         what: "ERROR in MERGE",
         instead: "ask before with a SELECT of such rows",
     },
-    RefusedForm { begins: &["then", "update", "set", "*"], what: "UPDATE SET * in MERGE", instead: MERGE_UPDATE },
-    RefusedForm { begins: &["then", "update", "when"], what: "UPDATE without SET in MERGE", instead: MERGE_UPDATE },
-    RefusedForm {
-        begins: &["then", "update", "returning"],
-        what: "UPDATE without SET in MERGE",
-        instead: MERGE_UPDATE,
-    },
-    RefusedForm { begins: &["then", "update", "by"], what: "UPDATE BY in MERGE", instead: MERGE_UPDATE },
-    RefusedForm { begins: &["then", "insert", "*"], what: "INSERT * in MERGE", instead: MERGE_INSERT },
-    RefusedForm { begins: &["then", "insert", "when"], what: "INSERT without VALUES in MERGE", instead: MERGE_INSERT },
-    RefusedForm {
-        begins: &["then", "insert", "returning"],
-        what: "INSERT without VALUES in MERGE",
-        instead: MERGE_INSERT,
-    },
-    RefusedForm { begins: &["then", "insert", "by"], what: "INSERT BY in MERGE", instead: MERGE_INSERT },
     RefusedForm {
         begins: &["with", "no", "data"],
         what: "WITH NO DATA",
@@ -87,9 +71,6 @@ const REFUSALS: &[RefusedForm] = &[
     },
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
-
-const MERGE_UPDATE: &str = "name the columns: UPDATE SET a = s.a, b = s.b";
-const MERGE_INSERT: &str = "name the columns: INSERT (a, b) VALUES (s.a, s.b)";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
 const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
