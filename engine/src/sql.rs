@@ -55,6 +55,7 @@ mod lifted_subqueries;
 mod list_casts;
 mod marks;
 mod merge;
+mod near_references;
 mod nested_order;
 mod number_types;
 mod operator_forms;
