@@ -21,6 +21,7 @@ use super::column_names::{WrittenColumn, name_columns, names_in_order, written_c
 use super::expression_forms::write_out_form;
 use super::function_forms;
 use super::json_operators::write_out_json_operators;
+use super::lambda_fields::write_out_fields;
 use super::marks;
 use super::operator_forms::operators;
 use super::ordinality::write_out_ordinality;
@@ -146,6 +147,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         bind_minus(expr);
+        write_out_fields(expr);
         write_out_json_operators(expr);
         flow(round_times(expr).and_then(|()| write_out_collations(expr)))
     }
