@@ -35,6 +35,7 @@ mod expansion;
 mod expression_forms;
 mod field_access;
 pub(crate) mod file_requests;
+mod first_of_groups;
 mod float_order;
 mod foreign_keys;
 mod function_forms;

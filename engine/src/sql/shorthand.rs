@@ -19,6 +19,7 @@ use super::cast_aggregates::tell_casts_apart;
 use super::collations::{write_out_collations, write_out_order};
 use super::column_names::{WrittenColumn, name_columns, names_in_order, written_columns};
 use super::expression_forms::write_out_form;
+use super::first_of_groups::write_out_first_rows;
 use super::function_forms;
 use super::json_operators::write_out_json_operators;
 use super::lambda_fields::write_out_fields;
@@ -96,6 +97,7 @@ impl VisitorMut for ShorthandWriter {
             let limit = Some(fetch.quantity.unwrap_or_else(|| number("1")));
             query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
         }
+        write_out_first_rows(query);
         let written = recursive_queries(query);
         name_columns_of_with(query);
         flow(written.and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
