@@ -305,7 +305,10 @@ fn inserted(table: &ChangedTable, insert: MergeInsertExpr) -> Result<Vec<Option<
         .map(|index| if positions.contains(&index) { Ok(None) } else { table.default_of(index).map(Some) })
         .collect::<Result<Vec<_>>>()?;
     for (position, value) in positions.into_iter().zip(row) {
-        let value = if is_default(&value) { table.default_of(position)? } else { value };
+        let value = match is_default(&value) {
+            true => table.default_of(position)?,
+            false => table.as_nested(position, value),
+        };
         if let Some(slot) = all.get_mut(position)
             && slot.replace(value).is_some()
         {
