@@ -113,6 +113,7 @@ mod unnest_joins;
 mod value_casts;
 mod vector_index_statement;
 mod vector_search;
+mod volatile_queries;
 mod with_weight;
 pub(crate) mod write_statement;
 

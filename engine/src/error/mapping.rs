@@ -14,6 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
+use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, lost_file_in, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
@@ -341,6 +342,15 @@ fn from_plan_message(message: &str) -> EngineError {
                 .into(),
         };
     }
+    if message.contains("EXCLUDE with multi-part identifiers") {
+        let what = "EXCLUDE of a column by its table".into();
+        return EngineError::Unsupported { what, hint: "write t.* EXCLUDE (column), and u.* beside it".into() };
+    }
+    if message.contains("econd argument must be a timestamp or NULL, got Literal") {
+        let message =
+            "a series of timestamps ends with one: generate_series(start, TIMESTAMP '...', INTERVAL '1 hour')";
+        return EngineError::Plan { message: message.into() };
+    }
     if let Some(value) = ungrouped(message) {
         let value = plain_words(value);
         let message = format!(
@@ -399,7 +409,12 @@ fn from_not_implemented(message: &str) -> EngineError {
     .iter()
     .find_map(|ending| lowered.trim_end_matches('.').strip_suffix(ending))
     .unwrap_or(lowered);
-    EngineError::Unsupported { what: what.trim().to_owned(), hint: "write the statement without it".into() }
+    let what = what.trim();
+    let hint = match what {
+        "unnest() does not support null" => Some("give it a type: unnest(CAST(NULL AS INTEGER[]))"),
+        what => instead_of_cast(what).or_else(|| instead_of_type(what)),
+    };
+    EngineError::Unsupported { what: what.to_owned(), hint: hint.unwrap_or("write the statement without it").into() }
 }
 
 /// Returns the line that names the consumer that failed and how much it needed; DataFusion lists all consumers.
@@ -416,6 +431,9 @@ fn from_internal(message: &str) -> EngineError {
 
 /// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.
 fn plain_words(message: &str) -> String {
+    if message.contains("annot access field at argument") && message.contains("type Utf8") {
+        return "a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')".into();
+    }
     const TYPES: [(&str, &str); 27] = [
         ("Utf8View", "VARCHAR"),
         ("LargeUtf8", "VARCHAR"),
@@ -484,13 +502,7 @@ fn from_unfit_call(message: &str) -> Option<EngineError> {
     let types = plain_words(types.strip_suffix(')').unwrap_or(types));
     let message = match types.is_empty() {
         true => format!("`{function}` needs arguments"),
-        false if function == "avg" && (types.starts_with("DATE") || types.starts_with("TIMESTAMP")) => {
-            format!("`avg` does not take {types}; write epoch_ms(CAST(avg(epoch_ms(time)) AS BIGINT)), or median(time)")
-        }
-        false if matches!(function, "avg" | "sum") && types.starts_with("INTERVAL") => {
-            format!("`{function}` does not take {types}; write to_seconds({function}(date_part('epoch', interval)))")
-        }
-        false => format!("`{function}` does not take {types}; cast what it is given, such as CAST(value AS DOUBLE)"),
+        false => format!("`{function}` does not take {types}; {}", instead_of_call(function, &types)),
     };
     Some(EngineError::Plan { message })
 }

@@ -34,6 +34,7 @@ use super::syntax::try_visit_statement;
 use super::unary_minus::bind_minus;
 use super::unnamed_subqueries::name_subqueries;
 use super::unnest_joins::write_out_unnest;
+use super::volatile_queries::check_volatile;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
@@ -82,7 +83,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
         self.in_order.push(names_in_order(query));
-        if let Err(error) = write_out_percent(query) {
+        if let Err(error) = check_volatile(query).and_then(|()| write_out_percent(query)) {
             return ControlFlow::Break(error);
         }
         write_out_tables(&mut query.body);
