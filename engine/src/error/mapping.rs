@@ -296,7 +296,11 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     };
     let candidates = if in_relation.is_empty() { valid.iter().collect() } else { in_relation };
     let mut known = HashSet::new();
-    let candidates: Vec<&Column> = candidates.into_iter().filter(|column| known.insert(&column.name)).collect();
+    // Names of ours stand for no column that a statement may name.
+    let candidates: Vec<&Column> = candidates
+        .into_iter()
+        .filter(|column| !column.name.starts_with("__querent") && known.insert(&column.name))
+        .collect();
     let names = candidates.iter().map(|column| column.name.as_str());
     if let Some(near) = nearest_name(&field.name, names) {
         return format!("; did you mean `{near}`?");
