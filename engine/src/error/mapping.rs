@@ -430,6 +430,9 @@ fn memory_detail(message: &str) -> String {
 
 /// Returns the error for what DataFusion takes for a bug of its own. Types that do not fit are the statement's.
 fn from_internal(message: &str) -> EngineError {
+    if message.contains("failed to convert size to usize") {
+        return EngineError::InvalidValue { message: "a list is given a length from 0 on".into() };
+    }
     from_unfit_call(message).unwrap_or_else(|| EngineError::Internal(tidy(message)))
 }
 

@@ -142,7 +142,7 @@ fn make_interval(function: &Function) -> Result<Option<Expr>> {
             return Err(EngineError::Plan { message });
         };
         values.push(value.clone());
-        texts.push(format!("CAST(concat(${}, ' {unit}') AS INTERVAL)", values.len()));
+        texts.push(format!("CAST(CAST(${} AS VARCHAR) || ' {unit}' AS INTERVAL)", values.len()));
     }
     if texts.is_empty() {
         texts.push("INTERVAL '0 seconds'".to_owned());
