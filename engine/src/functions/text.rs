@@ -300,9 +300,17 @@ fn split(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             continue;
         }
         let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
-        for part in patterns.get(text(1), text(2))?.split(text(0)) {
-            lists.values().append_value(part);
+        let whole = text(0);
+        let mut from = 0;
+        for found in patterns.get(text(1), text(2))?.find_iter(whole) {
+            // As PostgreSQL: nothing lies between nothing and the start, the end, or what was found before.
+            if found.is_empty() && [0, from, whole.len()].contains(&found.start()) {
+                continue;
+            }
+            lists.values().append_value(&whole[from..found.start()]);
+            from = found.end();
         }
+        lists.values().append_value(&whole[from..]);
         lists.append(true);
     }
     Ok(Arc::new(lists.finish()))
