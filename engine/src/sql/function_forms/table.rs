@@ -95,6 +95,11 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("casefold", 1, "lower($1)"),
     ("regexp_substr", 2, "CASE WHEN regexp_like($1, $2) THEN regexp_extract($1, $2) END"),
     ("string_to_table", 3, "unnest(string_to_array($1, $2, $3))"),
+    (
+        "parse_filename",
+        2,
+        "CASE WHEN $2 THEN regexp_replace(parse_filename($1), '[.][^.]*$', '') ELSE parse_filename($1) END",
+    ),
     ("lcase", 1, "lower($1)"),
     ("ucase", 1, "upper($1)"),
     ("strlen", 1, "octet_length($1)"),

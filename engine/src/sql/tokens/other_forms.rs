@@ -69,6 +69,8 @@ const REFUSALS: &[RefusedForm] = &[
         what: "EXPORT DATABASE",
         instead: "write COPY table TO 'file' for each table, or copy the data folder with `querent backup`",
     },
+    RefusedForm { begins: &["like", "all"], what: "LIKE ALL", instead: "write the patterns with AND" },
+    RefusedForm { begins: &["ilike", "all"], what: "ILIKE ALL", instead: "write the patterns with AND" },
     RefusedForm {
         begins: &["checkpoint"],
         what: "CHECKPOINT",
