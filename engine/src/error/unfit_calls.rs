@@ -2,7 +2,7 @@
 
 /// Returns what to write in the place of a call whose arguments a function does not take. `types` are SQL's.
 pub(super) fn instead_of_call(function: &str, types: &str) -> String {
-    const PARTS_OF_TEXT: [&str; 13] = [
+    const PARTS_OF_TEXT: [&str; 12] = [
         "substr",
         "strpos",
         "btrim",
@@ -12,7 +12,6 @@ pub(super) fn instead_of_call(function: &str, types: &str) -> String {
         "bit_count",
         "repeat",
         "overlay",
-        "to_hex",
         "replace",
         "reverse",
         "lpad",
@@ -36,6 +35,7 @@ pub(super) fn instead_of_call(function: &str, types: &str) -> String {
         "regexp_replace" => "write regexp_replace(text, pattern, replacement, 'g'); it begins at the first character".into(),
         "regexp_instr" => "write strpos(text, regexp_extract(text, pattern))".into(),
         "regexp_extract" => "write regexp_extract(text, pattern, group); without regard to case the pattern begins with (?i)".into(),
+        "to_hex" => "write hex(value), or to_hex of a whole number".into(),
         name if types.contains("BLOB") && PARTS_OF_TEXT.contains(&name) => {
             "bytes are no text: write encode(bytes, 'hex') for their digits, of which two are a byte, and from_hex(text) back"
                 .into()

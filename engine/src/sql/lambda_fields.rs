@@ -12,7 +12,7 @@ use crate::identifiers::same_name;
 pub(super) fn write_out_fields(expr: &mut Expr) {
     let Expr::Lambda(lambda) = expr else { return };
     let names: Vec<String> = lambda.params.iter().map(|param| param.name.value.clone()).collect();
-    let _: ControlFlow<()> = VisitMut::visit(lambda.body.as_mut(), &mut ParameterFields(&names));
+    let _: ControlFlow<()> = VisitMut::visit(&mut *lambda.body, &mut ParameterFields(&names));
 }
 
 struct ParameterFields<'a>(&'a [String]);

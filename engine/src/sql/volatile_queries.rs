@@ -17,14 +17,14 @@ pub(super) fn check_volatile(query: &Query) -> Result<()> {
     let Some(with) = &query.with else { return Ok(()) };
     let mut volatile: Vec<&str> = Vec::new();
     for cte in &with.cte_tables {
-        let reads_volatile = volatile.iter().any(|name| times_read(cte.query.as_ref(), name) > 0);
+        let reads_volatile = volatile.iter().any(|name| times_read(&*cte.query, name) > 0);
         if reads_volatile || is_volatile(&cte.query) {
             volatile.push(&cte.alias.name.value);
         }
     }
     for name in volatile {
         let own = with.cte_tables.iter().find(|cte| cte.alias.name.value == name);
-        let inside = own.map_or(0, |cte| times_read(cte.query.as_ref(), name));
+        let inside = own.map_or(0, |cte| times_read(&*cte.query, name));
         if times_read(query, name) > inside + 1 {
             return Err(EngineError::Unsupported {
                 what: format!("reading `{name}`, whose rows are others each time, more than once"),
