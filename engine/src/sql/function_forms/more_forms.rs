@@ -179,11 +179,16 @@ fn nested_unnest(function: &Function) -> Result<Option<Expr>> {
     Ok(Some((0..depth).fold(value.clone(), |inner, _| call("unnest", vec![inner]))))
 }
 
-/// Returns how deep lists of plain values are; `None` where it cannot be told.
+/// Returns how deep lists of plain values and structs are; `None` where it cannot be told.
 fn literal_depth(value: &Expr) -> Option<u64> {
     let items = match value {
         Expr::Array(Array { elem, .. }) => elem.as_slice(),
         Expr::Value(_) | Expr::UnaryOp { .. } => return Some(0),
+        // A struct is taken apart into its fields, and lists in them stay.
+        Expr::Dictionary(fields) => {
+            let is_flat = !fields.iter().any(|field| matches!(field.value.as_ref(), Expr::Dictionary(_)));
+            return is_flat.then_some(1);
+        }
         _ => return None,
     };
     let is_null = |item: &Expr| matches!(item, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
