@@ -3,6 +3,7 @@
 mod mapping;
 mod other_dialects;
 mod store;
+mod unfit_calls;
 
 use std::time::Duration;
 

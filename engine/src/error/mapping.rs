@@ -14,6 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
+use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
@@ -298,7 +299,11 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     };
     let candidates = if in_relation.is_empty() { valid.iter().collect() } else { in_relation };
     let mut known = HashSet::new();
-    let candidates: Vec<&Column> = candidates.into_iter().filter(|column| known.insert(&column.name)).collect();
+    // Names of ours stand for no column that a statement may name.
+    let candidates: Vec<&Column> = candidates
+        .into_iter()
+        .filter(|column| !column.name.starts_with("__querent") && known.insert(&column.name))
+        .collect();
     let names = candidates.iter().map(|column| column.name.as_str());
     if let Some(near) = nearest_name(&field.name, names) {
         return format!("; did you mean `{near}`?");
@@ -343,6 +348,15 @@ fn from_plan_message(message: &str) -> EngineError {
             hint: "group it in a subquery and join that: JOIN (SELECT g, quantile_cont(x, 0.5) AS q FROM t GROUP BY g) USING (g)"
                 .into(),
         };
+    }
+    if message.contains("EXCLUDE with multi-part identifiers") {
+        let what = "EXCLUDE of a column by its table".into();
+        return EngineError::Unsupported { what, hint: "write t.* EXCLUDE (column), and u.* beside it".into() };
+    }
+    if message.contains("econd argument must be a timestamp or NULL, got Literal") {
+        let message =
+            "a series of timestamps ends with one: generate_series(start, TIMESTAMP '...', INTERVAL '1 hour')";
+        return EngineError::Plan { message: message.into() };
     }
     if let Some(value) = ungrouped(message) {
         let value = plain_words(value);
@@ -402,7 +416,12 @@ fn from_not_implemented(message: &str) -> EngineError {
     .iter()
     .find_map(|ending| lowered.trim_end_matches('.').strip_suffix(ending))
     .unwrap_or(lowered);
-    EngineError::Unsupported { what: what.trim().to_owned(), hint: "write the statement without it".into() }
+    let what = what.trim();
+    let hint = match what {
+        "unnest() does not support null" => Some("give it a type: unnest(CAST(NULL AS INTEGER[]))"),
+        what => instead_of_cast(what).or_else(|| instead_of_type(what)),
+    };
+    EngineError::Unsupported { what: what.to_owned(), hint: hint.unwrap_or("write the statement without it").into() }
 }
 
 /// Returns the line that names the consumer that failed and how much it needed; DataFusion lists all consumers.
@@ -414,11 +433,17 @@ fn memory_detail(message: &str) -> String {
 
 /// Returns the error for what DataFusion takes for a bug of its own. Types that do not fit are the statement's.
 fn from_internal(message: &str) -> EngineError {
+    if message.contains("failed to convert size to usize") {
+        return EngineError::InvalidValue { message: "a list is given a length from 0 on".into() };
+    }
     from_unfit_call(message).unwrap_or_else(|| EngineError::Internal(tidy(message)))
 }
 
 /// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.
 fn plain_words(message: &str) -> String {
+    if message.contains("annot access field at argument") && message.contains("type Utf8") {
+        return "a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')".into();
+    }
     const TYPES: [(&str, &str); 27] = [
         ("Utf8View", "VARCHAR"),
         ("LargeUtf8", "VARCHAR"),
@@ -487,13 +512,7 @@ fn from_unfit_call(message: &str) -> Option<EngineError> {
     let types = plain_words(types.strip_suffix(')').unwrap_or(types));
     let message = match types.is_empty() {
         true => format!("`{function}` needs arguments"),
-        false if function == "avg" && (types.starts_with("DATE") || types.starts_with("TIMESTAMP")) => {
-            format!("`avg` does not take {types}; write epoch_ms(CAST(avg(epoch_ms(time)) AS BIGINT)), or median(time)")
-        }
-        false if matches!(function, "avg" | "sum") && types.starts_with("INTERVAL") => {
-            format!("`{function}` does not take {types}; write to_seconds({function}(date_part('epoch', interval)))")
-        }
-        false => format!("`{function}` does not take {types}; cast what it is given, such as CAST(value AS DOUBLE)"),
+        false => format!("`{function}` does not take {types}; {}", instead_of_call(function, &types)),
     };
     Some(EngineError::Plan { message })
 }

@@ -294,8 +294,25 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Resu
             }
             rest = &rest[1..];
         }
+        if let Some(after) = rest.strip_prefix('*') {
+            // The width is a value, the next one or the one that is named; a negative one is for the left side.
+            let (place, after) = match number_before(after)? {
+                (Some(place), named) if named.starts_with('$') => (place.saturating_sub(1), &named[1..]),
+                _ => {
+                    next += 1;
+                    (next - 1, after)
+                }
+            };
+            let width: i64 = value_at(values, place)?.unwrap_or("0").parse().unwrap_or(i64::MAX);
+            field.left |= width < 0;
+            field.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
+            if field.width > MAX_WIDTH {
+                return Err(invalid(format!("a field of a format is at most {MAX_WIDTH} wide")));
+            }
+            rest = after;
+        }
         let (width, after) = number_before(rest)?;
-        field.width = width.unwrap_or(0);
+        field.width = width.unwrap_or(field.width);
         rest = after;
         if let Some(after) = rest.strip_prefix('.') {
             let (precision, after) = number_before(after)?;
@@ -312,12 +329,13 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Resu
         let value = value_at(values, at)?;
         match (kind, style) {
             ('I', Style::Format) => {
-                text.push_str(&format!("\"{}\"", value.unwrap_or_default().replace('"', "\"\"")));
+                field.kind = 's';
+                text.push_str(&field.text(&quoted_name(value.unwrap_or_default()))?);
             }
-            ('L', Style::Format) => match value {
-                Some(value) => text.push_str(&format!("'{}'", value.replace('\'', "''"))),
-                None => text.push_str("NULL"),
-            },
+            ('L', Style::Format) => {
+                field.kind = 's';
+                text.push_str(&field.text(&value.map_or("NULL".to_owned(), quoted_text))?);
+            }
             _ => {
                 field.kind = kind;
                 text.push_str(&field.text(value.unwrap_or_default())?);
@@ -325,6 +343,25 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Resu
         }
     }
     Ok(text)
+}
+
+/// Returns a name as PostgreSQL's `quote_ident` writes it: in quotes where it needs them.
+pub(super) fn quoted_name(name: &str) -> String {
+    let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    match is_plain {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// Returns a text as PostgreSQL's `quote_literal` writes it: with a backslash in it, it is an `E'...'`.
+fn quoted_text(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    match quoted.contains('\\') {
+        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
+        false => format!("'{quoted}'"),
+    }
 }
 
 #[cfg(test)]
@@ -342,7 +379,7 @@ mod tests {
             ("{{{0}}}", "{ab}"),
             ("%s has %s", "ab has 3.14159"),
             ("%2$s", "3.14159"),
-            ("%L", "'ab'"),
+            ("%L|%5I|", "'ab'|\"3.14159\"|"),
         ] {
             assert_eq!(shown(pattern, Style::Format), text);
         }

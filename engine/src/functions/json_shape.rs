@@ -80,6 +80,20 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                 Ok(Arc::new(BooleanArray::from(all)))
             },
         ),
+        two(
+            "jsonb_contains",
+            |_| Ok(DataType::Boolean),
+            |arrays, rows| {
+                let (left, right) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
+                let mut all = Vec::with_capacity(rows);
+                for (left, right) in left.iter().zip(right) {
+                    let pair: Option<Result<bool>> =
+                        left.zip(right).map(|(left, right)| Ok(contains_document(&parsed(left)?, &parsed(right)?)));
+                    all.push(pair.transpose()?);
+                }
+                Ok(Arc::new(BooleanArray::from(all)))
+            },
+        ),
     ];
     let transform = |name: &'static str, alias: &str, is_strict| {
         Arc::new(ScalarUDF::new_from_impl(JsonTransform {
@@ -199,6 +213,39 @@ fn contains_at(value: &Value, needle: &Value) -> bool {
     match (value, needle) {
         (Value::Object(own), Value::Object(wanted)) => {
             wanted.iter().all(|(key, value)| own.get(key).is_some_and(|found| contains_at(found, value)))
+        }
+        (left, right) => left == right,
+    }
+}
+
+/// Returns whether a document has another from its root on, as PostgreSQL's `@>`: an array has one of which it has each
+/// element, in any order, and a plain value that it has.
+fn contains_document(own: &Value, wanted: &Value) -> bool {
+    match (own, wanted) {
+        (Value::Array(items), wanted) if !wanted.is_array() && !wanted.is_object() => {
+            items.iter().any(|item| is_equal(item, wanted))
+        }
+        (own, wanted) => contains_value(own, wanted),
+    }
+}
+
+fn contains_value(own: &Value, wanted: &Value) -> bool {
+    match (own, wanted) {
+        (Value::Object(own), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| own.get(key).is_some_and(|found| contains_value(found, value)))
+        }
+        (Value::Array(own), Value::Array(wanted)) => {
+            wanted.iter().all(|value| own.iter().any(|item| contains_value(item, value)))
+        }
+        (own, wanted) => is_equal(own, wanted),
+    }
+}
+
+/// Whether two plain values are equal, as 1 and 1.0 are.
+fn is_equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) if left.is_f64() != right.is_f64() => {
+            left.as_f64().is_some_and(|left| right.as_f64() == Some(left))
         }
         (left, right) => left == right,
     }

@@ -14,7 +14,7 @@ use datafusion::logical_expr::ScalarUDF;
 use regex::{Regex, RegexBuilder};
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
-use super::format::{Style, formatted};
+use super::format::{Style, formatted, quoted_name};
 use crate::type_names::{postgresql_name, sql_name};
 
 /// The most bytes of a compiled pattern.
@@ -191,17 +191,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             takes: |_| Ok(vec![DataType::Utf8]),
             returns: |_| Ok(DataType::Utf8),
             compute: |arrays, _| {
-                let is_plain = |text: &str| {
-                    text.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
-                        && text
-                            .chars()
-                            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
-                };
-                let quoted = |text: &str| match is_plain(text) {
-                    true => text.to_owned(),
-                    false => format!("\"{}\"", text.replace('"', "\"\"")),
-                };
-                Ok(Arc::new(arrays[0].as_string::<i32>().iter().map(|text| text.map(quoted)).collect::<StringArray>()))
+                let quoted = arrays[0].as_string::<i32>().iter().map(|text| text.map(quoted_name));
+                Ok(Arc::new(quoted.collect::<StringArray>()))
             },
         },
     ];
@@ -309,9 +300,17 @@ fn split(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             continue;
         }
         let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
-        for part in patterns.get(text(1), text(2))?.split(text(0)) {
-            lists.values().append_value(part);
+        let whole = text(0);
+        let mut from = 0;
+        for found in patterns.get(text(1), text(2))?.find_iter(whole) {
+            // As PostgreSQL: nothing lies between nothing and the start, the end, or what was found before.
+            if found.is_empty() && [0, from, whole.len()].contains(&found.start()) {
+                continue;
+            }
+            lists.values().append_value(&whole[from..found.start()]);
+            from = found.end();
         }
+        lists.values().append_value(&whole[from..]);
         lists.append(true);
     }
     Ok(Arc::new(lists.finish()))

@@ -25,7 +25,8 @@ use crate::identifiers::quote_identifier;
 use crate::type_names::sql_name;
 
 const OPERATIONS: &str = "there are ADD COLUMN name type [DEFAULT value], DROP COLUMN name, RENAME COLUMN name TO name, \
-    RENAME TO name, SET SORTED BY (columns), RESET SORTED BY, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL";
+    RENAME TO name, SET SORTED BY (columns), RESET SORTED BY, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL; \
+    keys are given in CREATE TABLE";
 
 impl StatementPlanner<'_> {
     /// Plans ALTER TABLE.

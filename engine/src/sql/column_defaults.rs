@@ -1,6 +1,6 @@
 //! `DEFAULT`: taken from CREATE TABLE, and written out where INSERT, UPDATE and MERGE leave a column out or say `DEFAULT`.
 
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
@@ -14,7 +14,8 @@ use querent_catalog::{ColumnDefault, ColumnInfo};
 
 use super::marks;
 use super::parse::{Nesting, parse_statement};
-use super::shorthand::{plain, query_of, select_star, text};
+use super::row_statements::as_nested;
+use super::shorthand::{plain, query_of, select_star, taken, text};
 use super::statement::StatementPlanner;
 use super::syntax::folded_name;
 use crate::error::{EngineError, Result};
@@ -189,6 +190,17 @@ impl StatementPlanner<'_> {
             true => columns.iter().map(|column| Ident::with_quote('"', &column.name)).collect(),
             false => insert.columns.iter().filter_map(last_part).cloned().collect(),
         };
+        let types = named.iter().map(|name| columns.iter().find(|column| same_name(&name.value, &column.name)));
+        let types: Vec<_> = types.map(|column| column.map(|column| &column.data_type)).collect();
+        if let Some(SetExpr::Values(values)) = insert.source.as_deref_mut().map(|source| source.body.as_mut()) {
+            for row in &mut values.rows {
+                for (value, data_type) in row.content.iter_mut().zip(&types) {
+                    if let Some(data_type) = data_type.filter(|data_type| matches!(data_type, DataType::Struct(_))) {
+                        *value = as_nested(data_type, taken(value));
+                    }
+                }
+            }
+        }
         if insert.source.is_none() {
             let row = columns.iter().map(default_value).collect::<Result<Vec<_>>>()?;
             insert.columns = named.into_iter().map(column_name).collect();

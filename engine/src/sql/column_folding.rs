@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::column_scopes::{self, Doubt};
 use super::expansion::expand_columns;
+use super::near_references::near_references;
 use super::outer_aggregates::refuse_outer_aggregates;
 use super::syntax::{join_constraint, visit_statement};
 use super::time_comparisons::settle_times;
@@ -48,7 +49,7 @@ pub(crate) fn plan_folded<S: ContextProvider>(
                 let doubt = column_scopes::doubtful(&plan)?;
                 if doubt.is_none() || !column_scopes::rebind(scope, &mut statement, &doubt)? {
                     refuse_outer_aggregates(&plan)?;
-                    return settle_times(plan);
+                    return settle_times(near_references(plan)?);
                 }
                 continue;
             }

@@ -8,7 +8,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::field_access::{FieldAccess, own_call};
@@ -66,10 +66,11 @@ fn has_hours(expr: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// Returns the days of a date since 1970.
+/// Returns the days of a date since 1970. The cast to a number is a TRY_CAST, as one that a statement writes as CAST is refused
+/// ([`super::value_casts`]); it has no value that does not fit.
 fn days(date: Expr) -> Expr {
     let day = Expr::Cast(Cast::new(Box::new(date), DataType::Date32));
-    let days = Expr::Cast(Cast::new(Box::new(day), DataType::Int32));
+    let days = Expr::TryCast(TryCast::new(Box::new(day), DataType::Int32));
     Expr::Cast(Cast::new(Box::new(days), DataType::Int64))
 }
 

@@ -2,12 +2,14 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, TypedString, UnaryOperator, Value,
-    ValueWithSpan,
+    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, StructField, TypedString,
+    UnaryOperator, Value, ValueWithSpan,
 };
 
+use super::function_forms::parsed_form;
 use super::interval_texts::with_units;
 use super::marks;
+use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
 use crate::error::{EngineError, Result};
 
@@ -47,6 +49,12 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 DataType::Bytea => "bytea",
                 DataType::Interval { .. } => {
                     write_out_units(operand);
+                    return Ok(());
+                }
+                DataType::Struct(fields, _) => {
+                    if let Some(named) = named_row(operand, fields)? {
+                        *expr = named;
+                    }
                     return Ok(());
                 }
                 _ => return Ok(()),
@@ -126,6 +134,16 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             };
             *expr = call(part, vec![taken(time)]);
         }
+        // PostgreSQL's: the part that a pattern matches, or its first group.
+        Expr::Substring { expr: value, substring_from: Some(pattern), substring_for: None, .. } => {
+            let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = pattern.as_ref() else {
+                return Ok(());
+            };
+            let group = if has_group(text) { ", 1" } else { "" };
+            let meaning = format!("CASE WHEN regexp_like($1, $2) THEN regexp_extract($1, $2{group}) END");
+            let part = parsed_form(&meaning, &[taken(value), taken(pattern)])?;
+            *expr = Expr::Nested(Box::new(part));
+        }
         Expr::Function(function) => {
             if let Some(written) = of_function(function)? {
                 *expr = written;
@@ -134,6 +152,42 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns a row that is cast to a structure: its values get the names and types of the fields, by their places.
+fn named_row(row: &Expr, fields: &[StructField]) -> Result<Option<Expr>> {
+    let Some(values) = row_values(row).filter(|values| values.len() == fields.len()) else { return Ok(None) };
+    let mut named = Vec::with_capacity(2 * fields.len());
+    for (field, value) in fields.iter().zip(values) {
+        let Some(name) = &field.field_name else { return Ok(None) };
+        let mut value = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(value),
+            data_type: field.field_type.clone(),
+            array: false,
+            format: None,
+        };
+        write_out_form(&mut value)?;
+        named.extend([text(&name.value), value]);
+    }
+    Ok(Some(call("named_struct", named)))
+}
+
+/// Whether a regular expression has a group that is kept.
+fn has_group(pattern: &str) -> bool {
+    let (mut is_escaped, mut in_class) = (false, false);
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '(' if !in_class && characters.peek() != Some(&'?') => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns the number of an interval that is written out.

@@ -255,6 +255,11 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ("array_extract" | "list_extract" | "list_element", Some([value, position])) => {
             Some(filled(parse("($1)[$2]")?, &[value.clone(), position.clone()]))
         }
+        // A text that is written out has no type of lists.
+        (
+            "array_slice" | "list_slice",
+            Some(parts @ [Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }), _, _]),
+        ) => Some(filled(parse("($1)[$2:$3]")?, parts)),
         ("make_date", Some([days])) => Some(call("date_from_days", vec![days.clone()])),
         // A null by itself has no type that they take.
         ("sum" | "avg" | "mean" | "median", Some([value])) if is_null(value) => {
@@ -323,6 +328,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
                 return Err(EngineError::too_deep());
             }
             let meaning = "CASE WHEN $1 = '' THEN make_array('') WHEN $2 = '' THEN string_to_array($1, NULL) \
+                           WHEN $1 IS NOT NULL AND $2 IS NULL THEN make_array($1) \
                            ELSE string_to_array($1, $2) END";
             Some(filled(parse(meaning)?, arguments))
         }

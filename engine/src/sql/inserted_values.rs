@@ -4,7 +4,10 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, VisitMut,
+    VisitorMut,
+};
 
 use super::marks;
 use super::shorthand::{plain, query_of, select_star, table_factor};
@@ -12,6 +15,22 @@ use super::shorthand::{plain, query_of, select_star, table_factor};
 /// Marks the VALUES of the query of such a statement but for those that are its rows.
 pub(super) fn mark_inner_values(query: &mut Query) {
     let _: ControlFlow<()> = VisitMut::visit(query, &mut InnerValues { depth: 0 });
+}
+
+/// Gives the columns of the query of a CREATE TABLE that names its columns names of small letters: the planner looks the
+/// query's columns up by their names in lower case.
+pub(super) fn number_columns(query: &mut Query, count: usize) {
+    // Those of VALUES are called `column1` and so on.
+    if matches!(query.body.as_ref(), SetExpr::Values(_)) {
+        return;
+    }
+    let columns =
+        (1..=count).map(|place| TableAliasColumnDef { name: Ident::new(format!("c{place}")), data_type: None });
+    let alias = TableAlias { explicit: true, name: Ident::new("query"), columns: columns.collect(), at: None };
+    let none = query_of(SetExpr::Query(Box::new(query_of(SetExpr::Select(Box::new(select_star(Vec::new())))))));
+    let rows = Box::new(std::mem::replace(query, none));
+    let factor = TableFactor::Derived { lateral: false, subquery: rows, alias: Some(alias), sample: None };
+    *query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
 }
 
 struct InnerValues {

@@ -28,7 +28,7 @@ pub(super) fn write_out_json_operators(expr: &mut Expr) {
         BinaryOperator::StringConcat => "json_concat",
         BinaryOperator::Minus => "json_delete",
         BinaryOperator::HashMinus => "json_delete_path",
-        BinaryOperator::AtArrow | BinaryOperator::ArrowAt => "json_contains",
+        BinaryOperator::AtArrow | BinaryOperator::ArrowAt => "jsonb_contains",
         _ => return,
     };
     let is_either = is_jsonb(left) || (is_jsonb(right) && !matches!(op, BinaryOperator::Minus));

@@ -1,10 +1,10 @@
 //! `json_each(json [, path])`, `json_tree(json [, path])` and PostgreSQL's `jsonb_each`, `json_array_elements` and their kin in FROM. Each becomes a subquery over the rows that a function
-//! makes of the value: a constant, a query, or an expression over the tables before it.
+//! makes of the value: a constant, a query, or an expression over the tables before it. So do PostgreSQL's parts of a text.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableFactor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableAliasColumnDef, TableFactor, VisitorMut};
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
@@ -15,7 +15,7 @@ use crate::error::{EngineError, Result};
 use crate::functions::JSON_ROW_COLUMNS;
 
 /// The table functions.
-static FUNCTIONS: [JsonTable; 10] = [
+static FUNCTIONS: [JsonTable; 13] = [
     JsonTable { name: "json_each", rows: "json_each_rows", columns: &[] },
     JsonTable { name: "json_tree", rows: "json_tree_rows", columns: &[] },
     JsonTable { name: "jsonb_each", rows: "json_each_rows", columns: PAIRS },
@@ -26,6 +26,9 @@ static FUNCTIONS: [JsonTable; 10] = [
     JsonTable { name: "json_array_elements_text", rows: "json_each_rows", columns: TEXTS },
     JsonTable { name: "jsonb_array_elements_text", rows: "json_each_rows", columns: TEXTS },
     JsonTable { name: "jsonb_object_keys", rows: "json_each_rows", columns: KEYS },
+    JsonTable { name: "json_object_keys", rows: "json_each_rows", columns: JSON_KEYS },
+    JsonTable { name: "regexp_split_to_table", rows: "regexp_split_to_array", columns: PATTERN_PARTS },
+    JsonTable { name: "string_to_table", rows: "string_to_array", columns: TEXT_PARTS },
 ];
 
 const TEXT: &str = "json_extract_string(made['value'], '$')";
@@ -34,8 +37,11 @@ const TEXT_PAIRS: &[(&str, &str)] = &[("key", "made['key']"), ("value", TEXT)];
 const VALUES: &[(&str, &str)] = &[("value", "made['value']")];
 const TEXTS: &[(&str, &str)] = &[("value", TEXT)];
 const KEYS: &[(&str, &str)] = &[("jsonb_object_keys", "made['key']")];
+const JSON_KEYS: &[(&str, &str)] = &[("json_object_keys", "made['key']")];
+const PATTERN_PARTS: &[(&str, &str)] = &[("regexp_split_to_table", "made")];
+const TEXT_PARTS: &[(&str, &str)] = &[("string_to_table", "made")];
 
-/// A table function of JSON.
+/// A table function of JSON, or of a text.
 struct JsonTable {
     name: &'static str,
     /// The function that makes its rows.
@@ -44,9 +50,24 @@ struct JsonTable {
     columns: &'static [(&'static str, &'static str)],
 }
 
+impl JsonTable {
+    /// Whether it is of JSON, and takes a path.
+    fn is_of_json(&self) -> bool {
+        self.rows.starts_with("json_")
+    }
+
+    /// Whether its rows are plain values, whose column is called what the table is.
+    fn has_plain_rows(&self) -> bool {
+        matches!(self.columns, [(column, _)] if *column == self.name)
+    }
+}
+
 /// Returns the names of the table functions, each with what it is short for.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, String)> {
-    FUNCTIONS.iter().map(|table| (table.name, format!("unnest({}($1))", table.rows)))
+    FUNCTIONS.iter().map(|table| {
+        let arguments = if table.is_of_json() { "$1" } else { "$1, $2" };
+        (table.name, format!("unnest({}({arguments}))", table.rows))
+    })
 }
 
 /// Rewrites every call in a statement. Errors: `sql_plan_error`.
@@ -63,9 +84,13 @@ impl VisitorMut for JsonTableRewriter {
         let Some(mut called) = table_call(factor) else { return ControlFlow::Continue(()) };
         let Some(table) = function_named(called.name) else { return ControlFlow::Continue(()) };
         let function = table.name;
-        let args = called.values().filter(|args| matches!(args.len(), 1 | 2));
+        let known = if table.is_of_json() { 1..=2 } else { 2..=3 };
+        let args = called.values().filter(|args| known.contains(&args.len()));
         let Some(args) = args else {
-            let message = format!("write {function}(json) or {function}(json, '$.path')");
+            let message = match table.is_of_json() {
+                true => format!("write {function}(json) or {function}(json, '$.path')"),
+                false => format!("write {function}(text, separator)"),
+            };
             return ControlFlow::Break(EngineError::Plan { message });
         };
         // Of columns of the tables before it: a table function's arguments may be, without the word.
@@ -74,7 +99,10 @@ impl VisitorMut for JsonTableRewriter {
             Ok(subquery) => subquery,
             Err(error) => return ControlFlow::Break(error),
         };
-        let alias = called.take_alias(function);
+        let mut alias = called.take_alias(function);
+        if table.has_plain_rows() && alias.columns.is_empty() {
+            alias.columns = vec![TableAliasColumnDef { name: alias.name.clone(), data_type: None }];
+        }
         *factor = TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None };
         ControlFlow::Continue(())
     }

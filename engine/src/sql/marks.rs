@@ -28,6 +28,9 @@ pub(super) const BY_NAME: &str = "__querent_by_name";
 pub(super) const MERGE_COLUMNS: &str = "__merge_columns";
 /// The column that `DO NOTHING` of a MERGE sets.
 pub(super) const NOTHING: &str = "__querent_nothing";
+/// The column that `UPDATE` and `INSERT` of a whole row of the source name in a MERGE.
+pub(super) const MERGE_BY_NAME: &str = "__querent_whole_by_name";
+pub(super) const MERGE_BY_POSITION: &str = "__querent_whole_by_position";
 /// The property of a table that says by what its rows are sorted: the text between the parentheses.
 pub(super) const SORTED_BY: &str = "__sorted_by";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.

@@ -1,5 +1,7 @@
 //! MERGE INTO as a query: source and table are joined, and the first clause whose condition holds says what becomes of a row.
 
+mod whole_rows;
+
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::LogicalPlan;
@@ -12,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, WildcardAdditionalOptions, With,
 };
 
+use self::whole_rows::{SourceColumns, WholeRow, with_defaults};
 use super::column_defaults::is_default;
 use super::marks;
 use super::parse::Nesting;
@@ -55,8 +58,9 @@ impl StatementPlanner<'_> {
             None => *on,
         };
         let in_source = Expr::CompoundIdentifier(vec![source_name.clone(), Ident::new(IN_SOURCE)]);
+        let columns = self.source_columns(&clauses, &source, &source_name, with.as_ref(), nesting).await?;
         for clause in clauses {
-            cases.push(case_of(&table, &in_source, clause)?);
+            cases.push(case_of(&table, &in_source, columns.as_ref(), clause)?);
         }
         let joined = Join {
             relation: table.numbered(),
@@ -200,7 +204,12 @@ fn merged_values(table: &ChangedTable, cases: &[(Expr, MergedRow)]) -> Vec<Selec
     items
 }
 
-fn case_of(table: &ChangedTable, in_source: &Expr, clause: MergeClause) -> Result<(Expr, MergedRow)> {
+fn case_of(
+    table: &ChangedTable,
+    in_source: &Expr,
+    columns: Option<&SourceColumns>,
+    clause: MergeClause,
+) -> Result<(Expr, MergedRow)> {
     let MergeClause { when_token: _, clause_kind, predicate, action } = clause;
     let in_table = || Expr::IsNotNull(Box::new(table.qualified(FILE_COLUMN)));
     let is_of_source = || Expr::IsNotNull(Box::new(in_source.clone()));
@@ -209,9 +218,25 @@ fn case_of(table: &ChangedTable, in_source: &Expr, clause: MergeClause) -> Resul
         MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => (not(in_table()), false),
         MergeClauseKind::NotMatchedBySource => (not(is_of_source()), true),
     };
+    let whole_row = match (WholeRow::of(&action), columns) {
+        (Some(how), Some(columns)) => Some(columns.row(how, table)?),
+        _ => None,
+    };
     let row = match (action, has_row) {
         (action, _) if does_nothing(&action) => MergedRow::Keep,
         (MergeAction::Delete { delete_token: _ }, true) => MergedRow::Delete,
+        (MergeAction::Update(_), true) if whole_row.is_some() => {
+            if clause_kind == MergeClauseKind::NotMatchedBySource {
+                return Err(unsupported(
+                    "UPDATE of a row that the source has not, by its columns",
+                    "write SET a = value",
+                ));
+            }
+            MergedRow::Write(whole_row.unwrap_or_default())
+        }
+        (MergeAction::Insert(_), false) if whole_row.is_some() => {
+            MergedRow::Write(with_defaults(table, whole_row.unwrap_or_default())?)
+        }
         (MergeAction::Update(update), true) => {
             let MergeUpdateExpr { update_token: _, assignments, update_predicate, delete_predicate } = update;
             if update_predicate.is_some() || delete_predicate.is_some() {
@@ -280,7 +305,10 @@ fn inserted(table: &ChangedTable, insert: MergeInsertExpr) -> Result<Vec<Option<
         .map(|index| if positions.contains(&index) { Ok(None) } else { table.default_of(index).map(Some) })
         .collect::<Result<Vec<_>>>()?;
     for (position, value) in positions.into_iter().zip(row) {
-        let value = if is_default(&value) { table.default_of(position)? } else { value };
+        let value = match is_default(&value) {
+            true => table.default_of(position)?,
+            false => table.as_nested(position, value),
+        };
         if let Some(slot) = all.get_mut(position)
             && slot.replace(value).is_some()
         {

@@ -93,6 +93,19 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
         {
             *expr = chained_calls(taken(root), std::mem::take(access_chain))?;
         }
+        // Parts of JSON, where it is told by the call that makes it: an array's are counted from 0.
+        Expr::CompoundFieldAccess { root, access_chain }
+            if is_json(root) && access_chain.iter().all(is_part_of_json) =>
+        {
+            let parts = std::mem::take(access_chain).into_iter().map(|access| match access {
+                AccessExpr::Dot(Expr::Identifier(field)) => text(&field.value),
+                AccessExpr::Subscript(Subscript::Index { index }) => index,
+                // Not let through above.
+                AccessExpr::Dot(other) => other,
+                AccessExpr::Subscript(Subscript::Slice { .. }) => nothing(),
+            });
+            *expr = parts.fold(taken(root), |json, part| call("json_extract", vec![json, part]));
+        }
         Expr::CompoundFieldAccess { root, access_chain } => {
             let mut is_named = matches!(root.as_ref(), Expr::Identifier(_));
             for access in access_chain.iter_mut() {
@@ -135,6 +148,18 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+fn is_json(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_json(inner),
+        Expr::Function(function) => function_forms::makes_json(&function.name.to_string().to_lowercase()),
+        _ => false,
+    }
+}
+
+fn is_part_of_json(access: &AccessExpr) -> bool {
+    matches!(access, AccessExpr::Dot(Expr::Identifier(_)) | AccessExpr::Subscript(Subscript::Index { .. }))
 }
 
 fn is_null(expr: &Expr) -> bool {

@@ -1,14 +1,19 @@
 //! `FROM unnest(list) WITH ORDINALITY` and that of other functions: a query of the function's rows with their numbers, from 1.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableFactor, WildcardAdditionalOptions,
-    WindowSpec, WindowType,
+    BinaryOperator, CastKind, DataType, Expr, Ident, ObjectNamePart, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, WildcardAdditionalOptions, WindowSpec, WindowType,
 };
 
-use super::shorthand::{call, plain, query_of, select_star};
+use super::shorthand::{call, number, plain, query_of, select_star};
+use super::table_calls::{alias_of, names_column};
 
 /// Writes out the numbers of a function's rows; other relations stay as they are.
 pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
+    if let Some(query) = numbered_elements(factor) {
+        *factor = query;
+        return;
+    }
     let (alias, name) = match factor {
         TableFactor::UNNEST { with_ordinality, alias, .. } if *with_ordinality => {
             *with_ordinality = false;
@@ -41,4 +46,36 @@ pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
         alias: Some(alias),
         sample: None,
     };
+}
+
+/// Returns the elements of a list of outer columns with their places, which a window cannot number: it is of all rows.
+fn numbered_elements(factor: &mut TableFactor) -> Option<TableFactor> {
+    let TableFactor::UNNEST { with_ordinality: true, with_offset: false, alias, array_exprs, .. } = factor else {
+        return None;
+    };
+    let [list] = array_exprs.as_slice() else { return None };
+    if !names_column(list) {
+        return None;
+    }
+    let length = Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(call("len", vec![list.clone()])),
+        data_type: DataType::BigInt(None),
+        array: false,
+        format: None,
+    };
+    let end = Expr::BinaryOp { left: Box::new(length), op: BinaryOperator::Plus, right: Box::new(number("1")) };
+    let places = call("unnest", vec![call("range", vec![number("1"), end])]);
+    let projection = vec![
+        SelectItem::ExprWithAlias { expr: call("unnest", vec![list.clone()]), alias: Ident::new("unnest") },
+        SelectItem::ExprWithAlias { expr: places, alias: Ident::new("ordinality") },
+    ];
+    let select = Select { projection, ..select_star(Vec::new()) };
+    let alias = alias.take().unwrap_or_else(|| alias_of("unnest"));
+    Some(TableFactor::Derived {
+        lateral: true,
+        subquery: Box::new(query_of(SetExpr::Select(Box::new(select)))),
+        alias: Some(alias),
+        sample: None,
+    })
 }

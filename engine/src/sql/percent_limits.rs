@@ -8,10 +8,20 @@ use datafusion::sql::sqlparser::ast::{
 use super::marks;
 use super::relations::derived;
 use super::shorthand::{number, plain, query_of, select_star, table_factor, taken};
+use super::syntax::any_expr;
 use crate::error::{EngineError, Result};
 
-/// Makes a relation of a query with a LIMIT in percent. Errors: an OFFSET that is no number beside it.
+/// Makes a relation of a query with a LIMIT in percent. Errors: an OFFSET that is no number beside it, and a
+/// LIMIT of a query.
 pub(super) fn write_out_percent(query: &mut Query) -> Result<()> {
+    if let Some(LimitClause::LimitOffset { limit: Some(limit), .. }) = &query.limit_clause
+        && any_expr(limit, |part| matches!(part, Expr::Subquery(_)))
+    {
+        return Err(EngineError::Unsupported {
+            what: "LIMIT of a query".into(),
+            hint: "write the number, or QUALIFY row_number() OVER (ORDER BY key) <= (SELECT ...)".into(),
+        });
+    }
     let Some(LimitClause::LimitOffset { limit: Some(Expr::Function(call)), offset, limit_by }) =
         &mut query.limit_clause
     else {

@@ -5,6 +5,7 @@
 //! They become ordinary operators, or a query over ordinary operators, so policy sees nothing new.
 
 mod asof;
+mod column_aliases;
 mod describe;
 mod limit_percent;
 mod pivot;
@@ -51,9 +52,13 @@ type Context<'a> = dyn RelationPlannerContext + 'a;
 impl RelationPlanner for OwnRelations {
     fn plan_relation(
         &self,
-        relation: TableFactor,
+        mut relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
+        if let Some(alias) = column_aliases::taken_from(&mut relation) {
+            let plan = context.plan(relation)?;
+            return Ok(RelationPlanning::Planned(Box::new(column_aliases::named(plan, alias, context)?)));
+        }
         let (plan, alias) = match relation {
             TableFactor::Table { ref name, args: Some(ref args), ref alias, .. } if is_mark(name) => {
                 (marked(name, args, context)?, alias.clone())

@@ -217,6 +217,14 @@ impl ChangedTable {
         }
     }
 
+    /// Returns a value as it is written for a column, as one of the column's type where that is a nested one.
+    pub(super) fn as_nested(&self, index: usize, value: Expr) -> Expr {
+        match self.described.get(index) {
+            Some(column) => as_nested(&column.data_type, value),
+            None => value,
+        }
+    }
+
     pub(super) fn qualified(&self, column: &str) -> Expr {
         Expr::CompoundIdentifier(vec![self.alias.clone(), Ident::with_quote('"', column)])
     }
@@ -230,6 +238,7 @@ impl ChangedTable {
                 let index = self.position(&name)?;
                 let value = match value {
                     AssignedValue::Value(value) if is_default(&value) => AssignedValue::Value(self.default_of(index)?),
+                    AssignedValue::Value(value) => AssignedValue::Value(self.as_nested(index, value)),
                     value => value,
                 };
                 if let Some(slot) = values.get_mut(index)
@@ -375,8 +384,30 @@ fn cast_to(data_type: &DataType) -> Option<Expr> {
             | DataType::LargeUtf8
             | DataType::Utf8View
     ) || data_type.is_numeric();
-    let parsed = is_named.then(|| parse_statement(&format!("SELECT CAST(NULL AS {})", sql_name(data_type))));
-    let Statement::Statement(statement) = parsed?.ok()?.statement else { return None };
+    is_named.then(|| cast_to_any(data_type)).flatten()
+}
+
+/// Returns a value of a statement as one of a nested column, where it is written as something else: a list as a text, and a
+/// structure as a row, whose values are its fields by their places.
+pub(super) fn as_nested(data_type: &DataType, value: Expr) -> Expr {
+    let is_text = matches!(&value, Expr::Value(text) if matches!(text.value, Value::SingleQuotedString(_)));
+    let is_written_so = match data_type {
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => is_text,
+        DataType::Struct(_) => row_values(&value).is_some(),
+        _ => false,
+    };
+    match is_written_so.then(|| cast_to_any(data_type)).flatten() {
+        Some(Expr::Cast { kind, expr: _, data_type, array, format }) => {
+            Expr::Cast { kind, expr: Box::new(value), data_type, array, format }
+        }
+        _ => value,
+    }
+}
+
+/// Returns a null that is cast to a type by its name.
+fn cast_to_any(data_type: &DataType) -> Option<Expr> {
+    let parsed = parse_statement(&format!("SELECT CAST(NULL AS {})", sql_name(data_type)));
+    let Statement::Statement(statement) = parsed.ok()?.statement else { return None };
     let ast::Statement::Query(query) = *statement else { return None };
     let SetExpr::Select(select) = *query.body else { return None };
     match <[SelectItem; 1]>::try_from(select.projection) {

@@ -19,8 +19,10 @@ use super::cast_aggregates::tell_casts_apart;
 use super::collations::{write_out_collations, write_out_order};
 use super::column_names::{WrittenColumn, name_columns, names_in_order, written_columns};
 use super::expression_forms::write_out_form;
+use super::first_of_groups::write_out_first_rows;
 use super::function_forms;
 use super::json_operators::write_out_json_operators;
+use super::lambda_fields::write_out_fields;
 use super::marks;
 use super::operator_forms::operators;
 use super::ordinality::write_out_ordinality;
@@ -32,6 +34,7 @@ use super::syntax::try_visit_statement;
 use super::unary_minus::bind_minus;
 use super::unnamed_subqueries::name_subqueries;
 use super::unnest_joins::write_out_unnest;
+use super::volatile_queries::check_volatile;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
@@ -80,7 +83,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
         self.in_order.push(names_in_order(query));
-        if let Err(error) = write_out_percent(query) {
+        if let Err(error) = check_volatile(query).and_then(|()| write_out_percent(query)) {
             return ControlFlow::Break(error);
         }
         write_out_tables(&mut query.body);
@@ -95,7 +98,10 @@ impl VisitorMut for ShorthandWriter {
             let limit = Some(fetch.quantity.unwrap_or_else(|| number("1")));
             query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
         }
-        flow(recursive_queries(query).and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
+        write_out_first_rows(query);
+        let written = recursive_queries(query);
+        name_columns_of_with(query);
+        flow(written.and_then(|()| windows_in_order_by(query)).and_then(|()| write_out_order(query)))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
@@ -144,6 +150,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         bind_minus(expr);
+        write_out_fields(expr);
         write_out_json_operators(expr);
         flow(round_times(expr).and_then(|()| write_out_collations(expr)))
     }
@@ -208,9 +215,33 @@ fn recursive_queries(query: &mut Query) -> Result<()> {
                 sample: None,
             };
             **left = SetExpr::Select(Box::new(select_star(vec![plain(factor)])));
+            // The first rows have the names, and what comes behind them takes theirs.
+            cte.alias.columns.clear();
         }
     }
     Ok(())
+}
+
+/// `WITH c(x) AS (query)` is `WITH c AS (SELECT * FROM (query) AS c(x))`, where names are given by
+/// [`super::relations`]: the planner's own way for common table expressions misses columns that are not in lower case.
+fn name_columns_of_with(query: &mut Query) {
+    let Some(with) = query.with.as_mut() else { return };
+    for cte in &mut with.cte_tables {
+        let returns_rows = matches!(
+            cte.query.body.as_ref(),
+            SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } | SetExpr::Values(_)
+        );
+        if cte.alias.columns.is_empty() || !returns_rows {
+            continue;
+        }
+        let alias = TableAlias { explicit: true, ..cte.alias.clone() };
+        cte.alias.columns.clear();
+        let none = query_of(SetExpr::Values(no_rows()));
+        let named = std::mem::replace(cte.query.as_mut(), none);
+        let factor =
+            TableFactor::Derived { lateral: false, subquery: Box::new(named), alias: Some(alias), sample: None };
+        *cte.query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
+    }
 }
 
 fn names_relation(body: &SetExpr, name: &str) -> bool {

@@ -25,7 +25,7 @@ use super::column_defaults::{check_defaults, take_defaults};
 use super::column_folding::plan_folded;
 use super::exact_text::exact_text;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
-use super::inserted_values::mark_inner_values;
+use super::inserted_values::{mark_inner_values, number_columns};
 use super::json_columns::{declared_json, json_columns};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::plan_notes::PlanNotes;
@@ -222,6 +222,7 @@ impl StatementPlanner<'_> {
                         && let Some(rows) = table.query.as_deref_mut()
                     {
                         nesting.with_room(|| mark_inner_values(rows));
+                        number_columns(rows, table.columns.len());
                     }
                     let foreign_keys = take_foreign_keys(table)?;
                     let keys = take_unique_keys(table)?;

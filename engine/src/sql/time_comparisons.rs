@@ -35,6 +35,7 @@ use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::{may_compare_lists, with_lists, with_unknown_lists};
 use super::nested_order::{may_order_nested, with_nested_order};
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types, with_written_decimals};
+use super::recursive_types::with_first_types;
 use super::sql_types::has_nanoseconds;
 use super::subquery_places::{with_plain_tables, with_subqueries_below};
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
@@ -87,7 +88,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 _ => settle(expr, is_compared),
             }
         })?;
-        let node = node.transform_data(with_subqueries_in_rows)?;
+        let node = node.transform_data(with_first_types)?.transform_data(with_subqueries_in_rows)?;
         let node = node.transform_data(with_column_types)?.transform_data(with_null_membership)?;
         let node = node.transform_data(with_lifted_values)?;
         let node = node.transform_data(with_subqueries_below)?.transform_data(with_plain_rows)?;

@@ -9,11 +9,13 @@ mod copies;
 mod insert_by;
 mod merge_actions;
 mod merge_columns;
+mod named_columns;
 mod operators;
 mod other_forms;
 mod pivots;
 mod samples;
 mod sorted_by;
+mod trims;
 mod typed_texts;
 mod types;
 
@@ -24,11 +26,13 @@ use self::copies::copies;
 use self::insert_by::insert_by;
 use self::merge_actions::merge_actions;
 use self::merge_columns::merge_columns;
+use self::named_columns::named_columns;
 use self::operators::{has_operators, operators};
 use self::other_forms::other_forms;
 use self::pivots::pivot_columns;
 use self::samples::samples;
 use self::sorted_by::sorted_by;
+use self::trims::trimmed;
 use self::types::{has_types, types};
 use super::marks;
 use crate::error::{EngineError, Result};
@@ -66,6 +70,7 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     merge_columns(&mut tokens);
     merge_actions(&mut tokens);
     sorted_by(&mut tokens)?;
+    named_columns(&mut tokens);
     let tokens = other_forms(tokens)?;
     let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
     let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
@@ -219,19 +224,6 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
     let items = statement_forms(operators(inner), function == Some("from"))?;
     let items = joins(items)?;
     samples(items)
-}
-
-/// `trim(BOTH FROM text)` trims spaces.
-fn trimmed(mut items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
-    if let [side, from, ..] = items.as_slice()
-        && function == Some("trim")
-        && side.is_any(&["both", "leading", "trailing"])
-        && from.is("from")
-    {
-        let span = side.span();
-        items.insert(1, token(Token::SingleQuotedString(" ".to_owned()), span));
-    }
-    items
 }
 
 /// Whether a common table expression is materialized changes no answer.

@@ -27,7 +27,7 @@ fn is_bytes(data_type: &DataType) -> bool {
 }
 
 /// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or
-/// bytes, of a timestamp to a number, and between one value and several.
+/// bytes, of a date or a timestamp to a number, and between one value and several.
 pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (value, target, is_try) = match &expr {
         Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
@@ -38,6 +38,15 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         return Ok(Transformed::yes(cast_to(normal, target, is_try)));
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    // What the difference of two dates is made of is a TRY_CAST, which stays.
+    if !is_try && matches!(from, DataType::Date32 | DataType::Date64) && target.is_numeric() {
+        let to = sql_name(target);
+        let message = format!(
+            "DATE is not cast to {to}; write date_diff('day', DATE '1970-01-01', date), or \
+             CAST(strftime(date, '%Y%m%d') AS {to})"
+        );
+        return Err(EngineError::Plan { message }.into());
+    }
     if let Some(message) = refusal(&from, target) {
         return Err(EngineError::Plan { message }.into());
     }

@@ -3,7 +3,7 @@
 
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem,
 };
 
 use super::{Expander, Qualified, Source};
@@ -37,13 +37,35 @@ pub(super) fn write_out_struct_unnests<S: ContextProvider>(expander: &Expander<'
 
 /// Returns the value of an item that is `unnest(value)`.
 fn unnested_value(item: &SelectItem) -> Option<&Expr> {
-    let SelectItem::UnnamedExpr(Expr::Function(function)) = item else { return None };
-    let FunctionArguments::List(list) = &function.args else { return None };
-    match list.args.as_slice() {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]
+    match item {
+        SelectItem::UnnamedExpr(Expr::Function(function))
             if function.name.to_string().eq_ignore_ascii_case("unnest") =>
         {
-            Some(value)
+            only_argument(function)
+        }
+        _ => None,
+    }
+}
+
+fn only_argument(function: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] => Some(value),
+        _ => None,
+    }
+}
+
+/// Returns the first element of a list that is written out: `[a, b]`, or the call that it was made.
+fn first_element(list: &Expr) -> Option<&Expr> {
+    match list {
+        Expr::Nested(inner) => first_element(inner),
+        Expr::Array(array) => array.elem.first(),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("make_array") => {
+            let FunctionArguments::List(list) = &function.args else { return None };
+            match list.args.first()? {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
+                _ => None,
+            }
         }
         _ => None,
     }
@@ -54,6 +76,16 @@ fn fields_of(value: &Expr, sources: &[Source]) -> Option<Vec<(String, Expr)>> {
     let (table, column) = match value {
         Expr::Dictionary(fields) => {
             return Some(fields.iter().map(|field| (field.key.value.clone(), field.value.as_ref().clone())).collect());
+        }
+        // The fields of the structs of a list that is written out.
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest") => {
+            let Expr::Dictionary(fields) = first_element(only_argument(function)?)? else { return None };
+            let names = fields.iter().map(|field| field.key.value.clone());
+            let field = |name: String| {
+                let value = call("get_field", vec![value.clone(), text(&name)]);
+                (name, value)
+            };
+            return Some(names.map(field).collect());
         }
         Expr::Identifier(column) => (None, column),
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {

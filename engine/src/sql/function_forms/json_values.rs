@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::ast::{
     Array, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, SetExpr,
 };
 
+use super::more_forms::named_row;
 use crate::functions::JSON_MARK;
 use crate::sql::shorthand::{call, taken, text};
 
@@ -60,6 +61,11 @@ pub(super) fn mark(name: &str, args: &mut FunctionArguments) {
     let FunctionArguments::List(list) = args else { return };
     for argument in &mut list.args {
         if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument {
+            if name.contains("_build_")
+                && let Some(row) = named_row(value)
+            {
+                *value = row;
+            }
             mark_value(value);
         }
     }

@@ -2,7 +2,8 @@
 //! patterns of numbers, paths of JSON with `*`.
 
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan,
+    Array, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
+    ValueWithSpan,
 };
 
 use super::time_patterns::parsed_time;
@@ -16,6 +17,28 @@ const MAX_DEPTH: u64 = 16;
 pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Result<Option<Expr>> {
     Ok(match (name, arguments) {
         ("make_interval", _) => make_interval(function)?,
+        // Of an interval they count whole ones; of a date they number the one that it is in.
+        ("century" | "millennium" | "decade", Some([time])) if is_interval(time) => {
+            let years = match name {
+                "century" => 100,
+                "millennium" => 1000,
+                _ => 10,
+            };
+            let meaning = format!("CAST(date_part('year', $1) AS BIGINT) / {years}");
+            Some(Expr::Nested(Box::new(filled(parse(&meaning)?, std::slice::from_ref(time)))))
+        }
+        // PostgreSQL's, rounded to so many digits of a second.
+        ("current_timestamp" | "localtimestamp" | "current_time" | "localtime", Some([digits])) => {
+            let digits = digits_of(name, digits)?;
+            let step = 10_u32.pow(6 - u32::from(digits));
+            let kind = if name.ends_with("timestamp") { "TIMESTAMP" } else { "TIME" };
+            let meaning = format!(
+                "CAST(date_bin(INTERVAL '{step} microseconds', CAST(now() AS TIMESTAMP) + \
+                 INTERVAL '{} microseconds') AS {kind}({digits}))",
+                step / 2
+            );
+            Some(parse(&meaning)?)
+        }
         ("unnest", None) => nested_unnest(function)?,
         ("num_nulls" | "num_nonnulls", Some(values @ [_, ..])) => {
             let is_null = if name == "num_nulls" { (1, 0) } else { (0, 1) };
@@ -43,15 +66,9 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
                 hint: "write json_object('key', value, ...)".into(),
             });
         }
-        ("row_to_json" | "to_json" | "to_jsonb", Some([value])) => match row_values(value) {
-            // PostgreSQL calls the fields of a row f1, f2, ...
-            Some(values) => {
-                let fields =
-                    values.into_iter().zip(1..).flat_map(|(value, place)| [super::text(&format!("f{place}")), value]);
-                Some(call("to_json", vec![call("named_struct", fields.collect())]))
-            }
-            None => None,
-        },
+        ("row_to_json" | "to_json" | "to_jsonb", Some([value])) => {
+            named_row(value).map(|row| call("to_json", vec![row]))
+        }
         ("to_date" | "to_timestamp", Some([value, pattern])) => parsed_time(name, value, pattern)?,
         ("to_number", Some([value, format])) => {
             check_number_format(format)?;
@@ -71,6 +88,31 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
             Some(filled(parse(meaning)?, std::slice::from_ref(value)))
         }
         _ => None,
+    })
+}
+
+/// Whether an expression is an interval as it is written.
+fn is_interval(expr: &Expr) -> bool {
+    match expr {
+        Expr::Interval(_) => true,
+        Expr::Nested(inner) => is_interval(inner),
+        Expr::Cast { data_type: DataType::Interval { .. }, .. } => true,
+        Expr::TypedString(typed) => matches!(typed.data_type, DataType::Interval { .. }),
+        Expr::BinaryOp {
+            left, op: BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply, ..
+        } => is_interval(left),
+        _ => false,
+    }
+}
+
+/// Returns how many digits of a second are kept. Errors: what is no number from 0 to 6.
+fn digits_of(name: &str, digits: &Expr) -> Result<u8> {
+    let written: Option<u8> = match digits {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.parse().ok(),
+        _ => None,
+    };
+    written.filter(|digits| *digits <= 6).ok_or_else(|| EngineError::Plan {
+        message: format!("{name} takes the number of digits of a second, from 0 to 6"),
     })
 }
 
@@ -100,7 +142,7 @@ fn make_interval(function: &Function) -> Result<Option<Expr>> {
             return Err(EngineError::Plan { message });
         };
         values.push(value.clone());
-        texts.push(format!("CAST(concat(${}, ' {unit}') AS INTERVAL)", values.len()));
+        texts.push(format!("CAST(CAST(${} AS VARCHAR) || ' {unit}' AS INTERVAL)", values.len()));
     }
     if texts.is_empty() {
         texts.push("INTERVAL '0 seconds'".to_owned());
@@ -137,11 +179,16 @@ fn nested_unnest(function: &Function) -> Result<Option<Expr>> {
     Ok(Some((0..depth).fold(value.clone(), |inner, _| call("unnest", vec![inner]))))
 }
 
-/// Returns how deep lists of plain values are; `None` where it cannot be told.
+/// Returns how deep lists of plain values and structs are; `None` where it cannot be told.
 fn literal_depth(value: &Expr) -> Option<u64> {
     let items = match value {
         Expr::Array(Array { elem, .. }) => elem.as_slice(),
         Expr::Value(_) | Expr::UnaryOp { .. } => return Some(0),
+        // A struct is taken apart into its fields, and lists in them stay.
+        Expr::Dictionary(fields) => {
+            let is_flat = !fields.iter().any(|field| matches!(field.value.as_ref(), Expr::Dictionary(_)));
+            return is_flat.then_some(1);
+        }
         _ => return None,
     };
     let is_null = |item: &Expr| matches!(item, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
@@ -164,6 +211,13 @@ pub(in crate::sql) fn has_wildcard(path: &Expr) -> bool {
 
 fn is_braced(expr: &Expr) -> bool {
     text_of(expr).is_some_and(|text| text.starts_with('{') && text.ends_with('}'))
+}
+
+/// Returns `ROW(1, 2)` with the names that PostgreSQL gives its fields in JSON: f1, f2, ...
+pub(super) fn named_row(expr: &Expr) -> Option<Expr> {
+    let values = row_values(expr)?;
+    let fields = values.into_iter().zip(1..).flat_map(|(value, place)| [super::text(&format!("f{place}")), value]);
+    Some(call("named_struct", fields.collect()))
 }
 
 /// Returns the values of `ROW(1, 2)`.

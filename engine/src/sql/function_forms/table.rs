@@ -9,6 +9,12 @@ use super::Form;
 const MAP_EXTRACT: &str = "CASE WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) \
          WHEN $1 IS NOT NULL THEN array_slice(map_extract($1, $2), 2, 2) END";
 
+/// With a backslash in it a text is an `E'...'`, as PostgreSQL writes it whatever its setting is.
+const QUOTE_LITERAL: &str = "CASE WHEN strpos(CAST($1 AS VARCHAR), '\\') > 0 THEN 'E' ELSE '' END || '''' || \
+         replace(replace(CAST($1 AS VARCHAR), '''', ''''''), '\\', '\\\\') || ''''";
+const QUOTE_NULLABLE: &str = "coalesce(CASE WHEN strpos(CAST($1 AS VARCHAR), '\\') > 0 THEN 'E' ELSE '' END || '''' || \
+         replace(replace(CAST($1 AS VARCHAR), '''', ''''''), '\\', '\\\\') || '''', 'NULL')";
+
 /// Functions of one row.
 const SCALAR: &[(&str, usize, &str)] = &[
     // Parts of dates and times.
@@ -54,6 +60,7 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("age", 1, "age(CAST(current_date() AS TIMESTAMP), $1)"),
     ("datepart", 2, "date_part($1, $2)"),
     ("datetrunc", 2, "date_trunc($1, $2)"),
+    ("date_trunc", 3, "date_trunc($1, $2 AT TIME ZONE $3) AT TIME ZONE $3"),
     ("greatest_common_divisor", 2, "gcd($1, $2)"),
     ("least_common_multiple", 2, "lcm($1, $2)"),
     ("get_current_timestamp", 0, "now()"),
@@ -65,21 +72,21 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("localtimestamp", 0, "CAST(now() AS TIMESTAMP)"),
     ("current_localtimestamp", 0, "CAST(now() AS TIMESTAMP)"),
     ("today", 0, "current_date()"),
-    ("to_years", 1, "CAST(concat($1, ' years') AS INTERVAL)"),
-    ("to_decades", 1, "CAST(concat($1 * 10, ' years') AS INTERVAL)"),
-    ("to_centuries", 1, "CAST(concat($1 * 100, ' years') AS INTERVAL)"),
-    ("to_millennia", 1, "CAST(concat($1 * 1000, ' years') AS INTERVAL)"),
+    ("to_years", 1, "CAST(CAST($1 AS VARCHAR) || ' years' AS INTERVAL)"),
+    ("to_decades", 1, "CAST(CAST($1 * 10 AS VARCHAR) || ' years' AS INTERVAL)"),
+    ("to_centuries", 1, "CAST(CAST($1 * 100 AS VARCHAR) || ' years' AS INTERVAL)"),
+    ("to_millennia", 1, "CAST(CAST($1 * 1000 AS VARCHAR) || ' years' AS INTERVAL)"),
     ("make_timestamp_ms", 1, "epoch_ms($1)"),
     ("make_timestamp_ns", 1, "arrow_cast($1, 'Timestamp(Nanosecond, None)')"),
-    ("to_quarters", 1, "CAST(concat($1 * 3, ' months') AS INTERVAL)"),
-    ("to_months", 1, "CAST(concat($1, ' months') AS INTERVAL)"),
-    ("to_weeks", 1, "CAST(concat($1, ' weeks') AS INTERVAL)"),
-    ("to_days", 1, "CAST(concat($1, ' days') AS INTERVAL)"),
-    ("to_hours", 1, "CAST(concat($1, ' hours') AS INTERVAL)"),
-    ("to_minutes", 1, "CAST(concat($1, ' minutes') AS INTERVAL)"),
-    ("to_seconds", 1, "CAST(concat($1, ' seconds') AS INTERVAL)"),
-    ("to_milliseconds", 1, "CAST(concat($1, ' milliseconds') AS INTERVAL)"),
-    ("to_microseconds", 1, "CAST(concat($1, ' microseconds') AS INTERVAL)"),
+    ("to_quarters", 1, "CAST(CAST($1 * 3 AS VARCHAR) || ' months' AS INTERVAL)"),
+    ("to_months", 1, "CAST(CAST($1 AS VARCHAR) || ' months' AS INTERVAL)"),
+    ("to_weeks", 1, "CAST(CAST($1 AS VARCHAR) || ' weeks' AS INTERVAL)"),
+    ("to_days", 1, "CAST(CAST($1 AS VARCHAR) || ' days' AS INTERVAL)"),
+    ("to_hours", 1, "CAST(CAST($1 AS VARCHAR) || ' hours' AS INTERVAL)"),
+    ("to_minutes", 1, "CAST(CAST($1 AS VARCHAR) || ' minutes' AS INTERVAL)"),
+    ("to_seconds", 1, "CAST(CAST($1 AS VARCHAR) || ' seconds' AS INTERVAL)"),
+    ("to_milliseconds", 1, "CAST(CAST($1 AS VARCHAR) || ' milliseconds' AS INTERVAL)"),
+    ("to_microseconds", 1, "CAST(CAST($1 AS VARCHAR) || ' microseconds' AS INTERVAL)"),
     ("clock_timestamp", 0, "now()"),
     ("make_timestamptz", 6, "CAST(make_timestamp($1, $2, $3, $4, $5, $6) AS TIMESTAMP WITH TIME ZONE)"),
     // Texts.
@@ -88,6 +95,11 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("casefold", 1, "lower($1)"),
     ("regexp_substr", 2, "CASE WHEN regexp_like($1, $2) THEN regexp_extract($1, $2) END"),
     ("string_to_table", 3, "unnest(string_to_array($1, $2, $3))"),
+    (
+        "parse_filename",
+        2,
+        "CASE WHEN $2 THEN regexp_replace(parse_filename($1), '[.][^.]*$', '') ELSE parse_filename($1) END",
+    ),
     ("lcase", 1, "lower($1)"),
     ("ucase", 1, "upper($1)"),
     ("strlen", 1, "octet_length($1)"),
@@ -104,7 +116,8 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("regexp_matches", 3, "regexp_like($1, $2, $3)"),
     ("editdist3", 2, "levenshtein($1, $2)"),
     ("array_slice", 2, "array_slice($1, $2, -1)"),
-    ("quote_literal", 1, "concat('''', replace($1, '''', ''''''), '''')"),
+    ("quote_literal", 1, QUOTE_LITERAL),
+    ("quote_nullable", 1, QUOTE_NULLABLE),
     ("to_base64", 1, "encode(CAST($1 AS BYTEA), 'base64pad')"),
     ("base64", 1, "encode(CAST($1 AS BYTEA), 'base64pad')"),
     ("from_base64", 1, "decode($1, 'base64')"),
@@ -130,8 +143,11 @@ const SCALAR: &[(&str, usize, &str)] = &[
     (
         "width_bucket",
         4,
-        "CASE WHEN $1 < $2 THEN 0 WHEN $1 >= $3 THEN $4 + 1 \
-         ELSE CAST(floor(($1 - $2) / CAST($3 - $2 AS DOUBLE) * $4) AS BIGINT) + 1 END",
+        "CASE WHEN $2 < $3 THEN CASE WHEN $1 < $2 THEN 0 WHEN $1 >= $3 THEN $4 + 1 \
+         ELSE CAST(floor(($1 - $2) / CAST($3 - $2 AS DOUBLE) * $4) AS BIGINT) + 1 END \
+         WHEN $2 > $3 THEN CASE WHEN $1 > $2 THEN 0 WHEN $1 <= $3 THEN $4 + 1 \
+         ELSE CAST(floor(($2 - $1) / CAST($2 - $3 AS DOUBLE) * $4) AS BIGINT) + 1 END \
+         ELSE $4 / CAST($2 - $3 AS BIGINT) END",
     ),
     ("width_bucket", 2, "CAST(coalesce(array_length(array_filter($2, __bound -> __bound <= $1)), 0) AS BIGINT)"),
     // Of degrees, to where a double is exact.
@@ -202,6 +218,7 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("map_contains_value", 2, "array_has(map_values($1), $2)"),
     ("map_contains_entry", 3, "coalesce(array_element(map_extract($1, $2), 1) = $3, false)"),
     ("map_extract_value", 2, "array_element(map_extract($1, $2), 1)"),
+    ("array_dims", 1, "'[' || array_to_string(array_transform(array_dims($1), __d -> concat('1:', __d)), '][') || ']'"),
     ("trim_array", 2, "array_slice($1, 1, CAST(array_length($1) AS BIGINT) - $2)"),
     // All that are equal, as in PostgreSQL.
     ("array_remove", 2, "array_remove_all($1, $2)"),
@@ -259,6 +276,9 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
     ("reservoir_quantile", 2, "quantile_disc($1, $2)"),
     ("grouping_id", 1, "grouping($1)"),
     ("grouping_id", 2, "grouping($1, $2)"),
+    ("grouping_id", 3, "grouping($1, $2, $3)"),
+    ("grouping_id", 4, "grouping($1, $2, $3, $4)"),
+    ("grouping_id", 5, "grouping($1, $2, $3, $4, $5)"),
     ("sem", 1, "stddev_pop($1) / sqrt(CAST(count($1) AS DOUBLE))"),
     (
         "weighted_avg",

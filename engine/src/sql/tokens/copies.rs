@@ -33,7 +33,16 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
         _ => return Ok(items),
     };
     if items[at].is("to") {
-        let mut written = items[..at + 2].to_vec();
+        let mut written = match source {
+            // `COPY t (a, b) TO 'file'` is of a query of these columns.
+            [name @ .., columns] if !name.is_empty() && columns.parentheses().is_some() => {
+                let columns = columns.parentheses().map(|group| group.items.clone()).unwrap_or_default();
+                let from = joined([vec![word("FROM", span)], name.to_vec()]);
+                let query = parenthesized(joined([vec![word("SELECT", span)], columns, from]), span);
+                joined([vec![first.clone(), query], items[at..at + 2].to_vec()])
+            }
+            _ => items[..at + 2].to_vec(),
+        };
         if !options.is_empty() {
             let mut inside = Vec::new();
             for (name, value) in options {

@@ -1,5 +1,8 @@
-//! `THEN DO NOTHING` of MERGE, which the parser does not know: an UPDATE, or an INSERT where the row is a new one, of a column
+//! Actions of MERGE that the parser does not know: `THEN DO NOTHING`, and UPDATE and INSERT of a whole row of the source (`UPDATE`,
+//! `UPDATE SET *`, `INSERT`, `INSERT *`, each also `BY NAME` or `BY POSITION`). They become an UPDATE, or an INSERT, of a column
 //! that no table has.
+
+use std::ops::Range;
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -12,29 +15,70 @@ pub(super) fn merge_actions(tokens: &mut Vec<TokenWithSpan>) {
         return;
     }
     while let Some(then) = tokens.windows(3).position(does_nothing) {
-        let column = || Token::make_word(marks::NOTHING, None);
-        let action = match is_of_new_rows(&tokens[..then]) {
-            true => vec![
-                Token::make_keyword("INSERT"),
-                Token::LParen,
-                column(),
-                Token::RParen,
-                Token::make_keyword("VALUES"),
-                Token::LParen,
-                Token::make_keyword("NULL"),
-                Token::RParen,
-            ],
-            false => vec![
-                Token::make_keyword("UPDATE"),
-                Token::make_keyword("SET"),
-                column(),
-                Token::Eq,
-                Token::make_keyword("NULL"),
-            ],
-        };
-        let span = tokens[then].span;
-        tokens.splice(then + 1..then + 3, action.into_iter().map(|token| TokenWithSpan { token, span }));
+        let is_insert = is_of_new_rows(&tokens[..then]);
+        put(tokens, then + 1..then + 3, is_insert, marks::NOTHING);
     }
+    let mut at = 0;
+    while at < tokens.len() {
+        if let Some((length, is_insert, mark)) = whole_row(&tokens[at..]) {
+            put(tokens, at + 1..at + length, is_insert, mark);
+        }
+        at += 1;
+    }
+}
+
+/// Puts an action on the column `mark` in the place of tokens.
+fn put(tokens: &mut Vec<TokenWithSpan>, place: Range<usize>, is_insert: bool, mark: &str) {
+    let column = Token::make_word(mark, None);
+    let action = match is_insert {
+        true => vec![
+            Token::make_keyword("INSERT"),
+            Token::LParen,
+            column,
+            Token::RParen,
+            Token::make_keyword("VALUES"),
+            Token::LParen,
+            Token::make_keyword("NULL"),
+            Token::RParen,
+        ],
+        false => vec![
+            Token::make_keyword("UPDATE"),
+            Token::make_keyword("SET"),
+            column,
+            Token::Eq,
+            Token::make_keyword("NULL"),
+        ],
+    };
+    let span = tokens[place.start - 1].span;
+    tokens.splice(place, action.into_iter().map(|token| TokenWithSpan { token, span }));
+}
+
+/// Returns, where tokens begin with `THEN` and an action on a whole row, how many they are, whether it is an INSERT, and its mark.
+fn whole_row(tokens: &[TokenWithSpan]) -> Option<(usize, bool, &'static str)> {
+    let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, text));
+    let is_star = |at: usize| tokens.get(at).is_some_and(|token| token.token == Token::Mul);
+    if !is(0, "then") || !(is(1, "update") || is(1, "insert")) {
+        return None;
+    }
+    let is_insert = is(1, "insert");
+    let mut length = 2;
+    if is_insert && is_star(length) {
+        length += 1;
+    } else if !is_insert && is(length, "set") && is_star(length + 1) {
+        length += 2;
+    }
+    let mut mark = marks::MERGE_BY_POSITION;
+    if is(length, "by") && (is(length + 1, "name") || is(length + 1, "position")) {
+        if is(length + 1, "name") {
+            mark = marks::MERGE_BY_NAME;
+        }
+        length += 2;
+    }
+    let is_end = match tokens.get(length) {
+        None => true,
+        Some(next) => next.token == Token::SemiColon || is(length, "when") || is(length, "returning"),
+    };
+    is_end.then_some((length, is_insert, mark))
 }
 
 /// Whether tokens are `THEN DO NOTHING`.

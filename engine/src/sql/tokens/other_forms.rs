@@ -54,22 +54,6 @@ const REFUSALS: &[RefusedForm] = &[
         what: "ERROR in MERGE",
         instead: "ask before with a SELECT of such rows",
     },
-    RefusedForm { begins: &["then", "update", "set", "*"], what: "UPDATE SET * in MERGE", instead: MERGE_UPDATE },
-    RefusedForm { begins: &["then", "update", "when"], what: "UPDATE without SET in MERGE", instead: MERGE_UPDATE },
-    RefusedForm {
-        begins: &["then", "update", "returning"],
-        what: "UPDATE without SET in MERGE",
-        instead: MERGE_UPDATE,
-    },
-    RefusedForm { begins: &["then", "update", "by"], what: "UPDATE BY in MERGE", instead: MERGE_UPDATE },
-    RefusedForm { begins: &["then", "insert", "*"], what: "INSERT * in MERGE", instead: MERGE_INSERT },
-    RefusedForm { begins: &["then", "insert", "when"], what: "INSERT without VALUES in MERGE", instead: MERGE_INSERT },
-    RefusedForm {
-        begins: &["then", "insert", "returning"],
-        what: "INSERT without VALUES in MERGE",
-        instead: MERGE_INSERT,
-    },
-    RefusedForm { begins: &["then", "insert", "by"], what: "INSERT BY in MERGE", instead: MERGE_INSERT },
     RefusedForm {
         begins: &["with", "no", "data"],
         what: "WITH NO DATA",
@@ -85,11 +69,41 @@ const REFUSALS: &[RefusedForm] = &[
         what: "EXPORT DATABASE",
         instead: "write COPY table TO 'file' for each table, or copy the data folder with `querent backup`",
     },
+    RefusedForm { begins: &["like", "all"], what: "LIKE ALL", instead: "write the patterns with AND" },
+    RefusedForm { begins: &["ilike", "all"], what: "ILIKE ALL", instead: "write the patterns with AND" },
+    RefusedForm {
+        begins: &["checkpoint"],
+        what: "CHECKPOINT",
+        instead: "leave it out: a statement is written when it ends; OPTIMIZE t merges small files",
+    },
+    RefusedForm {
+        begins: &["create", "recursive", "view"],
+        what: "CREATE RECURSIVE VIEW",
+        instead: "write CREATE VIEW name AS WITH RECURSIVE name(columns) AS (...) SELECT * FROM name",
+    },
+    RefusedForm {
+        begins: &["alter", "view"],
+        what: "ALTER VIEW",
+        instead: "write CREATE OR REPLACE VIEW name AS query, and DROP VIEW for the old name",
+    },
+    RefusedForm { begins: &["explain", "(", "format"], what: "EXPLAIN with options", instead: EXPLAIN },
+    RefusedForm { begins: &["explain", "(", "analyze"], what: "EXPLAIN with options", instead: EXPLAIN },
+    RefusedForm { begins: &["explain", "(", "costs"], what: "EXPLAIN with options", instead: EXPLAIN },
+    RefusedForm { begins: &["explain", "(", "verbose"], what: "EXPLAIN with options", instead: EXPLAIN },
+    RefusedForm {
+        begins: &["from", "(", "show"],
+        what: "SHOW in FROM",
+        instead: "write FROM information_schema.tables, or FROM (DESCRIBE t)",
+    },
+    RefusedForm {
+        begins: &["exclude", "using"],
+        what: "EXCLUDE USING of a table",
+        instead: "leave it out: keys are recorded and not enforced, and rows are compared by a query",
+    },
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
 
-const MERGE_UPDATE: &str = "name the columns: UPDATE SET a = s.a, b = s.b";
-const MERGE_INSERT: &str = "name the columns: INSERT (a, b) VALUES (s.a, s.b)";
+const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
 const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
@@ -97,6 +111,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
+    refuse_alterations(&tokens)?;
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|before| &before.token);
         if token.token == Token::ExclamationMark && before.is_some_and(ends_number) {
@@ -104,6 +119,9 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
         }
         if token.token == Token::Sharp {
             return Err(unsupported("`#`", "write xor(a, b)"));
+        }
+        if matches!(token.token, Token::Placeholder(_)) && is_key_operator(&tokens, at) {
+            return Err(unsupported("the operator `?` of JSON", "write jsonb_exists(json, 'key')"));
         }
         let Token::Word(word) = &token.token else {
             if token.token == Token::Mul && !before.is_some_and(|before| matches!(before, Token::LParen | Token::Comma))
@@ -220,7 +238,7 @@ fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWith
 fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> {
     let is_here = |refusal: &&RefusedForm| match refusal.begins.first() {
         Some(&"then") => is_merge,
-        Some(&"set" | &"export") => at == 0,
+        Some(&"set" | &"export" | &"checkpoint" | &"create" | &"alter" | &"explain") => at == 0,
         _ => true,
     };
     let tokens = &tokens[at..];
@@ -237,6 +255,43 @@ fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> 
         Some(refusal) => Err(unsupported(refusal.what, refusal.instead)),
         None => Ok(()),
     }
+}
+
+/// Errors: changes of ALTER TABLE that the parser would stop at.
+fn refuse_alterations(tokens: &[TokenWithSpan]) -> Result<()> {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    if !is(0, "alter") || !is(1, "table") {
+        return Ok(());
+    }
+    if (2..tokens.len()).any(|at| is(at, "type")) && (2..tokens.len()).any(|at| is(at, "using")) {
+        return Err(unsupported(
+            "USING of ALTER COLUMN",
+            "write CREATE OR REPLACE TABLE t AS SELECT * REPLACE (expression AS column) FROM t",
+        ));
+    }
+    let add = (2..tokens.len()).find(|at| is(*at, "add"));
+    let name = add.map(|at| if is(at + 1, "column") { at + 2 } else { at + 1 });
+    if name.and_then(|at| tokens.get(at + 1)).is_some_and(|token| token.token == Token::Period) {
+        return Err(unsupported(
+            "ADD COLUMN of a field of a structure",
+            "write CREATE OR REPLACE TABLE t AS SELECT * REPLACE (struct_insert(s, field := NULL::INTEGER) AS s) FROM t",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether what was read as a parameter is PostgreSQL's `json ? 'key'`, `?|` or `?&`: it stands between two values.
+fn is_key_operator(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| &token.token);
+    let next = tokens.get(at + 1).map(|token| &token.token);
+    let is_json = |token: &Token| is_word(token, "json") || is_word(token, "jsonb");
+    let ends_value = before.is_some_and(|token| {
+        matches!(token, Token::SingleQuotedString(_) | Token::RParen | Token::RBracket) || is_json(token)
+    });
+    let begins_key = next.is_some_and(|token| {
+        matches!(token, Token::SingleQuotedString(_) | Token::Pipe | Token::Ampersand) || is_word(token, "array")
+    });
+    ends_value && begins_key
 }
 
 fn ends_number(token: &Token) -> bool {

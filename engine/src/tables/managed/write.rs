@@ -479,7 +479,10 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..Default::default() };
     prepared_for_cast(column, field.data_type(), false)
         .and_then(|column| cast_with_options(&column, field.data_type(), &strict))
-        .map_err(|error| EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) })
+        .map_err(|error| {
+            let error = EngineError::from(error);
+            EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) }
+        })
 }
 
 pub(super) fn io_error(path: &Path, source: std::io::Error) -> EngineError {

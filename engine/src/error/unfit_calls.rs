@@ -1,0 +1,75 @@
+//! Calls and casts of values that they do not take, with what to write instead.
+
+/// Returns what to write in the place of a call whose arguments a function does not take. `types` are SQL's.
+pub(super) fn instead_of_call(function: &str, types: &str) -> String {
+    const PARTS_OF_TEXT: [&str; 12] = [
+        "substr",
+        "strpos",
+        "btrim",
+        "ltrim",
+        "rtrim",
+        "bit_length",
+        "bit_count",
+        "repeat",
+        "overlay",
+        "replace",
+        "reverse",
+        "lpad",
+    ];
+    let interval = types.contains("INTERVAL");
+    match function {
+        "avg" if types.starts_with("DATE") || types.starts_with("TIMESTAMP") => {
+            "write epoch_ms(CAST(avg(epoch_ms(time)) AS BIGINT)), or median(time)".into()
+        }
+        "avg" | "sum" if types.starts_with("INTERVAL") => {
+            format!("write to_seconds({function}(date_part('epoch', interval)))")
+        }
+        "date_trunc" | "isfinite" if interval => "write date_part('hour', interval), and to_hours(n) for an interval".into(),
+        "to_char" | "strftime" if interval => "write CAST(interval AS VARCHAR)".into(),
+        "date_diff" | "datediff" | "date_sub" | "datesub" if types.split(", ").any(|name| name == "TIME") => {
+            "of times of day write date_part('epoch', b - a), or give both a day: DATE '2000-01-01' + time".into()
+        }
+        "generate_series" | "range" => {
+            "write whole numbers, dates or timestamps: list_transform(range(0, 3), i -> 1.1 + i * 1.3)".into()
+        }
+        "regexp_replace" => "write regexp_replace(text, pattern, replacement, 'g'); it begins at the first character".into(),
+        "regexp_instr" => "write strpos(text, regexp_extract(text, pattern))".into(),
+        "regexp_extract" => "write regexp_extract(text, pattern, group); without regard to case the pattern begins with (?i)".into(),
+        "to_hex" => "write hex(value), or to_hex of a whole number".into(),
+        name if types.contains("BLOB") && PARTS_OF_TEXT.contains(&name) => {
+            "bytes are no text: write encode(bytes, 'hex') for their digits, of which two are a byte, and from_hex(text) back"
+                .into()
+        }
+        "array_append" | "array_concat" if types.contains("VARCHAR") => {
+            "write a list, or cast the text: '[3, 4]'::INTEGER[]".into()
+        }
+        "repeat" if types.contains("List") => "write flatten(array_repeat(list, count))".into(),
+        _ => "cast what it is given, such as CAST(value AS DOUBLE)".into(),
+    }
+}
+
+/// Returns what to write in the place of a cast that there is not, such as `CAST from DATE to BOOLEAN`.
+pub(super) fn instead_of_cast(cast: &str) -> Option<&'static str> {
+    let (from, to) = cast.strip_prefix("CAST from ")?.split_once(" to ")?;
+    let is_time = |name: &str| ["DATE", "TIMESTAMP", "TIME", "INTERVAL"].iter().any(|kind| name.starts_with(kind));
+    let is_nested = |name: &str| name.starts_with("STRUCT") || name.starts_with("Map") || name.starts_with("MAP");
+    if from == "VARCHAR" && is_nested(to) {
+        Some("write json_transform(text, '{\"a\": \"INTEGER\"}') for its fields")
+    } else if from.starts_with("STRUCT") && to.starts_with("STRUCT") {
+        Some("write the structure with the fields' names: {'a': value.x, 'b': value.y}")
+    } else if is_time(from) && !is_time(to) {
+        Some("write date_part('epoch', value), or compare it: value > DATE '2000-01-01'")
+    } else if is_time(to) && !is_time(from) {
+        Some("write to_timestamp(seconds), make_date(year, month, day) or to_days(n)")
+    } else {
+        None
+    }
+}
+
+/// Returns what to write in the place of a type that there is not.
+pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
+    let name = what.strip_prefix("SQL type ")?.to_lowercase();
+    name.contains("serial").then_some(
+        "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",
+    )
+}
