@@ -58,7 +58,7 @@ impl Session {
         text: &str,
         parameters: arrow::array::RecordBatch,
     ) -> Result<AuthorizedPlan> {
-        self.plan_with_values(text, ParameterValues::Rows(parameters)).await
+        self.plan_with_values(text, ParameterValues::from_rows(parameters)?).await
     }
 
     /// Plans and authorises one SQL statement without parameters. Errors: `multiple_statements` where there are several.

@@ -28,6 +28,7 @@ use super::repeated_changes::reads_what_it_changes;
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
+use crate::functions::refuse_impossible_values;
 use told_types::told_types;
 
 /// The most rows for which a statement is planned row by row.
@@ -48,6 +49,13 @@ pub(crate) enum ParameterValues {
 }
 
 impl ParameterValues {
+    /// Returns the values of rows. Errors: `invalid_value` for what SQL makes none of, such as a time of day that no day has:
+    /// it would be written as it is.
+    pub(crate) fn from_rows(rows: RecordBatch) -> Result<Self> {
+        rows.columns().iter().try_for_each(refuse_impossible_values)?;
+        Ok(Self::Rows(rows))
+    }
+
     /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the
     /// statement have names, by which values are found.
     pub(crate) fn types(&self, are_named: bool) -> Vec<Option<FieldRef>> {

@@ -132,6 +132,11 @@ async fn a_statement_says_what_it_takes_and_gives() {
         let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, parameters, "{sql}");
     }
+    // ADBC's clients take UNIMPLEMENTED for a server that prepares nothing, and then have no statement to bind values to.
+    let unsupported = refused(raw.prepare("select from t where a = ?").await);
+    assert_eq!(unsupported, (Code::InvalidArgument, "unsupported".to_owned()));
+    let unsupported = refused(raw.prepare("select from t").await);
+    assert_eq!(unsupported, (Code::Unimplemented, "unsupported".to_owned()), "it is sent without being prepared, too");
     for (sql, code) in [
         ("select ?, $1", "sql_plan_error"),
         ("select nothing from t where a = ?", "column_not_found"),
