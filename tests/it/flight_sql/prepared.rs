@@ -72,7 +72,12 @@ async fn a_statement_says_what_it_takes_and_gives() {
         ),
         ("select a from t where a in ($1, $1 + 1)", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select ? as x", vec![DataType::Null], vec![DataType::Null], false),
-        ("select date_trunc('day', ?) as x", vec![], vec![DataType::Null], false),
+        (
+            "select date_trunc('day', ?) as x",
+            vec![],
+            vec![DataType::Timestamp(TimeUnit::Microsecond, None)],
+            false,
+        ),
         ("select count(*) as n from t having count(*) > ?", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select a from t where ? between a and 5", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select coalesce(b, ?) as x from t", vec![DataType::Utf8], vec![DataType::Utf8], false),
@@ -184,6 +189,45 @@ async fn parameters_are_told_by_rows_lists_and_sums() {
         ("select value from generate_series(1, ?) where value > ?", vec![number.clone(), number.clone()]),
         ("select value from generate_series(?, ?)", vec![number.clone(), number]),
         ("select value from generate_series(?, ?, interval '1 day')", vec![time.clone(), time]),
+    ] {
+        let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, parameters, "{sql}");
+    }
+}
+
+/// A function may take a class of types, of which the likeliest is told; an inner query may name a parameter, of which what is
+/// beyond it tells.
+#[tokio::test]
+async fn parameters_are_told_by_functions_and_beyond_inner_queries() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let columns = "a bigint, b varchar, ts timestamp, l bigint[], s struct(x int, y varchar), m map(varchar, int)";
+    raw.rows(&format!("create table t ({columns})")).await.unwrap();
+    let (number, text, int) = (DataType::Int64, DataType::Utf8, DataType::Int32);
+    let instant = DataType::Timestamp(TimeUnit::Microsecond, None);
+    for (sql, parameters) in [
+        ("select ts at time zone ? from t", vec![text.clone()]),
+        ("select strftime(ts, ?), strptime(b, ?) from t", vec![text.clone(); 2]),
+        ("select regexp_extract(b, ?), json_extract(b, ?), concat(b, ?) from t", vec![text.clone(); 3]),
+        ("select b glob ?, b similar to ? from t", vec![text.clone(); 2]),
+        ("select round(a, ?), lag(a, ?) over (order by a) from t", vec![number.clone(); 2]),
+        ("select lead(a, ?, ?) over (order by a), nth_value(a, ?) over (order by a) from t", vec![number.clone(); 3]),
+        ("select m[?] from t", vec![text.clone()]),
+        ("select abs(?) as x", vec![DataType::Float64]),
+        ("select make_date(?, ?, ?) as x", vec![number.clone(); 3]),
+        ("select to_days(?) as x", vec![number.clone()]),
+        ("select year(?), date_diff('day', ?, ts) from t", vec![instant; 2]),
+        ("select count(*) filter (where ?) as n from t", vec![DataType::Boolean]),
+        ("select a from t where a in (select ?)", vec![number.clone()]),
+        ("with x as (select ? as v) select * from x where v = 3", vec![number.clone()]),
+        ("select ? as x union all select a from t", vec![number.clone()]),
+        ("insert into t (a, b) select ?, ? from t", vec![number.clone(), text.clone()]),
+        (
+            "insert into t (l, s, m) values ([?, ?], {'x': ?, 'y': ?}, map {'k': ?})",
+            vec![number.clone(), number.clone(), int.clone(), text, int],
+        ),
+        ("merge into t using (select ? as k) s on t.a = s.k when matched then delete", vec![number]),
     ] {
         let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
