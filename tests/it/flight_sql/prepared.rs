@@ -72,12 +72,7 @@ async fn a_statement_says_what_it_takes_and_gives() {
         ),
         ("select a from t where a in ($1, $1 + 1)", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select ? as x", vec![DataType::Null], vec![DataType::Null], false),
-        (
-            "select date_trunc('day', ?) as x",
-            vec![],
-            vec![DataType::Timestamp(TimeUnit::Microsecond, None)],
-            false,
-        ),
+        ("select date_trunc('day', ?) as x", vec![], vec![DataType::Timestamp(TimeUnit::Microsecond, None)], false),
         ("select count(*) as n from t having count(*) > ?", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select a from t where ? between a and 5", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select coalesce(b, ?) as x from t", vec![DataType::Utf8], vec![DataType::Utf8], false),
