@@ -279,6 +279,15 @@ async fn named_parameters_get_the_values_of_their_names() {
     let rows = RecordBatch::try_from_iter_with_nullable([("b", numbers(&[5]), true), ("a", untyped, true)]).unwrap();
     let bound = raw.bind(&or_five, rows).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5], "a null without a type has a name as well");
+
+    raw.rows("create table t (id bigint, n bigint)").await.unwrap();
+    let insert = raw.prepare("insert into t values ($id, $n)").await.unwrap();
+    let fields = insert.parameters.fields().iter();
+    let described: Vec<_> = fields.map(|field| (field.name().as_str(), field.data_type())).collect();
+    assert_eq!(described, [("$id", &DataType::Int64), ("$n", &DataType::Int64)]);
+    let rows = RecordBatch::try_from_iter([("n", numbers(&[7, 8])), ("id", numbers(&[1, 2]))]).unwrap();
+    assert_eq!(raw.updated(&update(&insert.handle), &[rows]).await.unwrap(), 2);
+    assert_eq!(raw.number("select sum(id * n) from t").await, 23);
 }
 
 #[tokio::test]
