@@ -34,7 +34,7 @@ use crate::functions::{MAP, refuse_impossible_values};
 use told_types::told_types;
 
 /// The most rows for which a statement is planned row by row.
-const MAX_PLANNED_ROWS: usize = 1_000;
+pub(crate) const MAX_PLANNED_ROWS: usize = 1_000;
 /// The name of the table of parameters in a plan.
 const PARAMETERS: &str = "parameters";
 
@@ -402,6 +402,32 @@ fn replace_source(plan: &LogicalPlan, rows: &RecordBatch) -> Result<Option<Logic
             _ => Ok(None),
         },
         _ => Ok(None),
+    }
+}
+
+/// Returns with how many rows of values a statement is executed at once: any number where it computes one row from its parameters
+/// alone.
+pub(crate) fn rows_at_once(plan: &LogicalPlan) -> Result<usize> {
+    let input = WriteStatement::from_plan(plan).and_then(WriteStatement::input);
+    let is_computed = computes_one_row(input.unwrap_or(plan))?;
+    Ok(if is_computed { usize::MAX } else { MAX_PLANNED_ROWS })
+}
+
+fn computes_one_row(plan: &LogicalPlan) -> Result<bool> {
+    match plan {
+        LogicalPlan::Projection(projection) => match projection.input.as_ref() {
+            LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, .. }) => Ok(*produce_one_row),
+            input => {
+                let mut has_parameters = false;
+                for expr in &projection.expr {
+                    has_parameters |= expr.exists(|part| Ok(matches!(part, Expr::Placeholder(_))))?;
+                }
+                Ok(!has_parameters && computes_one_row(input)?)
+            }
+        },
+        LogicalPlan::SubqueryAlias(alias) => computes_one_row(&alias.input),
+        LogicalPlan::Values(values) => Ok(values.values.len() == 1),
+        _ => Ok(false),
     }
 }
 

@@ -14,6 +14,8 @@ use arrow_flight::sql::{
 };
 use bytes::Bytes;
 use prost::Message;
+use querent_catalog::Principal;
+use querent_engine::Limits;
 use querent_tests::{TestServer, TestSettings};
 use tonic::{Code, Status};
 
@@ -389,6 +391,24 @@ async fn a_change_that_reads_its_table_is_executed_row_after_row() {
     let refused = raw.updated(&update(&handle), &[row(vec![numbers(&[1, i64::MAX])])]).await.unwrap_err();
     assert!(refused.message().contains("the rows of values before it, 1, were executed and stay"), "{refused}");
     assert_eq!(raw.number("select max(a) from heights").await, 2);
+}
+
+/// What is planned for each row of values is executed for a thousand of them after the other.
+#[tokio::test]
+async fn a_statement_says_how_many_rows_of_values_it_takes_at_once() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint, b bigint)").await.unwrap();
+    let session = server.engine().session(Principal::local_admin(), Limits::default());
+    for (sql, rows) in [
+        ("insert into t values (?, ? + 1)", usize::MAX),
+        ("delete from t where a = ?", 1_000),
+        ("update t set b = ? where a = ?", 1_000),
+        ("update t set a = a + 1 where a = ?", 1),
+        ("insert into t select max(a) + ?, 0 from t", 1),
+    ] {
+        assert_eq!(session.describe_sql(sql).await.unwrap().rows_at_once, rows, "{sql}");
+    }
 }
 
 #[tokio::test]
