@@ -287,6 +287,19 @@ pub(crate) fn refuse_impossible_values(values: &ArrayRef) -> Result<()> {
     }
 }
 
+/// Refuses decimals of more digits than their type has, by themselves or within other values: a Parquet file would keep other
+/// digits of them.
+pub(crate) fn refuse_long_decimals(values: &ArrayRef) -> Result<()> {
+    match values.data_type() {
+        DataType::Map(_, _) => values.as_map().entries().columns().iter().try_for_each(refuse_long_decimals),
+        DataType::Struct(_) => values.as_struct().columns().iter().try_for_each(refuse_long_decimals),
+        DataType::List(_) => refuse_long_decimals(values.as_list::<i32>().values()),
+        DataType::FixedSizeList(_, _) => refuse_long_decimals(values.as_fixed_size_list().values()),
+        decimal if decimal.is_decimal() => refuse_impossible_values(values),
+        _ => Ok(()),
+    }
+}
+
 fn within_digits<T: DecimalType>(values: &ArrayRef, precision: u8, scale: i8) -> Result<()> {
     let decimals = values.as_primitive::<T>();
     match decimals.iter().flatten().find(|decimal| !T::is_valid_decimal_precision(*decimal, precision)) {
