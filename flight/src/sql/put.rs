@@ -72,7 +72,11 @@ fn decoded(
     most_bytes: usize,
 ) -> BoxStream<'static, Result<DecodedFlightData, FlightError>> {
     let mut check = MessageCheck::new(most_bytes);
-    let checked = messages.map(move |message| {
+    let with_data = messages.filter(|message| {
+        let is_passed_over = message.as_ref().is_ok_and(is_metadata_alone);
+        std::future::ready(!is_passed_over)
+    });
+    let checked = with_data.map(move |message| {
         let message = message?;
         check.check(&message).map_err(FlightError::DecodeError)?;
         Ok(message)
@@ -80,6 +84,11 @@ fn decoded(
     let decoder = AssertUnwindSafe(FlightDataDecoder::new(checked)).catch_unwind();
     let unreadable = |_| Err(FlightError::DecodeError("a message contradicts itself".to_owned()));
     decoder.map(move |decoded| decoded.unwrap_or_else(unreadable)).boxed()
+}
+
+/// Whether a message has nothing but metadata of the application, as a client may send between rows.
+fn is_metadata_alone(message: &FlightData) -> bool {
+    message.data_header.is_empty() && message.data_body.is_empty()
 }
 
 impl PutRows {

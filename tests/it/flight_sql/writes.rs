@@ -318,6 +318,21 @@ async fn an_ingest_that_breaks_off_leaves_nothing() {
     assert_eq!(refused(raw.rows("select * from t").await).1, "table_not_found");
 }
 
+/// They mean nothing here, and are no end of the rows.
+#[tokio::test]
+async fn messages_of_metadata_alone_are_passed_over() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let mut messages = super::put_messages(&into(CREATE, "t"), &[rows(0, 10), rows(10, 20)]).await;
+    let alone = FlightData { app_metadata: "half of them".into(), ..FlightData::default() };
+    messages.insert(1, alone.clone());
+    messages.insert(3, alone.clone());
+    messages.push(alone);
+    let put = raw.client.do_put(raw.request(futures::stream::iter(messages))).await;
+    super::collect_put(put).await.expect("all rows are written");
+    assert_eq!(raw.number("select count(*) from t").await, 20);
+}
+
 /// A client that cancels resets its stream, which must not look like the end of its rows.
 #[tokio::test]
 async fn an_ingest_that_is_cancelled_leaves_nothing() {
