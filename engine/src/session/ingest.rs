@@ -32,7 +32,7 @@ use crate::sql::column_defaults::default_value;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
-use crate::tables::external::{is_json_text, table_type};
+use crate::tables::external::{is_json_text, table_type, wide_decimal};
 use crate::tables::system::is_system_database;
 use crate::temporary::no_session;
 
@@ -300,7 +300,7 @@ fn typed(data_type: &DataType) -> DataType {
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
         DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
-        other => other.clone(),
+        other => wide_decimal(other),
     }
 }
 

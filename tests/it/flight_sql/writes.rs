@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{
-    ArrayRef, Decimal128Array, DictionaryArray, FixedSizeListArray, Float64Array, Int32Array, Int64Array, ListArray,
-    NullArray, RecordBatch, StringArray, StringViewArray, Time32SecondArray,
+    ArrayRef, Decimal32Array, Decimal128Array, DictionaryArray, FixedSizeListArray, Float64Array, Int32Array,
+    Int64Array, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, Time32SecondArray,
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type};
@@ -501,6 +501,18 @@ async fn decimals_beyond_their_digits_and_vectors_of_nothing_are_refused() {
     let sent = RecordBatch::try_from_iter_with_nullable([("v", Arc::new(vectors) as ArrayRef, true)]).unwrap();
     assert_eq!(refused(raw.updated(&into(CREATE, "vectors"), &[sent]).await).1, "unsupported_type");
     assert_eq!(refused(raw.rows("select * from vectors").await).1, "table_not_found");
+}
+
+/// Of a few narrow ones the sum would wrap around.
+#[tokio::test]
+async fn decimals_are_wide_in_tables_of_a_session() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let narrow = Decimal32Array::from(vec![999_999_999; 5]).with_precision_and_scale(9, 0).unwrap();
+    let sent = RecordBatch::try_from_iter([("d", Arc::new(narrow) as ArrayRef)]).unwrap();
+    let command = CommandStatementIngest { temporary: true, ..into(CREATE, "narrow") };
+    assert_eq!(raw.updated(&command, &[sent]).await.unwrap(), 5);
+    assert_eq!(raw.number("select cast(sum(d) as bigint) from narrow").await, 4_999_999_995);
 }
 
 /// By the values of a prepared statement as by an ingest, and encoded in whatever way.
