@@ -243,7 +243,7 @@ impl Session {
     pub async fn query_with_rows(&self, text: &str, parameters: Option<RecordBatch>) -> Result<QueryStream> {
         let (text, label) = (text.to_owned(), self.label(text));
         let work = move |session: Session, interrupt: Interrupt| async move {
-            let parameters = parameters.map_or(ParameterValues::None, ParameterValues::Rows);
+            let parameters = parameters.map_or(Ok(ParameterValues::None), ParameterValues::from_rows)?;
             let plan = session.traced_plan(&text, parameters).await?;
             if !plan.is_query() {
                 let what = "a statement that changes something".to_owned();

@@ -27,6 +27,8 @@ pub struct ApiError {
     budget: Option<Budget>,
     /// The other server that has the run.
     server: Option<String>,
+    /// In gRPC, where it is another one than the code has.
+    grpc_code: Option<tonic::Code>,
 }
 
 /// The limit that a query exceeded, for the header `X-Querent-Budget-Limit`.
@@ -71,7 +73,7 @@ pub(crate) const BEARER: HeaderValue = HeaderValue::from_static(r#"Bearer realm=
 impl ApiError {
     /// Makes an error.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, budget: None, server: None }
+        Self { code, message: message.into(), hint: None, budget: None, server: None, grpc_code: None }
     }
 
     /// Adds what to do about it.
@@ -89,6 +91,12 @@ impl ApiError {
     /// Names the limit that was exceeded.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Has another code in gRPC than its own.
+    pub(crate) fn with_grpc_code(mut self, code: tonic::Code) -> Self {
+        self.grpc_code = Some(code);
         self
     }
 
@@ -180,7 +188,7 @@ impl From<EngineError> for ApiError {
             _ => None,
         };
         let hint = error.hint();
-        Self { code, message: client_message(code, &error), hint, budget, server: None }
+        Self { code, message: client_message(code, &error), hint, budget, server: None, grpc_code: None }
     }
 }
 
@@ -235,7 +243,7 @@ const GRPC_MESSAGE_BYTES: usize = 2_000;
 impl From<ApiError> for tonic::Status {
     fn from(error: ApiError) -> Self {
         metrics::error(error.code.as_str());
-        let grpc_code = error.code.grpc_code();
+        let grpc_code = error.grpc_code.unwrap_or_else(|| error.code.grpc_code());
         let mut message = match &error.hint {
             Some(hint) => format!("{}; {hint}", error.message),
             None => error.message.clone(),

@@ -68,7 +68,7 @@ use statement::{PlannedStatement, Statements, schema_bytes};
 pub(crate) use ticket::signing_key;
 use unsupported::{not_served, refuse_transaction, unsupported};
 
-/// The longest descriptor that FlightInfo repeats. With the ticket it has to go through clients that take 16 MiB.
+/// The longest command that FlightInfo repeats. With the ticket it has to go through clients that take 16 MiB.
 const MAX_REPEATED_DESCRIPTOR: usize = 64 << 10;
 /// How often sessions that nobody uses are looked for.
 const SESSIONS_UPKEEP: Duration = Duration::from_secs(60);
@@ -153,10 +153,12 @@ impl FlightSql {
                 flight_info(schema_bytes(&listing.schema())?, vec![FlightEndpoint::new().with_ticket(ticket)])
             }
         };
-        match descriptor.cmd.len() <= MAX_REPEATED_DESCRIPTOR {
-            true => Ok(info.with_descriptor(descriptor)),
-            false => Ok(info),
-        }
+        // Without a descriptor's type, C++ clients (pyarrow, flightsql-dbapi) read no FlightInfo.
+        let repeated = match descriptor.cmd.len() <= MAX_REPEATED_DESCRIPTOR {
+            true => descriptor,
+            false => FlightDescriptor { cmd: Bytes::new(), ..descriptor },
+        };
+        Ok(info.with_descriptor(repeated))
     }
 }
 

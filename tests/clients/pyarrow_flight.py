@@ -48,6 +48,15 @@ assert reader.schema == info.schema == client.get_schema(statement, options).sch
 assert reader.read_all().to_pylist() == [{"answer": 42}]
 
 
+# What is too long to be repeated is described all the same.
+letters = "x" * 1_000_000
+long = flight.FlightDescriptor.for_command(
+    command("CommandStatementQuery", field(1, f"select length('{letters}') as n"))
+)
+(endpoint,) = client.get_flight_info(long, options).endpoints
+assert client.do_get(endpoint.ticket, options).read_all().to_pylist() == [{"n": 1_000_000}]
+
+
 class Credentials(flight.ClientAuthHandler):
     """The handshake by messages, whose token goes with each call as `auth-token-bin`."""
 

@@ -4,8 +4,12 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray};
-use arrow::datatypes::{DataType, Int32Type, Schema};
+use arrow::array::{
+    Array, ArrayRef, Decimal128Array, DictionaryArray, Int32Array, Int64Array, ListArray, RecordBatch,
+    RecordBatchIterator, StringArray,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use lance::Dataset;
@@ -59,6 +63,27 @@ async fn arrow_files_of_both_formats_are_one_table_by_column_name() {
     let error = rows(&session, all).await.unwrap_err();
     assert_eq!(error.code(), "bad_data", "{error}");
     assert!(error.to_string().contains("d.arrow"), "{error}");
+}
+
+/// Parquet would keep other digits of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn decimals_of_more_digits_than_their_type_are_not_written() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let place = folder.path().join("sums.arrow");
+    let sums = Decimal128Array::from(vec![Some(12_345), Some(10_i128.pow(30)), None]);
+    let sums: ArrayRef = Arc::new(sums.with_precision_and_scale(5, 2).unwrap());
+    let item = Arc::new(Field::new("item", sums.data_type().clone(), true));
+    let lists: ArrayRef =
+        Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([3, 0, 0]), Arc::clone(&sums), None));
+    file_format(&place, &RecordBatch::try_from_iter_with_nullable([("v", sums, true), ("l", lists, true)]).unwrap());
+    let sums = format!("CREATE EXTERNAL TABLE sums STORED AS ARROW LOCATION '{}'", place.display());
+    rows(&session, &sums).await.unwrap();
+    for column in ["v", "l"] {
+        let error = rows(&session, &format!("CREATE TABLE made AS SELECT {column} FROM sums")).await.unwrap_err();
+        assert_eq!(error.code(), "invalid_value", "{error}");
+        assert!(error.to_string().contains("more digits than"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

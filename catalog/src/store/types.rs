@@ -72,6 +72,8 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
         DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
             Ok(Shape::List(Arc::clone(item), None))
         }
+        // Parquet's writer would drop their rows.
+        DataType::FixedSizeList(_, 0) => Err("cast it to a list: DuckDB knows none of exactly no elements".into()),
         DataType::FixedSizeList(item, dimension) => Ok(Shape::List(Arc::clone(item), Some(*dimension))),
         DataType::Struct(fields) if fields.is_empty() => Err("give the struct at least one field".into()),
         DataType::Struct(fields) => match name_of_two(fields) {
@@ -246,6 +248,13 @@ mod tests {
             assert_eq!(canonical, DataType::Decimal128(stored.0, stored.1));
         }
         assert!(storable(&DataType::Decimal128(38, -1)).is_err());
+    }
+
+    #[test]
+    fn a_vector_has_elements() {
+        let vector = |size| DataType::FixedSizeList(Arc::new(Field::new("item", DataType::Float32, true)), size);
+        assert!(storable(&vector(1)).is_ok());
+        assert!(storable(&vector(0)).is_err());
     }
 
     #[test]

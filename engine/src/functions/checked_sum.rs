@@ -1,5 +1,5 @@
-//! `sum` of 64-bit integers that does not wrap around: a sum that its type has no place for is an error. Of other numbers it is
-//! DataFusion's, whose name it has, so that rules that know a sum by its name know this one too.
+//! `sum` of 64-bit integers, and of decimals of 38 digits, that does not wrap around: a sum that its type has no place for is an
+//! error. Of other numbers it is DataFusion's, whose name it has, so that rules that know a sum by its name know this one too.
 //!
 //! The sum of all rows, and that of a window, are exact until they are asked for. Those of groups are looked at as they grow.
 
@@ -7,17 +7,19 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, DecimalType, Int64Type, UInt64Type};
 use datafusion::common::{HashMap, ScalarValue};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::NullState;
 
 use super::checked_integers::out_of_range;
-use super::definition::unfit;
+use super::definition::{invalid, unfit};
+use super::maps::refuse_long_decimals;
 use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
+use crate::type_names::sql_name;
 
 /// Returns the sum that does not wrap around.
 pub(crate) fn checked_sum() -> Arc<AggregateUDF> {
@@ -42,9 +44,13 @@ impl AggregateOverride for CheckedSum {
     }
 
     fn groups_accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        match args.return_field.data_type() {
-            DataType::Int64 => Ok(Box::new(GroupSums::<Int64Type, _>::new(i64::overflowing_add))),
-            DataType::UInt64 => Ok(Box::new(GroupSums::<UInt64Type, _>::new(u64::overflowing_add))),
+        let data_type = args.return_field.data_type().clone();
+        match data_type {
+            DataType::Int64 => Ok(Box::new(GroupSums::<Int64Type, _>::new(data_type, i64::overflowing_add))),
+            DataType::UInt64 => Ok(Box::new(GroupSums::<UInt64Type, _>::new(data_type, u64::overflowing_add))),
+            DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) => {
+                Ok(Box::new(GroupSums::<Decimal128Type, _>::new(data_type, i128::overflowing_add)))
+            }
             _ => inner.create_groups_accumulator(args),
         }
     }
@@ -59,6 +65,9 @@ impl AggregateOverride for CheckedSum {
 
 fn exact_accumulator(args: &AccumulatorArgs) -> Option<Box<dyn Accumulator>> {
     let data_type = args.return_field.data_type().clone();
+    if matches!(data_type, DataType::Decimal128(DECIMAL128_MAX_PRECISION, _)) && !args.is_distinct {
+        return Some(Box::new(DecimalTotal { sum: Some(0), count: 0, data_type }));
+    }
     if !matches!(data_type, DataType::Int64 | DataType::UInt64) {
         return None;
     }
@@ -118,6 +127,77 @@ impl Accumulator for CheckedTotal {
     fn size(&self) -> usize {
         size_of::<Self>()
     }
+}
+
+/// A sum of decimals of as many digits as there may be.
+#[derive(Debug)]
+struct DecimalTotal {
+    /// `None` once it is beyond 128 bits.
+    sum: Option<i128>,
+    count: usize,
+    data_type: DataType,
+}
+
+impl DecimalTotal {
+    fn change(&mut self, values: &ArrayRef, change: fn(i128, i128) -> Option<i128>) -> Result<()> {
+        let Some(numbers) = values.as_primitive_opt::<Decimal128Type>() else {
+            return Err(unfit("a sum of decimals is of DECIMAL".into()));
+        };
+        for number in numbers.iter().flatten() {
+            self.sum = self.sum.and_then(|sum| change(sum, number));
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator for DecimalTotal {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(values) = values.first() else { return Ok(()) };
+        self.change(values, i128::checked_add)?;
+        self.count += values.len() - values.null_count();
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(values) = values.first() else { return Ok(()) };
+        self.change(values, i128::checked_sub)?;
+        self.count = self.count.saturating_sub(values.len() - values.null_count());
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.count == 0 {
+            return ScalarValue::try_new_null(&self.data_type);
+        }
+        match (self.sum, &self.data_type) {
+            (Some(sum), DataType::Decimal128(precision, scale))
+                if Decimal128Type::is_valid_decimal_precision(sum, *precision) =>
+            {
+                Ok(ScalarValue::Decimal128(Some(sum), *precision, *scale))
+            }
+            _ => Err(decimal_out_of_range(&self.data_type)),
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+fn decimal_out_of_range(data_type: &DataType) -> DataFusionError {
+    invalid(format!("a sum is out of the range of {}; sum up CAST(... AS DOUBLE)", sql_name(data_type)))
 }
 
 /// Returns the sum of a batch. Where its numbers are small enough for their sum to be of their type, it is Arrow's.
@@ -223,6 +303,7 @@ impl Accumulator for DistinctTotal {
 
 /// The sums of groups.
 struct GroupSums<T: ArrowPrimitiveType, F> {
+    data_type: DataType,
     sums: Vec<T::Native>,
     seen: NullState,
     add: F,
@@ -233,8 +314,8 @@ where
     T: ArrowPrimitiveType + Send,
     F: Fn(T::Native, T::Native) -> (T::Native, bool) + Send + Sync + 'static,
 {
-    fn new(add: F) -> Self {
-        Self { sums: Vec::new(), seen: NullState::new(), add }
+    fn new(data_type: DataType, add: F) -> Self {
+        Self { data_type, sums: Vec::new(), seen: NullState::new(), add }
     }
 }
 
@@ -252,7 +333,7 @@ where
     ) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
         self.sums.resize(total_num_groups, T::Native::default());
-        let Self { sums, seen, add } = self;
+        let Self { data_type, sums, seen, add } = self;
         let mut beyond = false;
         seen.accumulate(group_indices, values.as_primitive::<T>(), filter, total_num_groups, |group, value| {
             if let Some(sum) = sums.get_mut(group) {
@@ -261,7 +342,11 @@ where
                 beyond |= is_beyond;
             }
         });
-        if beyond { Err(out_of_range(&T::DATA_TYPE, "the sum of a group")) } else { Ok(()) }
+        match (beyond, data_type.is_decimal()) {
+            (false, _) => Ok(()),
+            (true, true) => Err(decimal_out_of_range(data_type)),
+            (true, false) => Err(out_of_range(data_type, "the sum of a group")),
+        }
     }
 
     fn merge_batch(
@@ -277,7 +362,10 @@ where
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let sums = emit_to.take_needed(&mut self.sums);
         let nulls = self.seen.build(emit_to);
-        Ok(Arc::new(PrimitiveArray::<T>::new(sums.into(), nulls)))
+        let sums = PrimitiveArray::<T>::new(sums.into(), nulls).with_data_type(self.data_type.clone());
+        let sums: ArrayRef = Arc::new(sums);
+        refuse_long_decimals(&sums)?;
+        Ok(sums)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
@@ -287,15 +375,13 @@ where
     /// The sum of one row is its number.
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let Some(values) = values.first() else { return Ok(Vec::new()) };
-        let Some(filter) = filter else { return Ok(vec![Arc::clone(values)]) };
-        let (kept, known) = filter.clone().into_parts();
-        let kept = match known {
-            Some(known) => known.inner() & &kept,
-            None => kept,
-        };
         let (_, numbers, nulls) = values.as_primitive::<T>().clone().into_parts();
-        let nulls = NullBuffer::union(nulls.as_ref(), Some(&NullBuffer::new(kept)));
-        Ok(vec![Arc::new(PrimitiveArray::<T>::new(numbers, nulls))])
+        let kept = filter.map(|filter| match filter.clone().into_parts() {
+            (kept, Some(known)) => NullBuffer::new(known.inner() & &kept),
+            (kept, None) => NullBuffer::new(kept),
+        });
+        let nulls = NullBuffer::union(nulls.as_ref(), kept.as_ref());
+        Ok(vec![Arc::new(PrimitiveArray::<T>::new(numbers, nulls).with_data_type(self.data_type.clone()))])
     }
 
     fn supports_convert_to_state(&self) -> bool {
@@ -353,9 +439,38 @@ mod tests {
 
     #[test]
     fn groups_are_looked_at_as_they_grow() {
-        let mut sums = GroupSums::<Int64Type, _>::new(i64::overflowing_add);
+        let mut sums = GroupSums::<Int64Type, _>::new(DataType::Int64, i64::overflowing_add);
         let values: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX, 5, 1]));
         sums.update_batch(&[Arc::clone(&values)], &[0, 1, 1], None, 2).unwrap();
         assert!(sums.update_batch(&[values], &[0, 1, 0], None, 2).is_err());
+    }
+
+    #[test]
+    fn decimals_do_not_wrap_around() {
+        let data_type = DataType::Decimal128(38, 2);
+        let largest = 10_i128.pow(38) - 1;
+        let batch = |values: Vec<Option<i128>>| -> ArrayRef {
+            Arc::new(PrimitiveArray::<Decimal128Type>::from(values).with_data_type(data_type.clone()))
+        };
+        let mut sum = DecimalTotal { sum: Some(0), count: 0, data_type: data_type.clone() };
+        assert_eq!(sum.evaluate().unwrap(), ScalarValue::Decimal128(None, 38, 2));
+        sum.update_batch(&[batch(vec![Some(largest), None])]).unwrap();
+        assert_eq!(sum.evaluate().unwrap(), ScalarValue::Decimal128(Some(largest), 38, 2));
+        sum.update_batch(&[batch(vec![Some(1)])]).unwrap();
+        assert!(sum.evaluate().is_err(), "39 digits");
+        sum.retract_batch(&[batch(vec![Some(1)])]).unwrap();
+        assert!(sum.evaluate().is_ok());
+        sum.update_batch(&[batch(vec![Some(largest)])]).unwrap();
+        assert!(sum.evaluate().is_err(), "more than 128 bits");
+
+        let mut sums = GroupSums::<Decimal128Type, _>::new(data_type.clone(), i128::overflowing_add);
+        sums.update_batch(&[batch(vec![Some(largest), Some(5), None])], &[0, 1, 2], None, 3).unwrap();
+        assert!(sums.update_batch(&[batch(vec![Some(largest)])], &[0], None, 3).is_err());
+        let mut sums = GroupSums::<Decimal128Type, _>::new(data_type.clone(), i128::overflowing_add);
+        sums.update_batch(&[batch(vec![Some(7), Some(5), None])], &[0, 0, 1], None, 2).unwrap();
+        assert_eq!(&sums.evaluate(EmitTo::All).unwrap(), &batch(vec![Some(12), None]));
+        let narrow = PrimitiveArray::<Decimal128Type>::from(vec![Some(3)]).with_data_type(DataType::Decimal128(30, 2));
+        let narrow: ArrayRef = Arc::new(narrow);
+        assert_eq!(sums.convert_to_state(&[narrow], None).unwrap()[0].data_type(), &data_type);
     }
 }

@@ -10,7 +10,8 @@ use arrow::array::{
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{interleave, take};
 use arrow::datatypes::{
-    DataType, Field, FieldRef, Fields, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Field, FieldRef, Fields,
+    Int16Type, Int32Type, Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
     Time64NanosecondType, TimeUnit,
 };
 use arrow::row::{RowConverter, SortField};
@@ -238,7 +239,8 @@ fn maps(
 }
 
 /// Refuses what SQL makes none of, by itself or within other values: maps in which a key is twice, of which DuckDB reads no
-/// table, and times of day that are not within a day, which nobody could read again.
+/// table, times of day that are not within a day, which nobody could read again, and decimals of more digits than their type
+/// has, of which a file would keep other digits.
 pub(crate) fn refuse_impossible_values(values: &ArrayRef) -> Result<()> {
     match values.data_type() {
         DataType::Map(_, _) => {
@@ -261,6 +263,18 @@ pub(crate) fn refuse_impossible_values(values: &ArrayRef) -> Result<()> {
         DataType::List(_) => refuse_impossible_values(values.as_list::<i32>().values()),
         DataType::LargeList(_) => refuse_impossible_values(values.as_list::<i64>().values()),
         DataType::FixedSizeList(_, _) => refuse_impossible_values(values.as_fixed_size_list().values()),
+        DataType::ListView(_) => refuse_impossible_values(values.as_list_view::<i32>().values()),
+        DataType::LargeListView(_) => refuse_impossible_values(values.as_list_view::<i64>().values()),
+        DataType::Dictionary(_, _) => refuse_impossible_values(values.as_any_dictionary().values()),
+        DataType::RunEndEncoded(ends, _) => refuse_impossible_values(match ends.data_type() {
+            DataType::Int16 => values.as_run::<Int16Type>().values(),
+            DataType::Int32 => values.as_run::<Int32Type>().values(),
+            _ => values.as_run::<Int64Type>().values(),
+        }),
+        DataType::Decimal32(precision, scale) => within_digits::<Decimal32Type>(values, *precision, *scale),
+        DataType::Decimal64(precision, scale) => within_digits::<Decimal64Type>(values, *precision, *scale),
+        DataType::Decimal128(precision, scale) => within_digits::<Decimal128Type>(values, *precision, *scale),
+        DataType::Decimal256(precision, scale) => within_digits::<Decimal256Type>(values, *precision, *scale),
         DataType::Time32(TimeUnit::Second) => within_a_day(values.as_primitive::<Time32SecondType>(), 1),
         DataType::Time32(TimeUnit::Millisecond) => within_a_day(values.as_primitive::<Time32MillisecondType>(), 1_000),
         DataType::Time64(TimeUnit::Microsecond) => {
@@ -270,6 +284,32 @@ pub(crate) fn refuse_impossible_values(values: &ArrayRef) -> Result<()> {
             within_a_day(values.as_primitive::<Time64NanosecondType>(), 1_000_000_000)
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses decimals of more digits than their type has, by themselves or within other values: a Parquet file would keep other
+/// digits of them.
+pub(crate) fn refuse_long_decimals(values: &ArrayRef) -> Result<()> {
+    match values.data_type() {
+        DataType::Map(_, _) => values.as_map().entries().columns().iter().try_for_each(refuse_long_decimals),
+        DataType::Struct(_) => values.as_struct().columns().iter().try_for_each(refuse_long_decimals),
+        DataType::List(_) => refuse_long_decimals(values.as_list::<i32>().values()),
+        DataType::FixedSizeList(_, _) => refuse_long_decimals(values.as_fixed_size_list().values()),
+        decimal if decimal.is_decimal() => refuse_impossible_values(values),
+        _ => Ok(()),
+    }
+}
+
+fn within_digits<T: DecimalType>(values: &ArrayRef, precision: u8, scale: i8) -> Result<()> {
+    let decimals = values.as_primitive::<T>();
+    match decimals.iter().flatten().find(|decimal| !T::is_valid_decimal_precision(*decimal, precision)) {
+        None => Ok(()),
+        // Written with all of its digits, of which its type has fewer.
+        Some(decimal) => Err(invalid(format!(
+            "{} has more digits than {}",
+            T::format_decimal(decimal, T::MAX_PRECISION, scale),
+            sql_name(values.data_type())
+        ))),
     }
 }
 
@@ -287,7 +327,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ListArray, StringArray};
+    use arrow::array::{DictionaryArray, Int32Array, ListArray, ListViewArray, RunArray, StringArray};
 
     use super::*;
 
@@ -327,5 +367,31 @@ mod tests {
         let item = Arc::new(Field::new("item", repeated.data_type().clone(), true));
         let list = ListArray::new(item, OffsetBuffer::from_lengths([2]), repeated, None);
         assert!(refuse_impossible_values(&(Arc::new(list) as ArrayRef)).is_err());
+    }
+
+    #[test]
+    fn a_decimal_has_the_digits_of_its_type() {
+        let decimals = |values: Vec<Option<i128>>, precision, scale| -> ArrayRef {
+            let decimals = PrimitiveArray::<Decimal128Type>::from(values);
+            Arc::new(decimals.with_data_type(DataType::Decimal128(precision, scale)))
+        };
+        assert!(refuse_impossible_values(&decimals(vec![Some(99_999), None, Some(-99_999)], 5, 2)).is_ok());
+        assert!(refuse_impossible_values(&decimals(vec![Some(99)], 2, -2)).is_ok());
+        for beyond in [100_000, -100_000, i128::MAX] {
+            let refusal = refuse_impossible_values(&decimals(vec![None, Some(beyond)], 5, 2)).unwrap_err().to_string();
+            assert!(refusal.contains("more digits than"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn encoded_values_are_seen_through() {
+        let late: ArrayRef = Arc::new(PrimitiveArray::<Time64MicrosecondType>::from(vec![86_400_000_000]));
+        let words = DictionaryArray::new(Int32Array::from(vec![0, 0]), Arc::clone(&late));
+        assert!(refuse_impossible_values(&(Arc::new(words) as ArrayRef)).is_err());
+        let runs = RunArray::try_new(&Int32Array::from(vec![2]), &late).unwrap();
+        assert!(refuse_impossible_values(&(Arc::new(runs) as ArrayRef)).is_err());
+        let item = Arc::new(Field::new("item", late.data_type().clone(), true));
+        let views = ListViewArray::new(item, vec![0].into(), vec![1].into(), late, None);
+        assert!(refuse_impossible_values(&(Arc::new(views) as ArrayRef)).is_err());
     }
 }

@@ -15,7 +15,9 @@ use crate::plan_cache::KnownPlan;
 use crate::policy::{AuthorizedPlan, check_open};
 use crate::session::kql_host::SessionHost;
 use crate::session::planning::is_query;
-use crate::sql::parameters::{ParameterValues, literal, parameter_schema, replace_parameters};
+use crate::sql::parameters::{
+    MAX_PLANNED_ROWS, ParameterValues, literal, parameter_schema, replace_parameters, rows_at_once,
+};
 use crate::sql::parse::{ParsedStatement, parse_statement};
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::policy_statement::parse_policy_statement;
@@ -40,8 +42,9 @@ pub struct StatementDescription {
     pub is_query: bool,
     /// Whether its answer is rows: of a query, or of what is behind RETURNING.
     pub has_rows: bool,
-    /// Whether it reads what it changes, so that several rows of values are executed one after the other.
-    pub is_row_by_row: bool,
+    /// With how many rows of values it is executed at once; more are executed one part after the other. One, where it reads what
+    /// it changes.
+    pub rows_at_once: usize,
 }
 
 impl Session {
@@ -58,7 +61,7 @@ impl Session {
         text: &str,
         parameters: arrow::array::RecordBatch,
     ) -> Result<AuthorizedPlan> {
-        self.plan_with_values(text, ParameterValues::Rows(parameters)).await
+        self.plan_with_values(text, ParameterValues::from_rows(parameters)?).await
     }
 
     /// Plans and authorises one SQL statement without parameters. Errors: `multiple_statements` where there are several.
@@ -111,7 +114,7 @@ impl Session {
             let (schema, is_query) = (self.schema_of(&plan), plan.is_query());
             let parameters = Arc::new(Schema::empty());
             let has_rows = is_query;
-            return Ok(StatementDescription { schema, parameters, is_query, has_rows, is_row_by_row: false });
+            return Ok(StatementDescription { schema, parameters, is_query, has_rows, rows_at_once: 1 });
         }
         let notes = PlanNotes::default();
         let described = self.describe_parsed(&parse_statement(text)?, Vec::new(), Some(&notes)).await?;
@@ -302,8 +305,8 @@ impl Session {
         if let Some(notes) = notes {
             notes.planned(&plan);
         }
-        let is_row_by_row = reads_what_it_changes(&plan)?;
-        Ok(StatementDescription { is_row_by_row, ..self.described(&planner.analyse(plan)?, parameters)? })
+        let rows_at_once = if reads_what_it_changes(&plan)? { 1 } else { rows_at_once(&plan)? };
+        Ok(StatementDescription { rows_at_once, ..self.described(&planner.analyse(plan)?, parameters)? })
     }
 
     fn described(&self, plan: &LogicalPlan, parameters: SchemaRef) -> Result<StatementDescription> {
@@ -315,7 +318,7 @@ impl Session {
             parameters: ResultTypes::default().result_schema(&parameters),
             is_query: written.is_none(),
             has_rows: matches!(written, None | Some(WriteStatement::Returning { .. })),
-            is_row_by_row: false,
+            rows_at_once: MAX_PLANNED_ROWS,
         })
     }
 

@@ -32,7 +32,8 @@ use crate::sql::column_defaults::default_value;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
-use crate::tables::external::{is_json_text, table_type};
+use crate::tables::external::{is_json_text, table_type, wide_decimal};
+use crate::tables::system::is_system_database;
 use crate::temporary::no_session;
 
 /// The name of the rows that arrive, in a plan.
@@ -90,6 +91,16 @@ impl Session {
             session.begin_plan(session.authorize(plan)?, &interrupt).await
         });
         count_rows(written.await?).await
+    }
+
+    /// Returns the session in the database that rows are sent to. Errors: as [`Session::in_database`]; `not_allowed` for one
+    /// whose tables Querent itself serves.
+    pub async fn in_ingest_database(self, database: Option<&str>) -> Result<Self> {
+        if let Some(own) = database.filter(|name| is_system_database(name)) {
+            let why = format!(" into `{own}`, which Querent keeps itself");
+            return Err(EngineError::NotAllowed { what: "an ingest".to_owned(), why });
+        }
+        self.in_database(database).await
     }
 
     /// Executes a plan whose rows nobody wants. Returns the number of rows that it wrote, or that the query has.
@@ -289,7 +300,7 @@ fn typed(data_type: &DataType) -> DataType {
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
         DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
-        other => other.clone(),
+        other => wide_decimal(other),
     }
 }
 

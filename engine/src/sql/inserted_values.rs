@@ -1,12 +1,14 @@
 //! VALUES within the query of an INSERT, as in `INSERT INTO t SELECT y, x FROM (VALUES (1.5, 2)) v(x, y)`, or of a CREATE TABLE
 //! AS that names columns: DataFusion's planner takes any VALUES of the statement for rows of the table, and casts them to its
-//! columns by their places. Those that are no rows of the table become a relation of ours ([`marks::VALUES`]).
+//! columns by their places. Those that are no rows of the table become a relation of ours ([`marks::VALUES`]). Of an
+//! INSERT's parameters it knows numbered ones only.
 
 use std::ops::ControlFlow;
 
+use arrow::datatypes::FieldRef;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, VisitMut,
-    VisitorMut,
+    Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::marks;
@@ -31,6 +33,44 @@ pub(super) fn number_columns(query: &mut Query, count: usize) {
     let rows = Box::new(std::mem::replace(query, none));
     let factor = TableFactor::Derived { lateral: false, subquery: rows, alias: Some(alias), sample: None };
     *query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
+}
+
+/// Numbers the parameters of the query of an INSERT that are called by names, by the places of their values: the planner forgets
+/// these names there. Where there are no values yet, those that stand alone in a row are put into brackets, since it takes them
+/// for numbered ones.
+pub(super) fn settle_named_parameters(query: &mut Query, values: &[Option<FieldRef>]) {
+    let _: ControlFlow<()> = VisitMut::visit(query, &mut NamedParameters { values });
+    let SetExpr::Values(rows) = query.body.as_mut() else { return };
+    for value in rows.rows.iter_mut().flat_map(|row| row.content.iter_mut()) {
+        if name_of_parameter(value).is_some() {
+            *value = Expr::Nested(Box::new(value.clone()));
+        }
+    }
+}
+
+struct NamedParameters<'a> {
+    values: &'a [Option<FieldRef>],
+}
+
+impl VisitorMut for NamedParameters<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let place = name_of_parameter(expr).and_then(|name| {
+            self.values.iter().position(|value| value.as_ref().is_some_and(|field| field.name() == name))
+        });
+        if let (Some(place), Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. })) = (place, expr) {
+            *name = format!("${}", place + 1);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Returns the name of a parameter that has one and no number.
+fn name_of_parameter(value: &Expr) -> Option<&str> {
+    let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = value else { return None };
+    let name = name.trim_start_matches('$');
+    (!name.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
 struct InnerValues {

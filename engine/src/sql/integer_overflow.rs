@@ -1,5 +1,5 @@
-//! Integers that leave the range of their type: an error in SQL, as in PostgreSQL and DuckDB, where Arrow's kernels wrap around.
-//! KQL's plans do not come here: Kusto wraps around.
+//! Integers that leave the range of their type, and sums of decimals that do: an error in SQL, as in PostgreSQL and DuckDB, where
+//! Arrow's kernels wrap around. KQL's plans do not come here: Kusto wraps around.
 //!
 //! What the types have room for stays an operator of DataFusion, which its rules know: sums and products of INTEGERs are BIGINTs,
 //! and no sum of INTEGERs leaves that. Only where a BIGINT takes part is the result looked at.
@@ -17,6 +17,8 @@ use crate::functions::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT, checked_
 
 /// The bits of numbers of which 2^31 rows have a sum that is a BIGINT.
 const SUMMED_BITS: u32 = 32;
+/// The digits of decimals of which 10^10 rows have a sum that is a decimal.
+const SUMMED_DIGITS: u8 = 28;
 
 /// Returns whether an expression may be one whose integers leave their range.
 pub(super) fn may_overflow(expr: &Expr) -> bool {
@@ -123,9 +125,10 @@ fn checked_negative(operand: Expr, schema: &DFSchema) -> Result<Transformed<Expr
 }
 
 fn needs_checked_sum(arguments: &[Expr], schema: &DFSchema) -> bool {
-    arguments.iter().any(|argument| {
-        let is_integer = argument.get_type(schema).is_ok_and(|found| found.is_integer());
-        is_integer && bits(argument, schema) > SUMMED_BITS
+    arguments.iter().any(|argument| match argument.get_type(schema) {
+        Ok(DataType::Decimal128(digits, _)) => digits > SUMMED_DIGITS,
+        Ok(found) => found.is_integer() && bits(argument, schema) > SUMMED_BITS,
+        Err(_) => false,
     })
 }
 

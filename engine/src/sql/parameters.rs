@@ -4,6 +4,8 @@
 //! where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`, `SELECT ? + 1`), the
 //! rows are scanned as a table; any other statement becomes a union.
 
+mod argument_types;
+mod sources;
 mod told_types;
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,7 +18,7 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::{Cast, Placeholder, TryCast};
+use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction, TryCast};
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union, cast};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement;
@@ -28,11 +30,12 @@ use super::repeated_changes::reads_what_it_changes;
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
+use crate::functions::{MAP, refuse_impossible_values};
 use crate::timestamp::fraction_digits;
 use told_types::told_types;
 
 /// The most rows for which a statement is planned row by row.
-const MAX_PLANNED_ROWS: usize = 1_000;
+pub(crate) const MAX_PLANNED_ROWS: usize = 1_000;
 /// The name of the table of parameters in a plan.
 const PARAMETERS: &str = "parameters";
 
@@ -49,6 +52,13 @@ pub(crate) enum ParameterValues {
 }
 
 impl ParameterValues {
+    /// Returns the values of rows. Errors: `invalid_value` for what SQL makes none of, such as a time of day that no day has:
+    /// it would be written as it is.
+    pub(crate) fn from_rows(rows: RecordBatch) -> Result<Self> {
+        rows.columns().iter().try_for_each(refuse_impossible_values)?;
+        Ok(Self::Rows(rows))
+    }
+
     /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the
     /// statement have names, by which values are found.
     pub(crate) fn types(&self, are_named: bool) -> Vec<Option<FieldRef>> {
@@ -212,7 +222,10 @@ pub(crate) fn parameter_schema(plan: &LogicalPlan) -> Result<SchemaRef> {
         for (name, data_type) in &mut found {
             let in_sum = told.in_sums.remove(name).and_then(only_type);
             *data_type = match data_type.take() {
-                None => told.open.remove(name).and_then(only_type).or(in_sum),
+                None => match told.open.remove(name) {
+                    Some(types) => only_type(types).or(in_sum),
+                    None => in_sum.or_else(|| told.likely.remove(name).and_then(only_type)),
+                },
                 Some(known) => in_sum.or(Some(known)),
             };
         }
@@ -277,17 +290,45 @@ fn only_type(mut types: Vec<DataType>) -> Option<DataType> {
     if types.len() == 1 { types.pop() } else { None }
 }
 
-/// Notes that a value becomes one of a type, where it is a parameter without one, or chosen among such.
+/// Notes that a value becomes one of a type, where it is a parameter without one, or chosen among such, or made of them.
 fn note_type(value: &Expr, data_type: &DataType, types: &mut BTreeMap<String, Vec<DataType>>) {
     match value {
         Expr::Placeholder(Placeholder { id, field: None }) => {
             types.entry(id.clone()).or_default().push(data_type.clone());
         }
         Expr::Alias(alias) => note_type(&alias.expr, data_type, types),
+        Expr::Negative(negated) => note_type(negated, data_type, types),
         Expr::Case(case) => {
             let results = case.when_then_expr.iter().map(|(_, result)| result);
             for result in results.chain(&case.else_expr) {
                 note_type(result, data_type, types);
+            }
+        }
+        Expr::ScalarFunction(call) => note_parts(call, data_type, types),
+        _ => {}
+    }
+}
+
+/// Notes what the parts of a list, a struct or a map become that becomes one of a type.
+fn note_parts(call: &ScalarFunction, data_type: &DataType, types: &mut BTreeMap<String, Vec<DataType>>) {
+    match (call.name(), data_type) {
+        ("make_array", DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) => {
+            call.args.iter().for_each(|part| note_type(part, item.data_type(), types));
+        }
+        ("named_struct", DataType::Struct(fields)) => {
+            for pair in call.args.chunks_exact(2) {
+                let [name, value] = pair else { continue };
+                let name = name.as_literal().and_then(|name| name.try_as_str().flatten());
+                let field = name.and_then(|name| fields.iter().find(|field| field.name().eq_ignore_ascii_case(name)));
+                if let Some(field) = field {
+                    note_type(value, field.data_type(), types);
+                }
+            }
+        }
+        (MAP, DataType::Map(entries, _)) => {
+            let DataType::Struct(fields) = entries.data_type() else { return };
+            for (list, field) in call.args.iter().zip(fields) {
+                note_type(list, &DataType::new_list(field.data_type().clone(), true), types);
             }
         }
         _ => {}
@@ -360,6 +401,32 @@ fn replace_source(plan: &LogicalPlan, rows: &RecordBatch) -> Result<Option<Logic
             _ => Ok(None),
         },
         _ => Ok(None),
+    }
+}
+
+/// Returns with how many rows of values a statement is executed at once: any number where it computes one row from its parameters
+/// alone.
+pub(crate) fn rows_at_once(plan: &LogicalPlan) -> Result<usize> {
+    let input = WriteStatement::from_plan(plan).and_then(WriteStatement::input);
+    let is_computed = computes_one_row(input.unwrap_or(plan))?;
+    Ok(if is_computed { usize::MAX } else { MAX_PLANNED_ROWS })
+}
+
+fn computes_one_row(plan: &LogicalPlan) -> Result<bool> {
+    match plan {
+        LogicalPlan::Projection(projection) => match projection.input.as_ref() {
+            LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, .. }) => Ok(*produce_one_row),
+            input => {
+                let mut has_parameters = false;
+                for expr in &projection.expr {
+                    has_parameters |= expr.exists(|part| Ok(matches!(part, Expr::Placeholder(_))))?;
+                }
+                Ok(!has_parameters && computes_one_row(input)?)
+            }
+        },
+        LogicalPlan::SubqueryAlias(alias) => computes_one_row(&alias.input),
+        LogicalPlan::Values(values) => Ok(values.values.len() == 1),
+        _ => Ok(false),
     }
 }
 

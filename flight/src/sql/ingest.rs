@@ -160,7 +160,7 @@ async fn checked(state: &AppState, caller: &FlightCaller, command: CommandStatem
         Some(schema) => Some(schema),
         None => caller.database()?,
     };
-    let session = caller.engine_session(state, database.as_deref()).await?;
+    let session = caller.engine_session(state, None).await?.in_ingest_database(database.as_deref()).await?;
     let definition = table_definition_options.unwrap_or_default();
     let mode = ingest_mode(definition.if_not_exist(), definition.if_exists())?;
     let table = TableName::new(session.database(), &table);

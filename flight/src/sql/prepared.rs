@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_flight::sql::{ActionCreatePreparedStatementRequest, DoPutPreparedStatementResult};
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
+use tonic::Code;
 
 use super::caller::FlightCaller;
 use super::messages::CreatePreparedStatementResult;
@@ -26,7 +27,8 @@ impl Statements {
     ) -> Result<CreatePreparedStatementResult, ApiError> {
         refuse_transaction(request.transaction_id.as_ref())?;
         let statement = Arc::new(self.statement(caller, request.query).await?);
-        let (schema, parameters, has_rows) = described(state, caller, &statement).await?;
+        let described = described(state, caller, &statement).await;
+        let (schema, parameters, has_rows) = described.map_err(|error| refused_to_prepare(error, &statement.text))?;
         let handle = self.tickets.handle(&caller.principal, &statement);
         Ok(CreatePreparedStatementResult {
             prepared_statement_handle: self.tickets.seal(&handle),
@@ -103,6 +105,15 @@ impl Statements {
             Err(error) if error.code() == ErrorCode::InvalidTicket => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// ADBC's clients take UNIMPLEMENTED for a server that prepares nothing: they go on without, and what they then say of the values
+/// that they have no statement for says nothing of what is not supported.
+fn refused_to_prepare(error: ApiError, text: &str) -> ApiError {
+    match error.code() == ErrorCode::Unsupported && text.contains(['?', '$']) {
+        true => error.with_grpc_code(Code::InvalidArgument),
+        false => error,
     }
 }
 

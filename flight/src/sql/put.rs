@@ -30,6 +30,9 @@ use crate::error::{ApiError, ErrorCode};
 /// The most bytes of parameters that one binding takes.
 const MAX_PARAMETER_BYTES: u64 = 64 << 20;
 
+/// What a batch takes beside its values, for itself and for each column.
+const BATCH_OVERHEAD_BYTES: u64 = 256;
+
 /// The record batches of a DoPut, after its descriptor.
 pub(super) struct PutRows {
     broken_off: Arc<OnceLock<Status>>,
@@ -69,7 +72,11 @@ fn decoded(
     most_bytes: usize,
 ) -> BoxStream<'static, Result<DecodedFlightData, FlightError>> {
     let mut check = MessageCheck::new(most_bytes);
-    let checked = messages.map(move |message| {
+    let with_data = messages.filter(|message| {
+        let is_passed_over = message.as_ref().is_ok_and(is_metadata_alone);
+        std::future::ready(!is_passed_over)
+    });
+    let checked = with_data.map(move |message| {
         let message = message?;
         check.check(&message).map_err(FlightError::DecodeError)?;
         Ok(message)
@@ -77,6 +84,11 @@ fn decoded(
     let decoder = AssertUnwindSafe(FlightDataDecoder::new(checked)).catch_unwind();
     let unreadable = |_| Err(FlightError::DecodeError("a message contradicts itself".to_owned()));
     decoder.map(move |decoded| decoded.unwrap_or_else(unreadable)).boxed()
+}
+
+/// Whether a message has nothing but metadata of the application, as a client may send between rows.
+fn is_metadata_alone(message: &FlightData) -> bool {
+    message.data_header.is_empty() && message.data_body.is_empty()
 }
 
 impl PutRows {
@@ -137,7 +149,7 @@ impl PutRows {
         let mut arriving = std::pin::pin!(self.batches(Arc::default()));
         while let Some(batch) = arriving.next().await {
             let batch = batch?;
-            bytes = bytes.saturating_add(row_bytes(&batch));
+            bytes = bytes.saturating_add(held_bytes(&batch));
             if bytes > MAX_PARAMETER_BYTES {
                 let limit = MAX_PARAMETER_BYTES >> 20;
                 return Err(ApiError::new(
@@ -156,6 +168,11 @@ impl PutRows {
     }
 }
 
+/// Returns what a batch takes: any number of rows that say nothing, and of batches of one row, take something.
+fn held_bytes(batch: &RecordBatch) -> u64 {
+    row_bytes(batch).max(BATCH_OVERHEAD_BYTES * (batch.num_columns() as u64 + 1))
+}
+
 fn bad_rows(detail: String) -> EngineError {
     EngineError::BadData { location: "the rows that were sent".to_owned(), detail }
 }
@@ -167,5 +184,27 @@ fn put_error(error: FlightError) -> ApiError {
             ApiError::new(ErrorCode::BadRequestBody, format!("the rows broke off: {}", status.message()))
         }
         other => ApiError::new(ErrorCode::BadRequest, format!("the rows are not Arrow: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array, RecordBatchOptions};
+    use arrow_schema::Schema;
+
+    use super::*;
+
+    #[test]
+    fn many_small_batches_are_not_held_as_nothing() {
+        let options = RecordBatchOptions::new().with_row_count(Some(1 << 40));
+        let nothing = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options).unwrap();
+        assert_eq!(held_bytes(&nothing), BATCH_OVERHEAD_BYTES);
+        let numbers = |values: Vec<i64>| {
+            let column: ArrayRef = Arc::new(Int64Array::from(values));
+            RecordBatch::try_from_iter([("a", column)]).unwrap()
+        };
+        assert_eq!(held_bytes(&numbers(vec![7])), 2 * BATCH_OVERHEAD_BYTES);
+        let many = numbers(vec![7; 10_000]);
+        assert_eq!(held_bytes(&many), row_bytes(&many));
     }
 }

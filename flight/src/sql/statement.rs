@@ -295,36 +295,44 @@ impl Statements {
         self.execute(caller, self.running.enter(new_id()), planned).await
     }
 
-    /// Executes a statement for each row of values: all or none, or, where it reads what it changes, one after the other.
-    /// Returns as [`Statements::update`]; a failure after the first row says how many were executed.
+    /// Executes a statement for each row of values: all or none, or, where it reads what it changes or is planned for each of very
+    /// many, one part of them after the other. Returns as [`Statements::update`]; a failure after the first part says how many
+    /// were executed.
     pub(super) async fn update_with_rows(
         &self,
         caller: &FlightCaller,
         statement: &StatementText,
         values: &RecordBatch,
     ) -> Result<Option<u64>, ApiError> {
-        if values.num_rows() > 1 && self.is_row_by_row(caller, statement).await? {
-            let mut written = 0;
-            for row in 0..values.num_rows() {
-                let one = Arc::new(statement.with_parameters(&values.slice(row, 1))?);
-                let changed = self.update(caller, one).await.map_err(|error| match row {
-                    0 => error,
-                    _ => error.with_what_stays(&format!("the rows of values before it, {row}, were executed and stay")),
-                });
-                written += changed?.unwrap_or(0);
-            }
-            return Ok(Some(written));
+        let rows = values.num_rows();
+        let at_once = if rows > 1 { self.rows_at_once(caller, statement).await? } else { 1 };
+        if rows <= at_once {
+            return self.update(caller, Arc::new(statement.with_parameters(values)?)).await;
         }
-        self.update(caller, Arc::new(statement.with_parameters(values)?)).await
+        let (mut written, mut executed) = (0, 0);
+        while executed < rows {
+            let part = values.slice(executed, at_once.min(rows - executed));
+            let changed = self.update(caller, Arc::new(statement.with_parameters(&part)?)).await;
+            let changed = changed.map_err(|error| match executed {
+                0 => error,
+                _ => {
+                    error.with_what_stays(&format!("the rows of values before it, {executed}, were executed and stay"))
+                }
+            })?;
+            written += changed.unwrap_or(0);
+            executed += part.num_rows();
+        }
+        Ok(Some(written))
     }
 
-    async fn is_row_by_row(&self, caller: &FlightCaller, statement: &StatementText) -> Result<bool, ApiError> {
+    async fn rows_at_once(&self, caller: &FlightCaller, statement: &StatementText) -> Result<usize, ApiError> {
         if statement.is_kql {
-            return Ok(false);
+            return Ok(usize::MAX);
         }
         let session = caller.session_of(&self.state, statement).await?;
         // What cannot be described without its values is refused with several rows of them, if it is one.
-        Ok(session.describe_sql(&statement.text).await.is_ok_and(|described| described.is_row_by_row))
+        let described = session.describe_sql(&statement.text).await;
+        Ok(described.map_or(usize::MAX, |described| described.rows_at_once.max(1)))
     }
 
     /// Executes a statement whose rows nobody fetches. Returns the number of rows that it wrote; `None` for a query, which

@@ -14,6 +14,8 @@ use arrow_flight::sql::{
 };
 use bytes::Bytes;
 use prost::Message;
+use querent_catalog::Principal;
+use querent_engine::Limits;
 use querent_tests::{TestServer, TestSettings};
 use tonic::{Code, Status};
 
@@ -72,7 +74,7 @@ async fn a_statement_says_what_it_takes_and_gives() {
         ),
         ("select a from t where a in ($1, $1 + 1)", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select ? as x", vec![DataType::Null], vec![DataType::Null], false),
-        ("select date_trunc('day', ?) as x", vec![], vec![DataType::Null], false),
+        ("select date_trunc('day', ?) as x", vec![], vec![DataType::Timestamp(TimeUnit::Microsecond, None)], false),
         ("select count(*) as n from t having count(*) > ?", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select a from t where ? between a and 5", vec![DataType::Int64], vec![DataType::Int64], false),
         ("select coalesce(b, ?) as x from t", vec![DataType::Utf8], vec![DataType::Utf8], false),
@@ -132,6 +134,11 @@ async fn a_statement_says_what_it_takes_and_gives() {
         let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, parameters, "{sql}");
     }
+    // ADBC's clients take UNIMPLEMENTED for a server that prepares nothing, and then have no statement to bind values to.
+    let unsupported = refused(raw.prepare("select from t where a = ?").await);
+    assert_eq!(unsupported, (Code::InvalidArgument, "unsupported".to_owned()));
+    let unsupported = refused(raw.prepare("select from t").await);
+    assert_eq!(unsupported, (Code::Unimplemented, "unsupported".to_owned()), "it is sent without being prepared, too");
     for (sql, code) in [
         ("select ?, $1", "sql_plan_error"),
         ("select nothing from t where a = ?", "column_not_found"),
@@ -179,6 +186,45 @@ async fn parameters_are_told_by_rows_lists_and_sums() {
         ("select value from generate_series(1, ?) where value > ?", vec![number.clone(), number.clone()]),
         ("select value from generate_series(?, ?)", vec![number.clone(), number]),
         ("select value from generate_series(?, ?, interval '1 day')", vec![time.clone(), time]),
+    ] {
+        let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, parameters, "{sql}");
+    }
+}
+
+/// A function may take a class of types, of which the likeliest is told; an inner query may name a parameter, of which what is
+/// beyond it tells.
+#[tokio::test]
+async fn parameters_are_told_by_functions_and_beyond_inner_queries() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let columns = "a bigint, b varchar, ts timestamp, l bigint[], s struct(x int, y varchar), m map(varchar, int)";
+    raw.rows(&format!("create table t ({columns})")).await.unwrap();
+    let (number, text, int) = (DataType::Int64, DataType::Utf8, DataType::Int32);
+    let instant = DataType::Timestamp(TimeUnit::Microsecond, None);
+    for (sql, parameters) in [
+        ("select ts at time zone ? from t", vec![text.clone()]),
+        ("select strftime(ts, ?), strptime(b, ?) from t", vec![text.clone(); 2]),
+        ("select regexp_extract(b, ?), json_extract(b, ?), concat(b, ?) from t", vec![text.clone(); 3]),
+        ("select b glob ?, b similar to ? from t", vec![text.clone(); 2]),
+        ("select round(a, ?), lag(a, ?) over (order by a) from t", vec![number.clone(); 2]),
+        ("select lead(a, ?, ?) over (order by a), nth_value(a, ?) over (order by a) from t", vec![number.clone(); 3]),
+        ("select m[?] from t", vec![text.clone()]),
+        ("select abs(?) as x", vec![DataType::Float64]),
+        ("select make_date(?, ?, ?) as x", vec![number.clone(); 3]),
+        ("select to_days(?) as x", vec![number.clone()]),
+        ("select year(?), date_diff('day', ?, ts) from t", vec![instant; 2]),
+        ("select count(*) filter (where ?) as n from t", vec![DataType::Boolean]),
+        ("select a from t where a in (select ?)", vec![number.clone()]),
+        ("with x as (select ? as v) select * from x where v = 3", vec![number.clone()]),
+        ("select ? as x union all select a from t", vec![number.clone()]),
+        ("insert into t (a, b) select ?, ? from t", vec![number.clone(), text.clone()]),
+        (
+            "insert into t (l, s, m) values ([?, ?], {'x': ?, 'y': ?}, map {'k': ?})",
+            vec![number.clone(), number.clone(), int.clone(), text, int],
+        ),
+        ("merge into t using (select ? as k) s on t.a = s.k when matched then delete", vec![number]),
     ] {
         let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
@@ -235,6 +281,15 @@ async fn named_parameters_get_the_values_of_their_names() {
     let rows = RecordBatch::try_from_iter_with_nullable([("b", numbers(&[5]), true), ("a", untyped, true)]).unwrap();
     let bound = raw.bind(&or_five, rows).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5], "a null without a type has a name as well");
+
+    raw.rows("create table t (id bigint, n bigint)").await.unwrap();
+    let insert = raw.prepare("insert into t values ($id, $n)").await.unwrap();
+    let fields = insert.parameters.fields().iter();
+    let described: Vec<_> = fields.map(|field| (field.name().as_str(), field.data_type())).collect();
+    assert_eq!(described, [("$id", &DataType::Int64), ("$n", &DataType::Int64)]);
+    let rows = RecordBatch::try_from_iter([("n", numbers(&[7, 8])), ("id", numbers(&[1, 2]))]).unwrap();
+    assert_eq!(raw.updated(&update(&insert.handle), &[rows]).await.unwrap(), 2);
+    assert_eq!(raw.number("select sum(id * n) from t").await, 23);
 }
 
 #[tokio::test]
@@ -336,6 +391,24 @@ async fn a_change_that_reads_its_table_is_executed_row_after_row() {
     let refused = raw.updated(&update(&handle), &[row(vec![numbers(&[1, i64::MAX])])]).await.unwrap_err();
     assert!(refused.message().contains("the rows of values before it, 1, were executed and stay"), "{refused}");
     assert_eq!(raw.number("select max(a) from heights").await, 2);
+}
+
+/// What is planned for each row of values is executed for a thousand of them after the other.
+#[tokio::test]
+async fn a_statement_says_how_many_rows_of_values_it_takes_at_once() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint, b bigint)").await.unwrap();
+    let session = server.engine().session(Principal::local_admin(), Limits::default());
+    for (sql, rows) in [
+        ("insert into t values (?, ? + 1)", usize::MAX),
+        ("delete from t where a = ?", 1_000),
+        ("update t set b = ? where a = ?", 1_000),
+        ("update t set a = a + 1 where a = ?", 1),
+        ("insert into t select max(a) + ?, 0 from t", 1),
+    ] {
+        assert_eq!(session.describe_sql(sql).await.unwrap().rows_at_once, rows, "{sql}");
+    }
 }
 
 #[tokio::test]

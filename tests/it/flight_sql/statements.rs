@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type, Schema};
+use arrow_flight::flight_descriptor::DescriptorType;
 use futures::TryStreamExt;
 use prost::Message;
 use querent_tests::{TestServer, TestSettings, wait_until};
@@ -202,4 +203,17 @@ async fn arrow_flights_own_client_reads_rows() {
     let batches: Vec<_> = client.do_get(ticket_of(&info)).await.unwrap().try_collect().await.unwrap();
     let sum: i64 = batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().iter()).sum();
     assert_eq!(sum, 5_000_050_000);
+}
+
+/// C++ clients (pyarrow, flightsql-dbapi) read no FlightInfo without the type of its descriptor.
+#[tokio::test]
+async fn a_long_statement_is_not_repeated_but_described() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let sql = format!("select cast(length('{}') as bigint) as n", "x".repeat(1_000_000));
+    let info = raw.plan(&sql).await.unwrap();
+    assert!(info.encoded_len() < 64 << 10, "{} bytes", info.encoded_len());
+    let described = info.flight_descriptor.as_ref().expect("a descriptor");
+    assert_eq!((described.r#type(), described.cmd.len()), (DescriptorType::Cmd, 0));
+    assert_eq!(raw.number(&sql).await, 1_000_000);
 }

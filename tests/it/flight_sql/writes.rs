@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{
-    ArrayRef, DictionaryArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
-    StringViewArray, Time32SecondArray,
+    ArrayRef, Decimal32Array, Decimal128Array, DictionaryArray, FixedSizeListArray, Float64Array, Int32Array,
+    Int64Array, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, Time32SecondArray,
 };
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type};
 use arrow_flight::sql::{
-    CommandStatementIngest, CommandStatementUpdate, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
+    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementUpdate, TableDefinitionOptions,
+    TableExistsOption, TableNotExistOption,
 };
 use arrow_flight::{FlightData, FlightDescriptor};
 use futures::StreamExt;
@@ -316,6 +318,21 @@ async fn an_ingest_that_breaks_off_leaves_nothing() {
     assert_eq!(refused(raw.rows("select * from t").await).1, "table_not_found");
 }
 
+/// They mean nothing here, and are no end of the rows.
+#[tokio::test]
+async fn messages_of_metadata_alone_are_passed_over() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let mut messages = super::put_messages(&into(CREATE, "t"), &[rows(0, 10), rows(10, 20)]).await;
+    let alone = FlightData { app_metadata: "half of them".into(), ..FlightData::default() };
+    messages.insert(1, alone.clone());
+    messages.insert(3, alone.clone());
+    messages.push(alone);
+    let put = raw.client.do_put(raw.request(futures::stream::iter(messages))).await;
+    super::collect_put(put).await.expect("all rows are written");
+    assert_eq!(raw.number("select count(*) from t").await, 20);
+}
+
 /// A client that cancels resets its stream, which must not look like the end of its rows.
 #[tokio::test]
 async fn an_ingest_that_is_cancelled_leaves_nothing() {
@@ -417,6 +434,12 @@ async fn what_an_ingest_cannot_do_is_refused() {
     assert_eq!(refused(raw.updated(&with_option, &[rows(0, 1)]).await).1, "unsupported");
     let transaction = CommandStatementIngest { transaction_id: Some("t1".into()), ..into(CREATE, "t") };
     assert_eq!(refused(raw.updated(&transaction, &[rows(0, 1)]).await).1, "unsupported");
+    for own in ["system", "information_schema", "SYSTEM"] {
+        let theirs = CommandStatementIngest { schema: Some(own.to_owned()), ..into(APPEND, "tables") };
+        let refusal = raw.updated(&theirs, &[rows(0, 1)]).await.expect_err(own);
+        assert!(refusal.message().contains("which Querent keeps itself"), "{refusal:?}");
+        assert_eq!(refused::<()>(Err(refusal)).1, "not_allowed");
+    }
     let missing = CommandStatementIngest { schema: Some("nowhere".to_owned()), ..into(CREATE, "t") };
     assert_eq!(refused(raw.updated(&missing, &[rows(0, 1)]).await).1, "database_not_found");
 
@@ -450,6 +473,64 @@ async fn times_that_no_day_has_are_refused() {
     }
     assert_eq!(raw.updated(&into(CREATE, "times"), &[times(86_399)]).await.unwrap(), 2);
     assert_eq!(raw.number("select count(*) from times where moment = time '23:59:59'").await, 1);
+}
+
+/// What Arrow can say and SQL cannot would be another value in the file.
+#[tokio::test]
+async fn decimals_beyond_their_digits_and_vectors_of_nothing_are_refused() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table d (v decimal(5, 2))").await.unwrap();
+    let decimals = |value: i128| {
+        let column = Decimal128Array::from(vec![Some(1), Some(value)]).with_precision_and_scale(5, 2).unwrap();
+        RecordBatch::try_from_iter([("v", Arc::new(column) as ArrayRef)]).unwrap()
+    };
+    let insert = raw.prepare("insert into d values (?)").await.unwrap().handle;
+    let insert = CommandPreparedStatementUpdate { prepared_statement_handle: insert };
+    for beyond in [100_000, -10_i128.pow(30)] {
+        let sent = decimals(beyond);
+        assert_eq!(refused(raw.updated(&into(APPEND, "d"), std::slice::from_ref(&sent)).await).1, "invalid_value");
+        assert_eq!(refused(raw.updated(&insert, &[sent]).await).1, "invalid_value");
+    }
+    assert_eq!(raw.number("select count(*) from d").await, 0);
+    assert_eq!(raw.updated(&insert, &[decimals(99_999)]).await.unwrap(), 2);
+
+    let nothing: ArrayRef = Arc::new(Int64Array::from(Vec::<i64>::new()));
+    let item = Arc::new(Field::new("item", DataType::Int64, true));
+    let vectors = FixedSizeListArray::try_new(item, 0, nothing, Some(NullBuffer::new_valid(2))).unwrap();
+    let sent = RecordBatch::try_from_iter_with_nullable([("v", Arc::new(vectors) as ArrayRef, true)]).unwrap();
+    assert_eq!(refused(raw.updated(&into(CREATE, "vectors"), &[sent]).await).1, "unsupported_type");
+    assert_eq!(refused(raw.rows("select * from vectors").await).1, "table_not_found");
+}
+
+/// Of a few narrow ones the sum would wrap around.
+#[tokio::test]
+async fn decimals_are_wide_in_tables_of_a_session() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let narrow = Decimal32Array::from(vec![999_999_999; 5]).with_precision_and_scale(9, 0).unwrap();
+    let sent = RecordBatch::try_from_iter([("d", Arc::new(narrow) as ArrayRef)]).unwrap();
+    let command = CommandStatementIngest { temporary: true, ..into(CREATE, "narrow") };
+    assert_eq!(raw.updated(&command, &[sent]).await.unwrap(), 5);
+    assert_eq!(raw.number("select cast(sum(d) as bigint) from narrow").await, 4_999_999_995);
+}
+
+/// By the values of a prepared statement as by an ingest, and encoded in whatever way.
+#[tokio::test]
+async fn times_that_no_day_has_are_refused_wherever_they_are() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table times (moment time)").await.unwrap();
+    let late: ArrayRef = Arc::new(Time32SecondArray::from(vec![86_400]));
+    let words: ArrayRef = Arc::new(DictionaryArray::new(Int32Array::from(vec![0]), Arc::clone(&late)));
+    let insert = raw.prepare("insert into times values (?)").await.unwrap().handle;
+    let insert = CommandPreparedStatementUpdate { prepared_statement_handle: insert };
+    for column in [late, words] {
+        let sent = RecordBatch::try_from_iter([("moment", column)]).unwrap();
+        assert_eq!(refused(raw.updated(&into(APPEND, "times"), std::slice::from_ref(&sent)).await).1, "invalid_value");
+        assert_eq!(refused(raw.updated(&insert, &[sent]).await).1, "invalid_value");
+    }
+    assert_eq!(raw.number("select count(*) from times").await, 0);
 }
 
 #[tokio::test]

@@ -3,6 +3,9 @@
 //! that takes one type there. Beside a time in a sum or a difference the planner takes a parameter for such a time, which it
 //! seldom is: what the sum is compared with tells.
 //!
+//! Where a place tells only that a value is a number, or a time of some kind, the likeliest type is told. A parameter that an inner
+//! query names is looked for by that name, too.
+//!
 //! They are told to clients, some of which send nothing for a parameter without a type. A statement is planned by the types of
 //! the values that are bound.
 
@@ -11,18 +14,20 @@ use std::collections::BTreeMap;
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::types::NativeType;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, Between, BinaryExpr, Case, InList, InSubquery, Like, Placeholder, ScalarFunction,
+    AggregateFunction, Between, BinaryExpr, Case, Cast, InList, InSubquery, Like, Placeholder, ScalarFunction, TryCast,
+    WindowFunction,
 };
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ArrayFunctionArgument, ArrayFunctionSignature, Expr, ExprSchemable, LogicalPlan, Operator, TypeSignature,
-    TypeSignatureClass,
+    ArrayFunctionArgument, ArrayFunctionSignature, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF,
+    TypeSignature, Union, WindowFunctionDefinition,
 };
 
+use super::argument_types::{argument_type, likely_argument_type, likely_types_beside};
 use super::note_type;
+use super::sources::{has_untyped_columns, is_untyped_subquery, source_of_place, with_sources};
 use crate::functions::{COMPLETE_ROW, NESTED_ORDER};
 use crate::sql::row_values::STRUCT;
 
@@ -33,11 +38,16 @@ pub(super) struct ToldTypes {
     pub(super) open: BTreeMap<String, Vec<DataType>>,
     /// Of those that are added to a time or taken from it, whatever the planner took them for.
     pub(super) in_sums: BTreeMap<String, Vec<DataType>>,
+    /// Of those of which no place tells more than a class of types, the likeliest of it.
+    pub(super) likely: BTreeMap<String, Vec<DataType>>,
 }
 
 /// Functions whose arguments are of one type: their result is one of them, their list, or their order.
 const PEER_FUNCTIONS: [&str; 8] =
     ["coalesce", "greatest", "ifnull", "least", "make_array", NESTED_ORDER, "nullif", "nvl"];
+/// A field of a struct, or the value of a key.
+const GET_FIELD: &str = "get_field";
+const CONCAT: &str = "concat";
 /// Functions whose result is an element of their one list: what `> ANY (list)` and its like are compared with.
 const LIST_BOUNDS: [&str; 2] = ["array_max", "array_min"];
 
@@ -54,29 +64,26 @@ pub(super) fn told_types(plan: &LogicalPlan) -> DataFusionResult<ToldTypes> {
 fn note_in_node(node: &LogicalPlan, told: &mut ToldTypes) -> DataFusionResult<()> {
     match node {
         LogicalPlan::Filter(filter) => note_type(&filter.predicate, &DataType::Boolean, &mut told.open),
-        LogicalPlan::Union(union) => {
-            for input in &union.inputs {
-                let LogicalPlan::Projection(projection) = input.as_ref() else { continue };
-                for (value, field) in projection.expr.iter().zip(union.schema.fields()) {
-                    if *field.data_type() != DataType::Null {
-                        note_type(value, field.data_type(), &mut told.open);
-                    }
-                }
-            }
-        }
+        LogicalPlan::Union(union) => note_in_union(union, told),
         _ => {}
     }
-    let mut has_untold = false;
+    let has_sources = has_untyped_columns(node);
+    let mut has_untold = has_sources;
     node.apply_expressions(|expr| {
-        has_untold |= expr.exists(|part| Ok(is_open(part) || is_taken_for_time(part)))?;
+        has_untold |= expr.exists(|part| Ok(is_open(part) || is_taken_for_time(part) || is_untyped_subquery(part)))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     if !has_untold {
         return Ok(());
     }
     let schema = merge_schema(&node.inputs());
+    if let LogicalPlan::Join(join) = node {
+        for (left, right) in &join.on {
+            note_peers(&[&with_sources(left, node)?, &with_sources(right, node)?], &schema, told);
+        }
+    }
     node.apply_expressions(|expr| {
-        expr.apply(|part| {
+        with_sources(expr, node)?.apply(|part| {
             note_in_expr(part, &schema, told);
             Ok(TreeNodeRecursion::Continue)
         })
@@ -84,7 +91,37 @@ fn note_in_node(node: &LogicalPlan, told: &mut ToldTypes) -> DataFusionResult<()
     Ok(())
 }
 
-fn is_open(expr: &Expr) -> bool {
+/// Notes that each value of a union is what those of the other queries are in its place.
+fn note_in_union(union: &Union, told: &mut ToldTypes) {
+    for at in 0..union.schema.fields().len() {
+        let Some(data_type) = type_in_union(union, at) else { continue };
+        for input in &union.inputs {
+            if let LogicalPlan::Projection(projection) = input.as_ref()
+                && let Some(value) = projection.expr.get(at)
+            {
+                note_type(value, data_type, &mut told.open);
+            }
+            if let Some(source) = source_of_place(at, input) {
+                note_type(&source, data_type, &mut told.open);
+            }
+        }
+    }
+}
+
+/// Returns the type of a union's values in a place, which its first query may leave open; `None` where they have several.
+fn type_in_union(union: &Union, at: usize) -> Option<&DataType> {
+    let united = union.schema.field(at).data_type();
+    if *united != DataType::Null {
+        return Some(united);
+    }
+    let types = union.inputs.iter().map(|input| input.schema().field(at).data_type());
+    let mut known = types.filter(|data_type| **data_type != DataType::Null);
+    let first = known.next()?;
+    known.all(|data_type| data_type == first).then_some(first)
+}
+
+/// Whether an expression is a parameter without a type.
+pub(super) fn is_open(expr: &Expr) -> bool {
     matches!(expr, Expr::Placeholder(Placeholder { field: None, .. }))
 }
 
@@ -148,10 +185,12 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
             note_peers(&peers, schema, told);
         }
         Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
-            if let Some(field) = subquery.subquery.schema().fields().first()
-                && *field.data_type() != DataType::Null
-            {
-                note_value(expr, field.data_type(), schema, told);
+            let Some(field) = subquery.subquery.schema().fields().first() else { return };
+            if *field.data_type() != DataType::Null {
+                return note_value(expr, field.data_type(), schema, told);
+            }
+            if let Some(source) = source_of_place(0, &subquery.subquery) {
+                note_peers(&[expr.as_ref(), &source], schema, told);
             }
         }
         Expr::Like(Like { expr, pattern, .. }) | Expr::SimilarTo(Like { expr, pattern, .. }) => {
@@ -179,11 +218,18 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
             if let Some(kinds) = list_arguments(&func.signature().type_signature, args.len()) {
                 return note_list_arguments(kinds, args, schema, told);
             }
-            note_arguments(&func.signature().type_signature, args, told);
+            note_call(func, args, schema, told);
         }
         Expr::AggregateFunction(AggregateFunction { func, params }) => {
             note_arguments(&func.signature().type_signature, &params.args, told);
+            params.filter.iter().for_each(|filter| note_type(filter, &DataType::Boolean, &mut told.open));
         }
+        Expr::WindowFunction(call) => note_window_call(call, schema, told),
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            note_type(expr, field.data_type(), &mut told.open);
+            note_count_of_units(expr, field.data_type(), told);
+        }
+        Expr::Negative(value) => note_type(value, &DataType::Float64, &mut told.likely),
         _ => {}
     }
 }
@@ -326,86 +372,60 @@ fn note_list_arguments(kinds: &[ArrayFunctionArgument], args: &[Expr], schema: &
 
 /// Notes the types that a function takes where it has parameters.
 fn note_arguments(signature: &TypeSignature, args: &[Expr], told: &mut ToldTypes) {
-    for (at, argument) in args.iter().enumerate() {
-        if is_open(argument)
-            && let Some(data_type) = argument_type(signature, args.len(), at)
-        {
+    for (at, argument) in args.iter().enumerate().filter(|(_, argument)| is_open(argument)) {
+        if let Some(data_type) = argument_type(signature, args.len(), at) {
             note_type(argument, &data_type, &mut told.open);
+        } else if let Some(data_type) = likely_argument_type(signature, args.len(), at) {
+            note_type(argument, &data_type, &mut told.likely);
         }
     }
 }
 
-/// Returns the type that a function of so many arguments takes in one place; `None` where it takes several.
-fn argument_type(signature: &TypeSignature, count: usize, at: usize) -> Option<DataType> {
-    match signature {
-        TypeSignature::String(length) if *length == count => Some(DataType::Utf8),
-        TypeSignature::Exact(types) if types.len() == count => types.get(at).cloned(),
-        TypeSignature::Uniform(length, types) if *length == count => of_one_kind(types),
-        TypeSignature::Variadic(types) => of_one_kind(types),
-        TypeSignature::Coercible(coercions) if coercions.len() == count => match coercions.get(at)?.desired_type() {
-            TypeSignatureClass::Native(native) => match native.native() {
-                NativeType::Boolean => Some(DataType::Boolean),
-                NativeType::Int64 => Some(DataType::Int64),
-                NativeType::Float64 => Some(DataType::Float64),
-                NativeType::String => Some(DataType::Utf8),
-                _ => None,
-            },
-            TypeSignatureClass::Integer => Some(DataType::Int64),
-            _ => None,
-        },
-        TypeSignature::OneOf(signatures) => {
-            let fitting = signatures.iter().filter(|signature| takes(signature, count));
-            let types = fitting.map(|signature| argument_type(signature, count, at)).collect::<Option<Vec<_>>>()?;
-            of_one_kind(&types)
+fn note_call(function: &ScalarUDF, args: &[Expr], schema: &DFSchema, told: &mut ToldTypes) {
+    if let (GET_FIELD, [map, key]) = (function.name(), args)
+        && let Ok(DataType::Map(entries, _)) = map.get_type(schema)
+        && let DataType::Struct(fields) = entries.data_type()
+        && let Some(field) = fields.first()
+    {
+        return note_type(key, field.data_type(), &mut told.open);
+    }
+    if function.signature().type_signature != TypeSignature::UserDefined {
+        return note_arguments(&function.signature().type_signature, args, told);
+    }
+    if args.iter().any(is_open) {
+        for (argument, data_type) in args.iter().zip(likely_types_beside(function, args, schema)) {
+            if let Some(data_type) = data_type {
+                note_type(argument, &data_type, &mut told.likely);
+            }
         }
-        _ => None,
     }
 }
 
-/// Returns the type that stands for all of them: texts and whole numbers of whatever size are of one kind.
-fn of_one_kind(types: &[DataType]) -> Option<DataType> {
-    let known: Vec<&DataType> = types.iter().filter(|data_type| **data_type != DataType::Null).collect();
-    let first = *known.first()?;
-    if known.iter().all(|data_type| data_type.is_string()) {
-        return Some(DataType::Utf8);
-    }
-    if known.iter().all(|data_type| data_type.is_integer()) {
-        return Some(DataType::Int64);
-    }
-    known.iter().all(|data_type| *data_type == first).then(|| first.clone())
-}
-
-/// Whether a function may have so many arguments, as far as its signature says.
-fn takes(signature: &TypeSignature, count: usize) -> bool {
-    match signature {
-        TypeSignature::String(length) | TypeSignature::Uniform(length, _) => *length == count,
-        TypeSignature::Exact(types) => types.len() == count,
-        TypeSignature::Coercible(coercions) => coercions.len() == count,
-        TypeSignature::Numeric(length) | TypeSignature::Any(length) | TypeSignature::Comparable(length) => {
-            *length == count
+fn note_window_call(call: &WindowFunction, schema: &DFSchema, told: &mut ToldTypes) {
+    let args = call.params.args.as_slice();
+    call.params.filter.iter().for_each(|filter| note_type(filter, &DataType::Boolean, &mut told.open));
+    match (&call.fun, args) {
+        (WindowFunctionDefinition::AggregateUDF(function), _) => {
+            note_arguments(&function.signature().type_signature, args, told);
         }
-        _ => true,
+        (WindowFunctionDefinition::WindowUDF(function), [value, places, others @ ..])
+            if ["lag", "lead", "nth_value"].contains(&function.name()) =>
+        {
+            note_type(places, &DataType::Int64, &mut told.open);
+            others.iter().for_each(|default| note_peers(&[value, default], schema, told));
+        }
+        (WindowFunctionDefinition::WindowUDF(function), _) => {
+            note_arguments(&function.signature().type_signature, args, told);
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_and_whole_numbers_are_of_one_kind() {
-        let exact = |types: [DataType; 2]| TypeSignature::Exact(types.to_vec());
-        let joined = TypeSignature::OneOf(vec![
-            exact([DataType::LargeUtf8, DataType::Utf8]),
-            exact([DataType::Utf8, DataType::Null]),
-            exact([DataType::Utf8, DataType::Utf8View]),
-        ]);
-        assert_eq!(argument_type(&joined, 2, 1), Some(DataType::Utf8));
-        let texts = TypeSignature::Variadic(vec![DataType::Utf8View, DataType::LargeUtf8]);
-        assert_eq!(argument_type(&texts, 3, 2), Some(DataType::Utf8));
-        let whole = TypeSignature::Uniform(1, vec![DataType::Int32, DataType::UInt64]);
-        assert_eq!(argument_type(&whole, 1, 0), Some(DataType::Int64));
-        let numbers = TypeSignature::Uniform(1, vec![DataType::Float64, DataType::Int64]);
-        assert_eq!(argument_type(&numbers, 1, 0), None);
+/// Notes that what is put before the name of a unit to make an interval (`to_days(?)`) is a whole number.
+fn note_count_of_units(value: &Expr, data_type: &DataType, told: &mut ToldTypes) {
+    if matches!(data_type, DataType::Interval(_))
+        && let Expr::ScalarFunction(call) = value
+        && let (CONCAT, [count, Expr::Literal(_, _)]) = (call.name(), call.args.as_slice())
+    {
+        note_type(count, &DataType::Int64, &mut told.open);
     }
 }

@@ -28,7 +28,7 @@ use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::row_groups::{ROW_GROUP_ROWS, RowGroupWriter};
 use crate::error::{EngineError, Result, full_disk_in};
-use crate::functions::prepared_for_cast;
+use crate::functions::{prepared_for_cast, refuse_long_decimals};
 use crate::limits::batch_bytes;
 
 /// Past this size a file is closed and the next one begun.
@@ -473,16 +473,16 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     if !field.is_nullable() && column.null_count() > 0 {
         return Err(EngineError::InvalidValue { message: format!("column `{}` may not be null", field.name()) });
     }
-    if column.data_type() == field.data_type() {
-        return Ok(Arc::clone(column));
-    }
+    let invalid = |error: String| EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) };
     let strict = CastOptions { safe: false, ..Default::default() };
-    prepared_for_cast(column, field.data_type(), false)
-        .and_then(|column| cast_with_options(&column, field.data_type(), &strict))
-        .map_err(|error| {
-            let error = EngineError::from(error);
-            EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) }
-        })
+    let column = match column.data_type() == field.data_type() {
+        true => Arc::clone(column),
+        false => prepared_for_cast(column, field.data_type(), false)
+            .and_then(|column| cast_with_options(&column, field.data_type(), &strict))
+            .map_err(|error| invalid(EngineError::from(error).to_string()))?,
+    };
+    refuse_long_decimals(&column)?;
+    Ok(column)
 }
 
 pub(super) fn io_error(path: &Path, source: std::io::Error) -> EngineError {
