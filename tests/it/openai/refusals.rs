@@ -77,6 +77,7 @@ async fn responses_are_refused_in_openais_words() {
         (json!({"input": "x", "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [], "zzz": 1}}), 400, "invalid_request", "tool_choice.zzz"),
         (json!({"input": "x", "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}]}}), 400, "invalid_request", "tool_choice"),
         (json!({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}), 400, "invalid_request", "text.format.schema"),
+        (json!({"input": "x", "text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "zzz"}}}}), 400, "invalid_request", "text.format.schema"),
         (json!({"input": "x", "text": {"format": {"type": "xml"}}}), 400, "invalid_request", "text.format"),
         (json!({"input": "x", "max_output_tokens": 0}), 400, "invalid_request", "max_output_tokens"),
         (json!({"input": [{"type": "function_call_output", "call_id": "call_1", "output": "x"}]}), 400, "unknown_call", "input"),
