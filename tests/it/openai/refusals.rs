@@ -66,6 +66,8 @@ async fn responses_are_refused_in_openais_words() {
         (json!({"input": "x", "conversation": "a", "previous_response_id": "resp_1"}), 400, "mutually_exclusive_parameters", "previous_response_id"),
         (json!({"input": "x", "previous_response_id": "resp_1"}), 400, "previous_response_not_found", "previous_response_id"),
         (json!({"input": [{"type": "item_reference", "id": "msg_1"}]}), 404, "item_not_found", "input"),
+        (json!({"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": 7}]}), 400, "invalid_request", "input[0].arguments"),
+        (json!({"input": [{"role": "user", "content": [{"type": 7, "text": "x"}]}]}), 400, "invalid_request", "input[0].content"),
         (json!({"input": "x", "metadata": pairs}), 422, "invalid_request", "metadata"),
         (json!({"input": "x", "metadata": {"k".repeat(65): "v"}}), 422, "invalid_request", "metadata"),
         (json!({"input": "x", "metadata": {"k": "v".repeat(513)}}), 422, "invalid_request", "metadata"),
