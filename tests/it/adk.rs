@@ -178,7 +178,15 @@ async fn what_the_server_is() {
         (&json!("querent"), &json!("querent"))
     );
     assert!(server.get("/version", None).await.json()["version"].is_string());
-    for stub in ["/apps/querent/eval_sets", "/apps/querent/eval_results", "/debug/trace/session/s1"] {
+    for stub in [
+        "/apps/querent/eval_sets",
+        "/apps/querent/eval_results",
+        "/debug/trace/session/s1",
+        "/dev/apps/querent/eval_sets",
+        "/dev/apps/querent/eval_results",
+        "/dev/apps/querent/debug/trace/session/s1",
+        "/apps/querent/users/u1/sessions/s1/artifacts",
+    ] {
         assert_eq!(server.get(stub, None).await.json(), json!([]), "{stub}");
     }
 }

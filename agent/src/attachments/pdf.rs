@@ -124,9 +124,8 @@ fn read_until(data: &[u8], deadline: Instant) -> Result<PdfText, String> {
     }
     let text = reader.text.trim().to_owned();
     if text.is_empty() {
-        let message =
-            format!("it is a PDF of {pages} pages without text, such as a scanned one; send its pages as images");
-        return Err(message);
+        let length = if pages == 1 { "1 page".to_owned() } else { format!("{pages} pages") };
+        return Err(format!("it is a PDF of {length} without text, such as a scanned one; send its pages as images"));
     }
     Ok(PdfText { text, read_pages, pages })
 }

@@ -15,7 +15,8 @@ use crate::request::{Protocol, RunRequest};
 pub use render::AgUiRenderer;
 
 const TEXT: FieldValues = FieldValues::Text;
-/// The fields of a request. `parentRunId` and `protocolVersion` have no effect.
+/// The fields of a request. `parentRunId` has no effect; `protocolVersion`, which clients before 1.0 do not send, tells
+/// them from the others.
 const FIELDS: &[(&str, FieldValues)] = &[
     ("threadId", TEXT),
     ("runId", TEXT),
@@ -52,7 +53,7 @@ pub struct AgUiRequest {
     pub tools: Vec<ToolSpec>,
     /// Whether to show thinking.
     pub include_thinking: bool,
-    /// The client's ids of the conversation and of the run.
+    /// The client's ids of the conversation and of the run, and the version that it speaks.
     pub ids: Value,
 }
 
@@ -108,7 +109,11 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, BadRequest> {
         instructions: instructions(fields)?,
         tools: tools(fields)?,
         include_thinking: thinking == Some(&json!(true)),
-        ids: json!({ "threadId": fields["threadId"], "runId": fields["runId"] }),
+        ids: json!({
+            "threadId": fields["threadId"],
+            "runId": fields["runId"],
+            "protocolVersion": fields.get("protocolVersion"),
+        }),
     })
 }
 

@@ -43,6 +43,7 @@ const KNOWN: &[(&str, FieldValues)] = &[
     ("top_p", FieldValues::Number(0.0, 1.0)),
     ("stop_sequences", FieldValues::List),
     ("output_config", OUTPUT_CONFIG),
+    ("output_format", FieldValues::Parsed),
     ("metadata", FieldValues::Members(&[("user_id", FieldValues::Text)])),
     ("service_tier", FieldValues::OneOf(&["auto", "standard_only"])),
     ("inference_geo", FieldValues::Text),
@@ -50,8 +51,17 @@ const KNOWN: &[(&str, FieldValues)] = &[
     ("diagnostics", FieldValues::Object),
 ];
 /// The fields of a request whose tokens are only counted.
-const COUNTED: [&str; 8] =
-    ["messages", "model", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"];
+const COUNTED: [&str; 9] = [
+    "messages",
+    "model",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "output_format",
+    "cache_control",
+];
 const TOOL: &[(&str, FieldValues)] = &[
     ("type", FieldValues::Parsed),
     ("name", FieldValues::Text),
@@ -67,7 +77,7 @@ const TOOL: &[(&str, FieldValues)] = &[
 const CHOICE: &[(&str, FieldValues)] =
     &[("type", FieldValues::Text), ("name", FieldValues::Text), ("disable_parallel_tool_use", FieldValues::Flag)];
 /// Fields that are refused unless they are null or empty.
-const REFUSED: [&str; 6] = ["top_k", "mcp_servers", "container", "context_management", "output_format", "speed"];
+const REFUSED: [&str; 5] = ["top_k", "mcp_servers", "container", "context_management", "speed"];
 
 /// A request of this protocol.
 #[derive(Debug, Clone)]
@@ -164,10 +174,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
         stream: flag(fields, "stream", false)?,
         tools,
         tool_choice,
-        answer_schema: answer_schema(
-            &fields.get("output_config").unwrap_or(&Value::Null)["format"],
-            "output_config.format",
-        )?,
+        answer_schema: answer_form(fields)?,
         include_thinking,
         omits_thinking: thinking["display"] == json!("omitted"),
         max_tokens,
@@ -204,6 +211,20 @@ fn check_fields(fields: &Map<String, Value>, is_count: bool) -> Result<(), BadRe
         }
     }
     Ok(())
+}
+
+/// Parses the answer's form, which clients had in `output_format` while it was a beta, and some still have.
+fn answer_form(fields: &Map<String, Value>) -> Result<Option<AnswerSchema>, BadRequest> {
+    let form = &fields.get("output_config").unwrap_or(&Value::Null)["format"];
+    let earlier = fields.get("output_format").unwrap_or(&Value::Null);
+    match (form.is_null(), earlier.is_null()) {
+        (_, true) => answer_schema(form, "output_config.format"),
+        (true, false) => answer_schema(earlier, "output_format"),
+        (false, false) => {
+            let message = "`output_format` says the same as `output_config.format`; leave it out";
+            Err(BadRequest::invalid("output_format", message))
+        }
+    }
 }
 
 fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {

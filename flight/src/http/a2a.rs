@@ -21,6 +21,7 @@ use super::openai::error::{OpenAiError, OpenAiErrorParts};
 use super::openai::run::{begin, wait_for_start};
 use crate::error::{ApiError, RUN_SERVER};
 use crate::http::elsewhere::as_stored;
+use crate::http::idempotency::NotKept;
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
@@ -71,8 +72,9 @@ pub(super) async fn call(
     let spoken = headers.get(VERSION).map_or(Ok(""), |version| version.to_str()).unwrap_or("unreadable");
     let request = match check_version(&body, spoken).and_then(|()| parse_request(&body)) {
         Ok(request) => request,
-        Err(fault) => return fault_response(&fault),
+        Err(fault) => return not_kept(fault_response(&fault)),
     };
+    let starts_run = matches!(request.call, A2aCall::Send(_));
     let (version, id) = (request.version, request.id.clone());
     let api = ApiCall { state, principal };
     let call = A2aCaller { api, version, id: request.id, history_length: request.history_length };
@@ -83,10 +85,18 @@ pub(super) async fn call(
         A2aCall::Subscribe(task) => call.subscribe(task).await,
         A2aCall::List(filter) => call.list(&filter).await,
     };
-    answered.unwrap_or_else(|error| match error {
-        A2aError::Fault(code, message) => fault_response(&A2aFault { id, code, message }),
-        A2aError::Failed(error) => failure_response(id, error),
-    })
+    match answered {
+        Ok(response) if starts_run => response,
+        Ok(response) => not_kept(response),
+        Err(A2aError::Fault(code, message)) => not_kept(fault_response(&A2aFault { id, code, message })),
+        Err(A2aError::Failed(error)) => not_kept(failure_response(id, error)),
+    }
+}
+
+/// Marks an answer that is made anew when its request is sent again.
+fn not_kept(mut response: Response) -> Response {
+    response.extensions_mut().insert(NotKept);
+    response
 }
 
 /// One request.

@@ -21,6 +21,10 @@ use crate::http::continued::EventId;
 use crate::http::openai::azure::Deployment;
 use crate::state::AppState;
 
+/// Says of an answer that it is not kept: it refuses with a status of success, as JSON-RPC does, or started no run.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct NotKept;
+
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const MAX_KEY_BYTES: usize = 255;
 const ASK: &str = "/v1/agent/ask";
@@ -86,7 +90,7 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
     }
     let awaited = state.idempotent_answers.awaited(name, &answer);
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    if !response.status().is_success() {
+    if !response.status().is_success() || response.extensions().get::<NotKept>().is_some() {
         return response;
     }
     state.shutdown.spawn(awaited.keep(response));

@@ -109,6 +109,30 @@ async fn what_is_refused_is_not_kept() {
     assert_eq!(server.model.requests().len(), 2);
 }
 
+/// A refusal's status is 200 all the same. What a task is like now is not kept either.
+#[tokio::test]
+async fn of_a2a_what_begins_a_task_is_kept() {
+    let server = serve().await;
+    let sent = |message: Value| {
+        let params = json!({ "message": message });
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params })
+    };
+    let parts = json!([{ "kind": "text", "text": "hello" }]);
+    let question = sent(json!({ "messageId": "m1", "role": "user", "kind": "message", "parts": parts }));
+    let begun = send(&server, "/a2a", "key-1", &question).await;
+    let task: Value = serde_json::from_str(&begun.2).unwrap();
+    assert_eq!(task["result"]["status"]["state"], "completed", "{task}");
+    assert_eq!(send(&server, "/a2a", "key-1", &question).await, (200, true, begun.2));
+
+    let got = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": task["result"]["id"] } });
+    let nowhere = json!({ "messageId": "m2", "role": "user", "kind": "message", "taskId": "none", "parts": parts });
+    for (key, body) in [("key-2", got), ("key-3", sent(nowhere)), ("key-4", json!({ "jsonrpc": "2.0", "id": 1 }))] {
+        let first = send(&server, "/a2a", key, &body).await;
+        assert_eq!((first.0, first.1), (200, false), "{body}: {}", first.2);
+        assert_eq!(send(&server, "/a2a", key, &body).await, first, "{body}");
+    }
+}
+
 /// The text behind the last `id:` of what a client read.
 fn last_id(read: &str) -> String {
     read.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().expect("an id").to_owned()

@@ -32,7 +32,7 @@ async fn each_sequence_of_ag_ui_has_its_bytes() {
         ("plain", "thanks", json!({})),
         ("thinking_and_tools", "how many?", json!({ "forwardedProps": { "thinking": true } })),
         ("chart", "chart", json!({})),
-        ("client_tool", "weather?", json!({ "tools": weather })),
+        ("client_tool", "weather?", json!({ "tools": weather, "protocolVersion": "1.0" })),
         ("approval", "create a table", json!({})),
         ("error", "fail", json!({})),
     ] {
@@ -42,6 +42,22 @@ async fn each_sequence_of_ag_ui_has_its_bytes() {
         }
         insta::assert_snapshot!(format!("ag_ui_{name}"), bytes(&server, AG_UI, &body).await);
     }
+}
+
+/// A client before 1.0, as that of CopilotKit is, refuses an outcome with members that it does not know.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_ag_ui_before_1_get_outcomes_that_they_know() {
+    let server = serve().await;
+    let mut body = asked("weather?");
+    body["tools"] = json!([{ "name": "get_weather", "description": "", "parameters": { "type": "object" } }]);
+    let told = events(&server.post(AG_UI, &body, ANN).await.text);
+    assert!(told.iter().any(|event| event["toolCallName"] == "get_weather"), "{told:#?}");
+    let last = told.last().unwrap();
+    assert_eq!((&last["type"], &last["outcome"]), (&json!("RUN_FINISHED"), &json!({ "type": "success" })), "{last}");
+    body["protocolVersion"] = json!("1.0");
+    let told = events(&server.post(AG_UI, &body, ANN).await.text);
+    let pending = &told.last().unwrap()["outcome"]["pendingToolCallIds"];
+    assert_eq!(pending.as_array().map(Vec::len), Some(1), "{told:#?}");
 }
 
 /// What a person decides comes with the whole conversation, as its library sends it.

@@ -503,6 +503,8 @@ async fn routes_beside_the_agents() {
         (json!({ "input": "a", "dimensions": 7 }), "dimensions"),
         (json!({ "input": "a", "encoding_format": "hex" }), "encoding_format"),
         (json!({ "input": "a", "colour": "red" }), "colour"),
+        (json!({ "input": "a", "model": 7 }), "model"),
+        (json!({ "input": "a", "user": ["ann"] }), "user"),
     ] {
         let reply = server.post("/v1/embeddings", &body, None).await;
         assert_eq!((reply.status, &reply.json()["error"]["param"]), (400, &json!(param)), "{}", reply.text);

@@ -55,6 +55,8 @@ async fn messages_are_refused_in_anthropics_words() {
         (with("colour", json!("red")), "colour"),
         (with("service_tier", json!("zzz")), "service_tier"),
         (with("output_config", json!({ "effort": "zzz" })), "output_config.effort"),
+        (with("output_format", json!({ "type": "json_schema" })), "output_format"),
+        (with("output_format", json!("json")), "output_format"),
         (with("tools", json!([{ "name": "f", "input_schema": {}, "zzz": 1 }])), "tools[0].zzz"),
         (with("tools", json!([{ "name": "f g", "input_schema": {} }])), "tools[0].name"),
         (with("tools", json!([{ "name": "f" }])), "tools[0].input_schema"),
@@ -85,6 +87,26 @@ async fn messages_are_refused_in_anthropics_words() {
     let failed = server.post(PATH, &asked("fail"), Some("ann-tok")).await;
     assert_eq!((failed.status, &failed.json()["error"]["type"]), (502, &json!("api_error")), "{}", failed.text);
     assert_eq!(failed.header("x-should-retry"), "false");
+}
+
+/// Clients that were written while it was a beta, as litellm's, have the answer's form in a field of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_form_of_an_answer_is_taken_from_its_older_field() {
+    let server = serve().await;
+    let form = json!({ "type": "json_schema", "schema": { "type": "object", "required": ["n"] } });
+    let mut body = asked("structured");
+    body["output_format"] = form.clone();
+    let told = server.post(PATH, &body, Some("ann-tok")).await;
+    assert_eq!(told.status, 200, "{}", told.text);
+    let answer: Value = serde_json::from_str(told.json()["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(answer["n"], 3, "{}", told.text);
+    body["output_format"]["schema"]["required"] = json!(["m"]);
+    assert_eq!(server.post(PATH, &body, Some("ann-tok")).await.status, 502, "an answer without it is none");
+    body["output_format"] = form.clone();
+    body["output_config"] = json!({ "format": form });
+    let refused = server.post(PATH, &body, Some("ann-tok")).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert!(refused.text.contains("`output_format`"), "{}", refused.text);
 }
 
 /// The library goes on without a thread where the refusal names it.

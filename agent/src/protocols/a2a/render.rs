@@ -236,14 +236,12 @@ impl A2aRenderer {
             TextPhase::FinalAnswer => {
                 let whole = artifact(vec![self.text(text)]);
                 self.artifacts.retain(|artifact| artifact["artifactId"] != ANSWER);
-                self.artifacts.push(whole);
+                self.artifacts.push(whole.clone());
                 self.said.clear();
                 self.is_stale = false;
-                // Its pieces were sent already; a text without pieces is sent here.
-                let rest = if self.has_begun { "" } else { text };
-                let end = artifact(vec![self.text(rest)]);
-                let append = std::mem::replace(&mut self.has_begun, true);
-                vec![self.artifact_update(end, append, true)]
+                self.has_begun = true;
+                // The whole takes the place of its pieces, which ADK's client does not keep.
+                vec![self.artifact_update(whole, false, true)]
             }
             TextPhase::Commentary => {
                 // What was sent as the answer begins anew with its next piece, which does not append.
@@ -267,10 +265,9 @@ impl A2aRenderer {
         }
         let said = std::mem::take(&mut self.said);
         if self.has_begun && !said.is_empty() {
-            let artifact = |text: &str| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text(text)] });
-            let (whole, end) = (artifact(&said), artifact(""));
-            self.artifacts.push(whole);
-            frames.push(self.artifact_update(end, true, true));
+            let whole = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text(&said)] });
+            self.artifacts.push(whole.clone());
+            frames.push(self.artifact_update(whole, false, true));
         }
         frames.push(self.status_update(self.status()));
         frames

@@ -25,6 +25,9 @@ pub struct AgUiRenderer {
     shown: HashMap<String, String>,
     interrupts: Vec<Value>,
     pending: Vec<String>,
+    /// Whether the client said the version that it speaks, as clients do since 1.0. An outcome that older ones do not
+    /// know ends their run with an error.
+    knows_version: bool,
     end: RunEnd,
 }
 
@@ -131,19 +134,21 @@ impl AgUiRenderer {
             return frames;
         }
         let outcome = if is_cancelled {
-            json!({ "type": "cancelled" })
+            self.knows_version.then(|| json!({ "type": "cancelled" }))
         } else if !self.interrupts.is_empty() {
-            json!({ "type": "interrupt", "interrupts": self.interrupts })
-        } else if !self.pending.is_empty() {
-            json!({ "type": "success", "pendingToolCallIds": self.pending })
+            Some(json!({ "type": "interrupt", "interrupts": self.interrupts }))
+        } else if !self.pending.is_empty() && self.knows_version {
+            Some(json!({ "type": "success", "pendingToolCallIds": self.pending }))
         } else {
-            json!({ "type": "success" })
+            Some(json!({ "type": "success" }))
         };
         if let Some(assessment) = &self.end.assessment {
             frames.push(frame("CUSTOM", json!({ "name": ASSESSMENT, "value": assessment })));
         }
         let mut data = self.ids.clone();
-        data["outcome"] = outcome;
+        if let Some(outcome) = outcome {
+            data["outcome"] = outcome;
+        }
         data["usage"] = usage;
         if let Some(reason) = self.end.cut_reason() {
             data["metadata"] = json!({ "cut": reason });
@@ -158,7 +163,9 @@ impl Renderer for AgUiRenderer {
         self.end.note(&event.kind);
         match &event.kind {
             EventKind::RunStarted(started) => {
-                self.ids = started.request.clone();
+                let asked = &started.request;
+                self.ids = json!({ "threadId": asked["threadId"], "runId": asked["runId"] });
+                self.knows_version = asked["protocolVersion"].is_string();
                 self.model.clone_from(&started.model);
                 let mut data = self.ids.clone();
                 data["protocolVersion"] = json!(VERSION);

@@ -195,7 +195,7 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
         "function_call" => InputItem::FunctionCall {
             call_id: text("call_id")?,
             name: text("name")?,
-            arguments: raw_text(&item["arguments"]),
+            arguments: arguments_of(item, at)?,
         },
         "function_call_output" => {
             let output = match &item["output"] {
@@ -211,7 +211,7 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
         "mcp_call" => InputItem::McpCall {
             id: text("id")?,
             name: text("name")?,
-            arguments: raw_text(&item["arguments"]),
+            arguments: arguments_of(item, at)?,
             output: match (&item["output"], &item["error"]) {
                 (Value::Null, Value::Null) => None,
                 (Value::Null, error) => Some(error_text(error)),
@@ -220,7 +220,7 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             approval_request_id: item["approval_request_id"].as_str().map(str::to_owned),
         },
         "mcp_approval_request" => {
-            InputItem::ApprovalRequest { id: text("id")?, name: text("name")?, arguments: raw_text(&item["arguments"]) }
+            InputItem::ApprovalRequest { id: text("id")?, name: text("name")?, arguments: arguments_of(item, at)? }
         }
         "mcp_approval_response" => InputItem::ApprovalResponse {
             request_id: text("approval_request_id")?,
@@ -247,6 +247,17 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             return Err(BadRequest::invalid(&format!("{at}.type"), message));
         }
     })
+}
+
+/// Returns the arguments of a call, which clients write as text, and some as the object itself.
+fn arguments_of(item: &Value, at: &str) -> Result<String, BadRequest> {
+    match &item["arguments"] {
+        arguments @ (Value::Null | Value::String(_) | Value::Object(_)) => Ok(raw_text(arguments)),
+        other => {
+            let (param, kind) = (format!("{at}.arguments"), kind_of(other));
+            Err(BadRequest::invalid(&param, format!("`{param}` must be a string, not {kind}")))
+        }
+    }
 }
 
 fn parse_role(role: &str) -> Option<ChatRole> {
@@ -289,7 +300,14 @@ fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
         let uri = file["fileUri"].as_str().or(file["file_uri"].as_str()).unwrap_or_default();
         return file_at(uri, at);
     }
-    let kind = block["type"].as_str().unwrap_or_default();
+    let kind = match &block["type"] {
+        Value::Null => "",
+        Value::String(kind) => kind.as_str(),
+        other => {
+            let message = format!("the type of a part of `{at}` must be a string, not {}", kind_of(other));
+            return Err(BadRequest::invalid(&format!("{at}.content"), message));
+        }
+    };
     Ok(match kind {
         "image_url" | "input_image" => {
             one_of(block, ["image_url", "file_id"], at)?;

@@ -6,6 +6,7 @@ use super::BadRequest;
 use super::compaction::compact_at;
 use super::items::{InputItem, listed_item, parse_items};
 use super::tools::{allowed_tools, check_tool_name, server_tools, tool_choice, tool_servers, tools_of};
+use crate::answer::StructuredAnswer;
 use crate::models::{Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_names};
 use crate::protocols::json::parse_json;
@@ -380,24 +381,34 @@ pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSch
             }
             let schema = Some(&format["schema"]).filter(|schema| schema.is_object()).cloned();
             let schema = schema.unwrap_or_else(|| json!({ "type": "object" }));
-            Ok((kind == "json_object").then(|| AnswerSchema { name: kind.to_owned(), schema }))
+            let answer = (kind == "json_object").then(|| AnswerSchema { name: kind.to_owned(), schema });
+            answer.map(|answer| checked_schema(answer, &format!("{at}.schema"))).transpose()
         }
         Some("json_schema") => {
             let definition = if format["json_schema"].is_object() { &format["json_schema"] } else { format };
+            let inner = if std::ptr::eq(definition, format) { "" } else { ".json_schema" };
             let schema = &definition["schema"];
             if !schema.is_object() {
                 let message = format!("`{at}` has no `schema` object");
-                return Err(BadRequest::invalid(&format!("{at}.schema"), message));
+                return Err(BadRequest::invalid(&format!("{at}{inner}.schema"), message));
             }
             let name = definition["name"].as_str();
             if NAMED_SCHEMAS.contains(&at) {
-                let inner = if std::ptr::eq(definition, format) { "" } else { ".json_schema" };
                 check_tool_name(name.unwrap_or_default(), &format!("{at}{inner}.name"))?;
             }
             let name = name.unwrap_or("answer").to_owned();
-            Ok(Some(AnswerSchema { name, schema: schema.clone() }))
+            let answer = AnswerSchema { name, schema: schema.clone() };
+            checked_schema(answer, &format!("{at}{inner}.schema")).map(Some)
         }
         Some(other) => Err(BadRequest::invalid(at, format!("`{at}.type` `{other}` is not known"))),
+    }
+}
+
+/// Refuses a schema that is none, by the name of its field.
+fn checked_schema(answer: AnswerSchema, at: &str) -> Result<AnswerSchema, BadRequest> {
+    match StructuredAnswer::new(&answer) {
+        Ok(_) => Ok(answer),
+        Err(error) => Err(BadRequest::invalid(at, error.to_string())),
     }
 }
 

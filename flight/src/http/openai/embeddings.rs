@@ -27,6 +27,12 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body, &FIELDS)?;
     let texts = texts_of(&fields)?;
+    // There is one embedder, and who asks is the token's owner: neither changes anything.
+    for name in ["model", "user"] {
+        if let Some(other) = fields.get(name).filter(|value| !value.is_null() && !value.is_string()) {
+            return Err(invalid(name, format!("`{name}` must be a string, not {other}")));
+        }
+    }
     let is_base64 = match fields.get("encoding_format").unwrap_or(&Value::Null) {
         Value::Null => false,
         Value::String(format) if format == "float" => false,

@@ -238,5 +238,15 @@ pub(super) const ADK: Surface = Surface {
         Route::get("/debug/trace/session/{session}", "An empty list, for the web interface", |verb| {
             verb.answered_by(adk::empty_list)
         }),
+        Route::get("/dev/apps/{app}/eval_sets", "The same, as ADK 2 asks", |verb| verb.answered_by(adk::empty_list)),
+        Route::get("/dev/apps/{app}/eval_results", "The same, as ADK 2 asks", |verb| verb.answered_by(adk::empty_list)),
+        Route::get("/dev/apps/{app}/debug/trace/session/{session}", "The same, as ADK 2 asks", |verb| {
+            verb.answered_by(adk::empty_list)
+        }),
+        Route::get(
+            "/apps/{app}/users/{user}/sessions/{session}/artifacts",
+            "An empty list: sessions have no artifacts",
+            |verb| verb.answered_by(adk::empty_list),
+        ),
     ],
 };

@@ -19,6 +19,7 @@ const BODY: Media = Media::json(&[
     Field::new("thinking", FieldKind::Object, "`{type: enabled}` shows the thinking"),
     Field::new("stop_sequences", FieldKind::List, "texts that end the answer"),
     Field::new("output_config", FieldKind::Object, "`{format}`: the answer's form, a JSON schema"),
+    Field::new("output_format", FieldKind::Object, "the same, as clients sent it while it was a beta"),
 ])
 .with(
     r#"{"model": "querent", "max_tokens": 1000, "messages": [{"role": "user", "content": "how many orders were there?"}]}"#,
