@@ -163,6 +163,7 @@ fn from_shared(error: &DataFusionError) -> EngineError {
         },
         DataFusionError::External(inner) => copy_boxed(inner.as_ref()),
         DataFusionError::NotImplemented(message) => from_not_implemented(message),
+        DataFusionError::Plan(message) => from_plan_message(message),
         DataFusionError::Execution(message) => offset_overflow(message)
             .unwrap_or_else(|| EngineError::InvalidValue { message: plain_words(&tidy(message)) }),
         other => from_cause(other),
@@ -207,6 +208,12 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
 fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> EngineError {
     if let Some(inner) = error.downcast_ref::<DataFusionError>() {
         return from_shared(inner);
+    }
+    if let Some(of_function) = error.downcast_ref::<ExecutionError>() {
+        return EngineError::InvalidValue { message: of_function.message.clone() };
+    }
+    if let Some(of_query) = error.downcast_ref::<KqlError>() {
+        return EngineError::from(of_query.clone());
     }
     match error.downcast_ref::<EngineError>() {
         Some(EngineError::BadData { location, detail }) => {
@@ -563,6 +570,14 @@ mod tests {
         assert_eq!(tidy("Error during planning: Column count doesn't match"), "column count doesn't match");
         assert_eq!(tidy("Int64 is not a string"), "Int64 is not a string");
         assert_eq!(tidy("two\n  lines\n\nbacktrace: 1: x"), "two lines");
+    }
+
+    #[test]
+    fn refusals_that_tasks_share_keep_their_code() {
+        let refusal = ExecutionError { message: "hll_merge: expected what hll() returns".to_owned() };
+        let shared = std::sync::Arc::new(DataFusionError::External(Box::new(refusal)));
+        let error = EngineError::from(DataFusionError::Shared(std::sync::Arc::clone(&shared)));
+        assert_eq!(error.code(), "invalid_value");
     }
 
     #[test]
