@@ -65,11 +65,12 @@ impl AggregateOverride for CheckedSum {
 
 fn exact_accumulator(args: &AccumulatorArgs) -> Option<Box<dyn Accumulator>> {
     let data_type = args.return_field.data_type().clone();
-    if matches!(data_type, DataType::Decimal128(DECIMAL128_MAX_PRECISION, _)) && !args.is_distinct {
-        return Some(Box::new(DecimalTotal { sum: Some(0), count: 0, data_type }));
-    }
-    if !matches!(data_type, DataType::Int64 | DataType::UInt64) {
-        return None;
+    match data_type {
+        DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) if !args.is_distinct => {
+            return Some(Box::new(DecimalTotal { sum: Some(0), count: 0, data_type }));
+        }
+        DataType::Int64 | DataType::UInt64 | DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) => {}
+        _ => return None,
     }
     let total = CheckedTotal { sum: 0, count: 0, data_type };
     Some(match args.is_distinct {
@@ -78,7 +79,7 @@ fn exact_accumulator(args: &AccumulatorArgs) -> Option<Box<dyn Accumulator>> {
     })
 }
 
-/// A sum of 64-bit integers, of any size.
+/// A sum of 64-bit integers, of any size; or of different decimals, to where 128 bits end.
 #[derive(Debug)]
 struct CheckedTotal {
     sum: i128,
@@ -118,6 +119,12 @@ impl Accumulator for CheckedTotal {
             return ScalarValue::try_new_null(&self.data_type);
         }
         let sum = match self.data_type {
+            DataType::Decimal128(precision, scale) => {
+                return match Decimal128Type::is_valid_decimal_precision(self.sum, precision) {
+                    true => Ok(ScalarValue::Decimal128(Some(self.sum), precision, scale)),
+                    false => Err(decimal_out_of_range(&self.data_type)),
+                };
+            }
             DataType::UInt64 => u64::try_from(self.sum).ok().map(|sum| ScalarValue::UInt64(Some(sum))),
             _ => i64::try_from(self.sum).ok().map(|sum| ScalarValue::Int64(Some(sum))),
         };
@@ -232,17 +239,19 @@ struct DistinctTotal {
 
 impl DistinctTotal {
     fn numbers(values: &ArrayRef) -> Vec<i128> {
-        match values.as_primitive_opt::<Int64Type>() {
-            Some(numbers) => numbers.iter().flatten().map(i128::from).collect(),
-            None => values
-                .as_primitive_opt::<UInt64Type>()
-                .map(|numbers| numbers.iter().flatten().map(i128::from).collect())
-                .unwrap_or_default(),
+        if let Some(numbers) = values.as_primitive_opt::<Int64Type>() {
+            return numbers.iter().flatten().map(i128::from).collect();
         }
+        if let Some(numbers) = values.as_primitive_opt::<UInt64Type>() {
+            return numbers.iter().flatten().map(i128::from).collect();
+        }
+        let decimals = values.as_primitive_opt::<Decimal128Type>();
+        decimals.map(|numbers| numbers.iter().flatten().collect()).unwrap_or_default()
     }
 
     fn typed(&self, number: i128) -> ScalarValue {
         match self.total.data_type {
+            DataType::Decimal128(precision, scale) => ScalarValue::Decimal128(Some(number), precision, scale),
             DataType::UInt64 => ScalarValue::UInt64(u64::try_from(number).ok()),
             _ => ScalarValue::Int64(i64::try_from(number).ok()),
         }
@@ -462,6 +471,12 @@ mod tests {
         assert!(sum.evaluate().is_ok());
         sum.update_batch(&[batch(vec![Some(largest)])]).unwrap();
         assert!(sum.evaluate().is_err(), "more than 128 bits");
+
+        let mut different = DistinctTotal { counts: HashMap::new(), total: total(data_type.clone()) };
+        different.update_batch(&[batch(vec![Some(7), Some(7), None, Some(5)])]).unwrap();
+        assert_eq!(different.evaluate().unwrap(), ScalarValue::Decimal128(Some(12), 38, 2));
+        different.update_batch(&[batch(vec![Some(largest), Some(largest - 1)])]).unwrap();
+        assert!(different.evaluate().is_err());
 
         let mut sums = GroupSums::<Decimal128Type, _>::new(data_type.clone(), i128::overflowing_add);
         sums.update_batch(&[batch(vec![Some(largest), Some(5), None])], &[0, 1, 2], None, 3).unwrap();
