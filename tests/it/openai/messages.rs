@@ -42,6 +42,7 @@ async fn messages_are_refused_in_anthropics_words() {
     };
     let said = |block: Value| json!([{ "role": "user", "content": [block] }]);
     let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": "dGV4dA==" });
+    let call = json!({ "type": "tool_use", "id": "c", "name": "f", "input": 7 });
     let (text, cited) = (json!({ "type": "text", "data": "x" }), json!({ "enabled": true }));
     for (body, said) in [
         (json!({}), "messages"),
@@ -66,6 +67,7 @@ async fn messages_are_refused_in_anthropics_words() {
         (with("messages", said(json!({ "type": "document", "source": text, "citations": cited }))), "citations"),
         (with("messages", json!([{ "role": "user", "content": "x", "zzz": 1 }])), "messages[0].zzz"),
         (with("messages", said(json!({ "type": "text", "text": "x", "zzz": 1 }))), "messages[0].content[0].zzz"),
+        (with("messages", json!([{ "role": "assistant", "content": [call] }])), "`input`"),
         (with("system", json!([{ "type": "text", "text": "x", "zzz": 1 }])), "system[0].zzz"),
         (with("stop_sequences", json!([""])), "stop_sequences"),
         (with("stop_sequences", json!("END")), "stop_sequences"),
