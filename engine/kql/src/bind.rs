@@ -37,6 +37,7 @@ pub(super) use graph_scope::{GraphScope, HIDDEN, NeededSource, NeededValue, Path
 pub(super) use instead::unsupported_name;
 pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
+pub(super) use scalar::joined_conditions;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of, text_literal, text_of};

@@ -273,6 +273,9 @@ async fn commands_list_the_catalog() {
     assert_eq!(entities["Rows"], json!([entity]));
     let details = shown(".show table orders details | project TableName, TotalExtents").await;
     assert_eq!(details["Rows"], json!([["orders", null]]));
+    let unknown = json!({ "db": "shop", "csl": ".show table other details" });
+    let unknown = post(&server, "/v1/rest/mgmt", &unknown).await;
+    assert_eq!((unknown.status, unknown.header("x-querent-error-code")), (400, "table_not_found"), "{}", unknown.text);
     assert_eq!(shown(".show database identity | project DatabaseName").await["Rows"], json!([["shop"]]));
     let script = shown(".show database shop schema as csl script").await["Rows"][0][0].clone();
     assert!(script.as_str().unwrap().starts_with(".create-merge table orders (id:long, "), "{script}");

@@ -91,7 +91,7 @@ impl<'a> Binder<'a> {
             ExprKind::Logical { operator, operands } => {
                 let operands =
                     operands.iter().map(|operand| self.condition(operand, scope)).collect::<Result<Vec<_>>>()?;
-                Ok(Typed::new(joined(*operator, operands), KqlType::Bool))
+                Ok(Typed::new(joined_conditions(*operator, operands), KqlType::Bool))
             }
             ExprKind::List { operator, value, list, operator_span } => {
                 let value = self.scalar(value, scope)?;
@@ -138,7 +138,7 @@ impl<'a> Binder<'a> {
                 let operands = self.nested(expr.span, |binder| {
                     operands.iter().map(|operand| binder.predicate(operand, scope)).collect::<Result<Vec<_>>>()
                 })?;
-                Ok(joined(*operator, operands))
+                Ok(joined_conditions(*operator, operands))
             }
             ExprKind::Binary { operator, left, right, .. } if left.kind != ExprKind::Star => {
                 let left = self.scalar(left, scope)?;
@@ -187,7 +187,7 @@ impl<'a> Binder<'a> {
                 each.push(self.apply_operator(ScalarOperator::Binary(operator), operands, span)?.expr);
             }
         }
-        let any = if each.is_empty() { lit(false) } else { joined(LogicalOperator::Or, each) };
+        let any = if each.is_empty() { lit(false) } else { joined_conditions(LogicalOperator::Or, each) };
         Ok(Typed::new(any, KqlType::Bool))
     }
 
@@ -572,12 +572,12 @@ fn is_also_scalar(name: &str) -> bool {
 }
 
 /// Joins operands in their order, in a tree as low as can be: trees are walked recursively, and a chain may be long.
-fn joined(operator: LogicalOperator, mut operands: Vec<PlanExpr>) -> PlanExpr {
+pub(crate) fn joined_conditions(operator: LogicalOperator, mut operands: Vec<PlanExpr>) -> PlanExpr {
     if operands.len() <= 1 {
         return operands.pop().unwrap_or_else(|| lit(true));
     }
     let right = operands.split_off(operands.len().div_ceil(2));
-    let (left, right) = (joined(operator, operands), joined(operator, right));
+    let (left, right) = (joined_conditions(operator, operands), joined_conditions(operator, right));
     match operator {
         LogicalOperator::And => left.and(right),
         LogicalOperator::Or => left.or(right),

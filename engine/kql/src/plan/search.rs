@@ -8,7 +8,9 @@ use crate::ast::{
     BinaryOperator, Expr, ExprKind, Literal, LogicalOperator, NamePattern, Operator, ParameterValue, Search, TextMatch,
     TextMatchKind,
 };
-use crate::bind::{BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, fail, invalid};
+use crate::bind::{
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, fail, invalid, joined_conditions,
+};
 use crate::functions::ScalarOperator;
 use crate::span::Span;
 use crate::types::KqlType;
@@ -102,11 +104,7 @@ impl<'a> Binder<'a> {
                 for operand in operands {
                     all.push(self.search_predicate(operand, searched, environment)?);
                 }
-                let combined = match operator {
-                    LogicalOperator::And => all.into_iter().reduce(PlanExpr::and),
-                    LogicalOperator::Or => all.into_iter().reduce(PlanExpr::or),
-                };
-                Ok(combined.unwrap_or_else(|| lit(true)))
+                Ok(joined_conditions(*operator, all))
             }
             ExprKind::Call(call) if call.function.text == "not" && call.arguments.len() == 1 => {
                 match call.arguments.first() {
@@ -165,16 +163,12 @@ impl<'a> Binder<'a> {
         wanted: &Typed,
         span: Span,
     ) -> Result<PlanExpr> {
-        let mut any: Option<PlanExpr> = None;
+        let mut each = Vec::with_capacity(columns.len());
         for column in columns {
             let text = self.convert(column.typed(), KqlType::String, span)?;
-            let found = self.apply_operator(ScalarOperator::Binary(operator), vec![text, wanted.clone()], span)?.expr;
-            any = Some(match any {
-                Some(before) => before.or(found),
-                None => found,
-            });
+            each.push(self.apply_operator(ScalarOperator::Binary(operator), vec![text, wanted.clone()], span)?.expr);
         }
-        Ok(any.unwrap_or_else(|| lit(false)))
+        Ok(if each.is_empty() { lit(false) } else { joined_conditions(LogicalOperator::Or, each) })
     }
 }
 
@@ -192,7 +186,38 @@ fn term_pattern(term: &str, case_sensitive: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+    use datafusion::prelude::SessionContext;
+
     use super::*;
+    use crate::KqlParameters;
+
+    fn depth(expr: &PlanExpr) -> usize {
+        let mut below = 0;
+        expr.apply_children(|child| {
+            below = below.max(depth(child));
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .unwrap();
+        below + 1
+    }
+
+    /// Plans are walked again and again, and each walk of a chain costs its length squared.
+    #[tokio::test]
+    async fn a_term_in_many_columns_is_a_low_tree() {
+        let columns: Vec<String> = (0..64).map(|number| format!("c{number}:string")).collect();
+        let query = format!("datatable({})[] | search 'x' or 'y'", columns.join(", "));
+        let planned = crate::plan(&SessionContext::new().state(), &query, &KqlParameters::new()).await.unwrap();
+        let mut deepest = 0;
+        planned
+            .plan
+            .apply(|node| {
+                deepest = node.expressions().iter().map(depth).fold(deepest, usize::max);
+                Ok(TreeNodeRecursion::Continue)
+            })
+            .unwrap();
+        assert!((8..24).contains(&deepest), "{deepest}");
+    }
 
     #[test]
     fn a_star_within_a_term_is_any_text() {

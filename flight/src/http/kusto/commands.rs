@@ -34,6 +34,8 @@ enum ShowTarget {
         names: Vec<String>,
         details: bool,
     },
+    /// The details of one table, which must be there.
+    TableDetails(String),
     Table {
         table: String,
         /// As JSON, or as the columns of a `datatable`.
@@ -123,7 +125,7 @@ impl ShowCommand {
             [".show", "tables", "(", names @ .., ")", "details"] => {
                 ShowTarget::Tables { names: listed(&words, 3, names.len()), details: true }
             }
-            [".show", "table", _, "details"] => ShowTarget::Tables { names: vec![name(2)], details: true },
+            [".show", "table", _, "details"] => ShowTarget::TableDetails(name(2)),
             [".show", "table", _, "cslschema"] => ShowTarget::Table { table: name(2), as_json: false },
             [".show", "external", "table", _, "cslschema"] => ShowTarget::Table { table: name(3), as_json: false },
             [".show", "table", _, "schema", "as", "json"] => ShowTarget::Table { table: name(2), as_json: true },
@@ -182,6 +184,10 @@ impl ShowCommand {
                 Ok(DatabaseColumns::read(catalog, who, &SchemaScope::All, in_use).await?.entities())
             }
             ShowTarget::Tables { names, details } => schema::tables(catalog, who, in_use, names, *details).await,
+            ShowTarget::TableDetails(table) => {
+                schema::table(catalog, who, in_use, table, true).await?;
+                schema::tables(catalog, who, in_use, std::slice::from_ref(table), true).await
+            }
             ShowTarget::Table { table, as_json } => schema::table(catalog, who, in_use, table, *as_json).await,
             ShowTarget::Schema { databases, form } => {
                 let columns = DatabaseColumns::read(catalog, who, databases, in_use).await?;
@@ -521,7 +527,7 @@ mod tests {
             (" .SHOW  Tables ", tables(&[], false)),
             (".show tables (a, ['b c'])", tables(&["a", "b c"], false)),
             (".show tables (a) details", tables(&["a"], true)),
-            (".show table a details", tables(&["a"], true)),
+            (".show table a details", ShowTarget::TableDetails("a".to_owned())),
             (".show table ['schema'] schema as json", ShowTarget::Table { table: "schema".into(), as_json: true }),
             (".show table T cslschema", ShowTarget::Table { table: "T".into(), as_json: false }),
             (".show database schema as json", json(SchemaScope::Current)),
