@@ -371,8 +371,13 @@ def texts(values):
 @check
 def every_type_is_bound():
     with connect() as connection, connection.cursor() as cursor:
-        for values, _ in types_and_what_tables_hold():
-            cursor.execute("select ? as a", pyarrow.record_batch([values], names=["0"]))
+        for values, held in types_and_what_tables_hold():
+            try:
+                cursor.execute("select ? as a", pyarrow.record_batch([values], names=["0"]))
+            except dbapi.ProgrammingError as error:
+                # What is no value of a table is none of a parameter.
+                assert held is None and "the keys of a map have to be different" in str(error), (values, error)
+                continue
             assert texts(cursor.fetch_arrow_table()["a"].to_pylist()) == texts(values.to_pylist()), values
 
 

@@ -562,6 +562,7 @@ def duckdb_rows(folder, sql):
     import duckdb_extension_sqlite_scanner
 
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    connection.execute("SET enable_progress_bar = false")
     try:
         for package in (duckdb_extension_sqlite_scanner, duckdb_extension_ducklake):
             below = os.path.dirname(package.__file__)

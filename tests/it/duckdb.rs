@@ -502,6 +502,8 @@ import duckdb, duckdb_extension_ducklake, duckdb_extension_sqlite_scanner
 
 request = json.load(sys.stdin)
 connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+# It is drawn over the answer where a query takes two seconds.
+connection.execute("SET enable_progress_bar = false")
 
 def load(package):
     folder = os.path.dirname(package.__file__)
