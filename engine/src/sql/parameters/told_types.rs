@@ -47,7 +47,6 @@ const PEER_FUNCTIONS: [&str; 8] =
     ["coalesce", "greatest", "ifnull", "least", "make_array", NESTED_ORDER, "nullif", "nvl"];
 /// A field of a struct, or the value of a key.
 const GET_FIELD: &str = "get_field";
-const CONCAT: &str = "concat";
 /// Functions whose result is an element of their one list: what `> ANY (list)` and its like are compared with.
 const LIST_BOUNDS: [&str; 2] = ["array_max", "array_min"];
 
@@ -227,7 +226,6 @@ fn note_in_expr(expr: &Expr, schema: &DFSchema, told: &mut ToldTypes) {
         Expr::WindowFunction(call) => note_window_call(call, schema, told),
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
             note_type(expr, field.data_type(), &mut told.open);
-            note_count_of_units(expr, field.data_type(), told);
         }
         Expr::Negative(value) => note_type(value, &DataType::Float64, &mut told.likely),
         _ => {}
@@ -417,15 +415,5 @@ fn note_window_call(call: &WindowFunction, schema: &DFSchema, told: &mut ToldTyp
         (WindowFunctionDefinition::WindowUDF(function), _) => {
             note_arguments(&function.signature().type_signature, args, told);
         }
-    }
-}
-
-/// Notes that what is put before the name of a unit to make an interval (`to_days(?)`) is a whole number.
-fn note_count_of_units(value: &Expr, data_type: &DataType, told: &mut ToldTypes) {
-    if matches!(data_type, DataType::Interval(_))
-        && let Expr::ScalarFunction(call) = value
-        && let (CONCAT, [count, Expr::Literal(_, _)]) = (call.name(), call.args.as_slice())
-    {
-        note_type(count, &DataType::Int64, &mut told.open);
     }
 }
