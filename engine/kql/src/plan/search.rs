@@ -185,6 +185,7 @@ fn term_pattern(term: &str, case_sensitive: bool) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test has a runtime of its own")]
 mod tests {
     use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
     use datafusion::prelude::SessionContext;
