@@ -146,7 +146,10 @@ impl Drop for PostgresProcess {
         if let Some(process) = self.server_process() {
             let _ = Command::new("kill").args(["-QUIT", process.as_str()]).status();
         }
-        let _ = self.process.wait();
+        // A program that started it may stop itself once more after it went on: it saw late that the server had stopped.
+        while let Ok(None) = self.process.try_wait() {
+            let _ = Command::new("kill").args(["-s", "CONT", &self.process.id().to_string()]).status();
+        }
     }
 }
 
