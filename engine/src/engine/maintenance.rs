@@ -98,7 +98,7 @@ impl Engine {
             return Ok(None);
         };
         let merged = lease.run(self.merge_each_table()).await;
-        Ok(lease.conclude(merged).await?)
+        lease.conclude(merged).await
     }
 
     async fn merge_each_table(&self) -> Result<u64> {
