@@ -3,6 +3,7 @@
 mod mapping;
 mod other_dialects;
 mod store;
+mod told_by_text;
 mod unfit_calls;
 
 use std::time::Duration;
@@ -292,7 +293,7 @@ impl EngineError {
             .copied()
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
-        mapping::offset_overflow(message).unwrap_or_else(|| Self::Internal(format!("a query panicked: {message}")))
+        told_by_text::offset_overflow(message).unwrap_or_else(|| Self::Internal(format!("a query panicked: {message}")))
     }
 
     /// Returns the error for a statement, expression or plan that nests deeper than the engine walks.

@@ -14,6 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
+use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow};
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
@@ -182,27 +183,6 @@ fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
         }
         offset_overflow(&message).unwrap_or(EngineError::Execution { message })
     })
-}
-
-/// Returns the error of a worker that another one has lost, which comes back as its text.
-fn lost_worker(message: &str) -> Option<EngineError> {
-    let (_, rest) = message.split_once("worker http")?;
-    let (worker, detail) = rest.split_once(" was lost: ")?;
-    Some(EngineError::WorkerLost { worker: format!("http{worker}"), detail: detail.to_owned() })
-}
-
-/// Whether a message says that a regular expression is none, or would be too large.
-fn is_of_a_pattern(message: &str) -> bool {
-    message.contains("regex parse error") || message.contains("ompiled regex exceeds size limit")
-}
-
-/// Returns the error where a message says that 32-bit offsets do not reach: arrow, its kernels and the readers of files each
-/// have words of their own for it.
-pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
-    let lowered = message.to_ascii_lowercase();
-    let words = ["offset overflow", "offsetoverflow", "overflow decoding byte array", "capacity overflow"];
-    let is_overflow = words.iter().any(|words| lowered.contains(words));
-    is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
 }
 
 fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> EngineError {
