@@ -6,7 +6,7 @@ use super::is_word;
 
 /// Rewrites the tokens of a CREATE TABLE that names the columns of its query without their types.
 pub(super) fn named_columns(tokens: &mut Vec<TokenWithSpan>) {
-    let Some(NamedColumns { open, close }) = NamedColumns::of(tokens) else { return };
+    let Some(TableNamingColumns { open, close }) = TableNamingColumns::of(tokens) else { return };
     let query = close + 2;
     let end = match tokens.last() {
         Some(last) if last.token == Token::SemiColon => tokens.len() - 1,
@@ -23,12 +23,12 @@ pub(super) fn named_columns(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// Where the brackets around the names are.
-struct NamedColumns {
+struct TableNamingColumns {
     open: usize,
     close: usize,
 }
 
-impl NamedColumns {
+impl TableNamingColumns {
     fn of(tokens: &[TokenWithSpan]) -> Option<Self> {
         let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
         let open = tokens.iter().position(|token| token.token == Token::LParen)?;
