@@ -65,102 +65,48 @@ impl AggregateOverride for CheckedSum {
 
 fn exact_accumulator(args: &AccumulatorArgs) -> Option<Box<dyn Accumulator>> {
     let data_type = args.return_field.data_type().clone();
-    match data_type {
-        DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) if !args.is_distinct => {
-            return Some(Box::new(DecimalTotal { sum: Some(0), count: 0, data_type }));
-        }
-        DataType::Int64 | DataType::UInt64 | DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) => {}
-        _ => return None,
+    if !matches!(data_type, DataType::Int64 | DataType::UInt64 | DataType::Decimal128(DECIMAL128_MAX_PRECISION, _)) {
+        return None;
     }
-    let total = CheckedTotal { sum: 0, count: 0, data_type };
+    let total = CheckedTotal::new(data_type);
     Some(match args.is_distinct {
         true => Box::new(DistinctTotal { counts: HashMap::new(), total }),
         false => Box::new(total),
     })
 }
 
-/// A sum of 64-bit integers, of any size; or of different decimals, to where 128 bits end.
+/// A sum of 64-bit integers, of any size; or of decimals, to where 128 bits end.
 #[derive(Debug)]
 struct CheckedTotal {
-    sum: i128,
-    count: usize,
-    data_type: DataType,
-}
-
-impl Accumulator for CheckedTotal {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let Some(values) = values.first() else { return Ok(()) };
-        self.sum = self.sum.saturating_add(exact_sum(values)?);
-        self.count += values.len() - values.null_count();
-        Ok(())
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.update_batch(states)
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let Some(values) = values.first() else { return Ok(()) };
-        self.sum = self.sum.saturating_sub(exact_sum(values)?);
-        self.count = self.count.saturating_sub(values.len() - values.null_count());
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![self.evaluate()?])
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        if self.count == 0 {
-            return ScalarValue::try_new_null(&self.data_type);
-        }
-        let sum = match self.data_type {
-            DataType::Decimal128(precision, scale) => {
-                return match Decimal128Type::is_valid_decimal_precision(self.sum, precision) {
-                    true => Ok(ScalarValue::Decimal128(Some(self.sum), precision, scale)),
-                    false => Err(decimal_out_of_range(&self.data_type)),
-                };
-            }
-            DataType::UInt64 => u64::try_from(self.sum).ok().map(|sum| ScalarValue::UInt64(Some(sum))),
-            _ => i64::try_from(self.sum).ok().map(|sum| ScalarValue::Int64(Some(sum))),
-        };
-        sum.ok_or_else(|| out_of_range(&self.data_type, &format!("a sum of {}", self.sum)))
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>()
-    }
-}
-
-/// A sum of decimals of as many digits as there may be.
-#[derive(Debug)]
-struct DecimalTotal {
     /// `None` once it is beyond 128 bits.
     sum: Option<i128>,
     count: usize,
     data_type: DataType,
 }
 
-impl DecimalTotal {
-    fn change(&mut self, values: &ArrayRef, change: fn(i128, i128) -> Option<i128>) -> Result<()> {
-        let Some(numbers) = values.as_primitive_opt::<Decimal128Type>() else {
-            return Err(unfit("a sum of decimals is of DECIMAL".into()));
-        };
-        for number in numbers.iter().flatten() {
-            self.sum = self.sum.and_then(|sum| change(sum, number));
+impl CheckedTotal {
+    fn new(data_type: DataType) -> Self {
+        Self { sum: Some(0), count: 0, data_type }
+    }
+
+    fn change(&mut self, number: i128, change: fn(i128, i128) -> Option<i128>) {
+        self.sum = self.sum.and_then(|sum| change(sum, number));
+    }
+
+    fn change_by_all(&mut self, values: &ArrayRef, change: fn(i128, i128) -> Option<i128>) -> Result<()> {
+        match values.as_primitive_opt::<Decimal128Type>() {
+            // A batch of them may be beyond 128 bits by itself.
+            Some(decimals) => decimals.iter().flatten().for_each(|number| self.change(number, change)),
+            None => self.change(exact_sum(values)?, change),
         }
         Ok(())
     }
 }
 
-impl Accumulator for DecimalTotal {
+impl Accumulator for CheckedTotal {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
-        self.change(values, i128::checked_add)?;
+        self.change_by_all(values, i128::checked_add)?;
         self.count += values.len() - values.null_count();
         Ok(())
     }
@@ -171,7 +117,7 @@ impl Accumulator for DecimalTotal {
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
-        self.change(values, i128::checked_sub)?;
+        self.change_by_all(values, i128::checked_sub)?;
         self.count = self.count.saturating_sub(values.len() - values.null_count());
         Ok(())
     }
@@ -188,14 +134,16 @@ impl Accumulator for DecimalTotal {
         if self.count == 0 {
             return ScalarValue::try_new_null(&self.data_type);
         }
-        match (self.sum, &self.data_type) {
-            (Some(sum), DataType::Decimal128(precision, scale))
-                if Decimal128Type::is_valid_decimal_precision(sum, *precision) =>
-            {
-                Ok(ScalarValue::Decimal128(Some(sum), *precision, *scale))
-            }
-            _ => Err(decimal_out_of_range(&self.data_type)),
-        }
+        let value = self.sum.and_then(|sum| match self.data_type {
+            DataType::Decimal128(precision, scale) => Decimal128Type::is_valid_decimal_precision(sum, precision)
+                .then_some(ScalarValue::Decimal128(Some(sum), precision, scale)),
+            DataType::UInt64 => u64::try_from(sum).ok().map(|sum| ScalarValue::UInt64(Some(sum))),
+            _ => i64::try_from(sum).ok().map(|sum| ScalarValue::Int64(Some(sum))),
+        });
+        value.ok_or_else(|| match self.sum {
+            Some(sum) if self.data_type.is_integer() => out_of_range(&self.data_type, &format!("a sum of {sum}")),
+            _ => decimal_out_of_range(&self.data_type),
+        })
     }
 
     fn size(&self) -> usize {
@@ -263,7 +211,7 @@ impl Accumulator for DistinctTotal {
         for number in values.first().map(Self::numbers).unwrap_or_default() {
             let count = self.counts.entry(number).or_insert(0);
             if *count == 0 {
-                self.total.sum = self.total.sum.saturating_add(number);
+                self.total.change(number, i128::checked_add);
                 self.total.count += 1;
             }
             *count += 1;
@@ -285,7 +233,7 @@ impl Accumulator for DistinctTotal {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&number);
-                self.total.sum = self.total.sum.saturating_sub(number);
+                self.total.change(number, i128::checked_sub);
                 self.total.count -= 1;
             }
         }
@@ -408,13 +356,9 @@ mod tests {
 
     use super::*;
 
-    fn total(data_type: DataType) -> CheckedTotal {
-        CheckedTotal { sum: 0, count: 0, data_type }
-    }
-
     #[test]
     fn a_sum_may_leave_its_range_on_the_way() {
-        let mut sum = total(DataType::Int64);
+        let mut sum = CheckedTotal::new(DataType::Int64);
         let batch = |values: Vec<Option<i64>>| [Arc::new(Int64Array::from(values)) as ArrayRef];
         assert_eq!(sum.evaluate().unwrap(), ScalarValue::Int64(None));
         sum.update_batch(&batch(vec![Some(i64::MAX), None, Some(1)])).unwrap();
@@ -437,7 +381,7 @@ mod tests {
 
     #[test]
     fn different_numbers_count_once() {
-        let mut sum = DistinctTotal { counts: HashMap::new(), total: total(DataType::Int64) };
+        let mut sum = DistinctTotal { counts: HashMap::new(), total: CheckedTotal::new(DataType::Int64) };
         let batch = |values: Vec<i64>| [Arc::new(Int64Array::from(values)) as ArrayRef];
         sum.update_batch(&batch(vec![i64::MAX, i64::MAX, -1])).unwrap();
         assert_eq!(sum.evaluate().unwrap(), ScalarValue::Int64(Some(i64::MAX - 1)));
@@ -461,7 +405,7 @@ mod tests {
         let batch = |values: Vec<Option<i128>>| -> ArrayRef {
             Arc::new(PrimitiveArray::<Decimal128Type>::from(values).with_data_type(data_type.clone()))
         };
-        let mut sum = DecimalTotal { sum: Some(0), count: 0, data_type: data_type.clone() };
+        let mut sum = CheckedTotal::new(data_type.clone());
         assert_eq!(sum.evaluate().unwrap(), ScalarValue::Decimal128(None, 38, 2));
         sum.update_batch(&[batch(vec![Some(largest), None])]).unwrap();
         assert_eq!(sum.evaluate().unwrap(), ScalarValue::Decimal128(Some(largest), 38, 2));
@@ -472,7 +416,7 @@ mod tests {
         sum.update_batch(&[batch(vec![Some(largest)])]).unwrap();
         assert!(sum.evaluate().is_err(), "more than 128 bits");
 
-        let mut different = DistinctTotal { counts: HashMap::new(), total: total(data_type.clone()) };
+        let mut different = DistinctTotal { counts: HashMap::new(), total: CheckedTotal::new(data_type.clone()) };
         different.update_batch(&[batch(vec![Some(7), Some(7), None, Some(5)])]).unwrap();
         assert_eq!(different.evaluate().unwrap(), ScalarValue::Decimal128(Some(12), 38, 2));
         different.update_batch(&[batch(vec![Some(largest), Some(largest - 1)])]).unwrap();

@@ -66,34 +66,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                 Ok(Arc::new(StringArray::from(all)))
             },
         ),
-        two(
-            "json_contains",
-            |_| Ok(DataType::Boolean),
-            |arrays, rows| {
-                let (left, right) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
-                let mut all = Vec::with_capacity(rows);
-                for (left, right) in left.iter().zip(right) {
-                    let pair: Option<Result<bool>> =
-                        left.zip(right).map(|(left, right)| Ok(contains(&parsed(left)?, &parsed(right)?)));
-                    all.push(pair.transpose()?);
-                }
-                Ok(Arc::new(BooleanArray::from(all)))
-            },
-        ),
-        two(
-            "jsonb_contains",
-            |_| Ok(DataType::Boolean),
-            |arrays, rows| {
-                let (left, right) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
-                let mut all = Vec::with_capacity(rows);
-                for (left, right) in left.iter().zip(right) {
-                    let pair: Option<Result<bool>> =
-                        left.zip(right).map(|(left, right)| Ok(contains_document(&parsed(left)?, &parsed(right)?)));
-                    all.push(pair.transpose()?);
-                }
-                Ok(Arc::new(BooleanArray::from(all)))
-            },
-        ),
+        two("json_contains", |_| Ok(DataType::Boolean), |arrays, _| of_documents(arrays, contains)),
+        two("jsonb_contains", |_| Ok(DataType::Boolean), |arrays, _| of_documents(arrays, contains_document)),
     ];
     let transform = |name: &'static str, alias: &str, is_strict| {
         Arc::new(ScalarUDF::new_from_impl(JsonTransform {
@@ -114,6 +88,17 @@ fn each(array: &ArrayRef, of: fn(Value) -> Result<String>) -> Result<ArrayRef> {
         all.push(text.map(|text| of(parsed(text)?)).transpose()?);
     }
     Ok(Arc::new(StringArray::from(all)))
+}
+
+/// Returns what holds of each two documents; null where one of them is.
+fn of_documents(arrays: &[ArrayRef], holds: fn(&Value, &Value) -> bool) -> Result<ArrayRef> {
+    let pairs = arrays[0].as_string::<i32>().iter().zip(arrays[1].as_string::<i32>());
+    let all: BooleanArray = pairs
+        .map(|(left, right)| {
+            left.zip(right).map(|(left, right)| Ok(holds(&parsed(left)?, &parsed(right)?))).transpose()
+        })
+        .collect::<Result<_>>()?;
+    Ok(Arc::new(all))
 }
 
 /// Returns the structure of a value as DuckDB names it; `None` of null.
