@@ -222,22 +222,15 @@ fn case_of(
         (Some(how), Some(columns)) => Some(columns.row(how, table)?),
         _ => None,
     };
-    let row = match (action, has_row) {
-        (action, _) if does_nothing(&action) => MergedRow::Keep,
-        (MergeAction::Delete { delete_token: _ }, true) => MergedRow::Delete,
-        (MergeAction::Update(_), true) if whole_row.is_some() => {
-            if clause_kind == MergeClauseKind::NotMatchedBySource {
-                return Err(unsupported(
-                    "UPDATE of a row that the source has not, by its columns",
-                    "write SET a = value",
-                ));
-            }
-            MergedRow::Write(whole_row.unwrap_or_default())
+    let row = match (action, has_row, whole_row) {
+        (action, _, _) if does_nothing(&action) => MergedRow::Keep,
+        (MergeAction::Delete { delete_token: _ }, true, _) => MergedRow::Delete,
+        (MergeAction::Update(_), true, Some(_)) if clause_kind == MergeClauseKind::NotMatchedBySource => {
+            return Err(unsupported("UPDATE of a row that the source has not, by its columns", "write SET a = value"));
         }
-        (MergeAction::Insert(_), false) if whole_row.is_some() => {
-            MergedRow::Write(with_defaults(table, whole_row.unwrap_or_default())?)
-        }
-        (MergeAction::Update(update), true) => {
+        (MergeAction::Update(_), true, Some(row)) => MergedRow::Write(row),
+        (MergeAction::Insert(_), false, Some(row)) => MergedRow::Write(with_defaults(table, row)?),
+        (MergeAction::Update(update), true, None) => {
             let MergeUpdateExpr { update_token: _, assignments, update_predicate, delete_predicate } = update;
             if update_predicate.is_some() || delete_predicate.is_some() {
                 return Err(unsupported("WHERE in an UPDATE of MERGE", "write WHEN MATCHED AND condition THEN"));
@@ -253,11 +246,11 @@ fn case_of(
             };
             MergedRow::Write(values.into_iter().map(value).collect::<Result<_>>()?)
         }
-        (MergeAction::Insert(insert), false) => MergedRow::Write(inserted(table, insert)?),
-        (MergeAction::Insert(_), true) => {
+        (MergeAction::Insert(insert), false, None) => MergedRow::Write(inserted(table, insert)?),
+        (MergeAction::Insert(_), true, _) => {
             return Err(unsupported("INSERT of a row that matches", "write WHEN NOT MATCHED THEN INSERT"));
         }
-        (MergeAction::Delete { .. } | MergeAction::Update(_), false) => {
+        (MergeAction::Delete { .. } | MergeAction::Update(_), false, _) => {
             return Err(unsupported("UPDATE and DELETE of a row that is not there", "write WHEN MATCHED THEN"));
         }
     };
@@ -270,14 +263,23 @@ fn case_of(
 
 /// Returns whether an action is what stands for `DO NOTHING`.
 fn does_nothing(action: &MergeAction) -> bool {
-    let is_mark = |name: &ObjectName| name.to_string() == marks::NOTHING;
+    named_columns(action).iter().any(|name| name.to_string() == marks::NOTHING)
+}
+
+/// Returns the columns that an action names, the marks that stand for others among them.
+fn named_columns(action: &MergeAction) -> Vec<&ObjectName> {
     match action {
-        MergeAction::Insert(insert) => insert.columns.iter().any(is_mark),
-        MergeAction::Update(update) => update.assignments.iter().any(|assignment| match &assignment.target {
-            AssignmentTarget::ColumnName(name) => is_mark(name),
-            AssignmentTarget::Tuple(_) => false,
-        }),
-        MergeAction::Delete { .. } => false,
+        MergeAction::Insert(insert) => insert.columns.iter().collect(),
+        MergeAction::Update(update) => {
+            let targets = update.assignments.iter().map(|assignment| &assignment.target);
+            targets
+                .filter_map(|target| match target {
+                    AssignmentTarget::ColumnName(name) => Some(name),
+                    AssignmentTarget::Tuple(_) => None,
+                })
+                .collect()
+        }
+        MergeAction::Delete { .. } => Vec::new(),
     }
 }
 

@@ -3,10 +3,10 @@
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, AssignmentTarget, Expr, Ident, MergeAction, MergeClause, ObjectName, ObjectNamePart, Query, SetExpr,
-    TableFactor, With,
+    self, Expr, Ident, MergeAction, MergeClause, ObjectName, ObjectNamePart, Query, SetExpr, TableFactor, With,
 };
 
+use super::named_columns;
 use crate::error::{EngineError, Result};
 use crate::sql::marks;
 use crate::sql::parse::Nesting;
@@ -25,19 +25,11 @@ pub(super) enum WholeRow {
 impl WholeRow {
     /// Returns how an action takes the row of its source, if it takes it as a whole.
     pub(super) fn of(action: &MergeAction) -> Option<Self> {
-        let mark = |name: &ObjectName| match name.to_string().as_str() {
+        named_columns(action).into_iter().find_map(|name| match name.to_string().as_str() {
             marks::MERGE_BY_NAME => Some(Self::ByName),
             marks::MERGE_BY_POSITION => Some(Self::ByPosition),
             _ => None,
-        };
-        match action {
-            MergeAction::Insert(insert) => insert.columns.iter().find_map(mark),
-            MergeAction::Update(update) => update.assignments.iter().find_map(|assignment| match &assignment.target {
-                AssignmentTarget::ColumnName(name) => mark(name),
-                AssignmentTarget::Tuple(_) => None,
-            }),
-            MergeAction::Delete { .. } => None,
-        }
+        })
     }
 }
 
