@@ -278,12 +278,12 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
                     let param = format!("{at}.content");
                     return Err(BadRequest::invalid(&param, format!("a call of `{param}` has no id or no name")));
                 };
-                // An assistant's message comes back as its server made it.
                 if !block["input"].is_null() && !block["input"].is_object() {
                     let (param, input) = (format!("{at}.content"), kind_of(&block["input"]));
                     let message = format!("the `input` of a call of `{param}` must be an object, not {input}");
                     return Err(BadRequest::invalid(&param, message));
                 }
+                // An assistant's message comes back as its server made it.
                 let input = Some(&block["input"]).filter(|input| !input.is_null());
                 let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
                 flush(role, &mut content, items, at)?;
