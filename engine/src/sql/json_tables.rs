@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
 use super::function_forms::fill;
+use super::ordinality::ORDINALITY;
 use super::syntax::try_visit_statement;
 use super::table_calls::{names_column, table_call};
 use crate::error::{EngineError, Result};
@@ -95,31 +96,45 @@ impl VisitorMut for JsonTableRewriter {
         };
         // Of columns of the tables before it: a table function's arguments may be, without the word.
         let lateral = args.iter().any(names_column);
-        let subquery = match rows_query(table, &args) {
+        let is_numbered = called.is_numbered;
+        let subquery = match rows_query(table, &args, is_numbered) {
             Ok(subquery) => subquery,
             Err(error) => return ControlFlow::Break(error),
         };
         let mut alias = called.take_alias(function);
         if table.has_plain_rows() && alias.columns.is_empty() {
-            alias.columns = vec![TableAliasColumnDef { name: alias.name.clone(), data_type: None }];
+            let names = [alias.name.clone()].into_iter().chain(is_numbered.then(|| Ident::new(ORDINALITY)));
+            alias.columns = names.map(|name| TableAliasColumnDef { name, data_type: None }).collect();
         }
         *factor = TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None };
         ControlFlow::Continue(())
     }
 }
 
+/// Returns whether a function is one of these.
+pub(super) fn is_json_table(name: &Ident) -> bool {
+    function_named(name).is_some()
+}
+
 fn function_named(name: &Ident) -> Option<&'static JsonTable> {
     FUNCTIONS.iter().find(|table| name.value.eq_ignore_ascii_case(table.name))
 }
 
-fn rows_query(table: &JsonTable, args: &[Expr]) -> Result<Box<Query>> {
+fn rows_query(table: &JsonTable, args: &[Expr], is_numbered: bool) -> Result<Box<Query>> {
     let rows = table.rows;
     let columns = match table.columns {
         [] => JSON_ROW_COLUMNS.map(|column| format!("made['{column}'] AS \"{column}\"")).join(", "),
         own => own.iter().map(|(name, value)| format!("{value} AS \"{name}\"")).collect::<Vec<_>>().join(", "),
     };
     let places = (1..=args.len()).map(|position| format!("${position}")).collect::<Vec<_>>().join(", ");
-    let text = format!("SELECT {columns} FROM (SELECT unnest({rows}({places})) AS made) AS parts");
+    let (number, numbers) = match is_numbered {
+        true => (
+            format!(", {ORDINALITY}"),
+            format!(", unnest(range(1, CAST(len({rows}({places})) AS BIGINT) + 1)) AS {ORDINALITY}"),
+        ),
+        false => (String::new(), String::new()),
+    };
+    let text = format!("SELECT {columns}{number} FROM (SELECT unnest({rows}({places})) AS made{numbers}) AS parts");
     let parsed = Parser::new(&SqlDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
     let mut query = parsed.map_err(|error| EngineError::Internal(format!("`{text}` does not parse: {error}")))?;
     fill(query.as_mut(), args);

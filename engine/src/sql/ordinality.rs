@@ -5,8 +5,13 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, WildcardAdditionalOptions, WindowSpec, WindowType,
 };
 
+use super::json_tables::is_json_table;
+use super::series_of_columns::is_series;
 use super::shorthand::{call, number, plain, query_of, select_star};
-use super::table_calls::{alias_of, names_column};
+use super::table_calls::{alias_of, names_column, table_call};
+
+/// What PostgreSQL calls the column of the numbers.
+pub(super) const ORDINALITY: &str = "ordinality";
 
 /// Writes out the numbers of a function's rows; other relations stay as they are.
 pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
@@ -14,12 +19,18 @@ pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
         *factor = query;
         return;
     }
+    if is_numbered_by_list(factor) {
+        return;
+    }
     let (alias, name) = match factor {
         TableFactor::UNNEST { with_ordinality, alias, .. } if *with_ordinality => {
             *with_ordinality = false;
             (alias.take(), Ident::new("unnest"))
         }
-        TableFactor::Table { with_ordinality, alias, name, args: Some(_), .. } if *with_ordinality => {
+        TableFactor::Table { with_ordinality, alias, name, args: Some(_), .. }
+        | TableFactor::Function { with_ordinality, alias, name, .. }
+            if *with_ordinality =>
+        {
             *with_ordinality = false;
             let name = name.0.last().and_then(ObjectNamePart::as_ident).cloned();
             (alias.take(), name.unwrap_or_else(|| Ident::new("rows")))
@@ -35,7 +46,7 @@ pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
     let select = Select {
         projection: vec![
             SelectItem::Wildcard(WildcardAdditionalOptions::default()),
-            SelectItem::ExprWithAlias { expr: number, alias: Ident::new("ordinality") },
+            SelectItem::ExprWithAlias { expr: number, alias: Ident::new(ORDINALITY) },
         ],
         ..select_star(vec![plain(factor.clone())])
     };
@@ -57,18 +68,9 @@ fn numbered_elements(factor: &mut TableFactor) -> Option<TableFactor> {
     if !names_column(list) {
         return None;
     }
-    let length = Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(call("len", vec![list.clone()])),
-        data_type: DataType::BigInt(None),
-        array: false,
-        format: None,
-    };
-    let end = Expr::BinaryOp { left: Box::new(length), op: BinaryOperator::Plus, right: Box::new(number("1")) };
-    let places = call("unnest", vec![call("range", vec![number("1"), end])]);
     let projection = vec![
         SelectItem::ExprWithAlias { expr: call("unnest", vec![list.clone()]), alias: Ident::new("unnest") },
-        SelectItem::ExprWithAlias { expr: places, alias: Ident::new("ordinality") },
+        places_of(list.clone()),
     ];
     let select = Select { projection, ..select_star(Vec::new()) };
     let alias = alias.take().unwrap_or_else(|| alias_of("unnest"));
@@ -78,4 +80,26 @@ fn numbered_elements(factor: &mut TableFactor) -> Option<TableFactor> {
         alias: Some(alias),
         sample: None,
     })
+}
+
+/// Returns whether a call's rows are those of a list of outer columns, whose rewriting numbers them.
+fn is_numbered_by_list(factor: &mut TableFactor) -> bool {
+    table_call(factor).is_some_and(|called| {
+        let is_of_list = is_series(called.name) || is_json_table(called.name);
+        called.is_numbered && is_of_list && called.values().is_some_and(|values| values.iter().any(names_column))
+    })
+}
+
+/// Returns the column of the places of a list's elements, from 1, beside the one of the elements.
+pub(super) fn places_of(list: Expr) -> SelectItem {
+    let length = Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(call("len", vec![list])),
+        data_type: DataType::BigInt(None),
+        array: false,
+        format: None,
+    };
+    let end = Expr::BinaryOp { left: Box::new(length), op: BinaryOperator::Plus, right: Box::new(number("1")) };
+    let places = call("unnest", vec![call("range", vec![number("1"), end])]);
+    SelectItem::ExprWithAlias { expr: places, alias: Ident::new(ORDINALITY) }
 }

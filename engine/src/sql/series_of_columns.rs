@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, VisitorMut,
 };
 
+use super::ordinality::places_of;
 use super::shorthand::{call, query_of, select_star};
 use super::syntax::{try_visit_statement, visit_statement};
 use super::table_calls::{alias_of, names_column, table_call};
@@ -72,11 +73,12 @@ impl VisitorMut for SeriesRewriter {
             return ControlFlow::Continue(());
         }
         let alias = called.take_alias(function);
+        let list = call(function, values);
+        let places = called.is_numbered.then(|| places_of(list.clone()));
         // A column of a function is called as the table is, where nothing else is said.
-        let item =
-            SelectItem::ExprWithAlias { expr: call("unnest", vec![call(function, values)]), alias: alias.name.clone() };
+        let elements = SelectItem::ExprWithAlias { expr: call("unnest", vec![list]), alias: alias.name.clone() };
         let mut select = select_star(Vec::new());
-        select.projection = vec![item];
+        select.projection = [elements].into_iter().chain(places).collect();
         *factor = TableFactor::Derived {
             lateral: true,
             subquery: Box::new(query_of(SetExpr::Select(Box::new(select)))),
@@ -99,6 +101,11 @@ impl SeriesRewriter {
         let named = alias.get_or_insert_with(|| alias_of(function));
         named.columns = vec![TableAliasColumnDef { name: Ident::new(column), data_type: None }];
     }
+}
+
+/// Returns whether a function is one of these.
+pub(super) fn is_series(name: &Ident) -> bool {
+    function_named(name).is_some()
 }
 
 fn function_named(name: &Ident) -> Option<&'static str> {

@@ -12,18 +12,24 @@ pub(super) struct TableCall<'a> {
     pub(super) name: &'a Ident,
     args: &'a [FunctionArg],
     pub(super) alias: &'a mut Option<TableAlias>,
+    /// Whether `WITH ORDINALITY` stands behind it.
+    pub(super) is_numbered: bool,
 }
 
 /// Returns the call that a relation is; `None` where it is none, or one by a longer name.
 pub(super) fn table_call(factor: &mut TableFactor) -> Option<TableCall<'_>> {
-    let (name, args, alias) = match factor {
-        TableFactor::Table { name, args: Some(args), alias, .. } => (&*name, args.args.as_slice(), alias),
-        TableFactor::Function { name, args, alias, .. } => (&*name, args.as_slice(), alias),
+    let (name, args, alias, is_numbered) = match factor {
+        TableFactor::Table { name, args: Some(args), alias, with_ordinality, .. } => {
+            (&*name, args.args.as_slice(), alias, *with_ordinality)
+        }
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            (&*name, args.as_slice(), alias, *with_ordinality)
+        }
         _ => return None,
     };
     let ObjectName(parts) = name;
     let [ObjectNamePart::Identifier(name)] = parts.as_slice() else { return None };
-    Some(TableCall { name, args, alias })
+    Some(TableCall { name, args, alias, is_numbered })
 }
 
 impl TableCall<'_> {

@@ -403,9 +403,8 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableFactor::TableFunction { expr: _, alias: _ } => {
             refuse("TABLE(...)", "write the function itself: FROM generate_series(1, 10)")
         }
-        TableFactor::Function { lateral: _, name: _, args: _, with_ordinality, alias } => {
-            check_alias(alias.as_ref())?;
-            refuse_if(*with_ordinality, "WITH ORDINALITY", "number the rows with row_number() OVER ()")
+        TableFactor::Function { lateral: _, name: _, args: _, with_ordinality: _, alias } => {
+            check_alias(alias.as_ref())
         }
         TableFactor::UNNEST { alias, array_exprs: _, with_offset, with_offset_alias: _, with_ordinality: _ } => {
             check_alias(alias.as_ref())?;
