@@ -7,7 +7,7 @@
 //! like; `column_names`, what columns without an alias are called; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `computed_groups`, `date_arithmetic`, `integer_overflow`, `value_casts`, `time_comparisons`, `nested_order`, `unique_keys`, `foreign_keys`, `sort_orders`, `series`, `show` and `show_functions`; `session_settings`,
-//! `outer_aggregates`, aggregates that belong to the query around theirs; `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
+//! `outer_aggregates`, aggregates that belong to the query around theirs; `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `outer_rows`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
 //! `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge` and
@@ -64,6 +64,7 @@ mod operator_forms;
 mod optimize;
 mod ordinality;
 mod outer_aggregates;
+mod outer_rows;
 pub(crate) mod parameters;
 pub(crate) mod parse;
 mod percent_limits;

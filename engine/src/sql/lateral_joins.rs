@@ -9,7 +9,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{Column, DFSchema, JoinType, RecursionUnnestOption, TableReference, UnnestOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection, Unnest};
 
 use super::lifted_subqueries::lifted_join;
 
@@ -134,10 +134,7 @@ pub(super) fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option
             Ok(Some(Pulled { columns, ..pulled }))
         }
         LogicalPlan::Unnest(unnest) => {
-            let is_simple = unnest.struct_type_columns.is_empty()
-                && unnest.list_type_columns.iter().all(|(_, list)| list.depth == 1)
-                && unnest.schema.fields().len() == unnest.input.schema().fields().len();
-            let pulled = if is_simple { pull(&unnest.input, left)? } else { None };
+            let pulled = if takes_lists_apart(unnest) { pull(&unnest.input, left)? } else { None };
             let Some(pulled) = pulled.filter(|pulled| !pulled.has_left && pulled.filters.is_empty()) else {
                 return Ok(None);
             };
@@ -146,18 +143,9 @@ pub(super) fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option
             let own = own.map(|(index, (_, _, expr))| expr.clone().alias(list_name(index)));
             let lists: Vec<Column> =
                 unnest.list_type_columns.iter().map(|(index, _)| Column::new_unqualified(list_name(*index))).collect();
-            // An item is named unlike its list: the rule that takes fields of structs below would take them of the list.
-            let options = UnnestOptions { recursions: Vec::new(), ..unnest.options.clone() };
-            let options = unnest.list_type_columns.iter().fold(options, |options, (index, _)| {
-                options.with_recursions(RecursionUnnestOption {
-                    input_column: Column::new_unqualified(list_name(*index)),
-                    output_column: Column::new_unqualified(format!("{INNER}_item{index}")),
-                    depth: 1,
-                })
-            });
             let base = with_left(&pulled, left)?
                 .project(outer.chain(own).collect::<Vec<_>>())?
-                .unnest_columns_with_options(lists, options)?
+                .unnest_columns_with_options(lists, item_names(unnest))?
                 .build()?;
             let found = base.schema().columns().into_iter().skip(left.schema().fields().len());
             let columns = unnest.schema.columns().into_iter().zip(found);
@@ -168,11 +156,31 @@ pub(super) fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option
     }
 }
 
+/// Returns whether nothing but lists is taken apart, each once.
+pub(super) fn takes_lists_apart(unnest: &Unnest) -> bool {
+    unnest.struct_type_columns.is_empty()
+        && unnest.list_type_columns.iter().all(|(_, list)| list.depth == 1)
+        && unnest.schema.fields().len() == unnest.input.schema().fields().len()
+}
+
+/// Returns the options by which items are named unlike their lists, those of [`list_name`]: the rule that takes fields of structs
+/// below would take them of the list.
+pub(super) fn item_names(unnest: &Unnest) -> UnnestOptions {
+    let options = UnnestOptions { recursions: Vec::new(), ..unnest.options.clone() };
+    unnest.list_type_columns.iter().fold(options, |options, (index, _)| {
+        options.with_recursions(RecursionUnnestOption {
+            input_column: Column::new_unqualified(list_name(*index)),
+            output_column: Column::new_unqualified(format!("{INNER}_item{index}")),
+            depth: 1,
+        })
+    })
+}
+
 fn inner_name(index: usize) -> String {
     format!("c{index}")
 }
 
-fn list_name(index: usize) -> String {
+pub(super) fn list_name(index: usize) -> String {
     format!("{INNER}_list{index}")
 }
 

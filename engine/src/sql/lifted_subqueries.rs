@@ -11,15 +11,16 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result, TableReference};
 use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder,
-    Operator, SkipType, Subquery, Window, lit, when,
+    Operator, SkipType, Subquery, Unnest, Window, lit, when,
 };
 
-use super::lateral_joins::{Pulled, pull, written_outside};
+use super::lateral_joins::{Pulled, item_names, list_name, pull, takes_lists_apart, written_outside};
 
 /// The number of an outer row.
 const ROW: &str = "__outer_row";
@@ -223,6 +224,7 @@ impl OuterRows {
             LogicalPlan::Limit(limit) => self.limited(limit),
             LogicalPlan::Aggregate(aggregate) => self.aggregated(aggregate),
             LogicalPlan::Window(window) => self.windowed(window),
+            LogicalPlan::Unnest(unnest) if takes_lists_apart(unnest) => self.unnested(unnest),
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 let Some(lifted) = self.lift(input)? else { return Ok(None) };
                 let lifted = self.flat(lifted)?;
@@ -397,6 +399,35 @@ impl OuterRows {
         }
         let plan = LogicalPlanBuilder::window_plan(lifted.plan, values)?;
         Ok(Some(Lifted { plan, ..lifted }))
+    }
+
+    /// Takes lists apart. A row whose lists have no elements stands for nothing from here on, and becomes one row of nulls.
+    fn unnested(&self, unnest: &Unnest) -> Result<Option<Lifted>> {
+        let Some(lifted) = self.lift(&unnest.input)? else { return Ok(None) };
+        let lifted = self.flat(lifted)?;
+        let mut columns: Vec<Expr> = lifted.columns.iter().map(|column| column.expr.clone()).collect();
+        let mut lists = Vec::with_capacity(unnest.list_type_columns.len());
+        let mut has_elements = lit(false);
+        for (index, _) in &unnest.list_type_columns {
+            let Some(list) = columns.get_mut(*index) else { return Ok(None) };
+            let is_filled = array_length(list.clone()).gt(lit(0_u64));
+            *list = when(is_filled.clone(), list.clone()).end()?.alias(list_name(*index));
+            lists.push(Column::new_unqualified(list_name(*index)));
+            has_elements = has_elements.or(is_filled);
+        }
+        let is_row = when(mark().is_not_null().and(has_elements), lit(true)).end()?.alias(MARK);
+        let exprs = self.columns.iter().cloned().chain([is_row]).chain(columns);
+        let plan = LogicalPlanBuilder::from(lifted.plan)
+            .project(exprs.collect::<Vec<_>>())?
+            .unnest_columns_with_options(lists, item_names(unnest).with_preserve_nulls(true))?
+            .build()?;
+        let found = plan.schema().columns().into_iter().skip(self.columns.len() + 1);
+        let columns = unnest.schema.columns().into_iter().zip(found).map(|(column, found)| {
+            let expr = marked(Expr::Column(found))?;
+            Ok(LiftedColumn { table: column.relation, name: column.name, expr })
+        });
+        let columns = columns.collect::<Result<_>>()?;
+        Ok(Some(Lifted { plan, columns, is_single: false }))
     }
 
     /// Returns an expression of the subquery over the lifted columns; `None` where it has a subquery of its own, or a column of

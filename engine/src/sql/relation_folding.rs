@@ -16,7 +16,6 @@ use super::shorthand::{call, write_out};
 use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
 use super::table_functions::rewrite_table_functions;
-use super::unnest_joins::keep_outer_rows;
 use crate::error::Result;
 use crate::identifiers::same_name;
 
@@ -30,7 +29,6 @@ pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
     write_out(statement)?;
     rewrite_json_tables(statement)?;
     rewrite_series_of_columns(statement)?;
-    keep_outer_rows(statement);
     let _: ControlFlow<()> = visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())
 }

@@ -106,7 +106,8 @@ pub(super) fn with_subqueries_in_rows(plan: LogicalPlan) -> Result<Transformed<L
     }))
 }
 
-fn has_subquery(row: &[Expr]) -> bool {
+/// Returns whether a row has a subquery.
+pub(super) fn has_subquery(row: &[Expr]) -> bool {
     let is_subquery = |expr: &Expr| Ok(may_be_subquery(expr) || matches!(expr, Expr::SetComparison(_)));
     row.iter().any(|expr| expr.exists(is_subquery).unwrap_or(true))
 }
@@ -171,7 +172,7 @@ fn value_of_row(subquery: &Subquery, schema: &DFSchema) -> Result<Option<Expr>> 
 }
 
 /// Returns the values of a query without FROM, also through derived tables.
-fn only_row(plan: &LogicalPlan) -> Result<Option<Vec<Expr>>> {
+pub(super) fn only_row(plan: &LogicalPlan) -> Result<Option<Vec<Expr>>> {
     let (exprs, input) = match plan {
         LogicalPlan::Projection(Projection { expr, input, .. }) => (expr, input),
         LogicalPlan::SubqueryAlias(alias) => return only_row(&alias.input),

@@ -35,6 +35,7 @@ use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::{may_compare_lists, with_lists, with_unknown_lists};
 use super::nested_order::{may_order_nested, with_nested_order};
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types, with_written_decimals};
+use super::outer_rows::with_outer_rows;
 use super::recursive_types::with_first_types;
 use super::sql_types::has_nanoseconds;
 use super::subquery_places::{with_plain_tables, with_subqueries_below};
@@ -49,7 +50,7 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = with_written_decimals(with_computed_groups_below(join_laterals(plan)?)?)?;
+    let plan = with_written_decimals(with_computed_groups_below(join_laterals(with_outer_rows(plan)?)?)?)?;
     if !may_have_times(&plan)? {
         return Ok(plan);
     }
