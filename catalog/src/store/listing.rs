@@ -53,17 +53,23 @@ pub(crate) fn tables(
     page: &PageRequest,
 ) -> Result<Page<TableSummary>> {
     let page = known_rows(view, who, filter, page)?;
-    let counts = RowCounts::new(view.connection, view.snapshot)?;
+    let counts = RowCounts::new(view.connection, view.snapshot)?.row_counts(&managed_ids(&page))?;
     let rights = view.rights(who);
     let mut items = Vec::with_capacity(page.items.len());
     for (database, object) in page.items {
-        let mut summary = relations::summary(&counts, object, &database)?;
+        let mut summary = relations::summary(&counts, object, &database);
         if rights.rows(&summary.name) != RowRestriction::All {
             summary.row_count = None;
         }
         items.push(summary);
     }
     Ok(Page { items, next: page.next })
+}
+
+/// The managed tables of a page.
+fn managed_ids(page: &Page<(String, ObjectRow)>) -> Vec<i64> {
+    let managed = page.items.iter().filter(|(_, object)| object.kind == TableKind::Managed);
+    managed.map(|(_, object)| object.id).collect()
 }
 
 /// As [`tables`], with columns.
@@ -74,7 +80,7 @@ pub(crate) fn tables_with_columns(
     page: &PageRequest,
 ) -> Result<Page<TableInfo>> {
     let page = known_rows(view, who, filter, page)?;
-    let loader = RelationLoader::for_view(view);
+    let loader = RelationLoader::for_view(view).with_listed(&managed_ids(&page))?;
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
         if let Some(relation) = loader.load_known(object)?

@@ -14,9 +14,10 @@ use uuid::Uuid;
 use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
 use super::object_rows::ObjectRows;
+use super::rows::to_json;
 use super::view_rights::known_to;
 use super::{SnapshotView, column_names, deletes, inlined, objects};
-use crate::connection::{OptionalRow, StoreConnection, params};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     CATALOG_NAME, ColumnInfo, ExternalTable, ManagedTable, ResolvedTable, SnapshotId, TableInfo, TableKind, TableName,
@@ -53,13 +54,62 @@ pub(crate) struct RelationLoader<'a> {
     counts: OnceCell<RowCounts<'a>>,
     policies: Arc<PolicySet>,
     databases: RefCell<HashMap<i64, Option<Database>>>,
+    /// Managed tables that were read at once.
+    listed: HashMap<i64, ListedTable>,
+}
+
+/// A row of `ducklake_table`.
+#[derive(Clone)]
+struct ManagedRow {
+    uuid: String,
+    schema_id: i64,
+    name: String,
+    path: LakePath,
+}
+
+/// What a listing read of a managed table.
+struct ListedTable {
+    row: ManagedRow,
+    columns: Vec<ColumnInfo>,
+    row_count: Option<u64>,
 }
 
 impl<'a> RelationLoader<'a> {
     /// A loader for what is not shown to anybody.
     pub(super) fn new(connection: &'a StoreConnection, snapshot: SnapshotId) -> Self {
         let policies = Arc::default();
-        Self { connection, snapshot, counts: OnceCell::new(), policies, databases: RefCell::default() }
+        Self {
+            connection,
+            snapshot,
+            counts: OnceCell::new(),
+            policies,
+            databases: RefCell::default(),
+            listed: HashMap::new(),
+        }
+    }
+
+    /// Reads managed tables in a few statements for all; each may be a journey to a server.
+    pub(super) fn with_listed(mut self, table_ids: &[i64]) -> Result<Self> {
+        if table_ids.is_empty() {
+            return Ok(self);
+        }
+        let wanted = to_json(table_ids)?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT CAST(table_uuid AS TEXT), schema_id, table_name, path, path_is_relative, table_id FROM ducklake_table
+             WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+               AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?;
+        let rows = statement
+            .query_map(params![wanted, self.snapshot], |row| Ok((row.get::<i64>(5)?, read_managed_row(row)?)))?
+            .collect::<DatabaseResult<Vec<(i64, ManagedRow)>>>()?;
+        let mut columns = columns::load_many(self.connection, &wanted, self.snapshot)?;
+        let counts = RowCounts::new(self.connection, self.snapshot)?.row_counts(table_ids)?;
+        let listed = rows.into_iter().map(|(table_id, row)| {
+            let columns = columns.remove(&table_id).map(|loaded| loaded.columns).unwrap_or_default();
+            (table_id, ListedTable { row, columns, row_count: counts.get(&table_id).copied() })
+        });
+        self.listed = listed.collect();
+        Ok(self)
     }
 
     pub(crate) fn for_view(view: &SnapshotView<'a>) -> Self {
@@ -125,28 +175,39 @@ impl<'a> RelationLoader<'a> {
     }
 
     fn load_managed(&self, table_id: i64) -> Result<Option<StoredRelation>> {
+        if let Some(ListedTable { row, columns, row_count }) = self.listed.get(&table_id) {
+            return self.managed(table_id, row.clone(), columns.clone(), *row_count);
+        }
         let row = self
             .connection
             .prepare_cached(
                 "SELECT CAST(table_uuid AS TEXT), schema_id, table_name, path, path_is_relative FROM ducklake_table
                  WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
             )?
-            .query_row([table_id, self.snapshot], |row| {
-                let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
-                Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?, path))
-            })
+            .query_row([table_id, self.snapshot], read_managed_row)
             .optional()?;
-        let Some((uuid, schema_id, name, path)) = row else { return Ok(None) };
-        let Some(database) = self.database(schema_id)? else { return Ok(None) };
-        let location = path.under(&database.folder);
+        let Some(row) = row else { return Ok(None) };
+        let columns = columns::load(self.connection, table_id, self.snapshot)?.columns;
+        self.managed(table_id, row, columns, self.row_count(table_id)?)
+    }
+
+    fn managed(
+        &self,
+        table_id: i64,
+        row: ManagedRow,
+        columns: Vec<ColumnInfo>,
+        row_count: Option<u64>,
+    ) -> Result<Option<StoredRelation>> {
+        let Some(database) = self.database(row.schema_id)? else { return Ok(None) };
+        let location = row.path.under(&database.folder);
         let info = TableInfo {
             id: table_id,
-            uuid: parse_uuid(&uuid),
-            name: TableName::new(database.name, name),
+            uuid: parse_uuid(&row.uuid),
+            name: TableName::new(database.name, row.name),
             kind: TableKind::Managed,
             comment: None,
-            columns: columns::load(self.connection, table_id, self.snapshot)?.columns,
-            row_count: self.row_count(table_id)?,
+            columns,
+            row_count,
         };
         let source = TableSource::Managed(ManagedTable { id: table_id, snapshot: self.snapshot, location });
         Ok(Some(StoredRelation {
@@ -230,6 +291,11 @@ impl<'a> RelationLoader<'a> {
     }
 }
 
+fn read_managed_row(row: &StoreRow<'_>) -> DatabaseResult<ManagedRow> {
+    let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
+    Ok(ManagedRow { uuid: row.get(0)?, schema_id: row.get(1)?, name: row.get(2)?, path })
+}
+
 /// One object, as of [`RelationLoader::load`].
 pub(super) fn load(
     connection: &StoreConnection,
@@ -253,19 +319,15 @@ pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     Ok(infos)
 }
 
-/// The summary of an object in a listing.
-pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, database: &str) -> Result<TableSummary> {
-    let row_count = match object.kind {
-        TableKind::Managed => counts.row_count(object.id)?,
-        TableKind::External | TableKind::View => None,
-    };
-    Ok(TableSummary {
+/// The summary of an object in a listing. `counts` has the rows of managed tables, as far as they are known.
+pub(super) fn summary(counts: &HashMap<i64, u64>, object: objects::ObjectRow, database: &str) -> TableSummary {
+    TableSummary {
         id: object.id,
         name: TableName::new(database, object.name),
         kind: object.kind,
         comment: object.comment,
-        row_count,
-    })
+        row_count: counts.get(&object.id).copied(),
+    }
 }
 
 /// Adds the schema of a new external table or view.
@@ -369,6 +431,47 @@ impl<'a> RowCounts<'a> {
             )?
             .query_row([table_id, self.snapshot], |row| row.get(0))?;
         Ok(rows.and_then(|rows| u64::try_from(rows).ok()))
+    }
+
+    /// The same of many tables, in a few statements for all: each may be a journey to a server. Those that are missing are unknown.
+    pub(super) fn row_counts(&self, table_ids: &[i64]) -> Result<HashMap<i64, u64>> {
+        if table_ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let wanted = to_json(table_ids)?;
+        let mut counts: HashMap<i64, u64> = table_ids.iter().map(|id| (*id, 0)).collect();
+        let mut files = self.connection.prepare_cached(
+            "SELECT table_id, CAST(COALESCE(SUM(record_count), 0) AS BIGINT) FROM ducklake_data_file
+             WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+               AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
+             GROUP BY table_id",
+        )?;
+        let of_files =
+            files.query_map(params![wanted, self.snapshot], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)))?;
+        let mut unknown = Vec::new();
+        for row in of_files {
+            let (table_id, rows) = row?;
+            match u64::try_from(rows) {
+                Ok(rows) => {
+                    counts.insert(table_id, rows);
+                }
+                Err(_) => unknown.push(table_id),
+            }
+        }
+        let mut deleted = self.connection.prepare_cached(
+            "SELECT DISTINCT table_id FROM ducklake_delete_file
+             WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) AND end_snapshot IS NULL",
+        )?;
+        let of_deleted = deleted.query_map([wanted.as_str()], |row| row.get::<i64>(0))?;
+        unknown.extend(of_deleted.collect::<DatabaseResult<Vec<i64>>>()?);
+        unknown.extend(inlined::tables_with_rows(self.connection, &wanted)?);
+        if self.has_inlined_deletes {
+            unknown.extend(deletes::inlined_tables(self.connection, &wanted)?);
+        }
+        for table_id in unknown {
+            counts.remove(&table_id);
+        }
+        Ok(counts)
     }
 }
 
