@@ -274,19 +274,7 @@ pub(super) fn load_many(
         let (table_id, column_id, dimension) = row?;
         dimensions.entry(table_id).or_default().insert(column_id, dimension);
     }
-    let mut statement = connection.prepare_cached(
-        "SELECT column_id, key, value, table_id FROM ducklake_column_tag
-         WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
-           AND key IN (?2, ?3) AND value IS NOT NULL
-           AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)",
-    )?;
-    let mut tags: HashMap<i64, ColumnTags> = HashMap::new();
-    for row in statement.query_map(params![table_ids, COMMENT_KEY, JSON_KEY, snapshot], |row| {
-        Ok((row.get::<i64>(3)?, row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
-    })? {
-        let (table_id, column_id, key, value) = row?;
-        tags.entry(table_id).or_default().add(column_id, &key, value);
-    }
+    let mut tags = load_many_tags(connection, table_ids, snapshot)?;
     let of_tables = rows.into_iter().map(|(table_id, rows)| {
         let dimensions = dimensions.remove(&table_id).unwrap_or_default();
         (table_id, loaded(rows, dimensions, &tags.remove(&table_id).unwrap_or_default()))
@@ -371,6 +359,28 @@ pub(super) fn load_tags(connection: &StoreConnection, object_id: i64, snapshot: 
     for row in rows {
         let (column_id, key, value) = row?;
         tags.add(column_id, &key, value);
+    }
+    Ok(tags)
+}
+
+/// As [`load_tags`], of many objects, a JSON list of ids.
+pub(super) fn load_many_tags(
+    connection: &StoreConnection,
+    object_ids: &str,
+    snapshot: SnapshotId,
+) -> Result<HashMap<i64, ColumnTags>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_id, key, value, table_id FROM ducklake_column_tag
+         WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+           AND key IN (?2, ?3) AND value IS NOT NULL
+           AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)",
+    )?;
+    let mut tags: HashMap<i64, ColumnTags> = HashMap::new();
+    for row in statement.query_map(params![object_ids, COMMENT_KEY, JSON_KEY, snapshot], |row| {
+        Ok((row.get::<i64>(3)?, row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
+    })? {
+        let (table_id, column_id, key, value) = row?;
+        tags.entry(table_id).or_default().add(column_id, &key, value);
     }
     Ok(tags)
 }

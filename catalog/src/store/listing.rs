@@ -80,7 +80,8 @@ pub(crate) fn tables_with_columns(
     page: &PageRequest,
 ) -> Result<Page<TableInfo>> {
     let page = known_rows(view, who, filter, page)?;
-    let loader = RelationLoader::for_view(view).with_listed(&managed_ids(&page))?;
+    let ids: Vec<i64> = page.items.iter().map(|(_, object)| object.id).collect();
+    let loader = RelationLoader::for_view(view).with_listed(&ids)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
         if let Some(relation) = loader.load_known(object)?

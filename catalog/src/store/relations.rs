@@ -1,5 +1,7 @@
 //! Loads tables, views and external tables by id at a snapshot, as the model describes them.
 
+mod listed;
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
 use arrow_schema::{Schema, SchemaRef};
 use uuid::Uuid;
+
+use listed::{ListedExternal, ListedManaged, ListedObjects};
 
 use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
@@ -54,24 +58,16 @@ pub(crate) struct RelationLoader<'a> {
     counts: OnceCell<RowCounts<'a>>,
     policies: Arc<PolicySet>,
     databases: RefCell<HashMap<i64, Option<Database>>>,
-    /// Managed tables that were read at once.
-    listed: HashMap<i64, ListedTable>,
+    /// What was read at once.
+    listed: ListedObjects,
 }
 
-/// A row of `ducklake_table`.
+/// A row of `ducklake_table` or `querent_external_table`.
 #[derive(Clone)]
-struct ManagedRow {
+struct ObjectPlace {
     uuid: String,
     schema_id: i64,
     name: String,
-    path: LakePath,
-}
-
-/// What a listing read of a managed table.
-struct ListedTable {
-    row: ManagedRow,
-    columns: Vec<ColumnInfo>,
-    row_count: Option<u64>,
 }
 
 impl<'a> RelationLoader<'a> {
@@ -84,31 +80,13 @@ impl<'a> RelationLoader<'a> {
             counts: OnceCell::new(),
             policies,
             databases: RefCell::default(),
-            listed: HashMap::new(),
+            listed: ListedObjects::default(),
         }
     }
 
-    /// Reads managed tables in a few statements for all; each may be a journey to a server.
-    pub(super) fn with_listed(mut self, table_ids: &[i64]) -> Result<Self> {
-        if table_ids.is_empty() {
-            return Ok(self);
-        }
-        let wanted = to_json(table_ids)?;
-        let mut statement = self.connection.prepare_cached(
-            "SELECT CAST(table_uuid AS TEXT), schema_id, table_name, path, path_is_relative, table_id FROM ducklake_table
-             WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
-               AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
-        )?;
-        let rows = statement
-            .query_map(params![wanted, self.snapshot], |row| Ok((row.get::<i64>(5)?, read_managed_row(row)?)))?
-            .collect::<DatabaseResult<Vec<(i64, ManagedRow)>>>()?;
-        let mut columns = columns::load_many(self.connection, &wanted, self.snapshot)?;
-        let counts = RowCounts::new(self.connection, self.snapshot)?.row_counts(table_ids)?;
-        let listed = rows.into_iter().map(|(table_id, row)| {
-            let columns = columns.remove(&table_id).map(|loaded| loaded.columns).unwrap_or_default();
-            (table_id, ListedTable { row, columns, row_count: counts.get(&table_id).copied() })
-        });
-        self.listed = listed.collect();
+    /// Reads tables and external tables in a few statements for all; each may be a journey to a server.
+    pub(super) fn with_listed(mut self, object_ids: &[i64]) -> Result<Self> {
+        self.listed = ListedObjects::read(self.connection, self.snapshot, object_ids)?;
         Ok(self)
     }
 
@@ -127,9 +105,12 @@ impl<'a> RelationLoader<'a> {
 
     /// Reads an object; `None` where it is gone.
     pub(crate) fn load(&self, object_id: i64) -> Result<Option<StoredRelation>> {
-        for kind in [TableKind::Managed, TableKind::View, TableKind::External] {
-            if let Some(mut relation) = self.load_of_kind(object_id, kind)? {
-                relation.resolved.info.comment = load_comment(self.connection, object_id, self.snapshot)?;
+        for kind in self.listed.kinds(object_id) {
+            if let Some(mut relation) = self.load_of_kind(object_id, *kind)? {
+                relation.resolved.info.comment = match self.listed.comment(object_id) {
+                    Some(comment) => comment,
+                    None => load_comment(self.connection, object_id, self.snapshot)?,
+                };
                 return Ok(Some(relation));
             }
         }
@@ -175,8 +156,9 @@ impl<'a> RelationLoader<'a> {
     }
 
     fn load_managed(&self, table_id: i64) -> Result<Option<StoredRelation>> {
-        if let Some(ListedTable { row, columns, row_count }) = self.listed.get(&table_id) {
-            return self.managed(table_id, row.clone(), columns.clone(), *row_count);
+        if let Some(listed) = self.listed.managed(table_id) {
+            let ListedManaged { place, path, columns, row_count } = listed;
+            return self.managed(table_id, place.clone(), path, columns.clone(), *row_count);
         }
         let row = self
             .connection
@@ -184,36 +166,27 @@ impl<'a> RelationLoader<'a> {
                 "SELECT CAST(table_uuid AS TEXT), schema_id, table_name, path, path_is_relative FROM ducklake_table
                  WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
             )?
-            .query_row([table_id, self.snapshot], read_managed_row)
+            .query_row([table_id, self.snapshot], |row| {
+                Ok((read_place(row)?, LakePath { path: row.get(3)?, is_relative: row.get(4)? }))
+            })
             .optional()?;
-        let Some(row) = row else { return Ok(None) };
+        let Some((place, path)) = row else { return Ok(None) };
         let columns = columns::load(self.connection, table_id, self.snapshot)?.columns;
-        self.managed(table_id, row, columns, self.row_count(table_id)?)
+        self.managed(table_id, place, &path, columns, self.row_count(table_id)?)
     }
 
     fn managed(
         &self,
         table_id: i64,
-        row: ManagedRow,
+        place: ObjectPlace,
+        path: &LakePath,
         columns: Vec<ColumnInfo>,
         row_count: Option<u64>,
     ) -> Result<Option<StoredRelation>> {
-        let Some(database) = self.database(row.schema_id)? else { return Ok(None) };
-        let location = row.path.under(&database.folder);
-        let info = TableInfo {
-            id: table_id,
-            uuid: parse_uuid(&row.uuid),
-            name: TableName::new(database.name, row.name),
-            kind: TableKind::Managed,
-            comment: None,
-            columns,
-            row_count,
-        };
+        let Some(database) = self.database(place.schema_id)? else { return Ok(None) };
+        let location = path.under(&database.folder);
         let source = TableSource::Managed(ManagedTable { id: table_id, snapshot: self.snapshot, location });
-        Ok(Some(StoredRelation {
-            resolved: ResolvedTable { info, source, restriction: None },
-            database_id: database.id,
-        }))
+        Ok(Some(stored(table_id, TableKind::Managed, place, database, source, columns, row_count)))
     }
 
     fn load_view(&self, view_id: i64) -> Result<Option<StoredRelation>> {
@@ -258,42 +231,57 @@ impl<'a> RelationLoader<'a> {
     }
 
     fn load_external(&self, object_id: i64) -> Result<Option<StoredRelation>> {
+        if let Some(ListedExternal { place, definition, columns }) = self.listed.external(object_id) {
+            return self.external(object_id, place.clone(), definition, columns.clone());
+        }
         let row = self
             .connection
             .prepare_cached(
                 "SELECT table_uuid, schema_id, table_name, definition FROM querent_external_table
                  WHERE object_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
             )?
-            .query_row([object_id, self.snapshot], |row| {
-                Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?, row.get::<String>(3)?))
-            })
+            .query_row([object_id, self.snapshot], |row| Ok((read_place(row)?, row.get::<String>(3)?)))
             .optional()?;
-        let Some((uuid, schema_id, name, definition)) = row else { return Ok(None) };
+        let Some((place, definition)) = row else { return Ok(None) };
+        let columns = load_described_columns(self.connection, object_id, self.snapshot)?;
+        self.external(object_id, place, &definition, columns)
+    }
+
+    fn external(
+        &self,
+        object_id: i64,
+        place: ObjectPlace,
+        definition: &str,
+        columns: Vec<ColumnInfo>,
+    ) -> Result<Option<StoredRelation>> {
         // DuckDB drops a schema without knowing our tables in it.
-        let Some(database) = self.database(schema_id)? else { return Ok(None) };
-        let external: ExternalTable = serde_json::from_str(&definition).map_err(|error| {
-            CatalogError::Internal(format!("the definition of external table `{name}` cannot be read: {error}"))
+        let Some(database) = self.database(place.schema_id)? else { return Ok(None) };
+        let external: ExternalTable = serde_json::from_str(definition).map_err(|error| {
+            CatalogError::Internal(format!("the definition of external table `{}` cannot be read: {error}", place.name))
         })?;
-        let info = TableInfo {
-            id: object_id,
-            uuid: parse_uuid(&uuid),
-            name: TableName::new(database.name, name),
-            kind: TableKind::External,
-            comment: None,
-            columns: load_described_columns(self.connection, object_id, self.snapshot)?,
-            row_count: None,
-        };
         let source = TableSource::External(external);
-        Ok(Some(StoredRelation {
-            resolved: ResolvedTable { info, source, restriction: None },
-            database_id: database.id,
-        }))
+        Ok(Some(stored(object_id, TableKind::External, place, database, source, columns, None)))
     }
 }
 
-fn read_managed_row(row: &StoreRow<'_>) -> DatabaseResult<ManagedRow> {
-    let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
-    Ok(ManagedRow { uuid: row.get(0)?, schema_id: row.get(1)?, name: row.get(2)?, path })
+/// A table of which everything is read but its comment.
+fn stored(
+    id: i64,
+    kind: TableKind,
+    place: ObjectPlace,
+    database: Database,
+    source: TableSource,
+    columns: Vec<ColumnInfo>,
+    row_count: Option<u64>,
+) -> StoredRelation {
+    let (uuid, name) = (parse_uuid(&place.uuid), TableName::new(database.name, place.name));
+    let info = TableInfo { id, uuid, name, kind, comment: None, columns, row_count };
+    StoredRelation { resolved: ResolvedTable { info, source, restriction: None }, database_id: database.id }
+}
+
+/// The first three columns of a row: the id for all time, the database's id, the name.
+fn read_place(row: &StoreRow<'_>) -> DatabaseResult<ObjectPlace> {
+    Ok(ObjectPlace { uuid: row.get(0)?, schema_id: row.get(1)?, name: row.get(2)? })
 }
 
 /// One object, as of [`RelationLoader::load`].
@@ -307,7 +295,7 @@ pub(super) fn load(
 
 /// The tables of a list of ids at one snapshot, in order; `None` where one is gone or may not be seen.
 pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<Option<TableInfo>>> {
-    let loader = RelationLoader::for_view(view);
+    let loader = RelationLoader::for_view(view).with_listed(ids)?;
     let mut infos = Vec::with_capacity(ids.len());
     for id in ids {
         let visible = match loader.load(*id)? {
@@ -351,7 +339,11 @@ fn load_described_columns(
     snapshot: SnapshotId,
 ) -> Result<Vec<ColumnInfo>> {
     let Some(schema) = load_schema(connection, object_id)? else { return Ok(Vec::new()) };
-    let mut comments = columns::load_tags(connection, object_id, snapshot)?.comments;
+    Ok(described_columns(&schema, columns::load_tags(connection, object_id, snapshot)?))
+}
+
+fn described_columns(schema: &Schema, tags: columns::ColumnTags) -> Vec<ColumnInfo> {
+    let mut comments = tags.comments;
     let described = schema.fields().iter().zip(1..).map(|(field, position)| ColumnInfo {
         id: 0,
         name: field.name().clone(),
@@ -362,7 +354,7 @@ fn load_described_columns(
         default: None,
         initial_default: None,
     });
-    Ok(described.collect())
+    described.collect()
 }
 
 /// The schema of an external table or view, also of a dropped one.
@@ -371,9 +363,12 @@ pub(super) fn load_schema(connection: &StoreConnection, object_id: i64) -> Resul
         .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
         .query_row([object_id], |row| row.get(0))
         .optional()?;
-    encoded
-        .map(|bytes| root_as_schema(&bytes).map(|schema| Arc::new(fb_to_schema(schema))))
-        .transpose()
+    encoded.map(|bytes| decoded_schema(object_id, &bytes)).transpose()
+}
+
+fn decoded_schema(object_id: i64, encoded: &[u8]) -> Result<SchemaRef> {
+    root_as_schema(encoded)
+        .map(|schema| Arc::new(fb_to_schema(schema)))
         .map_err(|error| CatalogError::Internal(format!("the schema of object {object_id} cannot be read: {error}")))
 }
 
