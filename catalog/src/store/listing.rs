@@ -1,5 +1,7 @@
 //! Listings: pages by key, with filters pushed down to the indexes; nothing is read beyond the page.
 
+mod narrowed;
+
 use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
@@ -203,6 +205,16 @@ impl RowQuery {
     fn read(&self, wanted: &ListingRange<'_>) -> Result<Vec<(String, ObjectRow)>> {
         // Steps along an index are journeys to a server.
         let steps_are_cheap = !wanted.view.connection.is_remote();
+        if let Some(queries) = (!steps_are_cheap).then(|| self.narrowed(wanted.view.connection)).transpose()?.flatten()
+        {
+            let mut objects = Vec::new();
+            for query in queries {
+                objects.extend(query.read_by_database(wanted, char::MAX.encode_utf8(&mut [0; 4]))?);
+            }
+            sort_objects(&mut objects);
+            objects.truncate(wanted.limit);
+            return Ok(objects);
+        }
         if steps_are_cheap && !self.at_least.is_empty() && wanted.filter.database.is_none() {
             if let Some(objects) = self.read_by_name(wanted, FEW)? {
                 return Ok(objects);
@@ -293,7 +305,7 @@ impl RowQuery {
         for kind in kinds {
             objects.extend(self.walk(wanted, until, Some(*kind))?);
         }
-        objects.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
+        sort_objects(&mut objects);
         objects.dedup_by_key(|(_, object)| object.id);
         objects.truncate(wanted.limit);
         Ok(objects)
@@ -413,6 +425,11 @@ impl RowQuery {
     fn is_of_kind(&self, stored: &str) -> bool {
         self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.as_str() == stored))
     }
+}
+
+/// Brings objects into the order of listings.
+fn sort_objects(objects: &mut [(String, ObjectRow)]) {
+    objects.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
 }
 
 /// How a name is looked up for search.

@@ -110,6 +110,11 @@ async fn a_page_of_tables_is_the_same_on_both_databases_and_reads_what_it_shows(
         filter(Some("yard_7"), None),
         filter(None, Some("shipment_77")),
         filter(None, Some("shipment_7%")),
+        // Underscores that are any character, among more names than are read one by one.
+        filter(None, Some("s_ipment_7_")),
+        filter(Some("yard_7"), Some("shipment__")),
+        filter(None, Some("shipment_7_%")),
+        filter(None, Some("shipment_x_y")),
         filter(Some("yard_12"), Some("%ment_7_")),
         filter(Some("nowhere"), None),
     ];
