@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # `make demo-cluster`: PostgreSQL with the catalog, an S3-compatible store with the files, two servers over both, one of them a
-# coordinator with two workers, all as processes of this machine. Queries over the flights run on the workers; each answer is
-# compared with the other server's, which has no workers, and with that of a server of its own data.
+# coordinator with two workers, all as processes of this machine. Queries over the flights run on the workers, and so does what a
+# question asks, for which a script stands for the model; each answer is compared with the other server's, which has no workers, and
+# with that of a server of its own data.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
@@ -62,6 +63,15 @@ start worker-1 --role worker "${shared_files[@]}"
 first=$address
 start worker-2 --role worker "${shared_files[@]}"
 second=$address
+question="Which carriers flew the farthest?"
+cat >"$folder/model.json" <<'SCRIPT'
+{"runs": [{"when": "farthest", "turns": [
+  {"events": [{"tool_call": {"name": "run_sql", "arguments": {"sql":
+    "SELECT carrier, sum(distance) AS miles FROM departures GROUP BY carrier ORDER BY miles DESC, carrier LIMIT 3"}}}]},
+  {"events": [{"text": "These are the three that flew the most miles."}]}
+]}]}
+SCRIPT
+export QUERENT_AGENT_SCRIPT=$folder/model.json
 shared=(--set "catalog.url=$catalog" "${shared_files[@]}")
 start coordinator "${shared[@]}" --set "cluster.workers=$first,$second" --set cluster.min_scan_bytes=1
 coordinator=$address
@@ -95,5 +105,25 @@ for query in "${queries[@]}"; do
     "$querent" sql --server "$server" "$query" >"$folder/one.txt"
     cmp "$folder/cluster.txt" "$folder/one.txt" || { say "DIFFERS from one server's answer"; exit 1; }
   done
+done
+
+# The answer to the question, with the rows that it was made of.
+ask() {
+  "$querent" ask --json --server "$1" "$question" | "$QUERENT_CACHE/s3-venv/bin/python" -c '
+import json, sys
+for line in sys.stdin:
+    event = json.loads(line)
+    if event["event"] == "tool_result":
+        print(json.dumps(event["data"]["result"]["rows"]))
+    elif event["event"] == "answer_final":
+        print(event["data"]["text"])
+'
+}
+say "$question"
+ask "$coordinator" | tee "$folder/cluster.txt" >&2
+grep -q miles "$folder/cluster.txt" || { say "the question has no answer"; exit 1; }
+for server in "$other" "$alone"; do
+  ask "$server" >"$folder/one.txt"
+  cmp "$folder/cluster.txt" "$folder/one.txt" || { say "DIFFERS from one server's answer"; exit 1; }
 done
 say "MATCH: the answers of the cluster are those of one server"

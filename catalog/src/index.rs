@@ -195,7 +195,7 @@ impl SchemaIndex {
         columns.load_pending().await?;
         let listeners = [Arc::clone(&tables), Arc::clone(&columns)];
         store.on_commit(Box::new(move |committed| {
-            let Committed { objects, columns, has_due, has_due_columns } = committed;
+            let Committed { objects, columns, has_due, has_due_columns, .. } = committed;
             listeners[0].take_in(objects, has_due);
             listeners[1].take_in(columns, has_due_columns);
         }));

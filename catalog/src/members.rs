@@ -1,7 +1,8 @@
 //! The servers that share a catalog, for each other: where each is reached, and which of them give no sign of life.
 //!
 //! A server writes a row of its own every few seconds, in a transaction that waits for no other writer. Clocks are not
-//! compared: a server is lost when its row has not changed for [`LOST_AFTER`] while this server could read it.
+//! compared: a server is lost when its row has not changed for [`LOST_AFTER`] while this server looked at it. Time in which nobody
+//! looked, because this server or its machine stood still, counts little: the others may have stood still with it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ use crate::store::Store;
 pub(crate) const SIGNS_APART: Duration = Duration::from_secs(5);
 /// After how long without one a server is lost.
 const LOST_AFTER: Duration = Duration::from_secs(30);
+/// What the time between two looks counts at most.
+const MOST_BETWEEN_LOOKS: Duration = Duration::from_secs(10);
 /// After how long the row of a lost server is deleted, when its runs have been ended.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -25,16 +28,23 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub(crate) struct MemberWatch {
     /// Where the others reach this one.
     address: Mutex<Option<String>>,
+    signs: Mutex<SeenSigns>,
+}
+
+/// What was seen of the others' signs.
+#[derive(Debug, Default)]
+struct SeenSigns {
+    looked_at: Option<Instant>,
     /// The last sign of each of the others.
-    signs: Mutex<HashMap<String, LastSign>>,
+    last: HashMap<String, LastSign>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct LastSign {
     /// By its own clock; compared with nothing but itself.
     alive_at: i64,
-    /// When this server saw that it had changed.
-    since: Instant,
+    /// For how long this server has looked and seen no other.
+    silent_for: Duration,
 }
 
 impl MemberWatch {
@@ -55,7 +65,7 @@ impl MemberWatch {
             }
             Err(error) => {
                 // What could not be seen has not been silent.
-                self.signs.lock().clear();
+                *self.signs.lock() = SeenSigns::default();
                 Err(error)
             }
         }
@@ -63,20 +73,21 @@ impl MemberWatch {
 
     fn note(&self, found: Vec<(String, i64)>, now: Instant) {
         let mut signs = self.signs.lock();
-        let known = std::mem::take(&mut *signs);
-        *signs = found
-            .into_iter()
-            .map(|(member, alive_at)| {
-                let last = known.get(&member).filter(|last| last.alive_at == alive_at).copied();
-                (member, last.unwrap_or(LastSign { alive_at, since: now }))
-            })
-            .collect();
+        let between = signs.looked_at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        let between = between.min(MOST_BETWEEN_LOOKS);
+        let known = std::mem::take(&mut signs.last);
+        let signs_now = found.into_iter().map(|(member, alive_at)| {
+            let same = known.get(&member).filter(|last| last.alive_at == alive_at);
+            let silent_for = same.map_or(Duration::ZERO, |last| last.silent_for + between);
+            (member, LastSign { alive_at, silent_for })
+        });
+        *signs = SeenSigns { looked_at: Some(now), last: signs_now.collect() };
     }
 
-    fn lost(&self, now: Instant) -> Vec<String> {
+    fn lost(&self) -> Vec<String> {
         let signs = self.signs.lock();
-        let is_lost = |sign: &LastSign| now.saturating_duration_since(sign.since) >= LOST_AFTER;
-        signs.iter().filter(|(_, sign)| is_lost(sign)).map(|(member, _)| member.clone()).collect()
+        let lost = signs.last.iter().filter(|(_, sign)| sign.silent_for >= LOST_AFTER);
+        lost.map(|(member, _)| member.clone()).collect()
     }
 }
 
@@ -110,7 +121,7 @@ impl CatalogMembers<'_> {
 
     /// Returns the others that have given no sign of life for half a minute, as this server saw it.
     pub fn lost(&self) -> Vec<String> {
-        self.watch.lost(Instant::now())
+        self.watch.lost()
     }
 }
 
@@ -164,18 +175,39 @@ mod tests {
     #[test]
     fn a_server_is_lost_when_its_row_stays_as_it_is() {
         let (watch, begin) = (MemberWatch::default(), Instant::now());
-        let after = |seconds| begin + Duration::from_secs(seconds);
-        let signs = |two| vec![("one".to_owned(), 7), ("two".to_owned(), two)];
-        watch.note(signs(1), begin);
-        watch.note(signs(2), after(20));
-        assert_eq!(watch.lost(after(29)), Vec::<String>::new());
-        assert_eq!(watch.lost(after(30)), ["one"]);
-        watch.note(signs(2), after(51));
-        assert_eq!(watch.lost(after(51)).len(), 2);
+        let look = |seconds, one, two| {
+            let found = vec![("one".to_owned(), one), ("two".to_owned(), two)];
+            watch.note(found, begin + Duration::from_secs(seconds));
+            watch.lost()
+        };
+        for (sign, seconds) in (0..30).step_by(5).enumerate() {
+            assert_eq!(look(seconds, 7, sign as i64), Vec::<String>::new(), "after {seconds} s");
+        }
+        assert_eq!(look(30, 7, 5), ["one"]);
+        for seconds in [35, 40, 45, 50] {
+            assert_eq!(look(seconds, 7, 5), ["one"], "after {seconds} s");
+        }
+        assert_eq!(look(55, 7, 5).len(), 2);
         // It is there again, whatever its clock says.
-        watch.note(signs(-5), after(60));
-        assert_eq!(watch.lost(after(61)), ["one"]);
-        watch.note(Vec::new(), after(62));
-        assert_eq!(watch.lost(after(200)), Vec::<String>::new());
+        assert_eq!(look(60, 7, -5), ["one"]);
+        watch.note(Vec::new(), begin + Duration::from_secs(62));
+        assert_eq!(watch.lost(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn who_stood_still_has_not_seen_that_others_were_silent() {
+        let (watch, begin) = (MemberWatch::default(), Instant::now());
+        let look = |seconds, sign| {
+            watch.note(vec![("one".to_owned(), sign)], begin + Duration::from_secs(seconds));
+            watch.lost()
+        };
+        look(0, 1);
+        look(5, 2);
+        // Nothing was looked at for minutes, and the other's machine may have slept as well.
+        assert!(watch.lost().is_empty());
+        for seconds in [300, 305, 310] {
+            assert_eq!(look(seconds, 2), Vec::<String>::new(), "after {seconds} s");
+        }
+        assert_eq!(look(315, 3), Vec::<String>::new());
     }
 }

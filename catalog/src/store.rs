@@ -121,7 +121,7 @@ pub(crate) struct Store {
     policies: Arc<RwLock<Arc<PolicySet>>>,
     watch: Arc<VersionWatch>,
     /// Where other servers share the catalog.
-    warm: Option<WarmReads>,
+    warm: Option<Arc<WarmReads>>,
 }
 
 /// The newest state of the catalog inside one read transaction.
@@ -189,7 +189,7 @@ impl Store {
         })
         .await?;
         let (writer, file, policies, member, log) = writer;
-        let warm = place.is_shared().then(WarmReads::default);
+        let warm = place.is_shared().then(Arc::default);
         Ok(Self {
             readers: Arc::new(ReaderPool::new(place.clone())),
             data_dir,
@@ -473,6 +473,7 @@ impl Store {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let on_commit = Arc::clone(&self.on_commit);
         let (place, file, log) = (self.place.clone(), self.file.clone(), self.log.clone());
+        let warm = self.warm.clone();
         on_blocking_thread(move || {
             let connection = writer.as_mut().ok_or_else(closed)?;
             file.map_or(Ok(()), |file| file.require_in_place())?;
@@ -483,6 +484,9 @@ impl Store {
                 Ok(result)
             };
             let (result, committed) = run().map_err(|error| place.named(error))?;
+            if let (Some(warm), Some(snapshot)) = (warm, committed.snapshot) {
+                warm.note_written(snapshot, &committed.changes);
+            }
             match log {
                 None => hand_over(&on_commit, committed),
                 // The index takes in what others committed before, too. What fails here is done by the next `follow`.

@@ -1,5 +1,6 @@
 //! Queries on several servers: a coordinator and its workers, each a process of its own, against one node with the same data.
 
+mod bytes;
 mod discovery;
 mod functions;
 mod limits;

@@ -1,7 +1,7 @@
 //! A change of the catalog: one SQLite transaction that becomes one DuckLake snapshot when something in it is
 //! recorded, in the words DuckDB's conflict check reads (`created_table:"db"."t"`, `inserted_into_table:7`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -145,6 +145,10 @@ impl<'a> CatalogChange<'a> {
             objects::set_absorbed_snapshot(self.connection, snapshot)?;
         }
         let mut committed = self.committed;
+        if !self.entries.is_empty() {
+            committed.snapshot = Some(self.head.id + 1);
+            committed.changes = self.entries.join(",");
+        }
         committed.objects = self.pending.into_values().collect();
         committed.objects.sort_by_key(|object| object.sequence);
         Ok(committed)
@@ -204,6 +208,43 @@ impl TouchedIds {
     }
 }
 
+/// The tables that commits changed, in their rows, columns or names, as `changes_made` strings list them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TouchedTables {
+    /// Whatever there is may be another one.
+    Any,
+    /// These ids, and no others that were there before.
+    Only(BTreeSet<i64>),
+}
+
+impl TouchedTables {
+    pub(super) fn parse(changes_made: &str) -> Self {
+        let mut touched = BTreeSet::new();
+        for entry in split_unquoted(changes_made) {
+            let Some((change, value)) = entry.split_once(':') else { return Self::Any };
+            match (change, value.parse::<i64>()) {
+                // What is created has an id that nothing had before.
+                ("created_schema" | "created_table" | "created_view", _) => {}
+                (
+                    "altered_table"
+                    | "altered_view"
+                    | "dropped_table"
+                    | "dropped_view"
+                    | "inserted_into_table"
+                    | "deleted_from_table"
+                    | "inlined_insert"
+                    | "inlined_delete",
+                    Ok(id),
+                ) => {
+                    touched.insert(id);
+                }
+                _ => return Self::Any,
+            }
+        }
+        Self::Only(touched)
+    }
+}
+
 fn split_unquoted(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -230,5 +271,16 @@ mod tests {
     fn ids_are_told_from_names() {
         let text = r#"created_table:"d""b,dropped_table:9"."x",dropped_table:5,altered_view:6,inserted_into_table:7,dropped_schema:2"#;
         assert_eq!(TouchedIds::parse(text), TouchedIds { objects: vec![5, 6], databases: vec![2] });
+    }
+
+    #[test]
+    fn what_is_not_known_may_be_a_change_of_any_table() {
+        let known =
+            r#"created_table:"d""b,dropped_table:9"."x",dropped_table:5,inlined_delete:6,inserted_into_table:7"#;
+        assert_eq!(TouchedTables::parse(known), TouchedTables::Only(BTreeSet::from([5, 6, 7])));
+        assert_eq!(TouchedTables::parse(r#"created_schema:"a:b""#), TouchedTables::Only(BTreeSet::new()));
+        for other in ["", "dropped_schema:2", "inserted_into_table:7,compacted_table:8", "altered_table:\"x\""] {
+            assert_eq!(TouchedTables::parse(other), TouchedTables::Any, "{other}");
+        }
     }
 }

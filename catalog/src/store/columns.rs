@@ -10,7 +10,7 @@ use super::change::CatalogChange;
 use super::names::name_key;
 use super::object_rows::ObjectRows;
 use super::types::{LakeType, Shape, list_of, map_of, shown_type, storable, written_field};
-use crate::connection::{DatabaseResult, StoreConnection, params};
+use crate::connection::{DatabaseResult, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnDefault, ColumnInfo, SnapshotId};
 
@@ -239,8 +239,51 @@ pub(super) fn load(connection: &StoreConnection, table_id: i64, snapshot: Snapsh
         connection.prepare_cached("SELECT column_id, dimension FROM querent_vector_column WHERE table_id = ?")?;
     let dimensions: HashMap<i64, i32> =
         statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<DatabaseResult<_>>()?;
-    let ColumnTags { comments, json } = load_tags(connection, table_id, snapshot)?;
+    Ok(loaded(rows, dimensions, &load_tags(connection, table_id, snapshot)?))
+}
 
+/// The columns of many tables, a JSON list of ids, in a few statements for all; a table without columns is missing.
+pub(super) fn load_many(
+    connection: &StoreConnection,
+    table_ids: &str,
+    snapshot: SnapshotId,
+) -> Result<HashMap<i64, LoadedColumns>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_id, column_name, column_type, nulls_allowed, parent_column, initial_default,
+                default_value, default_value_type, table_id
+         FROM ducklake_column
+         WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+           AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
+         ORDER BY table_id, column_order",
+    )?;
+    let mut rows: HashMap<i64, Vec<ColumnRow>> = HashMap::new();
+    for row in
+        statement.query_map(params![table_ids, snapshot], |row| Ok((row.get::<i64>(8)?, read_column_row(row)?)))?
+    {
+        let (table_id, row) = row?;
+        rows.entry(table_id).or_default().push(row);
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT table_id, column_id, dimension FROM querent_vector_column
+         WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
+    )?;
+    let mut dimensions: HashMap<i64, HashMap<i64, i32>> = HashMap::new();
+    for row in
+        statement.query_map([table_ids], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i32>(2)?)))?
+    {
+        let (table_id, column_id, dimension) = row?;
+        dimensions.entry(table_id).or_default().insert(column_id, dimension);
+    }
+    let mut tags = load_many_tags(connection, table_ids, snapshot)?;
+    let of_tables = rows.into_iter().map(|(table_id, rows)| {
+        let dimensions = dimensions.remove(&table_id).unwrap_or_default();
+        (table_id, loaded(rows, dimensions, &tags.remove(&table_id).unwrap_or_default()))
+    });
+    Ok(of_tables.collect())
+}
+
+/// The columns of a table by what is stored of them.
+fn loaded(rows: Vec<ColumnRow>, dimensions: HashMap<i64, i32>, tags: &ColumnTags) -> LoadedColumns {
     let mut children: HashMap<i64, Vec<&ColumnRow>> = HashMap::new();
     for row in &rows {
         if let Some(parent) = row.parent {
@@ -256,16 +299,16 @@ pub(super) fn load(connection: &StoreConnection, table_id: i64, snapshot: Snapsh
             id: row.id,
             name: row.name.clone(),
             data_type: without_metadata(field.data_type()),
-            is_json: row.column_type == JSON_TYPE || json.contains(&row.id),
+            is_json: row.column_type == JSON_TYPE || tags.json.contains(&row.id),
             nullable: row.nullable,
-            comment: comments.get(&row.id).cloned(),
+            comment: tags.comments.get(&row.id).cloned(),
             default: row.default.clone(),
             initial_default: row.initial_default.clone(),
         });
         fields.push(written_field(&field));
     }
     let unreadable = tree.unreadable;
-    Ok(LoadedColumns { columns, write_schema: Arc::new(Schema::new(fields)), rows, unreadable })
+    LoadedColumns { columns, write_schema: Arc::new(Schema::new(fields)), rows, unreadable }
 }
 
 /// The live rows of a table's columns, nested ones included, in order.
@@ -277,18 +320,20 @@ pub(super) fn load_rows(connection: &StoreConnection, table_id: i64, snapshot: S
          WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
          ORDER BY column_order",
     )?;
-    let rows = statement.query_map([table_id, snapshot], |row| {
-        Ok(ColumnRow {
-            id: row.get(0)?,
-            name: row.get(1)?,
-            column_type: row.get(2)?,
-            nullable: row.get::<Option<bool>>(3)?.unwrap_or(true),
-            parent: row.get(4)?,
-            initial_default: row.get(5)?,
-            default: ColumnDefault::stored(row.get(6)?, row.get::<Option<String>>(7)?.as_deref()),
-        })
-    })?;
+    let rows = statement.query_map([table_id, snapshot], read_column_row)?;
     Ok(rows.collect::<DatabaseResult<_>>()?)
+}
+
+fn read_column_row(row: &StoreRow<'_>) -> DatabaseResult<ColumnRow> {
+    Ok(ColumnRow {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        column_type: row.get(2)?,
+        nullable: row.get::<Option<bool>>(3)?.unwrap_or(true),
+        parent: row.get(4)?,
+        initial_default: row.get(5)?,
+        default: ColumnDefault::stored(row.get(6)?, row.get::<Option<String>>(7)?.as_deref()),
+    })
 }
 
 /// What is said of columns beside their types.
@@ -313,13 +358,41 @@ pub(super) fn load_tags(connection: &StoreConnection, object_id: i64, snapshot: 
     let mut tags = ColumnTags::default();
     for row in rows {
         let (column_id, key, value) = row?;
-        if key == COMMENT_KEY {
-            tags.comments.insert(column_id, value);
-        } else {
-            tags.json.insert(column_id);
-        }
+        tags.add(column_id, &key, value);
     }
     Ok(tags)
+}
+
+/// As [`load_tags`], of many objects, a JSON list of ids.
+pub(super) fn load_many_tags(
+    connection: &StoreConnection,
+    object_ids: &str,
+    snapshot: SnapshotId,
+) -> Result<HashMap<i64, ColumnTags>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_id, key, value, table_id FROM ducklake_column_tag
+         WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+           AND key IN (?2, ?3) AND value IS NOT NULL
+           AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)",
+    )?;
+    let mut tags: HashMap<i64, ColumnTags> = HashMap::new();
+    for row in statement.query_map(params![object_ids, COMMENT_KEY, JSON_KEY, snapshot], |row| {
+        Ok((row.get::<i64>(3)?, row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
+    })? {
+        let (table_id, column_id, key, value) = row?;
+        tags.entry(table_id).or_default().add(column_id, &key, value);
+    }
+    Ok(tags)
+}
+
+impl ColumnTags {
+    fn add(&mut self, column_id: i64, key: &str, value: String) {
+        if key == COMMENT_KEY {
+            self.comments.insert(column_id, value);
+        } else {
+            self.json.insert(column_id);
+        }
+    }
 }
 
 /// Keeps that a column of text, of which it is not said yet, holds JSON.

@@ -6,7 +6,7 @@ use super::change::quoted;
 use super::files::{REWRITE_HINT, RefusedTable, count};
 use super::lake_location::is_elsewhere;
 use super::relations::LakePath;
-use crate::connection::StoreConnection;
+use crate::connection::{DatabaseResult, StoreConnection};
 use crate::error::{CatalogError, Result};
 use crate::model::{DataFile, FileDeletes, SnapshotId};
 
@@ -73,4 +73,14 @@ pub(super) fn read(refusal: &RefusedTable<'_>, files: &mut [DataFile]) -> Result
 pub(super) fn inlined_table(connection: &StoreConnection, table_id: i64) -> Result<Option<String>> {
     let name = format!("ducklake_inlined_delete_{table_id}");
     Ok(connection.has_table(&name)?.then_some(name))
+}
+
+/// Those of many tables, a JSON list of ids, that have such a table.
+pub(super) fn inlined_tables(connection: &StoreConnection, table_ids: &str) -> Result<Vec<i64>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT CAST(substr(name, 25) AS BIGINT) FROM sqlite_master
+         WHERE type = 'table' AND name IN (SELECT 'ducklake_inlined_delete_' || value FROM json_each(?1))",
+    )?;
+    let found = statement.query_map([table_ids], |row| row.get::<i64>(0))?;
+    Ok(found.collect::<DatabaseResult<_>>()?)
 }

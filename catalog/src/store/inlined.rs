@@ -18,6 +18,8 @@ use crate::connection::{DatabaseResult, OptionalRow, OwnedValue, StoreConnection
 use crate::error::{CatalogError, Result};
 use crate::model::{ManagedTable, SnapshotId};
 
+/// Tables that one statement looks into.
+const TABLES_OF_A_STATEMENT: usize = 50;
 /// The rows that live at a snapshot.
 const LIVE: &str = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
 
@@ -30,6 +32,27 @@ pub(super) fn data_tables(connection: &StoreConnection, table_id: i64) -> Result
     )?;
     let tables = statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(tables.collect::<DatabaseResult<_>>()?)
+}
+
+/// Those of many tables, a JSON list of ids, of which DuckDB keeps rows, live ones or not.
+pub(super) fn tables_with_rows(connection: &StoreConnection, table_ids: &str) -> Result<Vec<i64>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT table_id, table_name FROM ducklake_inlined_data_tables
+         WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+           AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table')",
+    )?;
+    let kept = statement.query_map([table_ids], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let kept: Vec<(i64, String)> = kept.collect::<DatabaseResult<_>>()?;
+    let mut found = Vec::new();
+    for tables in kept.chunks(TABLES_OF_A_STATEMENT) {
+        let has_rows = tables
+            .iter()
+            .map(|(id, name)| format!("SELECT {id} AS table_id WHERE EXISTS (SELECT 1 FROM {})", quoted(name)));
+        let mut statement = connection.prepare(&has_rows.collect::<Vec<_>>().join(" UNION ALL "))?;
+        let ids = statement.query_map([], |row| row.get::<i64>(0))?;
+        found.extend(ids.collect::<DatabaseResult<Vec<i64>>>()?);
+    }
+    Ok(found)
 }
 
 /// Makes the table in which DuckDB keeps rows of the columns that the change makes: it writes to the newest, in the order of the

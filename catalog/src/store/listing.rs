@@ -1,5 +1,7 @@
 //! Listings: pages by key, with filters pushed down to the indexes; nothing is read beyond the page.
 
+mod narrowed;
+
 use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
@@ -53,17 +55,23 @@ pub(crate) fn tables(
     page: &PageRequest,
 ) -> Result<Page<TableSummary>> {
     let page = known_rows(view, who, filter, page)?;
-    let counts = RowCounts::new(view.connection, view.snapshot)?;
+    let counts = RowCounts::new(view.connection, view.snapshot)?.row_counts(&managed_ids(&page))?;
     let rights = view.rights(who);
     let mut items = Vec::with_capacity(page.items.len());
     for (database, object) in page.items {
-        let mut summary = relations::summary(&counts, object, &database)?;
+        let mut summary = relations::summary(&counts, object, &database);
         if rights.rows(&summary.name) != RowRestriction::All {
             summary.row_count = None;
         }
         items.push(summary);
     }
     Ok(Page { items, next: page.next })
+}
+
+/// The managed tables of a page.
+fn managed_ids(page: &Page<(String, ObjectRow)>) -> Vec<i64> {
+    let managed = page.items.iter().filter(|(_, object)| object.kind == TableKind::Managed);
+    managed.map(|(_, object)| object.id).collect()
 }
 
 /// As [`tables`], with columns.
@@ -74,7 +82,8 @@ pub(crate) fn tables_with_columns(
     page: &PageRequest,
 ) -> Result<Page<TableInfo>> {
     let page = known_rows(view, who, filter, page)?;
-    let loader = RelationLoader::for_view(view);
+    let ids: Vec<i64> = page.items.iter().map(|(_, object)| object.id).collect();
+    let loader = RelationLoader::for_view(view).with_listed(&ids)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
         if let Some(relation) = loader.load_known(object)?
@@ -196,6 +205,16 @@ impl RowQuery {
     fn read(&self, wanted: &ListingRange<'_>) -> Result<Vec<(String, ObjectRow)>> {
         // Steps along an index are journeys to a server.
         let steps_are_cheap = !wanted.view.connection.is_remote();
+        if let Some(queries) = (!steps_are_cheap).then(|| self.narrowed(wanted.view.connection)).transpose()?.flatten()
+        {
+            let mut objects = Vec::new();
+            for query in queries {
+                objects.extend(query.read_by_database(wanted, char::MAX.encode_utf8(&mut [0; 4]))?);
+            }
+            sort_objects(&mut objects);
+            objects.truncate(wanted.limit);
+            return Ok(objects);
+        }
         if steps_are_cheap && !self.at_least.is_empty() && wanted.filter.database.is_none() {
             if let Some(objects) = self.read_by_name(wanted, FEW)? {
                 return Ok(objects);
@@ -286,7 +305,7 @@ impl RowQuery {
         for kind in kinds {
             objects.extend(self.walk(wanted, until, Some(*kind))?);
         }
-        objects.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
+        sort_objects(&mut objects);
         objects.dedup_by_key(|(_, object)| object.id);
         objects.truncate(wanted.limit);
         Ok(objects)
@@ -406,6 +425,11 @@ impl RowQuery {
     fn is_of_kind(&self, stored: &str) -> bool {
         self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.as_str() == stored))
     }
+}
+
+/// Brings objects into the order of listings.
+fn sort_objects(objects: &mut [(String, ObjectRow)]) {
+    objects.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
 }
 
 /// How a name is looked up for search.

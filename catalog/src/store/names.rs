@@ -56,6 +56,8 @@ pub(super) struct KeyPattern {
     pub(super) is_range: bool,
     /// How every matching key begins; `None` stands for any character.
     beginning: Vec<Option<char>>,
+    /// Whether the beginning is all of it.
+    is_whole: bool,
 }
 
 /// How a key compares with the beginning of a pattern.
@@ -113,7 +115,13 @@ impl KeyPattern {
             prefix.chars().for_each(|c| push_literal(&mut literal, c));
             like.strip_suffix('%') == Some(literal.as_str())
         };
-        Self { like, at_least: prefix, below, is_range, beginning }
+        Self { like, at_least: prefix, below, is_range, beginning, is_whole: in_beginning }
+    }
+
+    /// The parts of the beginning between its any characters, one at least, and whether there is nothing after it.
+    pub(super) fn beginning_parts(&self) -> (Vec<String>, bool) {
+        let parts = self.beginning.split(Option::is_none).map(|part| part.iter().flatten().collect());
+        (parts.collect(), self.is_whole)
     }
 
     /// Compares a key with the beginning. Many clients do not escape `_`, so keys that do not match may lie between
@@ -196,6 +204,15 @@ mod tests {
         assert_eq!(pattern.at_least, "otel_lo");
         assert_eq!(KeyPattern::new("%x").below, "");
         assert_eq!(KeyPattern::new(r"a\b").like, r"a\\b");
+    }
+
+    #[test]
+    fn underscores_part_the_beginning_of_a_pattern() {
+        let parts = |pattern: &str| KeyPattern::new(pattern).beginning_parts();
+        assert_eq!(parts("sales_2026_Q1"), (["sales", "2026", "q1"].map(str::to_owned).to_vec(), true));
+        assert_eq!(parts(r"a\_b__c%d_e"), (["a_b", "", "c"].map(str::to_owned).to_vec(), false));
+        assert_eq!(parts("a_"), (["a", ""].map(str::to_owned).to_vec(), true));
+        assert_eq!(parts("%a_b"), (vec![String::new()], false));
     }
 
     #[test]

@@ -320,7 +320,8 @@ pub(crate) fn pending_texts(
         return pending::column_page(view.connection, after, limit, true);
     }
     let mut objects = pending::page(view.connection, after, limit)?;
-    let loader = RelationLoader::for_view(view);
+    let due: Vec<i64> = objects.iter().filter(|object| object.is_due).map(|object| object.object_id).collect();
+    let loader = RelationLoader::for_view(view).with_listed(&due)?;
     for object in objects.iter_mut().filter(|object| object.is_due) {
         let relation = loader.load(object.object_id)?;
         object.text = relation.map(|relation| table_text(relation.info()));
@@ -334,11 +335,11 @@ pub(crate) fn object_texts(view: &SnapshotView<'_>, after: i64, limit: usize) ->
     let mut statement = view
         .connection
         .prepare_cached("SELECT object_id FROM querent_object WHERE object_id > ? ORDER BY object_id LIMIT ?")?;
-    let ids = statement.query_map([after, limit as i64], |row| row.get(0))?;
-    let loader = RelationLoader::for_view(view);
+    let ids = statement.query_map([after, limit as i64], |row| row.get(0))?.collect::<DatabaseResult<Vec<i64>>>()?;
+    let loader = RelationLoader::for_view(view).with_listed(&ids)?;
     let mut texts = Vec::new();
     for id in ids {
-        if let Some(relation) = loader.load(id?)? {
+        if let Some(relation) = loader.load(id)? {
             texts.push(ObjectText {
                 object_id: relation.info().id,
                 database_id: relation.database_id,

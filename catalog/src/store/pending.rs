@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::search_text::split_words;
 use crate::connection::{DatabaseResult, OptionalRow, RowInserts, StoreConnection, params};
 use crate::error::Result;
-use crate::model::EmbeddingModel;
+use crate::model::{EmbeddingModel, SnapshotId};
 
 /// Bytes of a text's SHA-256 by which it is distinguished from other texts.
 pub(crate) const TEXT_HASH_BYTES: usize = 16;
@@ -66,6 +66,9 @@ pub(crate) struct Committed {
     pub(crate) has_due: bool,
     /// Whether there are more column texts that are due.
     pub(crate) has_due_columns: bool,
+    /// The snapshot that it made, if it made one, and what changed with it, in DuckLake's words.
+    pub(crate) snapshot: Option<SnapshotId>,
+    pub(crate) changes: String,
 }
 
 impl Committed {

@@ -42,7 +42,7 @@ impl ReaderPool {
         result
     }
 
-    /// Runs `f`, one statement, without a transaction around it; again where the server had closed the connection.
+    /// Runs `f`, statements that need no transaction around them; again where the server had closed the connection.
     pub(super) fn ask<T>(&self, f: impl Fn(&StoreConnection) -> Result<T>) -> Result<T> {
         let pooled = self.idle.lock().pop();
         let ask = |connection: &StoreConnection| {

@@ -1,5 +1,7 @@
 //! Loads tables, views and external tables by id at a snapshot, as the model describes them.
 
+mod listed;
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,12 +13,15 @@ use arrow::ipc::writer::DictionaryTracker;
 use arrow_schema::{Schema, SchemaRef};
 use uuid::Uuid;
 
+use listed::{ListedExternal, ListedManaged, ListedObjects};
+
 use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
 use super::object_rows::ObjectRows;
+use super::rows::to_json;
 use super::view_rights::known_to;
 use super::{SnapshotView, column_names, deletes, inlined, objects};
-use crate::connection::{OptionalRow, StoreConnection, params};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     CATALOG_NAME, ColumnInfo, ExternalTable, ManagedTable, ResolvedTable, SnapshotId, TableInfo, TableKind, TableName,
@@ -53,13 +58,36 @@ pub(crate) struct RelationLoader<'a> {
     counts: OnceCell<RowCounts<'a>>,
     policies: Arc<PolicySet>,
     databases: RefCell<HashMap<i64, Option<Database>>>,
+    /// What was read at once.
+    listed: ListedObjects,
+}
+
+/// A row of `ducklake_table` or `querent_external_table`.
+#[derive(Clone)]
+struct ObjectPlace {
+    uuid: String,
+    schema_id: i64,
+    name: String,
 }
 
 impl<'a> RelationLoader<'a> {
     /// A loader for what is not shown to anybody.
     pub(super) fn new(connection: &'a StoreConnection, snapshot: SnapshotId) -> Self {
         let policies = Arc::default();
-        Self { connection, snapshot, counts: OnceCell::new(), policies, databases: RefCell::default() }
+        Self {
+            connection,
+            snapshot,
+            counts: OnceCell::new(),
+            policies,
+            databases: RefCell::default(),
+            listed: ListedObjects::default(),
+        }
+    }
+
+    /// Reads tables and external tables in a few statements for all; each may be a journey to a server.
+    pub(super) fn with_listed(mut self, object_ids: &[i64]) -> Result<Self> {
+        self.listed = ListedObjects::read(self.connection, self.snapshot, object_ids)?;
+        Ok(self)
     }
 
     pub(crate) fn for_view(view: &SnapshotView<'a>) -> Self {
@@ -77,9 +105,12 @@ impl<'a> RelationLoader<'a> {
 
     /// Reads an object; `None` where it is gone.
     pub(crate) fn load(&self, object_id: i64) -> Result<Option<StoredRelation>> {
-        for kind in [TableKind::Managed, TableKind::View, TableKind::External] {
-            if let Some(mut relation) = self.load_of_kind(object_id, kind)? {
-                relation.resolved.info.comment = load_comment(self.connection, object_id, self.snapshot)?;
+        for kind in self.listed.kinds(object_id) {
+            if let Some(mut relation) = self.load_of_kind(object_id, *kind)? {
+                relation.resolved.info.comment = match self.listed.comment(object_id) {
+                    Some(comment) => comment,
+                    None => load_comment(self.connection, object_id, self.snapshot)?,
+                };
                 return Ok(Some(relation));
             }
         }
@@ -125,6 +156,10 @@ impl<'a> RelationLoader<'a> {
     }
 
     fn load_managed(&self, table_id: i64) -> Result<Option<StoredRelation>> {
+        if let Some(listed) = self.listed.managed(table_id) {
+            let ListedManaged { place, path, columns, row_count } = listed;
+            return self.managed(table_id, place.clone(), path, columns.clone(), *row_count);
+        }
         let row = self
             .connection
             .prepare_cached(
@@ -132,27 +167,26 @@ impl<'a> RelationLoader<'a> {
                  WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
             )?
             .query_row([table_id, self.snapshot], |row| {
-                let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
-                Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?, path))
+                Ok((read_place(row)?, LakePath { path: row.get(3)?, is_relative: row.get(4)? }))
             })
             .optional()?;
-        let Some((uuid, schema_id, name, path)) = row else { return Ok(None) };
-        let Some(database) = self.database(schema_id)? else { return Ok(None) };
+        let Some((place, path)) = row else { return Ok(None) };
+        let columns = columns::load(self.connection, table_id, self.snapshot)?.columns;
+        self.managed(table_id, place, &path, columns, self.row_count(table_id)?)
+    }
+
+    fn managed(
+        &self,
+        table_id: i64,
+        place: ObjectPlace,
+        path: &LakePath,
+        columns: Vec<ColumnInfo>,
+        row_count: Option<u64>,
+    ) -> Result<Option<StoredRelation>> {
+        let Some(database) = self.database(place.schema_id)? else { return Ok(None) };
         let location = path.under(&database.folder);
-        let info = TableInfo {
-            id: table_id,
-            uuid: parse_uuid(&uuid),
-            name: TableName::new(database.name, name),
-            kind: TableKind::Managed,
-            comment: None,
-            columns: columns::load(self.connection, table_id, self.snapshot)?.columns,
-            row_count: self.row_count(table_id)?,
-        };
         let source = TableSource::Managed(ManagedTable { id: table_id, snapshot: self.snapshot, location });
-        Ok(Some(StoredRelation {
-            resolved: ResolvedTable { info, source, restriction: None },
-            database_id: database.id,
-        }))
+        Ok(Some(stored(table_id, TableKind::Managed, place, database, source, columns, row_count)))
     }
 
     fn load_view(&self, view_id: i64) -> Result<Option<StoredRelation>> {
@@ -197,37 +231,57 @@ impl<'a> RelationLoader<'a> {
     }
 
     fn load_external(&self, object_id: i64) -> Result<Option<StoredRelation>> {
+        if let Some(ListedExternal { place, definition, columns }) = self.listed.external(object_id) {
+            return self.external(object_id, place.clone(), definition, columns.clone());
+        }
         let row = self
             .connection
             .prepare_cached(
                 "SELECT table_uuid, schema_id, table_name, definition FROM querent_external_table
                  WHERE object_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
             )?
-            .query_row([object_id, self.snapshot], |row| {
-                Ok((row.get::<String>(0)?, row.get::<i64>(1)?, row.get::<String>(2)?, row.get::<String>(3)?))
-            })
+            .query_row([object_id, self.snapshot], |row| Ok((read_place(row)?, row.get::<String>(3)?)))
             .optional()?;
-        let Some((uuid, schema_id, name, definition)) = row else { return Ok(None) };
-        // DuckDB drops a schema without knowing our tables in it.
-        let Some(database) = self.database(schema_id)? else { return Ok(None) };
-        let external: ExternalTable = serde_json::from_str(&definition).map_err(|error| {
-            CatalogError::Internal(format!("the definition of external table `{name}` cannot be read: {error}"))
-        })?;
-        let info = TableInfo {
-            id: object_id,
-            uuid: parse_uuid(&uuid),
-            name: TableName::new(database.name, name),
-            kind: TableKind::External,
-            comment: None,
-            columns: load_described_columns(self.connection, object_id, self.snapshot)?,
-            row_count: None,
-        };
-        let source = TableSource::External(external);
-        Ok(Some(StoredRelation {
-            resolved: ResolvedTable { info, source, restriction: None },
-            database_id: database.id,
-        }))
+        let Some((place, definition)) = row else { return Ok(None) };
+        let columns = load_described_columns(self.connection, object_id, self.snapshot)?;
+        self.external(object_id, place, &definition, columns)
     }
+
+    fn external(
+        &self,
+        object_id: i64,
+        place: ObjectPlace,
+        definition: &str,
+        columns: Vec<ColumnInfo>,
+    ) -> Result<Option<StoredRelation>> {
+        // DuckDB drops a schema without knowing our tables in it.
+        let Some(database) = self.database(place.schema_id)? else { return Ok(None) };
+        let external: ExternalTable = serde_json::from_str(definition).map_err(|error| {
+            CatalogError::Internal(format!("the definition of external table `{}` cannot be read: {error}", place.name))
+        })?;
+        let source = TableSource::External(external);
+        Ok(Some(stored(object_id, TableKind::External, place, database, source, columns, None)))
+    }
+}
+
+/// A table of which everything is read but its comment.
+fn stored(
+    id: i64,
+    kind: TableKind,
+    place: ObjectPlace,
+    database: Database,
+    source: TableSource,
+    columns: Vec<ColumnInfo>,
+    row_count: Option<u64>,
+) -> StoredRelation {
+    let (uuid, name) = (parse_uuid(&place.uuid), TableName::new(database.name, place.name));
+    let info = TableInfo { id, uuid, name, kind, comment: None, columns, row_count };
+    StoredRelation { resolved: ResolvedTable { info, source, restriction: None }, database_id: database.id }
+}
+
+/// The first three columns of a row: the id for all time, the database's id, the name.
+fn read_place(row: &StoreRow<'_>) -> DatabaseResult<ObjectPlace> {
+    Ok(ObjectPlace { uuid: row.get(0)?, schema_id: row.get(1)?, name: row.get(2)? })
 }
 
 /// One object, as of [`RelationLoader::load`].
@@ -241,7 +295,7 @@ pub(super) fn load(
 
 /// The tables of a list of ids at one snapshot, in order; `None` where one is gone or may not be seen.
 pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<Option<TableInfo>>> {
-    let loader = RelationLoader::for_view(view);
+    let loader = RelationLoader::for_view(view).with_listed(ids)?;
     let mut infos = Vec::with_capacity(ids.len());
     for id in ids {
         let visible = match loader.load(*id)? {
@@ -253,19 +307,15 @@ pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     Ok(infos)
 }
 
-/// The summary of an object in a listing.
-pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, database: &str) -> Result<TableSummary> {
-    let row_count = match object.kind {
-        TableKind::Managed => counts.row_count(object.id)?,
-        TableKind::External | TableKind::View => None,
-    };
-    Ok(TableSummary {
+/// The summary of an object in a listing. `counts` has the rows of managed tables, as far as they are known.
+pub(super) fn summary(counts: &HashMap<i64, u64>, object: objects::ObjectRow, database: &str) -> TableSummary {
+    TableSummary {
         id: object.id,
         name: TableName::new(database, object.name),
         kind: object.kind,
         comment: object.comment,
-        row_count,
-    })
+        row_count: counts.get(&object.id).copied(),
+    }
 }
 
 /// Adds the schema of a new external table or view.
@@ -289,7 +339,11 @@ fn load_described_columns(
     snapshot: SnapshotId,
 ) -> Result<Vec<ColumnInfo>> {
     let Some(schema) = load_schema(connection, object_id)? else { return Ok(Vec::new()) };
-    let mut comments = columns::load_tags(connection, object_id, snapshot)?.comments;
+    Ok(described_columns(&schema, columns::load_tags(connection, object_id, snapshot)?))
+}
+
+fn described_columns(schema: &Schema, tags: columns::ColumnTags) -> Vec<ColumnInfo> {
+    let mut comments = tags.comments;
     let described = schema.fields().iter().zip(1..).map(|(field, position)| ColumnInfo {
         id: 0,
         name: field.name().clone(),
@@ -300,7 +354,7 @@ fn load_described_columns(
         default: None,
         initial_default: None,
     });
-    Ok(described.collect())
+    described.collect()
 }
 
 /// The schema of an external table or view, also of a dropped one.
@@ -309,9 +363,12 @@ pub(super) fn load_schema(connection: &StoreConnection, object_id: i64) -> Resul
         .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
         .query_row([object_id], |row| row.get(0))
         .optional()?;
-    encoded
-        .map(|bytes| root_as_schema(&bytes).map(|schema| Arc::new(fb_to_schema(schema))))
-        .transpose()
+    encoded.map(|bytes| decoded_schema(object_id, &bytes)).transpose()
+}
+
+fn decoded_schema(object_id: i64, encoded: &[u8]) -> Result<SchemaRef> {
+    root_as_schema(encoded)
+        .map(|schema| Arc::new(fb_to_schema(schema)))
         .map_err(|error| CatalogError::Internal(format!("the schema of object {object_id} cannot be read: {error}")))
 }
 
@@ -369,6 +426,47 @@ impl<'a> RowCounts<'a> {
             )?
             .query_row([table_id, self.snapshot], |row| row.get(0))?;
         Ok(rows.and_then(|rows| u64::try_from(rows).ok()))
+    }
+
+    /// The same of many tables, in a few statements for all: each may be a journey to a server. Those that are missing are unknown.
+    pub(super) fn row_counts(&self, table_ids: &[i64]) -> Result<HashMap<i64, u64>> {
+        if table_ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let wanted = to_json(table_ids)?;
+        let mut counts: HashMap<i64, u64> = table_ids.iter().map(|id| (*id, 0)).collect();
+        let mut files = self.connection.prepare_cached(
+            "SELECT table_id, CAST(COALESCE(SUM(record_count), 0) AS BIGINT) FROM ducklake_data_file
+             WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+               AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
+             GROUP BY table_id",
+        )?;
+        let of_files =
+            files.query_map(params![wanted, self.snapshot], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)))?;
+        let mut unknown = Vec::new();
+        for row in of_files {
+            let (table_id, rows) = row?;
+            match u64::try_from(rows) {
+                Ok(rows) => {
+                    counts.insert(table_id, rows);
+                }
+                Err(_) => unknown.push(table_id),
+            }
+        }
+        let mut deleted = self.connection.prepare_cached(
+            "SELECT DISTINCT table_id FROM ducklake_delete_file
+             WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) AND end_snapshot IS NULL",
+        )?;
+        let of_deleted = deleted.query_map([wanted.as_str()], |row| row.get::<i64>(0))?;
+        unknown.extend(of_deleted.collect::<DatabaseResult<Vec<i64>>>()?);
+        unknown.extend(inlined::tables_with_rows(self.connection, &wanted)?);
+        if self.has_inlined_deletes {
+            unknown.extend(deletes::inlined_tables(self.connection, &wanted)?);
+        }
+        for table_id in unknown {
+            counts.remove(&table_id);
+        }
+        Ok(counts)
     }
 }
 

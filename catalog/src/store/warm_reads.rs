@@ -1,22 +1,25 @@
 //! What was read of a shared catalog at its newest version. To resolve a name takes some fifteen statements, each a journey to
 //! the server; a name that is known at the version that holds takes one, which asks for the version.
 //!
-//! Invariant: everything kept is of one version, so a commit by anybody makes all of it useless. What changes without a
-//! version, the sketches of `ANALYZE`, is believed for [`KEPT_FOR`], and on the server that changes it not at all.
+//! Invariant: everything kept is of one version. A commit makes useless what was known of the tables that it changed, by its own
+//! words ([`TouchedTables`]), of all names that stood for nothing, and of views; what is known of other tables is so at its version,
+//! too. Where it does not say which tables they are, all is forgotten. What changes without a version, the sketches of `ANALYZE`,
+//! is believed for [`KEPT_FOR`], and on the server that changes it not at all.
 //!
 //! Where the catalog's server has gone away, what is kept is given out for [`BELIEVED_FOR`] more, with a warning in the log:
-//! statements over names that were used go on, all others and all writes fail.
+//! statements over names that were used go on, all others and all writes fail. What this server wrote is never read as it was before.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::change::TouchedTables;
 use super::{SnapshotView, Store, closed, files, on_blocking_thread, resolve};
-use crate::connection::StoreConnection;
+use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, TableContents, TableName};
+use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, SnapshotId, TableContents, TableName, TableSource};
 use crate::principal::Principal;
 
 /// How long what was read is kept while the version stays the same.
@@ -31,11 +34,23 @@ const PATIENCE_WITH_LOST: Duration = Duration::from_millis(500);
 const MAX_NAMES: usize = 10_000;
 /// Callers kept for each name.
 const MAX_CALLERS: usize = 32;
+/// Commits whose words are read, of those that others made since a version.
+const MAX_COMMITS: i64 = 1_000;
 /// Data files kept, of all tables together.
 const MAX_FILES: usize = 100_000;
 
-/// What each caller found under a name: `None` where nothing is there for it.
-type Findings = Vec<(Principal, Option<ResolvedTable>)>;
+/// What a caller found under a name: `None` where nothing is there for it.
+struct WarmName {
+    who: Principal,
+    found: Option<ResolvedTable>,
+    read_at: Instant,
+}
+
+/// What a table holds.
+struct WarmContents {
+    contents: TableContents,
+    read_at: Instant,
+}
 
 /// What is known. Only stores that others share have it.
 #[derive(Default)]
@@ -44,19 +59,55 @@ pub(super) struct WarmReads(Mutex<Warm>);
 #[derive(Default)]
 struct Warm {
     version: Option<CatalogVersion>,
-    /// When the first of what is kept was read.
-    since: Option<Instant>,
+    /// The newest snapshot that this server made.
+    written: Option<SnapshotId>,
     /// When the server last said that the version holds.
     confirmed_at: Option<Instant>,
     /// When the server could not be reached, as long as it was not heard of again.
     lost_at: Option<Instant>,
-    names: HashMap<TableName, Findings>,
-    contents: HashMap<(i64, Vec<i64>), TableContents>,
+    names: HashMap<TableName, Vec<WarmName>>,
+    contents: HashMap<(i64, Vec<i64>), WarmContents>,
     files: usize,
 }
 
-/// Reads the version that holds in one statement. `None` where there is something to absorb first.
-pub(super) fn version(connection: &StoreConnection) -> Result<Option<CatalogVersion>> {
+/// The version that was read, and what lies between it and the snapshot that was known before.
+pub(super) struct SeenVersion {
+    version: CatalogVersion,
+    since: Option<SnapshotId>,
+    touched: TouchedTables,
+}
+
+impl SeenVersion {
+    /// Reads what the commits after `since` changed, up to a version.
+    fn read(connection: &StoreConnection, version: CatalogVersion, since: Option<SnapshotId>) -> Result<Self> {
+        let touched = match since {
+            Some(since) if since == version.snapshot => TouchedTables::Only(BTreeSet::new()),
+            Some(since) if (1..=MAX_COMMITS).contains(&(version.snapshot - since)) => {
+                touched_between(connection, since, version.snapshot)?
+            }
+            Some(_) | None => TouchedTables::Any,
+        };
+        Ok(Self { version, since, touched })
+    }
+}
+
+fn touched_between(connection: &StoreConnection, since: SnapshotId, until: SnapshotId) -> Result<TouchedTables> {
+    let mut statement = connection.prepare_cached(
+        "SELECT count(changes_made), string_agg(changes_made, ',') FROM ducklake_snapshot_changes
+         WHERE snapshot_id > ?1 AND snapshot_id <= ?2",
+    )?;
+    let (commits, changes): (i64, Option<String>) =
+        statement.query_row(params![since, until], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // One that has expired says nothing any more.
+    Ok(match changes {
+        Some(changes) if commits == until - since => TouchedTables::parse(&changes),
+        Some(_) | None => TouchedTables::Any,
+    })
+}
+
+/// Reads the version that holds in one statement, and in another what changed since a snapshot. `None` where there is something to
+/// absorb first.
+pub(super) fn version(connection: &StoreConnection, since: Option<SnapshotId>) -> Result<Option<SeenVersion>> {
     let mut statement = connection.prepare_cached(
         "SELECT (SELECT max(snapshot_id) FROM ducklake_snapshot),
                 (SELECT value FROM querent_meta WHERE key = 'absorbed_snapshot'),
@@ -65,7 +116,8 @@ pub(super) fn version(connection: &StoreConnection) -> Result<Option<CatalogVers
     let (newest, absorbed, policies): (Option<i64>, Option<String>, i64) =
         statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let absorbed = absorbed.and_then(|text| text.parse().ok());
-    Ok(newest.filter(|newest| Some(*newest) == absorbed).map(|snapshot| CatalogVersion { snapshot, policies }))
+    let Some(snapshot) = newest.filter(|newest| Some(*newest) == absorbed) else { return Ok(None) };
+    SeenVersion::read(connection, CatalogVersion { snapshot, policies }, since).map(Some)
 }
 
 impl Store {
@@ -75,11 +127,12 @@ impl Store {
             return Ok(version);
         }
         let readers = Arc::clone(&self.readers);
+        let since = warm.snapshot();
         let asking = async {
             let permit = Arc::clone(&readers.permits).acquire_owned().await.map_err(|_| closed())?;
             on_blocking_thread(move || {
                 let _permit = permit;
-                readers.ask(version)
+                readers.ask(|connection| version(connection, since))
             })
             .await
         };
@@ -92,12 +145,13 @@ impl Store {
         };
         let found = match asked {
             Ok(Some(version)) => Ok(version),
-            Ok(None) => self.view(|view| Ok(view.version())).await,
+            Ok(None) => self.view(move |view| SeenVersion::read(view.connection, view.version(), since)).await,
             Err(error) => Err(error),
         };
         match found {
-            Ok(version) => {
-                warm.confirm(version);
+            Ok(seen) => {
+                let version = seen.version;
+                warm.confirm(seen);
                 Ok(version)
             }
             Err(error @ CatalogError::Unavailable { .. }) => warm.lose(&error).ok_or(error),
@@ -120,10 +174,14 @@ impl Store {
             return Ok((version, found));
         }
         let (caller, wanted) = (who.clone(), names.to_vec());
-        let read = move |view: &SnapshotView<'_>| Ok((view.version(), resolve::resolve(view, &caller, &wanted)?));
-        let (version, found) = self.view(read).await?;
-        if let Some(warm) = &self.warm {
-            warm.confirm(version);
+        let since = self.warm.as_ref().map(|warm| warm.snapshot());
+        let read = move |view: &SnapshotView<'_>| {
+            let seen = since.map(|since| SeenVersion::read(view.connection, view.version(), since)).transpose()?;
+            Ok((view.version(), seen, resolve::resolve(view, &caller, &wanted)?))
+        };
+        let (version, seen, found) = self.view(read).await?;
+        if let (Some(warm), Some(seen)) = (&self.warm, seen) {
+            warm.confirm(seen);
             warm.keep_tables(version, who, names, &found);
         }
         Ok((version, found))
@@ -151,13 +209,28 @@ impl Store {
 }
 
 impl WarmReads {
+    /// The snapshot of what is known.
+    fn snapshot(&self) -> Option<SnapshotId> {
+        self.0.lock().version.map(|version| version.snapshot)
+    }
+
     /// Notes what the server said.
-    pub(super) fn confirm(&self, version: CatalogVersion) {
+    fn confirm(&self, seen: SeenVersion) {
         let mut warm = self.0.lock();
-        warm.turn_to(version);
+        warm.turn_to(seen);
         warm.confirmed_at = Some(Instant::now());
         if warm.lost_at.take().is_some() {
             tracing::info!("the catalog's server is there again");
+        }
+    }
+
+    /// Notes a commit of this server.
+    pub(super) fn note_written(&self, snapshot: SnapshotId, changes: &str) {
+        let mut warm = self.0.lock();
+        warm.written = warm.written.max(Some(snapshot));
+        if let Some(held) = warm.version.filter(|held| held.snapshot + 1 == snapshot) {
+            let version = CatalogVersion { snapshot, ..held };
+            warm.turn_to(SeenVersion { version, since: Some(held.snapshot), touched: TouchedTables::parse(changes) });
         }
     }
 
@@ -190,7 +263,7 @@ impl WarmReads {
     /// Whether it was read what `who` finds under all of these names, at whatever version.
     pub(super) fn knows(&self, who: &Principal, names: &[TableName]) -> bool {
         let warm = self.0.lock();
-        let is_known = |findings: &Findings| findings.iter().any(|(caller, _)| caller == who);
+        let is_known = |known: &Vec<WarmName>| known.iter().any(|known| &known.who == who);
         names.iter().all(|name| warm.names.get(name).is_some_and(is_known))
     }
 
@@ -201,13 +274,13 @@ impl WarmReads {
         who: &Principal,
         names: &[TableName],
     ) -> Option<Vec<Option<ResolvedTable>>> {
-        let mut warm = self.0.lock();
-        if warm.version != Some(version) || warm.is_old() {
+        let warm = self.0.lock();
+        if warm.version != Some(version) {
             return None;
         }
-        let known = |name| {
-            let findings: &Findings = warm.names.get(name)?;
-            findings.iter().find(|(caller, _)| caller == who).map(|(_, found)| found.clone())
+        let known = |name: &TableName| {
+            let known = warm.names.get(name)?.iter().find(|known| &known.who == who)?;
+            warm.is_fresh(known.read_at).then(|| known.found.clone())
         };
         names.iter().map(known).collect()
     }
@@ -221,27 +294,27 @@ impl WarmReads {
         found: &[Option<ResolvedTable>],
     ) {
         let mut warm = self.0.lock();
-        warm.turn_to(version);
+        if *warm.version.get_or_insert(version) != version {
+            return;
+        }
         if warm.names.len() + names.len() > MAX_NAMES {
             warm.names.clear();
         }
         for (name, found) in names.iter().zip(found) {
-            let findings = warm.names.entry(name.clone()).or_default();
-            findings.retain(|(caller, _)| caller != who);
-            if findings.len() >= MAX_CALLERS {
-                findings.clear();
+            let known = warm.names.entry(name.clone()).or_default();
+            known.retain(|known| &known.who != who);
+            if known.len() >= MAX_CALLERS {
+                known.clear();
             }
-            findings.push((who.clone(), found.clone()));
+            known.push(WarmName { who: who.clone(), found: found.clone(), read_at: Instant::now() });
         }
     }
 
     /// What a table holds, with the statistics of these columns, if that is known.
     pub(super) fn contents(&self, table: &ManagedTable, columns: &[i64]) -> Option<TableContents> {
-        let mut warm = self.0.lock();
-        if !warm.is_of(table) || warm.is_old() {
-            return None;
-        }
-        warm.contents.get(&(table.id, columns.to_vec())).cloned()
+        let warm = self.0.lock();
+        let known = warm.contents.get(&(table.id, columns.to_vec())).filter(|_| warm.is_of(table))?;
+        warm.is_fresh(known.read_at).then(|| known.contents.clone())
     }
 
     /// Keeps what a table holds.
@@ -254,33 +327,82 @@ impl WarmReads {
             warm.contents.clear();
             warm.files = 0;
         }
-        if warm.contents.insert((table.id, columns.to_vec()), contents.clone()).is_none() {
-            warm.files += contents.files.len().max(1);
-        }
+        let known = WarmContents { contents: contents.clone(), read_at: Instant::now() };
+        let before = warm.contents.insert((table.id, columns.to_vec()), known);
+        warm.files += contents.files.len().max(1);
+        warm.files -= before.map_or(0, |before| before.files());
     }
 
     /// Forgets everything: something was written.
     pub(super) fn forget(&self) {
         let mut warm = self.0.lock();
-        *warm = Warm { lost_at: warm.lost_at, ..Warm::default() };
+        *warm = Warm { lost_at: warm.lost_at, written: warm.written, ..Warm::default() };
+    }
+}
+
+impl WarmContents {
+    /// What it counts as, of [`MAX_FILES`].
+    fn files(&self) -> usize {
+        self.contents.files.len().max(1)
+    }
+}
+
+impl WarmName {
+    /// Makes of what was found what is found at a later snapshot, after changes of these tables. Returns whether that is known.
+    fn carry(&mut self, snapshot: SnapshotId, touched: &BTreeSet<i64>) -> bool {
+        let Some(found) = &mut self.found else { return false };
+        let is_same = !touched.contains(&found.info.id);
+        match &mut found.source {
+            TableSource::Managed(table) => table.snapshot = snapshot,
+            TableSource::External(_) => {}
+            // Who may know it depends on what it reads.
+            TableSource::View { .. } => return false,
+        }
+        is_same
     }
 }
 
 impl Warm {
-    fn turn_to(&mut self, version: CatalogVersion) {
-        if self.version != Some(version) {
-            *self = Self { version: Some(version), lost_at: self.lost_at, ..Self::default() };
+    /// Keeps what is known at a version, too.
+    fn turn_to(&mut self, seen: SeenVersion) {
+        let SeenVersion { version, since, touched } = seen;
+        let Some(held) = self.version else {
+            self.begin(version);
+            return;
+        };
+        if held == version {
+            return;
         }
-        self.since.get_or_insert_with(Instant::now);
+        // It was asked for before what is known by now.
+        if since.is_some_and(|since| since <= version.snapshot) && version.snapshot < held.snapshot {
+            return;
+        }
+        let is_told = since.is_some_and(|since| since <= held.snapshot) && held.snapshot <= version.snapshot;
+        match touched {
+            TouchedTables::Only(touched) if is_told && held.policies == version.policies => {
+                self.carry(version, &touched);
+            }
+            TouchedTables::Only(_) | TouchedTables::Any => self.begin(version),
+        }
     }
 
-    /// Forgets what has become old, unless there is nobody to ask.
-    fn is_old(&mut self) -> bool {
-        let is_old = self.lost_at.is_none() && self.since.is_none_or(|since| since.elapsed() > KEPT_FOR);
-        if is_old {
-            *self = Self { version: self.version, confirmed_at: self.confirmed_at, ..Self::default() };
-        }
-        is_old
+    fn begin(&mut self, version: CatalogVersion) {
+        *self = Self { version: Some(version), lost_at: self.lost_at, written: self.written, ..Self::default() };
+    }
+
+    fn carry(&mut self, version: CatalogVersion, touched: &BTreeSet<i64>) {
+        self.version = Some(version);
+        self.names.retain(|_, known| {
+            known.retain_mut(|known| known.carry(version.snapshot, touched));
+            !known.is_empty()
+        });
+        self.contents.retain(|(table, _), _| !touched.contains(table));
+        self.files = self.contents.values().map(WarmContents::files).sum();
+    }
+
+    /// Whether what was read at a time may be given out: for a while, and for as long as there is nobody to ask.
+    fn is_fresh(&self, read_at: Instant) -> bool {
+        self.lost_at.is_some() || read_at.elapsed() <= KEPT_FOR
     }
 
     fn is_of(&self, table: &ManagedTable) -> bool {
@@ -289,54 +411,150 @@ impl Warm {
 
     fn believed(&self) -> Option<CatalogVersion> {
         let is_near = self.confirmed_at.is_some_and(|at| at.elapsed() < BELIEVED_FOR);
-        self.version.filter(|_| is_near)
+        self.version.filter(|version| is_near && self.written.is_none_or(|written| written <= version.snapshot))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+    use crate::model::{TableInfo, TableKind};
 
     fn table(snapshot: i64) -> ManagedTable {
         ManagedTable { id: 7, snapshot, location: "/nowhere".into() }
     }
 
+    /// What is found under the name of a table.
+    fn found(source: TableSource) -> ResolvedTable {
+        let info = TableInfo {
+            id: 7,
+            uuid: Uuid::nil(),
+            name: TableName::new("default", "orders"),
+            kind: TableKind::Managed,
+            comment: None,
+            columns: Vec::new(),
+            row_count: None,
+        };
+        ResolvedTable { info, source, restriction: None }
+    }
+
+    fn nothing() -> TableContents {
+        TableContents { files: Vec::new(), inlined: None, distinct_values: Default::default() }
+    }
+
+    fn at(snapshot: i64) -> CatalogVersion {
+        CatalogVersion { snapshot, policies: 0 }
+    }
+
+    fn seen(version: CatalogVersion, since: Option<i64>, changes: &str) -> SeenVersion {
+        SeenVersion { version, since, touched: TouchedTables::parse(changes) }
+    }
+
     #[test]
     fn what_is_kept_is_of_one_version_and_of_its_caller() {
         let warm = WarmReads::default();
-        let (first, second) =
-            (CatalogVersion { snapshot: 1, policies: 0 }, CatalogVersion { snapshot: 2, policies: 0 });
         let (ada, bob) = (Principal::new("ada", crate::Role::Read), Principal::new("bob", crate::Role::Read));
         let names = [TableName::new("default", "orders")];
-        warm.keep_tables(first, &ada, &names, &[None]);
-        assert_eq!(warm.tables(first, &ada, &names), Some(vec![None]));
-        assert_eq!(warm.tables(first, &bob, &names), None);
+        warm.keep_tables(at(1), &ada, &names, &[None]);
+        assert_eq!(warm.tables(at(1), &ada, &names), Some(vec![None]));
+        assert_eq!(warm.tables(at(1), &bob, &names), None);
         assert!(warm.knows(&ada, &names) && !warm.knows(&bob, &names));
-        assert_eq!(warm.tables(second, &ada, &names), None);
-        let contents = TableContents { files: Vec::new(), inlined: None, distinct_values: Default::default() };
-        warm.keep_contents(&table(1), &[], &contents);
-        assert_eq!(warm.contents(&table(1), &[]), Some(contents));
+        assert_eq!(warm.tables(at(2), &ada, &names), None);
+        warm.keep_contents(&table(1), &[], &nothing());
+        assert_eq!(warm.contents(&table(1), &[]), Some(nothing()));
         assert_eq!(warm.contents(&table(1), &[3]), None);
 
         // Policies are part of the version.
-        warm.confirm(CatalogVersion { snapshot: 1, policies: 1 });
-        assert_eq!(warm.tables(first, &ada, &names), None);
+        warm.confirm(seen(CatalogVersion { snapshot: 1, policies: 1 }, Some(1), "inserted_into_table:8"));
+        assert_eq!(warm.tables(at(1), &ada, &names), None);
         assert_eq!(warm.contents(&table(1), &[]), None);
+    }
+
+    #[test]
+    fn what_a_commit_did_not_change_is_known_at_its_version_too() {
+        let who = Principal::local_admin();
+        let names = [TableName::new("default", "orders")];
+        let view = TableSource::View { sql: "SELECT 1".into(), default_database: "default".into() };
+        let sources = [Some(TableSource::Managed(table(1))), Some(view), None];
+        for (changes, known) in [
+            ("inserted_into_table:8,created_table:\"default\".\"new\"", [true, false, false]),
+            ("altered_table:7", [false, false, false]),
+            ("inserted_into_table:8,deleted_from_table:7", [false, false, false]),
+            ("dropped_schema:3", [false, false, false]),
+        ] {
+            for (source, is_known) in sources.iter().zip(known) {
+                let warm = WarmReads::default();
+                warm.keep_tables(at(1), &who, &names, &[source.clone().map(found)]);
+                warm.keep_contents(&table(1), &[], &nothing());
+                warm.confirm(seen(at(3), Some(1), changes));
+                let carried = source.as_ref().map(|_| found(TableSource::Managed(table(3))));
+                assert_eq!(warm.tables(at(3), &who, &names), is_known.then(|| vec![carried]), "{changes}");
+                assert_eq!(warm.contents(&table(3), &[]).is_some(), known[0], "{changes}");
+                assert_eq!(warm.contents(&table(1), &[]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_takes_nothing_away() {
+        let warm = WarmReads::default();
+        let (who, names) = (Principal::local_admin(), [TableName::new("default", "orders")]);
+        let keep = |snapshot| {
+            warm.keep_tables(at(snapshot), &who, &names, &[Some(found(TableSource::Managed(table(snapshot))))])
+        };
+        let is_known_at = |snapshot| warm.tables(at(snapshot), &who, &names).is_some();
+        keep(5);
+        // Asked before it was heard of the fifth.
+        warm.confirm(seen(at(4), Some(3), "altered_table:7"));
+        assert!(is_known_at(5));
+        keep(4);
+        assert!(is_known_at(5) && !is_known_at(4));
+        // What it says of more than is asked does no harm.
+        warm.confirm(seen(at(6), Some(3), "inserted_into_table:8"));
+        assert!(is_known_at(6));
+        // Nothing is known of the seventh, and the catalog went back to where it was.
+        warm.confirm(seen(at(8), Some(7), "inserted_into_table:8"));
+        assert!(!is_known_at(8));
+        keep(8);
+        warm.confirm(seen(at(2), Some(8), "inserted_into_table:8"));
+        assert!(!is_known_at(2));
     }
 
     #[test]
     fn a_version_is_believed_only_after_the_server_confirmed_it() {
         let warm = WarmReads::default();
-        let version = CatalogVersion { snapshot: 1, policies: 0 };
         let gone = CatalogError::Unavailable { detail: "gone".into() };
         assert_eq!(warm.lose(&gone), None);
-        warm.confirm(version);
+        warm.confirm(seen(at(1), None, ""));
         assert_eq!(warm.without_asking(), None, "it was there a moment ago");
         assert_eq!(warm.patience(), None);
-        assert_eq!(warm.lose(&gone), Some(version));
-        assert_eq!(warm.without_asking(), Some(version));
+        assert_eq!(warm.lose(&gone), Some(at(1)));
+        assert_eq!(warm.without_asking(), Some(at(1)));
         assert_eq!(warm.patience(), Some(PATIENCE_WITH_LOST));
         warm.forget();
         assert_eq!(warm.without_asking(), None);
+    }
+
+    #[test]
+    fn what_this_server_wrote_is_not_read_as_it_was_before() {
+        let warm = WarmReads::default();
+        let (who, names) = (Principal::local_admin(), [TableName::new("default", "orders")]);
+        let gone = CatalogError::Unavailable { detail: "gone".into() };
+        warm.confirm(seen(at(1), None, ""));
+        warm.keep_tables(at(1), &who, &names, &[Some(found(TableSource::Managed(table(1))))]);
+        // The next snapshot is its own, and of another table.
+        warm.note_written(2, "inserted_into_table:8");
+        assert_eq!(warm.lose(&gone), Some(at(2)));
+        assert!(warm.tables(at(2), &who, &names).is_some());
+        // Another server's lies between.
+        warm.note_written(4, "inserted_into_table:8");
+        assert_eq!(warm.lose(&gone), None);
+        warm.confirm(seen(at(4), Some(2), "inserted_into_table:8,inserted_into_table:9"));
+        assert_eq!(warm.lose(&gone), Some(at(4)));
+        warm.note_written(5, "inserted_into_table:7");
+        assert_eq!(warm.lose(&gone), Some(at(5)));
+        assert!(warm.tables(at(5), &who, &names).is_none());
     }
 }

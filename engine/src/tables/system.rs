@@ -364,6 +364,7 @@ impl TableProvider for SystemTableProvider {
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let trace = self.schema.index_of("trace_json").ok();
+        let limit = limit.filter(|_| filters.is_empty());
         let listing = SystemTableScan {
             catalog: Arc::clone(&self.catalog),
             who: self.who.clone(),
@@ -372,8 +373,9 @@ impl TableProvider for SystemTableProvider {
             lookups: self.table.lookups(filters),
             with_traces: trace.is_some_and(|trace| projection.is_none_or(|wanted| wanted.contains(&trace))),
             traces: None,
+            // Each object is a row at least, but for views that its caller may not know and tables without columns.
+            page_size: limit.map_or(PAGE, |limit| limit.clamp(1, PAGE)),
         };
-        let limit = limit.filter(|_| filters.is_empty());
         let ordering = self.ordering(projection);
         let plan = StreamingTableExec::try_new(
             Arc::clone(&self.schema),
@@ -414,6 +416,8 @@ struct SystemTableScan {
     with_traces: bool,
     /// Known once the listing is executed.
     traces: Option<Arc<RunTraceDecoder>>,
+    /// The number of objects that are listed at once.
+    page_size: usize,
 }
 
 impl fmt::Debug for SystemTableScan {
@@ -445,7 +449,7 @@ impl PartitionStream for SystemTableScan {
 
 impl SystemTableScan {
     async fn page(&self, lookup: &Lookup, after: Option<PageToken>) -> Result<(RecordBatch, Option<PageToken>)> {
-        let request = PageRequest { limit: PAGE, after };
+        let request = PageRequest { limit: self.page_size, after };
         let filter = &lookup.filter;
         match self.table {
             SystemTable::AgentRuns => self.runs(request).await,

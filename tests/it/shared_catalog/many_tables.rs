@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{
     Catalog, CatalogOptions, ExternalTable, FileFormat, IfExists, NewTable, NoProgress, PageRequest, Principal,
     Registered, Role, SearchRequest, TableFilter, TableName,
 };
+use querent_engine::{Engine, EngineOptions, Limits};
 use querent_tests::PostgresProcess;
 
 use super::{create, names, open, snapshot};
+use crate::sql::rows;
 
 /// More than go in a statement, and than are looked up at once; not a multiple of either.
 const MANY: usize = 1_301;
@@ -107,6 +110,11 @@ async fn a_page_of_tables_is_the_same_on_both_databases_and_reads_what_it_shows(
         filter(Some("yard_7"), None),
         filter(None, Some("shipment_77")),
         filter(None, Some("shipment_7%")),
+        // Underscores that are any character, among more names than are read one by one.
+        filter(None, Some("s_ipment_7_")),
+        filter(Some("yard_7"), Some("shipment__")),
+        filter(None, Some("shipment_7_%")),
+        filter(None, Some("shipment_x_y")),
         filter(Some("yard_12"), Some("%ment_7_")),
         filter(Some("nowhere"), None),
     ];
@@ -144,6 +152,75 @@ async fn a_page_of_tables_is_the_same_on_both_databases_and_reads_what_it_shows(
     // Those of the other databases are not walked through.
     assert!(rows_read[2] <= rows_read[0] + 4 * 200, "{rows_read:?}");
     local.close().await.unwrap();
+}
+
+/// What a list shows of a table is what the table shows of itself, and is read for all tables of a page at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_tables_takes_a_few_statements() {
+    let postgres = PostgresProcess::start_with(&["shared_preload_libraries=pg_stat_statements"]);
+    postgres.psql("postgres", "CREATE EXTENSION pg_stat_statements").unwrap();
+    let url = postgres.new_database("lake");
+    let folder = tempfile::tempdir().unwrap();
+    let options = EngineOptions { catalog_url: Some(url), ..EngineOptions::new(folder.path()) };
+    let engine = Engine::open_with(options).await.unwrap();
+    let catalog = engine.catalog();
+    let tables = (0..250).map(|number| TableName::new("yard", format!("shipment_{number}")));
+    let empty = tables.map(|name| NewTable { name, ..table(1) });
+    catalog.tables().register(empty, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    let outside = ExternalTable {
+        location: "/nowhere/*.parquet".into(),
+        format: FileFormat::Parquet,
+        options: BTreeMap::new(),
+        partition_columns: Vec::new(),
+    };
+    let outside = NewTable { name: TableName::new("yard", "outside"), external: Some(outside), ..table(2) };
+    catalog.tables().register(vec![outside], IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    let session = engine.session(Principal::local_admin(), Limits::default());
+    for statement in [
+        "CREATE TABLE yard.filled AS SELECT value AS a, 'x' AS b FROM generate_series(1, 10) AS s(value)",
+        "CREATE TABLE yard.fewer AS SELECT value AS a FROM generate_series(1, 10) AS s(value)",
+        "DELETE FROM yard.fewer WHERE a < 4",
+        "CREATE TABLE yard.altered AS SELECT 1 AS a",
+        "ALTER TABLE yard.altered ADD COLUMN b VARCHAR",
+        "COMMENT ON COLUMN yard.filled.b IS 'a letter'",
+        "CREATE VIEW yard.seen AS SELECT a FROM yard.filled",
+    ] {
+        rows(&session, statement).await.unwrap();
+    }
+
+    let (who, in_yard) =
+        (Principal::local_admin(), TableFilter { database: Some("yard".into()), ..TableFilter::default() });
+    let all = || PageRequest { limit: 1_000, after: None };
+    let calls =
+        "SELECT sum(calls) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'lake'";
+    let calls = || postgres.psql("postgres", calls).unwrap().trim().parse::<u64>().unwrap();
+    // The index and samples of values are made meanwhile.
+    querent_tests::wait_until("nothing goes on in the background", async || {
+        let before = calls();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        calls() - before < 30
+    })
+    .await;
+    let before = calls();
+    let listed = catalog.tables().list(&who, &in_yard, all()).await.unwrap().items;
+    let with_columns = catalog.tables().list_with_columns(&who, &in_yard, all()).await.unwrap().items;
+    let made = calls() - before;
+    assert!(made < 100, "{made} statements");
+    assert_eq!((listed.len(), with_columns.len()), (255, 255));
+    for (summary, info) in listed.iter().zip(&with_columns) {
+        let found = catalog.tables().resolve(&who, std::slice::from_ref(&summary.name)).await.unwrap();
+        assert_eq!(Some(info), found[0].as_ref().map(|table| &table.info));
+        assert_eq!((summary.row_count, &summary.comment), (info.row_count, &info.comment));
+    }
+    let counts = ["altered", "filled"].map(|name| listed.iter().find(|table| table.name.table == name));
+    assert_eq!(counts.map(|table| table.unwrap().row_count), [Some(1), Some(10)]);
+    // A limit is the size of the page.
+    let before = calls();
+    assert_eq!(rows(&session, "SELECT name FROM system.tables LIMIT 3").await.unwrap().len(), 3);
+    assert_eq!(rows(&session, "SELECT column_name FROM information_schema.columns LIMIT 3").await.unwrap().len(), 3);
+    assert!(calls() - before < 100);
+    drop(session);
+    engine.close().await.unwrap();
 }
 
 /// The names of a filter, or why there are none.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use querent_catalog::{Principal, TableName};
+use arrow::datatypes::{DataType, Field};
+use querent_catalog::{Principal, TableAlteration, TableKind, TableName, TableSource};
 use querent_tests::{PostgresProcess, wait_until};
 
 use super::{create, names, open, snapshot};
@@ -88,4 +89,58 @@ async fn connections_that_are_ended_for_being_idle_are_made_again() {
         assert_eq!(names(&catalog).await.last().map(String::as_str), Some(name));
     }
     catalog.close().await.unwrap();
+}
+
+/// Others write all the time, so that the version that holds is never the one at which a table was read.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_changed_elsewhere_does_not_make_known_tables_unknown() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (one, two) = (open(folders[0].path(), &url).await, open(folders[1].path(), &url).await);
+    let who = Principal::local_admin();
+    let named = |name: &str| [TableName::new("default", name)];
+    for name in ["orders", "altered", "dropped"] {
+        create(&one, name).await.unwrap();
+        one.tables().resolve(&who, &named(name)).await.unwrap();
+    }
+    let TableSource::Managed(table) =
+        one.tables().resolve(&who, &named("orders")).await.unwrap()[0].clone().unwrap().source
+    else {
+        panic!("it has rows of its own")
+    };
+    let contents = one.tables().contents(&table, &[]).await.unwrap();
+    let field = Field::new("c", DataType::Int64, true);
+    let alteration = TableAlteration::AddColumn { field, is_json: false, default: None, if_missing: false };
+    two.tables().alter(&named("altered")[0], alteration).await.unwrap();
+    assert!(two.tables().drop(&named("dropped")[0], &[TableKind::Managed], false).await.unwrap());
+    create(&two, "created").await.unwrap();
+
+    // One statement says what changed: the table is found at the version of now.
+    let newest = snapshot(&two).await;
+    let (version, found) = one.tables().resolve_at(&who, &named("orders")).await.unwrap();
+    let TableSource::Managed(carried) = found[0].clone().unwrap().source else { panic!("{found:?}") };
+    assert_eq!((version.snapshot, carried.snapshot), (newest, newest));
+    // Its own commit is a version, too.
+    create(&one, "own").await.unwrap();
+
+    let suspended = postgres.suspend();
+    let asked = one.tables().resolve_at(&who, &named("orders"));
+    let (version, found) = tokio::time::timeout(FIRST_READ_TIME, asked).await.expect("an answer in time").unwrap();
+    assert_eq!(version.snapshot, newest + 1);
+    let TableSource::Managed(carried) = found[0].clone().unwrap().source else { panic!("{found:?}") };
+    assert_eq!(one.tables().contents(&carried, &[]).await.unwrap(), contents);
+    // What was changed was not read since.
+    for name in ["altered", "dropped", "own"] {
+        let error = one.tables().resolve(&who, &named(name)).await.unwrap_err();
+        assert_eq!(error.code(), "catalog_unavailable", "{name}: {error}");
+    }
+    drop(suspended);
+    let is_back = async || one.tables().resolve(&who, &named("own")).await.is_ok();
+    wait_until("the server answers again", is_back).await;
+    assert_eq!(one.tables().resolve(&who, &named("dropped")).await.unwrap(), [None]);
+    let altered = one.tables().resolve(&who, &named("altered")).await.unwrap();
+    assert_eq!(altered[0].as_ref().unwrap().info.columns.len(), 3);
+    one.close().await.unwrap();
+    two.close().await.unwrap();
 }
