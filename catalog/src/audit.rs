@@ -204,7 +204,7 @@ impl AuditLog {
         if self.file.is_file() { Ok(self.verify().await?.fault) } else { Ok(None) }
     }
 
-    /// Forgets records that are older than `time`, and the oldest where there are more than `most`. The chain goes on from the
+    /// Forgets the first records, as long as they are older than `time`, and the oldest where there are more than `most`. The chain goes on from the
     /// hash of the last one that was forgotten. Returns how many there were.
     pub async fn forget(&self, time: DateTime<Utc>, most: u64) -> Result<u64> {
         let inner = Arc::clone(&self.inner);
@@ -335,10 +335,14 @@ fn verify(connection: &Connection) -> Result<AuditCheck> {
 
 fn forget(connection: &mut Connection, time: DateTime<Utc>, most: u64) -> Result<u64> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Those before the first that is young enough: a clock that was set back for a moment makes old ones among young ones.
     let last: Option<(i64, String)> = transaction
         .query_row(
             "SELECT seq, hash FROM querent_audit
-             WHERE at < ?1 OR seq <= (SELECT max(seq) FROM querent_audit) - ?2 ORDER BY seq DESC LIMIT 1",
+             WHERE seq < coalesce((SELECT seq FROM querent_audit NOT INDEXED WHERE at >= ?1 ORDER BY seq LIMIT 1),
+                                  (SELECT max(seq) + 1 FROM querent_audit))
+                OR seq <= (SELECT max(seq) FROM querent_audit) - ?2
+             ORDER BY seq DESC LIMIT 1",
             params![time.timestamp_micros(), i64::try_from(most).unwrap_or(i64::MAX)],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )

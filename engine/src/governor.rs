@@ -1,10 +1,11 @@
-//! What keeps expressions within bounds: a rule that puts itself around every function call, concatenation and cast from
-//! text to decimals, for SQL, KQL and everything else that becomes a plan.
+//! What keeps expressions within bounds: a rule that puts itself around every function call, concatenation, pattern and cast
+//! from text to decimals, for SQL, KQL and everything else that becomes a plan.
 //!
 //! Kernels allocate before anybody is asked, and a failed allocation ends the process. So a call is measured by its arguments
 //! before it is made: what is too much at once is computed in slices of the batch, and what is too much for one row is
 //! refused. Between calls the query looks whether it has been ended, also while the optimizer folds constants.
 
+mod compiled_patterns;
 mod concat;
 mod function;
 mod guarded_domains;
@@ -30,7 +31,7 @@ use querent_kql::is_stored_conversion;
 
 use concat::GovernedConcat;
 use function::GovernedFunction;
-use text::{BoundedText, holds_decimals, holds_text};
+use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
 
 use crate::error::EngineError;
@@ -93,7 +94,7 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let bounded = BoundedText::nulling().call(vec![*expr]);
             Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
         }
-        other => Transformed::no(other),
+        other => with_bounded_pattern(other),
     })
 }
 
@@ -149,7 +150,9 @@ pub(crate) fn ungoverned(function: &ScalarUDF) -> Option<&Arc<ScalarUDF>> {
 
 /// Returns the functions that stand for operators and casts in plans, which no session knows by name.
 pub(crate) fn unnamed_functions() -> Vec<Arc<ScalarUDF>> {
-    [GovernedConcat::new_udf(), BoundedText::refusing()].map(|function| Arc::new(function.clone())).into()
+    let texts = [BoundedText::refusing(), BoundedText::pattern(), BoundedText::regular_expression()];
+    let functions = [GovernedConcat::new_udf()].into_iter().chain(texts);
+    functions.map(|function| Arc::new(function.clone())).collect()
 }
 
 /// Whether a cast parses text as decimals: its parser recurses once for every few digits.

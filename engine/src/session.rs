@@ -24,6 +24,7 @@ mod planning;
 mod policies;
 mod rejects_table;
 mod returning;
+mod shown_plans;
 mod sorted_rows;
 mod vector_indexes;
 mod worker_queries;
@@ -468,11 +469,13 @@ impl Session {
                 self.tell_planner(&mut state);
                 let explained = state.create_physical_plan(plan).await?;
                 let explained = Box::pin(self.with_placement(&state, explain, explained)).await?;
-                Ok(ExecutablePlan::on_one_node(paced(&state, explained, interrupt)?))
+                let shown = self.with_names_of_files(explained)?;
+                Ok(ExecutablePlan::on_one_node(paced(&state, shown, interrupt)?))
             }
             _ => {
                 let optimized = state.optimizer().optimize(plan.clone(), &*state, |_, _| {})?;
-                self.physical_plan_of(&mut state, &optimized, interrupt).await
+                let ready = self.physical_plan_of(&mut state, &optimized, interrupt).await?;
+                if matches!(plan, LogicalPlan::Analyze(_)) { self.with_shown_files(ready) } else { Ok(ready) }
             }
         }
     }

@@ -23,7 +23,8 @@ const TIMEOUT: &str = "2s";
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Attacks of every run of the tests.
-const ALWAYS_TRIED: [&str; 28] = [
+const ALWAYS_TRIED: [&str; 29] = [
+    "a long pattern",
     "centroids",
     "a long unknown function",
     "KQL doubling views",

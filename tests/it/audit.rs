@@ -121,6 +121,22 @@ async fn what_is_forgotten_does_not_break_the_chain() {
     assert_eq!((check.records, check.fault, check.head.map(|head| head.0)), (7, None, Some(12)));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_wrong_for_a_moment_loses_no_record() {
+    let server = started().await;
+    for number in 0..4 {
+        server.execute(&format!("SELECT {number} AS n")).await;
+    }
+    let audit = server.engine().catalog().audit();
+    let kept = records(&server).await;
+    // As a clock that was set to 1970 while the third came.
+    let other = Connection::open(server.data().join("audit.sqlite")).unwrap();
+    other.execute("UPDATE querent_audit SET at = 0 WHERE seq = 3", []).unwrap();
+    assert_eq!(audit.forget(kept[0].record.at, 1_000).await.unwrap(), 0);
+    assert_eq!(records(&server).await.len(), 4);
+    assert_eq!(audit.forget(chrono::Utc::now() + chrono::TimeDelta::days(1), 1_000).await.unwrap(), 4);
+}
+
 #[tokio::test]
 async fn slow_statements_are_logged_without_secrets() {
     let folder = tempfile::TempDir::new().unwrap();

@@ -483,3 +483,27 @@ fn parquet_files(folder: &Path) -> Vec<PathBuf> {
         .filter(|path| path.extension().is_some_and(|ending| ending == "parquet"))
         .collect()
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_files_lie_is_told_to_administrators_only() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = folder.path().join("people.csv");
+    fs::write(&file, "id,name\n1,ann\n").unwrap();
+    rows(&session, "CREATE TABLE kept AS SELECT value AS id FROM generate_series(1, 100)").await.unwrap();
+    rows(&session, &format!("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}'", file.display())).await.unwrap();
+    let place = folder.path().file_name().unwrap().to_str().unwrap();
+    for role in [Role::Read, Role::Write] {
+        let other = engine.session(Principal::new("rita", role), Limits::default());
+        for sql in
+            ["EXPLAIN SELECT * FROM kept", "EXPLAIN VERBOSE SELECT * FROM kept", "EXPLAIN ANALYZE SELECT * FROM kept"]
+        {
+            let shown = format!("{:?}", rows(&other, sql).await.unwrap());
+            assert!(!shown.contains(place) && shown.contains(".parquet"), "{sql}: {shown}");
+            assert!(format!("{:?}", rows(&session, sql).await.unwrap()).contains(place), "{sql}");
+        }
+        let made = rows(&other, "SHOW CREATE TABLE people").await.unwrap();
+        assert!(made[0][1].ends_with("LOCATION 'people.csv'"), "{made:?}");
+    }
+    assert!(rows(&session, "SHOW CREATE TABLE people").await.unwrap()[0][1].contains(place));
+}

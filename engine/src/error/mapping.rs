@@ -384,7 +384,9 @@ fn from_not_implemented(message: &str) -> EngineError {
     if let Some(statement) = first_line.strip_prefix("Unsupported SQL statement: ") {
         const MODIFIERS: [&str; 4] = ["or", "replace", "temp", "temporary"];
         let is_modifier = |word: &&str| MODIFIERS.iter().any(|modifier| word.eq_ignore_ascii_case(modifier));
-        let words: Vec<&str> = statement.split_whitespace().filter(|word| !is_modifier(word)).take(2).collect();
+        // A text may hold a password.
+        let words = statement.split_whitespace().take_while(|word| !word.contains('\''));
+        let words: Vec<&str> = words.filter(|word| !is_modifier(word)).take(2).collect();
         let what = words.join(" ").to_uppercase();
         let hint = statement_instead(&what).into();
         return EngineError::Unsupported { what, hint };

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, StructFieldMapping, TryCast,
 };
 
-use super::text::{BoundedText, holds_decimals};
+use super::text::{BoundedText, holds_decimals, with_bounded_pattern};
 use super::{governed_function, text};
 use crate::error::EngineError;
 use crate::functions::counted_call;
@@ -28,8 +28,10 @@ use crate::limits::{Announced, CallGrowth, QueryUsage, array_bytes, compared_pai
 pub(super) const SLICE_BYTES: usize = 32 << 20;
 /// What a function may make of one batch, or of one row.
 pub(super) const MAX_BYTES: usize = 256 << 20;
-/// The most pairs of elements that one call compares: seconds of a core.
+/// The most pairs of elements, or of characters, that one row compares: seconds of a core.
 const MAX_PAIRS: u128 = 20_000_000_000;
+/// As many as are compared before it is looked whether the query has been ended.
+const SLICE_PAIRS: u128 = 200_000_000;
 
 /// The largest expression that a call of fewer nodes may be simplified to.
 const MAX_SIMPLIFIED_NODES: usize = 5_000;
@@ -64,16 +66,17 @@ pub(super) fn call_within(
     let usage = QueryUsage::current();
     let are_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
     let rows = if are_constant { 1 } else { args.number_rows };
-    let most = growth.most_bytes(&args.args, rows);
+    let most = growth.most_bytes(&args.args, rows).saturating_add(text::pattern_bytes(name, &args.args)?);
     if let Some(usage) = &usage {
         usage.check()?;
     }
-    if compared_pairs(name, &args.args, rows).is_some_and(|pairs| pairs > MAX_PAIRS) {
+    let pairs = compared_pairs(name, &args.args, rows);
+    if rows <= 1 && pairs > MAX_PAIRS {
         let message =
             format!("{name} compares at most {} million pairs at a time; ask for less", MAX_PAIRS / 1_000_000);
         return Err(EngineError::InvalidValue { message }.into());
     }
-    if most <= SLICE_BYTES {
+    if most <= SLICE_BYTES && (rows <= 1 || pairs <= SLICE_PAIRS) {
         let made = make(args)?;
         record(usage.as_deref(), &made);
         return Ok(made);
@@ -90,7 +93,8 @@ pub(super) fn call_within(
         record(usage.as_deref(), &made);
         return Ok(made);
     }
-    let parts = most.div_ceil(SLICE_BYTES).min(rows);
+    let for_pairs = usize::try_from(pairs.div_ceil(SLICE_PAIRS)).unwrap_or(usize::MAX);
+    let parts = most.div_ceil(SLICE_BYTES).max(for_pairs).min(rows);
     let step = rows.div_ceil(parts);
     let mut made: Vec<ArrayRef> = Vec::with_capacity(parts);
     let mut bytes = 0;
@@ -175,7 +179,7 @@ fn governed_simplified(expr: Expr) -> Result<Expr> {
                 let bounded = BoundedText::nulling().call(vec![*expr]);
                 Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
             }
-            other => Transformed::no(other),
+            other => with_bounded_pattern(other),
         })
     })
     .data()

@@ -38,6 +38,10 @@ const REPEATING: [&str; 14] = [
 const INFLATING: [&str; 3] = ["gzip", "zlib", "inflate"];
 /// Functions that compare each element of one list with each of another.
 const COMPARING: [&str; 4] = ["array_has_all", "array_has_any", "levenshtein", "list_has_all"];
+/// Functions that look for each character of one text in another.
+const TRIMMING: [&str; 3] = ["btrim", "ltrim", "rtrim"];
+/// The function that compares a text with each place of another, where both are columns.
+const SEARCHING: &str = "strpos";
 
 /// How a function's result follows from its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,15 +87,18 @@ pub(crate) fn grows(name: &str) -> bool {
     CallGrowth::of_function(name) != CallGrowth::Linear(LINEAR_FACTOR)
 }
 
-/// Returns how many pairs of elements a call compares; `None` where it compares none.
-pub(crate) fn compared_pairs(name: &str, arguments: &[ColumnarValue], rows: usize) -> Option<u128> {
-    if !COMPARING.contains(&name) {
-        return None;
-    }
-    let [left, right] = arguments else { return None };
+/// Returns how many pairs of elements or characters a call compares at most; 0 where it compares none.
+pub(crate) fn compared_pairs(name: &str, arguments: &[ColumnarValue], rows: usize) -> u128 {
+    // Elements are 8 bytes or more, texts are compared by many bytes at once.
+    let pair_bytes = match name {
+        name if COMPARING.contains(&name) => 8 * 8,
+        name if TRIMMING.contains(&name) => 1,
+        SEARCHING if matches!(arguments, [_, ColumnarValue::Array(_)]) => 32,
+        _ => return 0,
+    };
+    let [left, right] = arguments else { return 0 };
     let (left, right) = (ArgumentSize::of_value(left, rows), ArgumentSize::of_value(right, rows));
-    // Elements are 8 bytes or more, or characters.
-    Some((left.all as u128 / 8) * (right.largest as u128 / 8))
+    left.all as u128 * right.largest as u128 / pair_bytes
 }
 
 /// The bytes of an argument whose values differ in length.
@@ -203,7 +210,13 @@ mod tests {
             &DataType::Int64,
         ));
         let list = ColumnarValue::Scalar(list);
-        let pairs = compared_pairs("array_has_all", &[list.clone(), list], 1).unwrap();
+        let pairs = compared_pairs("array_has_all", &[list.clone(), list], 1);
         assert!(pairs >= 1_000_000, "{pairs}");
+        let texts = ColumnarValue::Array(Arc::new(StringArray::from(vec!["a".repeat(1_000); 10])));
+        let characters = ColumnarValue::Scalar(ScalarValue::from("b".repeat(3_000)));
+        assert_eq!(compared_pairs("btrim", &[texts.clone(), characters.clone()], 10), 30_000_000);
+        assert_eq!(compared_pairs("btrim", std::slice::from_ref(&texts), 10), 0);
+        assert_eq!(compared_pairs("strpos", &[texts.clone(), characters], 10), 0, "a constant is found in one pass");
+        assert!(compared_pairs("strpos", &[texts.clone(), texts], 10) >= 300_000);
     }
 }

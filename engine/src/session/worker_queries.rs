@@ -144,6 +144,14 @@ impl Session {
         error
     }
 
+    /// Returns the plan of EXPLAIN ANALYZE as this caller sees it; one that workers do a part of stays as it is.
+    pub(super) fn with_shown_files(&self, mut ready: ExecutablePlan) -> Result<ExecutablePlan> {
+        if ready.workers.is_none() {
+            ready.plan = self.with_names_of_files(ready.plan)?;
+        }
+        Ok(ready)
+    }
+
     /// Returns what `EXPLAIN` shows, with where the query runs and its stages where workers do a part of it.
     pub(super) async fn with_placement(
         &self,

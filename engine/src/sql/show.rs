@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
 };
 use querent_catalog::{
-    Catalog, KeyConstraint, KeyFilter, KeyKind, PageRequest, Principal, TableFilter, TableName, TableSource,
+    Catalog, KeyConstraint, KeyFilter, KeyKind, PageRequest, Principal, Role, TableFilter, TableName, TableSource,
 };
 
 use super::column_defaults::column_clause;
@@ -181,7 +181,13 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
         }
         TableSource::External(external) => {
             let format = format!("{:?}", external.format).to_uppercase();
-            format!("CREATE EXTERNAL TABLE {shown} STORED AS {format} LOCATION {}", quoted(&external.location))
+            // Where files lie is for administrators.
+            let name = external.location.rsplit('/').find(|part| !part.is_empty());
+            let shown_location = match who.role() {
+                Role::Admin => external.location.as_str(),
+                Role::Read | Role::Write => name.unwrap_or_default(),
+            };
+            format!("CREATE EXTERNAL TABLE {shown} STORED AS {format} LOCATION {}", quoted(shown_location))
         }
     };
     let names = ["table_name", "create_statement"];

@@ -71,6 +71,19 @@ fn aborts() -> Vec<Attack> {
             "SELECT arrow_cast(make_array(repeat('9', 100000000)), 'List(Decimal256(76, 2))')",
         ),
         sql("text to decimal, compared", "SELECT repeat('9', 100000000) > 1.5"),
+        sql("a long pattern", "SELECT 'a' ~ repeat('a', 100000000)"),
+        sql("a long pattern of a function", "SELECT regexp_like('a', repeat('a', 100000000))"),
+        sql("a long pattern of LIKE", "SELECT 'a' LIKE repeat('%a', 50000000) || '%b'"),
+        sql("a long pattern of GLOB", "SELECT 'a' GLOB repeat('a', 100000000)"),
+        sql(
+            "patterns of each row",
+            "SELECT count(*) FROM generate_series(1, 8192) AS t(value) WHERE 'aaaa' ~ ('(a{1,100}){1,100}' || value)",
+        ),
+        sql(
+            "patterns of each row, replaced",
+            "SELECT count(regexp_replace('aaaa', '(a{1,100}){1,100}' || value, 'x')) \
+             FROM generate_series(1, 8192) AS t(value)",
+        ),
         sql("centroids", "SELECT approx_percentile_cont(value, 0.5, 2000000000) FROM generate_series(1, 10)"),
         sql("a number of many digits", format!("SELECT {}", "9".repeat(2_000_000))),
         sql("a fraction of many digits", format!("SELECT 0.{}", "9".repeat(2_000_000))),
@@ -267,6 +280,22 @@ fn time() -> Vec<Attack> {
         ),
         sql("comparing lists", "SELECT array_has_all(range(1, 30000000), range(1, 30000000))"),
         sql("comparing lists in any order", "SELECT array_has_any(range(1, 20000000), range(20000001, 40000000))"),
+        sql(
+            "comparing lists of each row",
+            "SELECT count(array_has_any(array_repeat(1, 100000 + value), array_repeat(2, 100000 + value))) \
+             FROM generate_series(1, 8192) AS t(value)",
+        ),
+        sql("trimming", "SELECT trim(repeat('a', 3000000), repeat('b', 3000000) || 'a')"),
+        sql(
+            "trimming each row",
+            "SELECT count(rtrim(repeat('a', 100000), repeat('b', 100000) || 'a' || value)) \
+             FROM generate_series(1, 8192) AS t(value)",
+        ),
+        sql(
+            "searching each row",
+            "SELECT sum(strpos(repeat('a', 1000000) || value, repeat('a', 500000) || 'b' || value)) \
+             FROM generate_series(1, 200) AS t(value)",
+        ),
         sql("array_except", "SELECT array_length(array_except(range(1, 20000000), range(1, 20000000)))"),
         sql("array_position", "SELECT array_position(range(1, 30000000), -1)"),
         sql("array_sort", "SELECT array_length(array_sort(range(1, 30000000)))"),

@@ -28,6 +28,8 @@ use crate::values;
 pub(super) const MAX_BYTES: usize = 256 << 20;
 /// The most bytes of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
+/// The longest text that is parsed as a pattern: parsing makes some hundred bytes of every character.
+const MAX_PATTERN_TEXT: usize = 256 << 10;
 /// The most compiled patterns kept when they come from a column.
 const MAX_PATTERNS: usize = 64;
 /// The bytes of a row's arguments, or of its text, from which on it may be much work.
@@ -411,6 +413,9 @@ impl RegexCache {
     pub(super) fn get(&mut self, arguments: &FunctionArguments, pattern: &str) -> Result<Arc<Regex>> {
         if let Some(regex) = self.0.get(pattern) {
             return Ok(Arc::clone(regex));
+        }
+        if pattern.len() > MAX_PATTERN_TEXT {
+            return Err(arguments.error(&format!("a text of more than {MAX_PATTERN_TEXT} bytes is no pattern")));
         }
         let compiled = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
         let regex = Arc::new(compiled.map_err(|error| arguments.error(&format!("not a regular expression: {error}")))?);

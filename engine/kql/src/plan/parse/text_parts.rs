@@ -13,6 +13,8 @@ use regex::{Regex, RegexBuilder};
 
 /// The largest size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
+/// The longest text that is parsed as a pattern.
+const MAX_PATTERN_TEXT: usize = 256 << 10;
 
 /// What reads texts. Two that are equal read alike.
 pub(super) trait TextPartReader: std::fmt::Debug + Eq + Hash + Send + Sync + 'static {
@@ -33,6 +35,9 @@ pub(super) struct CompiledPattern(pub(super) Regex);
 
 impl CompiledPattern {
     pub(super) fn new(pattern: &str) -> std::result::Result<Self, regex::Error> {
+        if pattern.len() > MAX_PATTERN_TEXT {
+            return Err(regex::Error::CompiledTooBig(MAX_PATTERN_BYTES));
+        }
         RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build().map(Self)
     }
 }
