@@ -6,8 +6,8 @@ mod render;
 use serde_json::{Map, Value, json};
 
 use super::responses::{
-    BadRequest, InputContent, InputItem, answer_schema, check_distinct, check_item_count, check_tool_name, flag,
-    parse_content, positive, text,
+    BadRequest, InputContent, InputItem, answer_schema, check_arguments_schema, check_distinct, check_item_count,
+    check_tool_name, flag, parse_content, positive, text,
 };
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_names, check_value, unknown_field};
@@ -49,9 +49,11 @@ const KNOWN: &[(&str, FieldValues)] = &[
     ("inference_geo", FieldValues::Text),
     ("cache_control", CACHE_CONTROL),
     ("diagnostics", FieldValues::Object),
+    ("context_management", CONTEXT_MANAGEMENT),
+    ("speed", FieldValues::Only("\"standard\"")),
 ];
 /// The fields of a request whose tokens are only counted.
-const COUNTED: [&str; 9] = [
+const COUNTED: [&str; 11] = [
     "messages",
     "model",
     "system",
@@ -61,9 +63,11 @@ const COUNTED: [&str; 9] = [
     "output_config",
     "output_format",
     "cache_control",
+    "context_management",
+    "speed",
 ];
 const TOOL: &[(&str, FieldValues)] = &[
-    ("type", FieldValues::Parsed),
+    ("type", FieldValues::Text),
     ("name", FieldValues::Text),
     ("description", FieldValues::Text),
     ("input_schema", FieldValues::Object),
@@ -77,7 +81,10 @@ const TOOL: &[(&str, FieldValues)] = &[
 const CHOICE: &[(&str, FieldValues)] =
     &[("type", FieldValues::Text), ("name", FieldValues::Text), ("disable_parallel_tool_use", FieldValues::Flag)];
 /// Fields that are refused unless they are null or empty.
-const REFUSED: [&str; 5] = ["top_k", "mcp_servers", "container", "context_management", "speed"];
+const REFUSED: [&str; 3] = ["top_k", "mcp_servers", "container"];
+/// What is taken out of the conversation. Thinking is: what the model thought is not shown to it again.
+const CONTEXT_MANAGEMENT: FieldValues = FieldValues::Members(&[("edits", FieldValues::List)]);
+const CLEAR_THINKING: &str = "clear_thinking_20251015";
 
 /// A request of this protocol.
 #[derive(Debug, Clone)]
@@ -201,13 +208,26 @@ fn check_fields(fields: &Map<String, Value>, is_count: bool) -> Result<(), BadRe
         }
         if REFUSED.contains(&name.as_str()) {
             if !is_empty {
-                return Err(BadRequest::invalid(name, format!("`{name}` is not supported; leave it away")));
+                return Err(BadRequest::invalid(name, format!("`{name}` is not supported; leave it out")));
             }
             continue;
         }
         match known().find(|(known, _)| known == name) {
             Some((_, values)) => check_value(name, *values, "leave it out", value)?,
             None => return Err(unknown_field(name, "", known().map(|(known, _)| *known)).into()),
+        }
+    }
+    check_edits(fields)
+}
+
+/// Refuses what takes anything but thinking out of the conversation.
+fn check_edits(fields: &Map<String, Value>) -> Result<(), BadRequest> {
+    let edits = fields.get("context_management").and_then(|management| management["edits"].as_array());
+    for (index, edit) in edits.into_iter().flatten().enumerate() {
+        if edit["type"] != CLEAR_THINKING {
+            let at = format!("context_management.edits[{index}]");
+            let message = format!("`{at}` is not supported; only `{CLEAR_THINKING}` is, which changes nothing here");
+            return Err(BadRequest::invalid(&at, message));
         }
     }
     Ok(())
@@ -414,14 +434,18 @@ fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
         };
         check_members(entry.as_object().unwrap_or(&nothing), &format!("tools[{index}]"), TOOL)?;
         check_tool_name(name, &format!("tools[{index}].name"))?;
+        for (example, value) in entry["input_examples"].as_array().into_iter().flatten().enumerate() {
+            if !value.is_object() {
+                let at = format!("tools[{index}].input_examples[{example}]");
+                return Err(BadRequest::invalid(&at, format!("`{at}` must be an object, not {}", kind_of(value))));
+            }
+        }
         let schema = &entry["input_schema"];
         let param = format!("tools[{index}].input_schema");
         if schema.is_null() {
             return Err(BadRequest::new("missing_required_parameter", &param, format!("`{param}` is missing")));
         }
-        if schema.get("type").is_some_and(|kind| kind != "object") {
-            return Err(BadRequest::invalid(&param, format!("`{param}.type` must be object")));
-        }
+        check_arguments_schema(name, schema, &param)?;
         Ok(ToolSpec { name: name.to_owned(), description: description_of(entry), parameters: schema.clone() })
     });
     let tools = tools.collect::<Result<Vec<_>, _>>()?;

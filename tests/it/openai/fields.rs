@@ -117,6 +117,8 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ("tool_choice", json!("sometimes")),
         ("tool_choice", json!({ "type": "function", "name": "nothing" })),
         ("tool_choice", json!({ "type": "web_search" })),
+        ("tool_choice", json!({ "type": "allowed_tools" })),
+        ("prompt_cache_retention", json!("zzz")),
     ];
     let responses = [
         ("truncation", json!("zzz")),
@@ -134,7 +136,8 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ("modalities", json!(["text", "audio"])),
         ("audio", json!({ "voice": "alloy", "format": "wav" })),
         ("functions", json!([{ "name": "f" }])),
-        ("function_call", json!("auto")),
+        ("function_call", json!({ "name": "f" })),
+        ("prediction", json!({ "type": "zzz" })),
         ("web_search_options", json!({})),
         ("stop", json!(["a", "b", "c", "d", "e"])),
         ("stop", json!("")),
@@ -160,6 +163,13 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
     let part = |part: Value| json!({ "input": [{ "role": "user", "content": [part] }] });
     for (body, param) in [
         (tools(json!({ "type": "web_search" })), "tools[0].type"),
+        (tools(json!({ "type": "function", "name": "f", "parameters": { "type": "array" } })), "tools[0].parameters"),
+        (
+            tools(json!({ "type": "function", "name": "f", "parameters": { "properties": { "a": "string" } } })),
+            "tools[0].parameters",
+        ),
+        (json!({ "input": "x", "tool_choice": { "type": "zzz", "name": "run_sql" } }), "tool_choice.type"),
+        (json!({ "input": "x", "prompt_cache_options": { "prewarm": true } }), "prompt_cache_options.prewarm"),
         (tools(json!({ "type": "file_search", "vector_store_ids": [] })), "tools[0].type"),
         (tools(json!({ "type": "custom", "name": "c" })), "tools[0].type"),
         (
@@ -219,6 +229,11 @@ async fn values_that_ask_for_nothing_are_taken() {
     body["n"] = json!(1);
     body["logprobs"] = json!(false);
     body["modalities"] = json!(["text"]);
+    body["functions"] = json!([]);
+    body["function_call"] = json!("none");
+    body["prediction"] = json!({ "type": "content", "content": "Hello." });
+    body["prompt_cache_options"] = json!({ "mode": "explicit", "ttl": "30m" });
+    body["prompt_cache_retention"] = json!("24h");
     let reply = server.post(CHAT, &body, None).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
 }
