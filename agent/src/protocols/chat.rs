@@ -455,7 +455,7 @@ pub fn stored_completion(log: &[RunEvent]) -> Option<StoredCompletion> {
     Some(StoredCompletion { completion, messages: messages.collect() })
 }
 
-fn usage_json(usage: &TokenUsage) -> Value {
+pub(super) fn usage_json(usage: &TokenUsage) -> Value {
     json!({
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,

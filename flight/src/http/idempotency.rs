@@ -29,9 +29,11 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const MAX_KEY_BYTES: usize = 255;
 const ASK: &str = "/v1/agent/ask";
 /// Routes that start runs, by the end of their path.
-const ROUTES: [&str; 11] = [
+const ROUTES: [&str; 13] = [
     "/v1/responses",
+    "/v1/responses/compact",
     "/v1/chat/completions",
+    "/v1/completions",
     "/v1/messages",
     ASK,
     "/agentengine/api/v1/RunAgent",

@@ -36,6 +36,8 @@ async fn a_request_that_is_sent_twice_runs_once() {
         ("/v1/responses", json!({ "input": "hello" })),
         ("/v1/responses", json!({ "input": "hello", "stream": true })),
         ("/v1/chat/completions", json!({ "messages": message, "stream": true })),
+        ("/v1/completions", json!({ "prompt": "hello", "stream": true })),
+        ("/v1/responses/compact", json!({ "input": "hello" })),
         ("/v1/messages", json!({ "model": "querent", "max_tokens": 100, "messages": message })),
         ("/v1/agent/ask", json!({ "question": "hello" })),
         (
