@@ -45,6 +45,8 @@ const DONE: Option<FieldUse> = Some(FieldUse::Honoured);
 const IDLE: Option<FieldUse> = Some(FieldUse::NoEffect);
 const NOT_HERE: Option<FieldUse> = Some(FieldUse::Refused);
 
+/// Whose models take penalties.
+const PENALIZED: &str = "to models of Ollama, and of servers with OpenAI's protocol";
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const SUMMARIES: FieldValues = FieldValues::OneOf(&["auto", "concise", "detailed"]);
 const TIERS: &[&str] = &["auto", "default", "flex", "scale", "priority", "fast"];
@@ -124,8 +126,8 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("top_p", DONE, DONE, FieldValues::Number(0.0, 1.0), "to the model"),
     field("seed", None, DONE, FieldValues::Integer(i64::MIN, i64::MAX), "to the model, where its provider takes one"),
     field("stop", None, DONE, FieldValues::Texts(4), "to the model"),
-    field("presence_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
-    field("frequency_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
+    field("presence_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), PENALIZED),
+    field("frequency_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), PENALIZED),
     field("reasoning", DONE, None, REASONING, "`summary` shows the thinking; `effort` has no effect"),
     field("reasoning_effort", None, DONE, FieldValues::OneOf(EFFORTS), "other than `none`: shows the thinking"),
     field("metadata", DONE, DONE, FieldValues::Parsed, "16 pairs of texts, repeated"),
