@@ -15,6 +15,7 @@ use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
 use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, Sampling, TokenUsage, ToolChoice, ToolSpec};
+use crate::protocols::fields::WrongField;
 use crate::protocols::json::parse_json;
 use crate::protocols::message_fields::{CHAT_MESSAGE, CHAT_TOOL_MESSAGE, OPENAI_PARTS, check_message};
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
@@ -87,11 +88,17 @@ pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
     if !request.stream && body.get("stream_options").is_some_and(|options| !options.is_null()) {
         return Err(BadRequest::invalid("stream_options", "`stream_options` goes with `stream`; leave it out"));
     }
-    for (index, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
-        let fields = if message["role"] == "tool" { CHAT_TOOL_MESSAGE } else { CHAT_MESSAGE };
-        check_message(message, &format!("messages[{index}]"), fields, OPENAI_PARTS)?;
-    }
+    check_messages(&body["messages"], "messages")?;
     Ok(request)
+}
+
+/// Refuses what the messages of the field `name`, and their parts, have beside their fields.
+pub(super) fn check_messages(messages: &Value, name: &str) -> Result<(), WrongField> {
+    for (index, message) in messages.as_array().into_iter().flatten().enumerate() {
+        let fields = if message["role"] == "tool" { CHAT_TOOL_MESSAGE } else { CHAT_MESSAGE };
+        check_message(message, &format!("{name}[{index}]"), fields, OPENAI_PARTS)?;
+    }
+    Ok(())
 }
 
 /// Parses a request.

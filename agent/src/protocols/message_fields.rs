@@ -20,6 +20,9 @@ const STATUS: MemberField = ("status", FieldValues::OneOf(&["in_progress", "comp
 /// The fields of users' messages in Responses.
 pub(crate) const RESPONSES_MESSAGE: &[MemberField] =
     &[TYPE, ROLE, CONTENT, ID, STATUS, ("phase", FieldValues::OneOf(&["commentary", "final_answer"]))];
+/// The fields of users' messages in KsADK's requests, which take both of OpenAI's forms.
+pub(crate) const KSADK_MESSAGE: &[MemberField] =
+    &[TYPE, ROLE, CONTENT, ID, STATUS, NAME, ("phase", FieldValues::OneOf(&["commentary", "final_answer"]))];
 /// The fields of users' messages in Chat Completions.
 pub(crate) const CHAT_MESSAGE: &[MemberField] = &[ROLE, CONTENT, NAME];
 /// The fields of tools' messages there.

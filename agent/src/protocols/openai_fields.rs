@@ -188,7 +188,7 @@ impl RequestField {
 }
 
 /// Checks the fields of a request that have a value: their names, and their values.
-pub(crate) fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) -> Result<(), BadRequest> {
+pub fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) -> Result<(), BadRequest> {
     let known = || REQUEST_FIELDS.iter().filter(|field| field.use_in(request).is_some());
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         match known().find(|field| field.name == name) {
