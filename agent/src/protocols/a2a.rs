@@ -4,6 +4,7 @@
 
 mod card;
 mod listing;
+mod piece;
 mod render;
 
 use serde_json::{Map, Value, json};

@@ -247,15 +247,29 @@ pub struct ChatRenderer {
 
 /// One chunk of the stream.
 #[derive(Serialize)]
-struct Chunk<'a> {
+struct Chunk<'a, C> {
     #[serde(flatten)]
     head: &'a Map<String, Value>,
-    choices: Value,
+    choices: C,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
     /// Only in the chunk with the reason why it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     assessment: Option<&'a Value>,
+}
+
+/// The choice of a chunk with a piece of the answer.
+#[derive(Serialize)]
+struct ContentChoice<'a> {
+    index: u32,
+    delta: ContentDelta<'a>,
+    logprobs: Option<()>,
+    finish_reason: Option<()>,
+}
+
+#[derive(Serialize)]
+struct ContentDelta<'a> {
+    content: &'a str,
 }
 
 impl ChatRenderer {
@@ -326,6 +340,13 @@ impl ChatRenderer {
         Frame::unnamed(&Chunk { head: &self.head, choices: json!([choice]), usage, assessment })
     }
 
+    /// Returns a piece of the answer. Nearly all frames are these: they are written without building a document first.
+    fn content(&self, content: &str) -> Frame {
+        let choice = ContentChoice { index: 0, delta: ContentDelta { content }, logprobs: None, finish_reason: None };
+        let usage = self.include_usage.then_some(Value::Null);
+        Frame::unnamed(&Chunk { head: &self.head, choices: [choice], usage, assessment: None })
+    }
+
     fn finish_reason(&self) -> &'static str {
         match (self.calls.is_empty(), self.end.cut, self.end.filtered) {
             (false, _, _) => "tool_calls",
@@ -387,7 +408,7 @@ impl Renderer for ChatRenderer {
             }
             EventKind::TextDelta { text, .. } => {
                 let text = self.answer.push(text);
-                vec![self.delta(&json!({ "content": text }), None)]
+                vec![self.content(&text)]
             }
             EventKind::ClientToolRequested(call) => self.call(call),
             EventKind::RunFinished { .. } => self.finished(),
