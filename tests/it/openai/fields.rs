@@ -138,7 +138,7 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ("audio", json!({ "voice": "alloy", "format": "wav" })),
         ("functions", json!([{ "name": "f" }])),
         ("function_call", json!({ "name": "f" })),
-        ("prediction", json!({ "type": "zzz" })),
+        ("prediction", json!("zzz")),
         ("web_search_options", json!({})),
         ("stop", json!(["a", "b", "c", "d", "e"])),
         ("stop", json!("")),
