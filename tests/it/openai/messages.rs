@@ -1,5 +1,7 @@
 //! Anthropic's Messages: the bytes of each sequence, and how bad requests are refused.
 
+use querent_agent::protocols::messages::messages_fields_table;
+use querent_tests::package_folder;
 use serde_json::{Value, json};
 
 use super::{serve, stream};
@@ -30,6 +32,21 @@ async fn each_sequence_of_messages_has_its_bytes() {
         }
         insta::assert_snapshot!(name, stream(&server, PATH, body).await);
     }
+}
+
+/// `UPDATE_DOCS=1` writes the table into the page.
+#[test]
+fn the_table_of_the_documentation_is_that_of_the_parser() {
+    const BEGIN: &str = "<!-- fields -->\n";
+    const END: &str = "<!-- end of fields -->";
+    let page = package_folder().join("../docs/messages.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the table begins");
+    let (table, after) = rest.split_once(END).expect("the table ends");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        return std::fs::write(&page, format!("{before}{BEGIN}{}{END}{after}", messages_fields_table())).unwrap();
+    }
+    assert_eq!(table, messages_fields_table(), "UPDATE_DOCS=1 writes it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
