@@ -171,6 +171,7 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ),
         (json!({ "input": "x", "tool_choice": { "type": "zzz", "name": "run_sql" } }), "tool_choice.type"),
         (json!({ "input": "x", "prompt_cache_options": { "prewarm": true } }), "prompt_cache_options.prewarm"),
+        (json!({ "input": "x", "tool_choice": { "type": "mcp", "server_label": "zzz" } }), "tool_choice"),
         (tools(json!({ "type": "file_search", "vector_store_ids": [] })), "tools[0].type"),
         (tools(json!({ "type": "custom", "name": "c" })), "tools[0].type"),
         (

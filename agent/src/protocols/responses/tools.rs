@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::BadRequest;
 use crate::answer::StructuredAnswer;
+use crate::event::SERVER_LABEL;
 use crate::models::{ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_value};
 use crate::protocols::kind_of;
@@ -217,6 +218,24 @@ pub(super) fn tool_servers(fields: &Map<String, Value>) -> Vec<(String, String)>
         Some((format!("tools[{index}].server_url"), url.to_owned()))
     });
     servers.collect()
+}
+
+/// Refuses a choice among the tools of a server that the request does not declare; this one is there by its own name too.
+pub(super) fn check_chosen_servers(fields: &Map<String, Value>) -> Result<(), BadRequest> {
+    let choice = fields.get("tool_choice").unwrap_or(&Value::Null);
+    let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let is_declared = |label: &str| {
+        label == SERVER_LABEL || entries.iter().any(|entry| entry["type"] == "mcp" && entry["server_label"] == label)
+    };
+    let chosen = std::iter::once(choice).chain(choice["tools"].as_array().into_iter().flatten());
+    let mut labels = chosen.filter(|one| one["type"] == "mcp").filter_map(|one| one["server_label"].as_str());
+    match labels.find(|label| !is_declared(label)) {
+        None => Ok(()),
+        Some(label) => {
+            let message = format!("`tool_choice` names the server `{label}`, which is not in `tools`");
+            Err(BadRequest::invalid("tool_choice", message))
+        }
+    }
 }
 
 /// Parses `auto`, `none`, `required`, the name of one of `tools` or of the server's, or the allowed functions, in either
