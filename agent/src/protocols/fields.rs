@@ -21,6 +21,8 @@ pub(crate) enum FieldValues {
     Text,
     Object,
     List,
+    /// A list of texts.
+    TextList,
     /// A number between these.
     Number(f64, f64),
     /// A whole number between these.
@@ -55,6 +57,10 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
         FieldValues::Text => (value.is_string(), "a string".to_owned()),
         FieldValues::Object => (value.is_object(), "an object".to_owned()),
         FieldValues::List => (value.is_array(), "a list".to_owned()),
+        FieldValues::TextList => (
+            value.as_array().is_some_and(|entries| entries.iter().all(Value::is_string)),
+            "a list of strings".to_owned(),
+        ),
         FieldValues::Number(least, most) => (
             value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
             format!("a number between {least} and {most}"),
