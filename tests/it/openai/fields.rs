@@ -516,7 +516,7 @@ async fn routes_beside_the_agents() {
     // Clients that cut long texts themselves send tokens, those of OpenAI's models.
     let embed = async |input: Value| server.post("/v1/embeddings", &json!({ "input": input }), None).await.json();
     let said = embed(json!("hello world")).await;
-    for input in [json!([15339, 1917]), json!([[15339, 1917], [9906]])] {
+    for input in [json!([15339, 1917]), json!([[15339, 1917]])] {
         let sent = embed(input).await;
         assert_eq!(sent["data"][0]["embedding"], said["data"][0]["embedding"], "{sent}");
     }
