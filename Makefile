@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
+.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,11 @@ crash: ## kill a server in the middle of everything, over and over, and look wha
 	@$(setup) system clients
 	cargo build --workspace --bin querent
 	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/crash.py --kills $(or $(KILLS),500)
+
+run-kills: ## kill a server in the middle of the agent's runs, in every protocol, and read them back; KILLS=100
+	@$(setup) system clients
+	cargo build --workspace --bin querent
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/run_kills.py --kills $(or $(KILLS),100)
 
 cluster-crash: ## kill a worker in the middle of queries, over and over, and look what its coordinator answers; KILLS=100
 	@$(setup) system clients

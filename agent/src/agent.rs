@@ -237,6 +237,14 @@ impl Agent {
     /// `too_many_runs` (429), `conversation_locked` (409), `empty_question`, `database_not_found`, `model_not_found`,
     /// `invalid_request`, `shutting_down`. All later failures are events.
     pub async fn start(&self, principal: &Principal, request: RunRequest) -> Result<AgentRun> {
+        let decided = request.resume.clone();
+        match self.start_new(principal, request).await {
+            Err(AgentError::AlreadyResumed { call_id }) => self.run_of_decisions(principal, &decided, call_id).await,
+            started => started,
+        }
+    }
+
+    async fn start_new(&self, principal: &Principal, request: RunRequest) -> Result<AgentRun> {
         let started = Instant::now();
         let question = request.question();
         let has_picture = request.input.iter().any(|message| !message.images.is_empty());

@@ -15,6 +15,7 @@ pub mod messages;
 pub mod openai_fields;
 pub mod responses;
 pub(crate) mod run_end;
+pub mod text_completion;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -81,19 +81,30 @@ impl Drop for AwaitedAnswer {
 }
 
 impl AwaitedAnswer {
-    /// Keeps a response, and returns the work that reads its body to the end.
-    pub(crate) fn keep(mut self, response: Response) -> impl Future<Output = ()> + Send + 'static {
+    /// Keeps a response, and returns the work that reads its body to the end. It is forgotten then where its body lacks
+    /// `needed`, without which it is a refusal.
+    pub(crate) fn keep(
+        mut self,
+        response: Response,
+        needed: Option<&'static str>,
+    ) -> impl Future<Output = ()> + Send + 'static {
         self.done = true;
         let (head, body) = response.into_parts();
         *self.answer.head.lock() = Some((head.status, head.headers));
         self.answer.progress.send_replace(AnswerProgress::Begun(0));
         let (answer, answers, name) = (Arc::clone(&self.answer), self.answers.clone(), self.name);
-        async move { read_whole(&answer, &answers, &name, body).await }
+        async move { read_whole(&answer, &answers, &name, body, needed).await }
     }
 }
 
 /// Reads an answer to its end.
-async fn read_whole(answer: &KeptAnswer, answers: &IdempotentAnswers, name: &[u8; 32], body: Body) {
+async fn read_whole(
+    answer: &KeptAnswer,
+    answers: &IdempotentAnswers,
+    name: &[u8; 32],
+    body: Body,
+    needed: Option<&'static str>,
+) {
     let mut stream = body.into_data_stream();
     let mut bytes = 0;
     let mut count = 0;
@@ -108,6 +119,10 @@ async fn read_whole(answer: &KeptAnswer, answers: &IdempotentAnswers, name: &[u8
             answers.forget(name);
         }
         answer.progress.send_replace(AnswerProgress::Begun(count));
+    }
+    // Before its client has the end, and may ask again.
+    if needed.is_some_and(|needed| !answer.has(needed)) {
+        answers.forget(name);
     }
     answer.progress.send_replace(AnswerProgress::Whole(count));
     answers.make_room(name);
@@ -176,6 +191,15 @@ impl KeptAnswer {
     /// Whether somebody who reaches so far may have it.
     pub(crate) fn is_within(&self, reach: &ReadReach) -> bool {
         reach.covers(&self.reach)
+    }
+
+    /// Whether its body, as far as it has come, has these words.
+    fn has(&self, words: &str) -> bool {
+        let mut body = Vec::new();
+        for chunk in self.chunks.lock().iter() {
+            body.extend_from_slice(chunk);
+        }
+        body.windows(words.len()).any(|part| part == words.as_bytes())
     }
 
     fn taken_bytes(&self) -> usize {

@@ -237,6 +237,14 @@ def chat():
     raises(openai.BadRequestError, lambda: client.chat.completions.create(model="querent", messages=[]))
 
 
+def prompts():
+    completion = client.completions.create(model="any-name", prompt="thanks")
+    assert completion.choices[0].text == "You are welcome." and completion.choices[0].finish_reason == "stop", completion
+    chunks = client.completions.create(model="any-name", prompt=["thanks"], stream=True)
+    assert "".join(chunk.choices[0].text for chunk in chunks) == "You are welcome."
+    raises(openai.BadRequestError, lambda: client.completions.create(model="any-name", prompt="thanks", echo=True))
+
+
 def files():
     uploaded = client.files.create(file=("notes.csv", b"a,b\n1,2\n", "text/csv"), purpose="user_data")
     assert uploaded.bytes == 8 and client.files.retrieve(uploaded.id).filename == "notes.csv"
@@ -272,6 +280,7 @@ for check in [
     failures,
     cancelled,
     chat,
+    prompts,
     files,
     models,
 ]:

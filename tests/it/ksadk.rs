@@ -302,6 +302,14 @@ async fn bad_runs_are_refused() {
         (json!({ "Messages": [{ "role": "user", "content": "plain" }] }), 422),
         (json!({ "AgentId": "querent" }), 422),
         (with("Messages", json!([])), 422),
+        (with("Messages", json!([{ "role": "user", "content": "plain", "zzz": 1 }])), 422),
+        (
+            with(
+                "ResponsesInput",
+                json!([{ "role": "user", "content": [{ "type": "input_text", "text": "x", "zzz": 1 }] }]),
+            ),
+            422,
+        ),
         (with("ApiFormat", json!("soap")), 422),
         (with("Stream", json!("yes")), 422),
         (with("SessionId", json!(7)), 422),

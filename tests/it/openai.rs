@@ -10,6 +10,7 @@ mod refusals;
 mod resumed;
 mod sequences;
 mod stored;
+mod text_completions;
 
 use querent_tests::script::run_sql;
 use querent_tests::{NodeJs, Python, TestServer, TestSettings, run_client};

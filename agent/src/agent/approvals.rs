@@ -1,16 +1,16 @@
 //! Decisions on the calls of a paused run, by the run's id: how a run of the ask protocol continues.
 
-use querent_catalog::{CatalogError, PendingCall, PendingKind, Principal, RunRecord};
+use querent_catalog::{CatalogError, PendingCall, PendingKind, PendingState, Principal, RunRecord};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Agent;
+use super::{Agent, AgentRun};
 use crate::conversation::events_of;
-use crate::error::Result;
+use crate::error::{AgentError, Result};
 use crate::event::EventKind;
 use crate::protocols::ask::RunDecisions;
 use crate::protocols::responses::{BadRequest, ContinueError, Continued};
-use crate::request::{Protocol, RunRequest};
+use crate::request::{CallDecision, Protocol, ResumedCall, RunRequest};
 
 impl Agent {
     /// Returns the calls of a run that a person is asked about, decided or not, in their order. Errors: `run_not_found`.
@@ -43,6 +43,39 @@ impl Agent {
         let items = decisions.into_items(&self.approvals(who, run_id).await?)?;
         self.continue_with(who, request_of(&run)?, items, None, None).await
     }
+
+    /// Returns the run that the same approvals and denials began a moment before: of a request that was sent twice at once.
+    ///
+    /// Errors: `already_resumed` where they were others.
+    pub(super) async fn run_of_decisions(
+        &self,
+        who: &Principal,
+        decided: &[ResumedCall],
+        call_id: String,
+    ) -> Result<AgentRun> {
+        let mut begun: Option<Uuid> = None;
+        for resumed in decided.iter().filter(|resumed| resumed.stored) {
+            let call = self.catalog().pending_calls().get(who, &resumed.call.call_id).await?;
+            let is_same = match &resumed.decision {
+                CallDecision::Approved { .. } => call.state == PendingState::Approved,
+                CallDecision::Denied { .. } => call.state == PendingState::Denied,
+                CallDecision::Output(_) | CallDecision::Abandoned => false,
+            };
+            let run_id = run_of_call(&call).filter(|run_id| is_same && begun.is_none_or(|begun| begun == *run_id));
+            if run_id.is_none() {
+                return Err(AgentError::AlreadyResumed { call_id });
+            }
+            begun = run_id;
+        }
+        let Some(run_id) = begun else { return Err(AgentError::AlreadyResumed { call_id }) };
+        Ok(AgentRun { run_id, events: self.events(who, run_id, 0).await? })
+    }
+}
+
+/// Returns the run that a decision on the call began.
+fn run_of_call(call: &PendingCall) -> Option<Uuid> {
+    let note: Value = serde_json::from_str(call.decision_json.as_deref()?).ok()?;
+    Uuid::parse_str(note["run_id"].as_str()?).ok()
 }
 
 /// Returns the request of a run that continues a paused one: it asks as that one did.

@@ -1,10 +1,12 @@
-//! The text of a PDF, in the order in which it is written, with lines and gaps where the page has them.
+//! The text of a PDF, in the order in which it is written, with lines and gaps where the page has them; of a scan its pages'
+//! pictures ([`pictures`]).
 //!
 //! A PDF comes from anybody. So its streams are counted and unpacked within bounds, as its pages and operations are, and it
 //! is read on a blocking thread within a time; a panic of the library is an unreadable file. Of `lopdf` the objects,
-//! streams and encodings are taken; which text stands where is found here. Pictures of text are not read.
+//! streams and encodings are taken; which text stands where is found here.
 
 mod objects;
+mod pictures;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,6 +18,7 @@ use lopdf::{Dictionary, Document, Encoding, LoadOptions, Object, ObjectId};
 use tokio::sync::Semaphore;
 
 use self::objects::{most_objects, within_objects};
+use self::pictures::page_pictures;
 
 /// The largest file that is read.
 const MAX_BYTES: usize = 16 << 20;
@@ -70,6 +73,8 @@ pub(super) struct PdfText {
     pub(super) read_pages: usize,
     /// How many it has.
     pub(super) pages: usize,
+    /// The pictures that its pages are, where it has no text: JPEGs.
+    pub(super) pictures: Vec<Vec<u8>>,
 }
 
 /// Reads a file. Errors: why it cannot be read.
@@ -123,11 +128,12 @@ fn read_until(data: &[u8], deadline: Instant) -> Result<PdfText, String> {
         read_pages += 1;
     }
     let text = reader.text.trim().to_owned();
-    if text.is_empty() {
+    let pictures = if text.is_empty() { page_pictures(&document) } else { Vec::new() };
+    if text.is_empty() && pictures.is_empty() {
         let length = if pages == 1 { "1 page".to_owned() } else { format!("{pages} pages") };
         return Err(format!("it is a PDF of {length} without text, such as a scanned one; send its pages as images"));
     }
-    Ok(PdfText { text, read_pages, pages })
+    Ok(PdfText { text, read_pages, pages, pictures })
 }
 
 /// Leaves objects out beyond the bounds.
@@ -517,7 +523,11 @@ mod tests {
             ("BT /F 10 Tf 0 90 Td (before) Tj ET /X Do", "before\nin a form"),
         ] {
             let read = read(pdf(vec![page(content)])).await;
-            assert_eq!(read, Ok(PdfText { text: expected.to_owned(), read_pages: 1, pages: 1 }), "{content}");
+            assert_eq!(
+                read,
+                Ok(PdfText { text: expected.to_owned(), read_pages: 1, pages: 1, pictures: Vec::new() }),
+                "{content}"
+            );
         }
         let many = (0..120).map(|n| page(&format!("BT /F 10 Tf (page {n}) Tj ET"))).collect();
         let read = read(pdf(many)).await.unwrap();

@@ -4,6 +4,7 @@
 
 mod card;
 mod listing;
+mod piece;
 mod render;
 
 use serde_json::{Map, Value, json};
@@ -66,7 +67,7 @@ const PART: &[(&str, FieldValues)] = &[
 ];
 /// `acceptedOutputModes` has no effect: answers are text, with data beside it.
 const CONFIGURATION: FieldValues = FieldValues::Members(&[
-    ("acceptedOutputModes", FieldValues::List),
+    ("acceptedOutputModes", FieldValues::TextList),
     ("historyLength", FieldValues::Integer(0, i64::MAX)),
     ("blocking", FieldValues::Flag),
     ("returnImmediately", FieldValues::Flag),
@@ -80,8 +81,8 @@ const MESSAGE: &[(&str, FieldValues)] = &[
     ("role", FieldValues::OneOf(&["user", "ROLE_USER"])),
     ("parts", FieldValues::List),
     ("metadata", FieldValues::Object),
-    ("extensions", FieldValues::List),
-    ("referenceTaskIds", FieldValues::List),
+    ("extensions", FieldValues::TextList),
+    ("referenceTaskIds", FieldValues::TextList),
     ("kind", FieldValues::OneOf(&["message"])),
 ];
 const TASK: &[(&str, FieldValues)] = &[
@@ -408,6 +409,8 @@ mod tests {
             ("role", Value::Null),
             ("kind", Value::Null),
             ("parts", json!([{ "kind": "data", "data": 7 }])),
+            ("extensions", json!([7])),
+            ("referenceTaskIds", json!("t1")),
         ] {
             let mut message = whole.clone();
             message[name] = value;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{FieldValues, check_members, check_value, unknown_field};
 use super::json::parse_json;
 use super::kind_of;
-use super::responses::{BadRequest, InputContent, InputItem, check_tool_name, parse_content};
+use super::responses::{BadRequest, InputContent, InputItem, check_arguments_schema, check_tool_name, parse_content};
 use crate::models::{ChatRole, ToolSpec};
 use crate::request::{Protocol, RunRequest};
 
@@ -299,6 +299,9 @@ fn tools(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
             return Err(BadRequest::invalid(&format!("{at}.name"), format!("`{at}` has no name")));
         }
         check_tool_name(&name, &format!("{at}.name"))?;
+        if !entry["parameters"].is_null() {
+            check_arguments_schema(&name, &entry["parameters"], &format!("{at}.parameters"))?;
+        }
         Ok(ToolSpec {
             name,
             description: entry["description"].as_str().unwrap_or_default().to_owned(),

@@ -15,6 +15,7 @@ use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
 use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, Sampling, TokenUsage, ToolChoice, ToolSpec};
+use crate::protocols::fields::WrongField;
 use crate::protocols::json::parse_json;
 use crate::protocols::message_fields::{CHAT_MESSAGE, CHAT_TOOL_MESSAGE, OPENAI_PARTS, check_message};
 use crate::protocols::openai_fields::{OpenAiRequest, call_limits, check_fields, sampling_of};
@@ -87,11 +88,17 @@ pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
     if !request.stream && body.get("stream_options").is_some_and(|options| !options.is_null()) {
         return Err(BadRequest::invalid("stream_options", "`stream_options` goes with `stream`; leave it out"));
     }
-    for (index, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
-        let fields = if message["role"] == "tool" { CHAT_TOOL_MESSAGE } else { CHAT_MESSAGE };
-        check_message(message, &format!("messages[{index}]"), fields, OPENAI_PARTS)?;
-    }
+    check_messages(&body["messages"], "messages")?;
     Ok(request)
+}
+
+/// Refuses what the messages of the field `name`, and their parts, have beside their fields.
+pub(super) fn check_messages(messages: &Value, name: &str) -> Result<(), WrongField> {
+    for (index, message) in messages.as_array().into_iter().flatten().enumerate() {
+        let fields = if message["role"] == "tool" { CHAT_TOOL_MESSAGE } else { CHAT_MESSAGE };
+        check_message(message, &format!("{name}[{index}]"), fields, OPENAI_PARTS)?;
+    }
+    Ok(())
 }
 
 /// Parses a request.
@@ -240,15 +247,29 @@ pub struct ChatRenderer {
 
 /// One chunk of the stream.
 #[derive(Serialize)]
-struct Chunk<'a> {
+struct Chunk<'a, C> {
     #[serde(flatten)]
     head: &'a Map<String, Value>,
-    choices: Value,
+    choices: C,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
     /// Only in the chunk with the reason why it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     assessment: Option<&'a Value>,
+}
+
+/// The choice of a chunk with a piece of the answer.
+#[derive(Serialize)]
+struct ContentChoice<'a> {
+    index: u32,
+    delta: ContentDelta<'a>,
+    logprobs: Option<()>,
+    finish_reason: Option<()>,
+}
+
+#[derive(Serialize)]
+struct ContentDelta<'a> {
+    content: &'a str,
 }
 
 impl ChatRenderer {
@@ -319,6 +340,13 @@ impl ChatRenderer {
         Frame::unnamed(&Chunk { head: &self.head, choices: json!([choice]), usage, assessment })
     }
 
+    /// Returns a piece of the answer. Nearly all frames are these: they are written without building a document first.
+    fn content(&self, content: &str) -> Frame {
+        let choice = ContentChoice { index: 0, delta: ContentDelta { content }, logprobs: None, finish_reason: None };
+        let usage = self.include_usage.then_some(Value::Null);
+        Frame::unnamed(&Chunk { head: &self.head, choices: [choice], usage, assessment: None })
+    }
+
     fn finish_reason(&self) -> &'static str {
         match (self.calls.is_empty(), self.end.cut, self.end.filtered) {
             (false, _, _) => "tool_calls",
@@ -380,7 +408,7 @@ impl Renderer for ChatRenderer {
             }
             EventKind::TextDelta { text, .. } => {
                 let text = self.answer.push(text);
-                vec![self.delta(&json!({ "content": text }), None)]
+                vec![self.content(&text)]
             }
             EventKind::ClientToolRequested(call) => self.call(call),
             EventKind::RunFinished { .. } => self.finished(),
@@ -455,7 +483,7 @@ pub fn stored_completion(log: &[RunEvent]) -> Option<StoredCompletion> {
     Some(StoredCompletion { completion, messages: messages.collect() })
 }
 
-fn usage_json(usage: &TokenUsage) -> Value {
+pub(super) fn usage_json(usage: &TokenUsage) -> Value {
     json!({
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,

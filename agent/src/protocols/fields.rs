@@ -21,6 +21,8 @@ pub(crate) enum FieldValues {
     Text,
     Object,
     List,
+    /// A list of texts.
+    TextList,
     /// A number between these.
     Number(f64, f64),
     /// A whole number between these.
@@ -34,6 +36,8 @@ pub(crate) enum FieldValues {
     Members(&'static [(&'static str, FieldValues)]),
     /// Nothing but null and this value, as JSON.
     Only(&'static str),
+    /// Nothing but null and one of these values, as JSON.
+    OnlyOneOf(&'static [&'static str]),
 }
 
 /// A field that has a wrong value, or that the request does not have.
@@ -53,6 +57,10 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
         FieldValues::Text => (value.is_string(), "a string".to_owned()),
         FieldValues::Object => (value.is_object(), "an object".to_owned()),
         FieldValues::List => (value.is_array(), "a list".to_owned()),
+        FieldValues::TextList => (
+            value.as_array().is_some_and(|entries| entries.iter().all(Value::is_string)),
+            "a list of strings".to_owned(),
+        ),
         FieldValues::Number(least, most) => (
             value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
             format!("a number between {least} and {most}"),
@@ -93,15 +101,22 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
             let Value::Object(fields) = value else { return Err(wrong_kind(at, "an object", value)) };
             return check_members(fields, at, members);
         }
-        FieldValues::Only(neutral) => {
-            let neutral: Value = serde_json::from_str(neutral).unwrap_or_default();
-            if *value == neutral || value.as_f64().is_some_and(|number| Some(number) == neutral.as_f64()) {
-                return Ok(());
-            }
-            return Err(WrongField { at: at.to_owned(), message: format!("`{at}` is not supported: {about}") });
-        }
+        FieldValues::Only(neutral) => return check_neutral(at, &[neutral], about, value),
+        FieldValues::OnlyOneOf(neutral) => return check_neutral(at, neutral, about, value),
     };
     if fits { Ok(()) } else { Err(wrong_kind(at, &wanted, value)) }
+}
+
+/// Refuses all values but those that ask for nothing.
+fn check_neutral(at: &str, neutral: &[&str], about: &str, value: &Value) -> Result<(), WrongField> {
+    let is_neutral = neutral.iter().any(|text| {
+        let neutral: Value = serde_json::from_str(text).unwrap_or_default();
+        *value == neutral || value.as_f64().is_some_and(|number| Some(number) == neutral.as_f64())
+    });
+    if is_neutral {
+        return Ok(());
+    }
+    Err(WrongField { at: at.to_owned(), message: format!("`{at}` is not supported: {about}") })
 }
 
 /// Checks the fields of an object within a request; null is as good as absent.
@@ -189,5 +204,14 @@ mod tests {
         assert_eq!(fault(json!({ "verbosity": "loud" })), Err("text.verbosity".to_owned()));
         assert_eq!(fault(json!({ "colour": "red" })), Err("text.colour".to_owned()));
         assert_eq!(fault(json!("low")), Err("text".to_owned()));
+    }
+
+    #[test]
+    fn a_value_that_asks_for_nothing_is_taken() {
+        const WORDS: FieldValues = FieldValues::OnlyOneOf(&["\"none\"", "\"auto\""]);
+        let is_taken = |values: FieldValues, value: Value| check_value("x", values, "", &value).is_ok();
+        assert!(is_taken(WORDS, json!("auto")) && is_taken(WORDS, json!("none")));
+        assert!(!is_taken(WORDS, json!("required")) && !is_taken(WORDS, json!({ "name": "f" })));
+        assert!(is_taken(FieldValues::Only("1"), json!(1.0)) && is_taken(FieldValues::Only("[]"), json!([])));
     }
 }

@@ -6,8 +6,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::chat::{self, ChatCompletionRequest};
-use super::fields::check_names;
+use super::fields::{WrongField, check_names};
 use super::json::parse_json;
+use super::message_fields::{KSADK_MESSAGE, OPENAI_PARTS, check_item, check_message};
 use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
@@ -188,7 +189,10 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             if let Some(previous) = action.name("PreviousResponseId")? {
                 inner.insert("previous_response_id".to_owned(), json!(previous));
             }
-            ApiFormat::Responses(Box::new(responses::parse_value(&Value::Object(inner))?))
+            let request = responses::parse_value(&Value::Object(inner))?;
+            let name = if given("ResponsesInput").is_some() { "ResponsesInput" } else { "Messages" };
+            check_items(input, name).map_err(|field| wrong(&field.at, field.message))?;
+            ApiFormat::Responses(Box::new(request))
         }
         Some("chat_completions") => {
             if action.name("PreviousResponseId")?.is_some() {
@@ -202,7 +206,10 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             }
             inner.insert("messages".to_owned(), given("Messages").cloned().unwrap_or_default());
             inner.insert("stream_options".to_owned(), json!({ "include_usage": true }));
-            ApiFormat::Chat(Box::new(chat::parse_value(&Value::Object(inner))?))
+            let request = chat::parse_value(&Value::Object(inner))?;
+            let messages = given("Messages").unwrap_or(&Value::Null);
+            chat::check_messages(messages, "Messages").map_err(|field| wrong(&field.at, field.message))?;
+            ApiFormat::Chat(Box::new(request))
         }
         Some(other) => {
             let message = format!("`ApiFormat` `{other}` is neither responses nor chat_completions");
@@ -218,6 +225,19 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
         background: action.flag("Background")?,
         format,
     })
+}
+
+/// Refuses what messages and items of the field `name` have beside their fields.
+fn check_items(input: &Value, name: &str) -> Result<(), WrongField> {
+    let items = input.as_array().map_or(std::slice::from_ref(input), Vec::as_slice);
+    for (index, item) in items.iter().enumerate() {
+        let at = if input.is_array() { format!("{name}[{index}]") } else { name.to_owned() };
+        match item.get("role") {
+            Some(_) => check_message(item, &at, KSADK_MESSAGE, OPENAI_PARTS)?,
+            None => check_item(item, &at)?,
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether the options of a model, in the field `at`, ask for thinking. Their other members have no effect.

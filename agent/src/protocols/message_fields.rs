@@ -20,6 +20,9 @@ const STATUS: MemberField = ("status", FieldValues::OneOf(&["in_progress", "comp
 /// The fields of users' messages in Responses.
 pub(crate) const RESPONSES_MESSAGE: &[MemberField] =
     &[TYPE, ROLE, CONTENT, ID, STATUS, ("phase", FieldValues::OneOf(&["commentary", "final_answer"]))];
+/// The fields of users' messages in KsADK's requests, which take both of OpenAI's forms.
+pub(crate) const KSADK_MESSAGE: &[MemberField] =
+    &[TYPE, ROLE, CONTENT, ID, STATUS, NAME, ("phase", FieldValues::OneOf(&["commentary", "final_answer"]))];
 /// The fields of users' messages in Chat Completions.
 pub(crate) const CHAT_MESSAGE: &[MemberField] = &[ROLE, CONTENT, NAME];
 /// The fields of tools' messages there.
@@ -115,7 +118,7 @@ const CACHE_CONTROL: (&str, FieldValues) = (
 
 /// The parts of Anthropic's messages.
 pub(crate) const ANTHROPIC_PARTS: &[PartFields] = &[
-    ("text", &[TYPE, ("text", FieldValues::Parsed), ("citations", FieldValues::List), CACHE_CONTROL]),
+    ("text", &[TYPE, ("text", FieldValues::Parsed), ("citations", FieldValues::Only("[]")), CACHE_CONTROL]),
     ("image", &[TYPE, SOURCE, CACHE_CONTROL]),
     (
         "document",
@@ -124,7 +127,7 @@ pub(crate) const ANTHROPIC_PARTS: &[PartFields] = &[
             SOURCE,
             ("title", FieldValues::Text),
             ("context", FieldValues::Text),
-            ("citations", FieldValues::Parsed),
+            ("citations", FieldValues::Members(&[("enabled", FieldValues::Flag)])),
             CACHE_CONTROL,
         ],
     ),
@@ -177,6 +180,10 @@ pub(crate) fn check_parts(list: &[Value], at: &str, parts: &[PartFields]) -> Res
         let Some((_, members)) = parts.iter().find(|(known, _)| *known == kind) else { continue };
         let at = format!("{at}[{index}]");
         check_members(given, &at, members)?;
+        // What a result of Messages is made of.
+        if let Some(Value::Array(blocks)) = given.get("content").filter(|_| kind == "tool_result") {
+            check_parts(blocks, &format!("{at}.content"), parts)?;
+        }
         if let Some(Value::Object(image)) = given.get("image_url") {
             check_members(image, &format!("{at}.image_url"), &[("url", FieldValues::Text), DETAIL])?;
         }

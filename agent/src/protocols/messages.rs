@@ -1,69 +1,29 @@
 //! Anthropic's Messages: the agent for its client libraries, as a model with tools of its own that it does not show. Nothing
 //! is kept; the client sends the whole conversation. Reference: <https://docs.anthropic.com/en/api/messages>.
 
+mod fields;
 mod render;
 
 use serde_json::{Map, Value, json};
 
 use super::responses::{
-    BadRequest, InputContent, InputItem, answer_schema, check_distinct, check_item_count, check_tool_name, flag,
-    parse_content, positive, text,
+    BadRequest, InputContent, InputItem, answer_schema, check_arguments_schema, check_distinct, check_item_count,
+    check_tool_name, flag, parse_content, positive, text,
 };
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
-use crate::protocols::fields::{FieldValues, check_members, check_names, check_value, unknown_field};
+use crate::protocols::fields::{FieldValues, check_members, check_names};
 use crate::protocols::json::parse_json;
 use crate::protocols::kind_of;
 use crate::protocols::message_fields::{ANTHROPIC_MESSAGE, ANTHROPIC_PARTS, check_message, check_parts};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 use crate::tools::known_tool;
 
+pub use fields::messages_fields_table;
+use fields::{CACHE_CONTROL, check_fields};
 pub use render::MessagesRenderer;
 
-const EFFORTS: FieldValues = FieldValues::OneOf(&["low", "medium", "high", "xhigh", "max"]);
-/// How long a part of the prompt is kept by the model's server, which decides that itself.
-const CACHE_CONTROL: FieldValues =
-    FieldValues::Members(&[("type", FieldValues::OneOf(&["ephemeral"])), ("ttl", FieldValues::OneOf(&["5m", "1h"]))]);
-const OUTPUT_CONFIG: FieldValues = FieldValues::Members(&[("format", FieldValues::Object), ("effort", EFFORTS)]);
-const THINKING: FieldValues = FieldValues::Members(&[
-    ("type", FieldValues::Parsed),
-    ("budget_tokens", FieldValues::Integer(0, i64::MAX)),
-    ("display", FieldValues::OneOf(&["summarized", "omitted"])),
-]);
-/// Fields that are taken. Those of the second part change nothing.
-const KNOWN: &[(&str, FieldValues)] = &[
-    ("messages", FieldValues::Parsed),
-    ("model", FieldValues::Parsed),
-    ("max_tokens", FieldValues::Parsed),
-    ("system", FieldValues::Parsed),
-    ("stream", FieldValues::Flag),
-    ("tools", FieldValues::Parsed),
-    ("tool_choice", FieldValues::Parsed),
-    ("thinking", THINKING),
-    ("temperature", FieldValues::Number(0.0, 1.0)),
-    ("top_p", FieldValues::Number(0.0, 1.0)),
-    ("stop_sequences", FieldValues::List),
-    ("output_config", OUTPUT_CONFIG),
-    ("output_format", FieldValues::Parsed),
-    ("metadata", FieldValues::Members(&[("user_id", FieldValues::Text)])),
-    ("service_tier", FieldValues::OneOf(&["auto", "standard_only"])),
-    ("inference_geo", FieldValues::Text),
-    ("cache_control", CACHE_CONTROL),
-    ("diagnostics", FieldValues::Object),
-];
-/// The fields of a request whose tokens are only counted.
-const COUNTED: [&str; 9] = [
-    "messages",
-    "model",
-    "system",
-    "tools",
-    "tool_choice",
-    "thinking",
-    "output_config",
-    "output_format",
-    "cache_control",
-];
 const TOOL: &[(&str, FieldValues)] = &[
-    ("type", FieldValues::Parsed),
+    ("type", FieldValues::Text),
     ("name", FieldValues::Text),
     ("description", FieldValues::Text),
     ("input_schema", FieldValues::Object),
@@ -76,8 +36,6 @@ const TOOL: &[(&str, FieldValues)] = &[
 ];
 const CHOICE: &[(&str, FieldValues)] =
     &[("type", FieldValues::Text), ("name", FieldValues::Text), ("disable_parallel_tool_use", FieldValues::Flag)];
-/// Fields that are refused unless they are null or empty.
-const REFUSED: [&str; 5] = ["top_k", "mcp_servers", "container", "context_management", "speed"];
 
 /// A request of this protocol.
 #[derive(Debug, Clone)]
@@ -183,34 +141,6 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
             .get("tool_choice")
             .is_some_and(|choice| choice["disable_parallel_tool_use"] == json!(true)),
     })
-}
-
-/// Refuses fields that cannot be done, that are not known, or that have a wrong value.
-fn check_fields(fields: &Map<String, Value>, is_count: bool) -> Result<(), BadRequest> {
-    let known = || KNOWN.iter().filter(|(name, _)| !is_count || COUNTED.contains(name));
-    for (name, value) in fields {
-        let is_empty = match value {
-            Value::Null => continue,
-            Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields.is_empty(),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        };
-        if name == "thread" {
-            let message = "`thread` is not supported: nothing is kept here; send all messages";
-            return Err(BadRequest::new("thread_unsupported_request", "thread", message));
-        }
-        if REFUSED.contains(&name.as_str()) {
-            if !is_empty {
-                return Err(BadRequest::invalid(name, format!("`{name}` is not supported; leave it away")));
-            }
-            continue;
-        }
-        match known().find(|(known, _)| known == name) {
-            Some((_, values)) => check_value(name, *values, "leave it out", value)?,
-            None => return Err(unknown_field(name, "", known().map(|(known, _)| *known)).into()),
-        }
-    }
-    Ok(())
 }
 
 /// Parses the answer's form, which clients had in `output_format` while it was a beta, and some still have.
@@ -414,14 +344,18 @@ fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
         };
         check_members(entry.as_object().unwrap_or(&nothing), &format!("tools[{index}]"), TOOL)?;
         check_tool_name(name, &format!("tools[{index}].name"))?;
+        for (example, value) in entry["input_examples"].as_array().into_iter().flatten().enumerate() {
+            if !value.is_object() {
+                let at = format!("tools[{index}].input_examples[{example}]");
+                return Err(BadRequest::invalid(&at, format!("`{at}` must be an object, not {}", kind_of(value))));
+            }
+        }
         let schema = &entry["input_schema"];
         let param = format!("tools[{index}].input_schema");
         if schema.is_null() {
             return Err(BadRequest::new("missing_required_parameter", &param, format!("`{param}` is missing")));
         }
-        if schema.get("type").is_some_and(|kind| kind != "object") {
-            return Err(BadRequest::invalid(&param, format!("`{param}.type` must be object")));
-        }
+        check_arguments_schema(name, schema, &param)?;
         Ok(ToolSpec { name: name.to_owned(), description: description_of(entry), parameters: schema.clone() })
     });
     let tools = tools.collect::<Result<Vec<_>, _>>()?;

@@ -45,6 +45,8 @@ const DONE: Option<FieldUse> = Some(FieldUse::Honoured);
 const IDLE: Option<FieldUse> = Some(FieldUse::NoEffect);
 const NOT_HERE: Option<FieldUse> = Some(FieldUse::Refused);
 
+/// Whose models take penalties.
+const PENALIZED: &str = "to models of Ollama, and of servers with OpenAI's protocol";
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const SUMMARIES: FieldValues = FieldValues::OneOf(&["auto", "concise", "detailed"]);
 const TIERS: &[&str] = &["auto", "default", "flex", "scale", "priority", "fast"];
@@ -69,6 +71,18 @@ const REASONING: FieldValues = FieldValues::Members(&[
     ("context", FieldValues::OneOf(&["auto", "current_turn", "all_turns"])),
     ("mode", FieldValues::Only("\"standard\"")),
 ]);
+
+/// What says how the models' server keeps prompts, which it decides itself. `prewarm` asks for no answer at all.
+const CACHE_OPTIONS: FieldValues = FieldValues::Members(&[
+    ("mode", FieldValues::OneOf(&["implicit", "explicit"])),
+    ("ttl", FieldValues::OneOf(&["30m", "12h"])),
+    ("comparison_response_id", FieldValues::Text),
+    ("prewarm", FieldValues::Only("false")),
+]);
+/// Older clients write the first with a hyphen.
+const CACHE_RETENTION: FieldValues = FieldValues::OneOf(&["in_memory", "in-memory", "24h"]);
+const PREDICTION: FieldValues =
+    FieldValues::Members(&[("type", FieldValues::OneOf(&["content"])), ("content", FieldValues::Parsed)]);
 
 const fn field(
     name: &'static str,
@@ -112,8 +126,8 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("top_p", DONE, DONE, FieldValues::Number(0.0, 1.0), "to the model"),
     field("seed", None, DONE, FieldValues::Integer(i64::MIN, i64::MAX), "to the model, where its provider takes one"),
     field("stop", None, DONE, FieldValues::Texts(4), "to the model"),
-    field("presence_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
-    field("frequency_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), "to models of Ollama"),
+    field("presence_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), PENALIZED),
+    field("frequency_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), PENALIZED),
     field("reasoning", DONE, None, REASONING, "`summary` shows the thinking; `effort` has no effect"),
     field("reasoning_effort", None, DONE, FieldValues::OneOf(EFFORTS), "other than `none`: shows the thinking"),
     field("metadata", DONE, DONE, FieldValues::Parsed, "16 pairs of texts, repeated"),
@@ -121,12 +135,12 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("safety_identifier", IDLE, IDLE, FieldValues::Text, "the same"),
     field("service_tier", IDLE, IDLE, FieldValues::OneOf(TIERS), "there is one"),
     field("prompt_cache_key", IDLE, IDLE, FieldValues::Text, "the model's server decides"),
-    field("prompt_cache_retention", IDLE, IDLE, FieldValues::Text, "the same"),
-    field("prompt_cache_options", IDLE, IDLE, FieldValues::Object, "the same"),
+    field("prompt_cache_retention", IDLE, IDLE, CACHE_RETENTION, "the same"),
+    field("prompt_cache_options", IDLE, IDLE, CACHE_OPTIONS, "the same; `prewarm` is refused"),
     field("truncation", IDLE, None, FieldValues::OneOf(&["auto", "disabled"]), "what is too long is summed up"),
     field("include", IDLE, None, FieldValues::SomeOf(INCLUDABLE), "what there is, is always included"),
     field("verbosity", None, IDLE, VERBOSITY, "say it in the question"),
-    field("prediction", None, IDLE, FieldValues::Object, "only makes some models faster"),
+    field("prediction", None, IDLE, PREDICTION, "only makes some models faster"),
     field("model_metadata", IDLE, IDLE, FieldValues::Object, "of KsADK's clients"),
     field(
         "model_options",
@@ -147,8 +161,14 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("modalities", None, NOT_HERE, FieldValues::Only("[\"text\"]"), "answers are text"),
     field("audio", None, NOT_HERE, FieldValues::Only("null"), "answers are text"),
     field("web_search_options", None, NOT_HERE, FieldValues::Only("null"), "there is no web here"),
-    field("functions", None, NOT_HERE, FieldValues::Only("null"), "send `tools`"),
-    field("function_call", None, NOT_HERE, FieldValues::Only("null"), "send `tool_choice`"),
+    field("functions", None, NOT_HERE, FieldValues::Only("[]"), "send `tools`"),
+    field(
+        "function_call",
+        None,
+        NOT_HERE,
+        FieldValues::OnlyOneOf(&["\"none\"", "\"auto\""]),
+        "send `tool_choice`; `none` and `auto` choose among no `functions`",
+    ),
     field("prompt", NOT_HERE, None, FieldValues::Only("null"), "there are no stored prompts; send `instructions`"),
     field("context_management", DONE, None, FieldValues::Parsed, "`compaction`, from `compact_threshold` tokens on"),
     field("moderation", NOT_HERE, NOT_HERE, FieldValues::Only("null"), "nothing is moderated"),
@@ -168,7 +188,7 @@ impl RequestField {
 }
 
 /// Checks the fields of a request that have a value: their names, and their values.
-pub(crate) fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) -> Result<(), BadRequest> {
+pub fn check_fields(fields: &Map<String, Value>, request: OpenAiRequest) -> Result<(), BadRequest> {
     let known = || REQUEST_FIELDS.iter().filter(|field| field.use_in(request).is_some());
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         match known().find(|field| field.name == name) {

@@ -13,6 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, Method};
 use querent_catalog::Principal;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{ApiError, ErrorCode};
@@ -29,9 +30,11 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const MAX_KEY_BYTES: usize = 255;
 const ASK: &str = "/v1/agent/ask";
 /// Routes that start runs, by the end of their path.
-const ROUTES: [&str; 11] = [
+const ROUTES: [&str; 13] = [
     "/v1/responses",
+    "/v1/responses/compact",
     "/v1/chat/completions",
+    "/v1/completions",
     "/v1/messages",
     ASK,
     "/agentengine/api/v1/RunAgent",
@@ -43,9 +46,16 @@ const ROUTES: [&str; 11] = [
     "/a2a",
 ];
 
+/// Where a call of one tool starts a run, and what its answer has unless it failed: its status is the same.
+const MCP: &str = "/mcp";
+const ASK_TOOL: &str = "ask";
+const MCP_ANSWERED: &str = "\"isError\":false";
+
 /// Answers a request that has a key from what is kept, or keeps its answer.
 pub(in crate::http) async fn once(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let is_run = request.method() == Method::POST && ROUTES.iter().any(|route| request.uri().path().ends_with(route));
+    let is_mcp = request.uri().path() == MCP;
+    let is_asked = is_mcp || ROUTES.iter().any(|route| request.uri().path().ends_with(route));
+    let is_run = request.method() == Method::POST && is_asked;
     // A client that has a part of the answer asks for the rest of it, which the run's own log has. An id that names no place
     // of a run takes nothing from the key.
     let has_part = request.uri().path().ends_with(ASK) && matches!(EventId::of_request(request.headers()), Ok(Some(_)));
@@ -64,6 +74,9 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
         Ok(body) => body,
         Err(error) => return error.into_response(),
     };
+    if is_mcp && !asks_the_agent(&body) {
+        return next.run(Request::from_parts(parts, Body::from(body))).await;
+    }
     let subject = caller.subject();
     // Azure's clients name the model in the path, which has become OpenAI's by now.
     let deployment = parts.extensions.get::<Deployment>().map_or("", |Deployment(name)| name.as_str());
@@ -93,11 +106,17 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
     if !response.status().is_success() || response.extensions().get::<NotKept>().is_some() {
         return response;
     }
-    state.shutdown.spawn(awaited.keep(response));
+    state.shutdown.spawn(awaited.keep(response, is_mcp.then_some(MCP_ANSWERED)));
     match answer.replay(false).await {
         Some(response) => response,
         None => ApiError::new(ErrorCode::Internal, "the answer was lost").into_response(),
     }
+}
+
+/// Whether a message of MCP calls the tool that starts a run.
+fn asks_the_agent(body: &[u8]) -> bool {
+    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    message["method"] == "tools/call" && message["params"]["name"] == ASK_TOOL
 }
 
 /// Returns the digest of parts, each with its length, so that none passes for another.

@@ -1,4 +1,4 @@
-//! OpenAI's surface: Responses (also over WebSockets), Chat Completions, conversations, files, embeddings and models.
+//! OpenAI's surface: Responses (also over WebSockets), Chat Completions, the older Completions, conversations, files, embeddings and models.
 
 pub(super) mod azure;
 pub(super) mod chat;
@@ -12,6 +12,7 @@ pub(super) mod files;
 pub(super) mod models;
 pub(super) mod responses;
 pub(super) mod run;
+pub(super) mod text_completions;
 pub(super) mod websocket;
 
 use axum::Router;

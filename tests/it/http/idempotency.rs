@@ -28,6 +28,29 @@ async fn send(server: &TestServer, path: &str, key: &str, body: &Value) -> (u16,
     (reply.status().as_u16(), again, reply.text().await.unwrap())
 }
 
+fn asked_over_mcp(question: &str) -> Value {
+    let params = json!({ "name": "ask", "arguments": { "question": question } });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+}
+
+/// A tool's failure has the status of an answer, and other tools start no run.
+#[tokio::test]
+async fn of_mcp_an_answer_of_the_agent_is_kept() {
+    let server = serve().await;
+    for _ in 0..2 {
+        let (status, again, text) = send(&server, "/mcp", "k", &asked_over_mcp("fail")).await;
+        assert_eq!((status, again), (200, false), "{text}");
+        assert!(text.contains("\"isError\":true"), "{text}");
+    }
+    assert_eq!(server.model.requests().len(), 2);
+    let mut listed = asked_over_mcp("hello");
+    listed["params"] = json!({ "name": "list_databases", "arguments": {} });
+    for _ in 0..2 {
+        let (status, again, text) = send(&server, "/mcp", "k2", &listed).await;
+        assert_eq!((status, again), (200, false), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_is_sent_twice_runs_once() {
     let server = serve().await;
@@ -36,6 +59,8 @@ async fn a_request_that_is_sent_twice_runs_once() {
         ("/v1/responses", json!({ "input": "hello" })),
         ("/v1/responses", json!({ "input": "hello", "stream": true })),
         ("/v1/chat/completions", json!({ "messages": message, "stream": true })),
+        ("/v1/completions", json!({ "prompt": "hello", "stream": true })),
+        ("/v1/responses/compact", json!({ "input": "hello" })),
         ("/v1/messages", json!({ "model": "querent", "max_tokens": 100, "messages": message })),
         ("/v1/agent/ask", json!({ "question": "hello" })),
         (
@@ -51,6 +76,7 @@ async fn a_request_that_is_sent_twice_runs_once() {
             json!({ "input": "hello", "sessionSettings": { "externalId": "ann@example.com" } }),
         ),
         ("/api/chat", json!({ "ask": "hello" })),
+        ("/mcp", asked_over_mcp("hello")),
     ];
     for (index, (path, body)) in requests.iter().enumerate() {
         let key = format!("key-{index}");

@@ -74,6 +74,7 @@ async fn what_a_message_does_not_have_is_refused_by_its_name() {
         (RESPONSES, "input", user(file), "input[0].content[1].zzz"),
         (RESPONSES, "conversation", json!({ "id": "conv_1", "zzz": 1 }), "conversation.zzz"),
         ("/v1/responses/compact", "input", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "input[0].zzz"),
+        ("/v1/responses/compact", "prompt_cache_key", json!(5), "prompt_cache_key"),
         ("/v1/conversations", "items", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "items[0].zzz"),
         (CHAT, "stream_options", json!({ "include_usage": true }), "stream_options"),
         (
@@ -117,6 +118,8 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ("tool_choice", json!("sometimes")),
         ("tool_choice", json!({ "type": "function", "name": "nothing" })),
         ("tool_choice", json!({ "type": "web_search" })),
+        ("tool_choice", json!({ "type": "allowed_tools" })),
+        ("prompt_cache_retention", json!("zzz")),
     ];
     let responses = [
         ("truncation", json!("zzz")),
@@ -134,7 +137,8 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
         ("modalities", json!(["text", "audio"])),
         ("audio", json!({ "voice": "alloy", "format": "wav" })),
         ("functions", json!([{ "name": "f" }])),
-        ("function_call", json!("auto")),
+        ("function_call", json!({ "name": "f" })),
+        ("prediction", json!("zzz")),
         ("web_search_options", json!({})),
         ("stop", json!(["a", "b", "c", "d", "e"])),
         ("stop", json!("")),
@@ -160,6 +164,14 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
     let part = |part: Value| json!({ "input": [{ "role": "user", "content": [part] }] });
     for (body, param) in [
         (tools(json!({ "type": "web_search" })), "tools[0].type"),
+        (tools(json!({ "type": "function", "name": "f", "parameters": { "type": "array" } })), "tools[0].parameters"),
+        (
+            tools(json!({ "type": "function", "name": "f", "parameters": { "properties": { "a": "string" } } })),
+            "tools[0].parameters",
+        ),
+        (json!({ "input": "x", "tool_choice": { "type": "zzz", "name": "run_sql" } }), "tool_choice.type"),
+        (json!({ "input": "x", "prompt_cache_options": { "prewarm": true } }), "prompt_cache_options.prewarm"),
+        (json!({ "input": "x", "tool_choice": { "type": "mcp", "server_label": "zzz" } }), "tool_choice"),
         (tools(json!({ "type": "file_search", "vector_store_ids": [] })), "tools[0].type"),
         (tools(json!({ "type": "custom", "name": "c" })), "tools[0].type"),
         (
@@ -219,6 +231,11 @@ async fn values_that_ask_for_nothing_are_taken() {
     body["n"] = json!(1);
     body["logprobs"] = json!(false);
     body["modalities"] = json!(["text"]);
+    body["functions"] = json!([]);
+    body["function_call"] = json!("none");
+    body["prediction"] = json!({ "type": "content", "content": "Hello." });
+    body["prompt_cache_options"] = json!({ "mode": "explicit", "ttl": "30m" });
+    body["prompt_cache_retention"] = json!("24h");
     let reply = server.post(CHAT, &body, None).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
 }
@@ -496,10 +513,21 @@ async fn routes_beside_the_agents() {
     let bytes = base64::engine::general_purpose::STANDARD.decode(packed["data"][0]["embedding"].as_str().unwrap());
     let first = f32::from_le_bytes(bytes.unwrap()[..4].try_into().unwrap());
     assert!((f64::from(first) - vector(0)[0].as_f64().unwrap()).abs() < 1e-5);
+    // Clients that cut long texts themselves send tokens, those of OpenAI's models.
+    let embed = async |input: Value| server.post("/v1/embeddings", &json!({ "input": input }), None).await.json();
+    let said = embed(json!("hello world")).await;
+    for input in [json!([15339, 1917]), json!([[15339, 1917]])] {
+        let sent = embed(input).await;
+        assert_eq!(sent["data"][0]["embedding"], said["data"][0]["embedding"], "{sent}");
+    }
     for (body, param) in [
         (json!({}), "input"),
         (json!({ "input": "" }), "input"),
-        (json!({ "input": [[1, 2]] }), "input"),
+        (json!({ "input": [[1, "a"]] }), "input"),
+        (json!({ "input": [[1], "a"] }), "input"),
+        (json!({ "input": [4_000_000_000_u64] }), "input"),
+        (json!({ "input": [-1] }), "input"),
+        (json!({ "input": [[]] }), "input"),
         (json!({ "input": "a", "dimensions": 7 }), "dimensions"),
         (json!({ "input": "a", "encoding_format": "hex" }), "encoding_format"),
         (json!({ "input": "a", "colour": "red" }), "colour"),

@@ -1,5 +1,7 @@
 //! Anthropic's Messages: the bytes of each sequence, and how bad requests are refused.
 
+use querent_agent::protocols::messages::messages_fields_table;
+use querent_tests::package_folder;
 use serde_json::{Value, json};
 
 use super::{serve, stream};
@@ -32,6 +34,21 @@ async fn each_sequence_of_messages_has_its_bytes() {
     }
 }
 
+/// `UPDATE_DOCS=1` writes the table into the page.
+#[test]
+fn the_table_of_the_documentation_is_that_of_the_parser() {
+    const BEGIN: &str = "<!-- fields -->\n";
+    const END: &str = "<!-- end of fields -->";
+    let page = package_folder().join("../docs/messages.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the table begins");
+    let (table, after) = rest.split_once(END).expect("the table ends");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        return std::fs::write(&page, format!("{before}{BEGIN}{}{END}{after}", messages_fields_table())).unwrap();
+    }
+    assert_eq!(table, messages_fields_table(), "UPDATE_DOCS=1 writes it");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_refused_in_anthropics_words() {
     let server = serve().await;
@@ -43,6 +60,7 @@ async fn messages_are_refused_in_anthropics_words() {
     let said = |block: Value| json!([{ "role": "user", "content": [block] }]);
     let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": "dGV4dA==" });
     let call = json!({ "type": "tool_use", "id": "c", "name": "f", "input": 7 });
+    let zzz = json!({ "type": "text", "text": "x", "zzz": 1 });
     let (text, cited) = (json!({ "type": "text", "data": "x" }), json!({ "enabled": true }));
     for (body, said) in [
         (json!({}), "messages"),
@@ -62,6 +80,18 @@ async fn messages_are_refused_in_anthropics_words() {
         (with("tools", json!([{ "name": "f g", "input_schema": {} }])), "tools[0].name"),
         (with("tools", json!([{ "name": "f" }])), "tools[0].input_schema"),
         (with("tools", json!([{ "name": "f", "input_schema": { "type": "string" } }])), "tools[0].input_schema"),
+        (with("tools", json!([{ "name": "f", "input_schema": { "required": 5 } }])), "tools[0].input_schema"),
+        (with("tools", json!([{ "name": "f", "input_schema": {}, "type": 5 }])), "tools[0].type"),
+        (
+            with("tools", json!([{ "name": "f", "input_schema": {}, "input_examples": ["x"] }])),
+            "tools[0].input_examples[0]",
+        ),
+        (with("context_management", edits("clear_tool_uses_20250919")), "context_management.edits[0]"),
+        (with("speed", json!("fast")), "speed"),
+        (
+            with("messages", said(json!({ "type": "tool_result", "tool_use_id": "c", "content": [zzz] }))),
+            "messages[0].content[0].content[0].zzz",
+        ),
         (with("tools", json!([{ "name": "f", "input_schema": {} }, { "name": "f", "input_schema": {} }])), "`f`"),
         (with("messages", said(json!({ "type": "document", "source": pdf }))), "PDF"),
         (with("messages", said(json!({ "type": "document", "source": text, "citations": cited }))), "citations"),
@@ -89,6 +119,26 @@ async fn messages_are_refused_in_anthropics_words() {
     let failed = server.post(PATH, &asked("fail"), Some("ann-tok")).await;
     assert_eq!((failed.status, &failed.json()["error"]["type"]), (502, &json!("api_error")), "{}", failed.text);
     assert_eq!(failed.header("x-should-retry"), "false");
+}
+
+fn edits(kind: &str) -> Value {
+    json!({ "edits": [{ "type": kind }] })
+}
+
+/// What the model thought is not shown to it again, whatever is said of that.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_clears_thinking_is_taken() {
+    let server = serve().await;
+    for (name, value) in [
+        ("context_management", edits("clear_thinking_20251015")),
+        ("context_management", json!({ "edits": [] })),
+        ("speed", json!("standard")),
+    ] {
+        let mut body = asked("thanks");
+        body[name] = value;
+        let told = server.post(PATH, &body, Some("ann-tok")).await;
+        assert_eq!(told.status, 200, "{name}: {}", told.text);
+    }
 }
 
 /// Clients that were written while it was a beta, as litellm's, have the answer's form in a field of its own.

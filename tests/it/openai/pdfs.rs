@@ -8,25 +8,42 @@ use super::serve;
 
 /// Returns a PDF with one page of this content, with a font `F`.
 fn pdf(content: &str) -> Vec<u8> {
-    let objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R \
-         /Resources << /Font << /F 5 0 R >> >> >>"
-            .to_owned(),
-        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
-    ];
-    let mut file = "%PDF-1.4\n".to_owned();
+    let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R \
+         /Resources << /Font << /F 5 0 R >> >> >>";
+    let font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>";
+    file_of([page.into(), stream("", content.as_bytes()), font.into()])
+}
+
+/// Returns a PDF whose page is a picture.
+fn scan(picture: &[u8]) -> Vec<u8> {
+    let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R \
+         /Resources << /XObject << /P 5 0 R >> >> >>";
+    let of_picture = "/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceRGB /BitsPerComponent 8 \
+         /Filter /DCTDecode ";
+    file_of([page.into(), stream("", b"612 0 0 792 0 0 cm /P Do"), stream(of_picture, picture)])
+}
+
+fn stream(about: &str, content: &[u8]) -> Vec<u8> {
+    let begin = format!("<< {about}/Length {} >>\nstream\n", content.len());
+    [begin.as_bytes(), content, b"\nendstream"].concat()
+}
+
+/// Returns a file of a catalog, a tree of one page, and these objects, of which the first is the page.
+fn file_of(objects: [Vec<u8>; 3]) -> Vec<u8> {
+    let first = ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"];
+    let mut file = b"%PDF-1.4\n".to_vec();
     let mut offsets = String::new();
+    let objects: Vec<Vec<u8>> = first.into_iter().map(Vec::from).chain(objects).collect();
     for (number, object) in (1..).zip(&objects) {
         offsets += &format!("{:010} 00000 n \n", file.len());
-        file += &format!("{number} 0 obj\n{object}\nendobj\n");
+        file.extend(format!("{number} 0 obj\n").bytes());
+        file.extend(object);
+        file.extend(b"\nendobj\n");
     }
     let (count, begin) = (objects.len() + 1, file.len());
-    file += &format!("xref\n0 {count}\n0000000000 65535 f \n{offsets}");
-    file += &format!("trailer\n<< /Size {count} /Root 1 0 R >>\nstartxref\n{begin}\n%%EOF\n");
-    file.into_bytes()
+    file.extend(format!("xref\n0 {count}\n0000000000 65535 f \n{offsets}").bytes());
+    file.extend(format!("trailer\n<< /Size {count} /Root 1 0 R >>\nstartxref\n{begin}\n%%EOF\n").bytes());
+    file
 }
 
 /// The scripted model answers so where the message speaks of a night, which only the file does.
@@ -90,6 +107,26 @@ async fn the_text_of_a_pdf_is_part_of_its_message() {
         assert_eq!(reply.status, 200, "{path}: {}", reply.text);
         assert!(reply.text.contains(ANSWER), "{path}: {}", reply.text);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_is_shown_as_the_pictures_that_its_pages_are() {
+    let server = serve().await;
+    let jpeg = b"\xff\xd8\xff\xe0 a picture \xff\xd9";
+    let part = json!({ "type": "input_file", "filename": "a.pdf", "file_data": STANDARD.encode(scan(jpeg)) });
+    let text = json!({ "type": "input_text", "text": "thanks" });
+    let body = json!({ "model": "querent", "input": [{ "role": "user", "content": [text, part] }] });
+    let reply = server.post("/v1/responses", &body, Some("ann-tok")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let asked = server.model.requests().pop().unwrap().messages;
+    let pictures: Vec<_> = asked.iter().flat_map(|message| &message.images).collect();
+    assert_eq!(pictures.len(), 1, "{asked:?}");
+    assert_eq!((pictures[0].media_type.as_str(), &pictures[0].data), ("image/jpeg", &STANDARD.encode(jpeg)));
+    // What is no JPEG is not shown.
+    let part = json!({ "type": "input_file", "filename": "a.pdf", "file_data": STANDARD.encode(scan(b"GIF89a")) });
+    let body = json!({ "model": "querent", "input": [{ "role": "user", "content": [part] }] });
+    let reply = server.post("/v1/responses", &body, Some("ann-tok")).await;
+    assert_eq!(reply.status, 400, "{}", reply.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -297,3 +297,20 @@ fn roles(messages: &[ChatMessage]) -> Vec<ChatRole> {
 fn offered(server: &TestServer) -> Vec<String> {
     server.model.requests().last().unwrap().tools.iter().map(|tool| tool.name.clone()).collect()
 }
+
+/// A client that waited too long sends its decision again, while the first is being read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_is_sent_twice_at_once_begins_one_response() {
+    let server = serve().await;
+    let path = "/v1/responses";
+    let paused = server.post(path, &json!({"input": "create a table"}), Some("ann-tok")).await.json();
+    let items = paused["output"].as_array().unwrap();
+    let asked = items.iter().find(|item| item["type"] == "mcp_approval_request").unwrap();
+    let decision = json!({"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": true});
+    let body = json!({"previous_response_id": paused["id"], "input": [decision]});
+    let told = futures::future::join_all((0..5).map(|_| server.post(path, &body, Some("ann-tok")))).await;
+    for reply in &told {
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        assert_eq!(reply.json()["id"], told[0].json()["id"], "{}", reply.text);
+    }
+}

@@ -199,6 +199,20 @@ async fn a_filtered_answer_says_so() {
 }
 
 #[tokio::test]
+async fn penalties_go_to_servers_with_openais_protocol() {
+    let end = json!({"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]});
+    let server = Provider::start(vec![CannedAnswer::chat(&[end])]).await;
+    let mut request = question("hi");
+    request.sampling.presence_penalty = Some(0.5);
+    request.sampling.frequency_penalty = Some(-0.5);
+    request.sampling.seed = Some(-1);
+    collect_turn(server.model(RemoteKind::OpenAi, "m").chat(request).await).await.unwrap();
+    let body = server.requests().remove(0).body;
+    assert_eq!((&body["presence_penalty"], &body["frequency_penalty"]), (&json!(0.5), &json!(-0.5)), "{body}");
+    assert_eq!(body["seed"], -1, "{body}");
+}
+
+#[tokio::test]
 async fn a_seed_is_sent_as_it_is() {
     for seed in [-1, 7, i64::MIN] {
         let end = json!({"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]});

@@ -9,11 +9,11 @@ use genai::chat::{
     Binary, CacheControl, ChatMessage as Message, ChatOptions, ChatRequest as Chat, ContentPart, JsonSpec,
     MessageContent, ReasoningEffort, Tool, ToolCall, ToolChoice as Choice, ToolResponse,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::thoughts::{ThoughtMemory, Thoughts};
 use super::{RemoteKind, RemoteSettings};
-use crate::models::{ChatMessage, ChatRequest, ChatRole, ModelToolCall, ToolChoice};
+use crate::models::{ChatMessage, ChatRequest, ChatRole, ModelToolCall, Sampling, ToolChoice};
 
 /// Anthropic's smallest thinking budget is 1,024 tokens, which the output must exceed.
 const LEAST_THINKING_OUTPUT: u32 = 2_048;
@@ -45,9 +45,8 @@ impl GenaiRequest {
         options.temperature = sampling.temperature;
         options.top_p = sampling.top_p;
         options.seed = sampling.seed.and_then(|seed| u64::try_from(seed).ok());
-        if let Some(seed) = sampling.seed.filter(|seed| *seed < 0 && settings.kind == RemoteKind::OpenAi) {
-            // genai has no field for it.
-            options.extra_body = Some(json!({ "seed": seed }));
+        if settings.kind == RemoteKind::OpenAi {
+            options.extra_body = extra_sampling(&sampling);
         }
         options.stop_sequences = sampling.stop;
         options.tool_choice = if tools.is_empty() { None } else { choice(tool_choice) };
@@ -75,6 +74,22 @@ impl GenaiRequest {
         }
         Self { chat, options }
     }
+}
+
+/// Returns what OpenAI's protocol has of how tokens are chosen and genai has no field for.
+fn extra_sampling(sampling: &Sampling) -> Option<Value> {
+    let mut extra = Map::new();
+    if let Some(seed) = sampling.seed.filter(|seed| *seed < 0) {
+        extra.insert("seed".to_owned(), json!(seed));
+    }
+    let penalties =
+        [("presence_penalty", sampling.presence_penalty), ("frequency_penalty", sampling.frequency_penalty)];
+    for (name, penalty) in penalties {
+        if let Some(penalty) = penalty {
+            extra.insert(name.to_owned(), json!(penalty));
+        }
+    }
+    (!extra.is_empty()).then_some(Value::Object(extra))
 }
 
 struct ProviderChat<'a> {

@@ -1,15 +1,15 @@
 //! Turns events into a task's updates, and a log into a task.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::A2aVersion;
+use super::piece::{ANSWER, PieceOf, piece_frame};
 use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunEvent, RunOutcome, RunStarted, TextPhase, ToolResult, ToolStatus};
 use crate::protocols::run_end::RunEnd;
 use crate::protocols::{Frame, Renderer, add_assessment, add_chart, add_ticket};
 
-/// The artifact that has the answer.
-const ANSWER: &str = "answer";
 /// What the status of a task that was stopped says.
 const CANCELLED: &str = "cancelled";
 
@@ -31,7 +31,8 @@ pub struct A2aRenderer {
     /// Pieces were sent as the answer of what turned out to be none.
     is_stale: bool,
     artifacts: Vec<Value>,
-    at: String,
+    /// The time of the latest event.
+    at: Option<DateTime<Utc>>,
     end: RunEnd,
 }
 
@@ -49,7 +50,7 @@ impl A2aRenderer {
             has_begun: false,
             is_stale: false,
             artifacts: Vec::new(),
-            at: String::new(),
+            at: None,
             end: RunEnd::default(),
         }
     }
@@ -130,7 +131,8 @@ impl A2aRenderer {
             Some(RunOutcome::Error | RunOutcome::BudgetExceeded) => self.word("failed", "TASK_STATE_FAILED"),
             Some(RunOutcome::Cancelled) => self.word("canceled", "TASK_STATE_CANCELED"),
         };
-        let mut status = json!({ "state": state, "timestamp": self.at });
+        let at = self.at.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)).unwrap_or_default();
+        let mut status = json!({ "state": state, "timestamp": at });
         if self.waits_for_input() {
             status["message"] = self.question_back();
         }
@@ -225,9 +227,9 @@ impl A2aRenderer {
     fn piece(&mut self, text: &str) -> Vec<Frame> {
         self.said.push_str(text);
         self.is_stale = false;
-        let artifact = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [self.text(text)] });
         let append = std::mem::replace(&mut self.has_begun, true);
-        vec![self.artifact_update(artifact, append, false)]
+        let of = PieceOf { version: self.version, id: &self.id, task_id: &self.run_id, context_id: &self.context_id };
+        vec![piece_frame(&of, text, append)]
     }
 
     fn text_done(&mut self, text: &str, phase: TextPhase) -> Vec<Frame> {
@@ -299,7 +301,7 @@ impl A2aRenderer {
 
 impl Renderer for A2aRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
-        self.at = event.at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        self.at = Some(event.at);
         self.end.note(&event.kind);
         match &event.kind {
             EventKind::RunStarted(started) => self.started(started),

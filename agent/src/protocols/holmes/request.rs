@@ -8,7 +8,7 @@ use super::history::{HistoryCall, parse_history};
 use crate::models::{ChatImage, ChatMessage, ToolSpec};
 use crate::protocols::fields::unknown_field;
 use crate::protocols::json::parse_json;
-use crate::protocols::responses::answer_schema;
+use crate::protocols::responses::{answer_schema, check_arguments_schema};
 use crate::request::AnswerSchema;
 
 /// The fields of a request. Those of the second half say whose it is and where it comes from, which has no effect.
@@ -464,6 +464,9 @@ fn frontend_tools(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest
         };
         let name = entry_text(entry, NAME, index, "name", faults);
         let description = entry_text(entry, NAME, index, "description", faults);
+        if let (true, Err(fault)) = (parameters.is_object(), check_arguments_schema(&name, &parameters, "parameters")) {
+            faults.push(BadHolmesRequest::field("value_error", &at("parameters"), fault.message, &parameters));
+        }
         tools.push(FrontendTool { spec: ToolSpec { name, description, parameters }, mode });
     }
     tools

@@ -428,14 +428,18 @@ async fn message(
             InputContent::ImageUrl(url) => paragraphs.push(format!("[Image at {url}; it was not fetched]")),
             InputContent::FileUrl(url) => paragraphs.push(format!("[File at {url}; it was not fetched]")),
             InputContent::File { filename, media_type, data } => {
-                paragraphs.push(attachments::as_text(filename, media_type.as_deref(), data).await?);
+                let shown = attachments::shown_file(filename, media_type.as_deref(), data).await?;
+                paragraphs.push(shown.text);
+                images.extend(shown.pictures);
             }
             InputContent::FileId(file_id) => {
                 let Some(file) = files.get(file_id) else { continue };
                 if file.media_type.starts_with("image/") {
                     images.push(ChatImage::from_bytes(&file.media_type, &file.data));
                 } else {
-                    paragraphs.push(attachments::as_text(&file.filename, Some(&file.media_type), &file.data).await?);
+                    let shown = attachments::shown_file(&file.filename, Some(&file.media_type), &file.data).await?;
+                    paragraphs.push(shown.text);
+                    images.extend(shown.pictures);
                 }
             }
         }

@@ -463,7 +463,9 @@ fn output_text(output: &Value) -> String {
     match output {
         Value::Array(blocks) => {
             let lines = blocks.iter().map(|block| match (block["text"].as_str(), block["type"].as_str()) {
-                (Some(text), _) => Some(text.to_owned()),
+                (Some(text), Some("input_text" | "output_text" | "text")) => Some(text.to_owned()),
+                // Without a type it may be a row of a tool's, of which nothing is lost.
+                (Some(text), None) if block.as_object().is_some_and(|block| block.len() == 1) => Some(text.to_owned()),
                 (None, Some("input_image")) => Some("[an image, which is not shown]".to_owned()),
                 (None, Some("input_file")) => Some("[a file, which is not shown]".to_owned()),
                 _ => None,
@@ -510,5 +512,19 @@ pub fn id_prefix(item: &Value) -> &'static str {
         "mcp_list_tools" => "mcpl",
         "compaction" => "cmp",
         _ => "msg",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_an_output_is_lost() {
+        let parts = json!([{ "type": "input_text", "text": "a" }, { "text": "b" }, { "type": "input_image" }]);
+        assert_eq!(output_text(&parts), "a\nb\n[an image, which is not shown]");
+        for rows in [json!([{ "text": "a", "score": 1 }]), json!([{ "type": "row", "text": "a" }]), json!([1, 2])] {
+            assert_eq!(serde_json::from_str::<Value>(&output_text(&rows)).ok(), Some(rows));
+        }
     }
 }

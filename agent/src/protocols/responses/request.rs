@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use super::BadRequest;
 use super::compaction::compact_at;
 use super::items::{InputItem, listed_item, parse_items};
-use super::tools::{allowed_tools, check_tool_name, server_tools, tool_choice, tool_servers, tools_of};
+use super::tools::{
+    allowed_tools, check_chosen_servers, check_tool_name, server_tools, tool_choice, tool_servers, tools_of,
+};
 use crate::answer::StructuredAnswer;
 use crate::models::{Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_names};
@@ -181,6 +183,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
     let max_output_tokens = positive(fields, "max_output_tokens")?;
     let user = ["safety_identifier", "user"].iter().find_map(|name| fields.get(*name)?.as_str()).unwrap_or("user");
     let tools = tools_of(fields, "parameters", |tool| Some(tool))?;
+    check_chosen_servers(fields)?;
     let tool_choice = tool_choice(fields.get("tool_choice"), &tools)?;
     let mut echo = Map::new();
     const REPEATED: [&str; 19] = [

@@ -5,9 +5,12 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::BadRequest;
+use crate::answer::StructuredAnswer;
+use crate::event::SERVER_LABEL;
 use crate::models::{ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_value};
 use crate::protocols::kind_of;
+use crate::request::AnswerSchema;
 use crate::tools::{known_tool, tool_names};
 
 /// The type of a tool choice that allows several tools.
@@ -101,9 +104,13 @@ pub(crate) fn tools_of(
         }
         let inner = if std::ptr::eq(definition, entry) { "" } else { ".function" };
         check_tool_name(name, &format!("{at}{inner}.name"))?;
+        let schema_at = format!("{at}{inner}.{parameters}");
         let parameters = match &definition[parameters] {
             Value::Null => json!({ "type": "object", "properties": {} }),
-            schema => schema.clone(),
+            schema => {
+                check_arguments_schema(name, schema, &schema_at)?;
+                schema.clone()
+            }
         };
         let description = definition["description"].as_str().unwrap_or_default().to_owned();
         tools.push(ToolSpec { name: name.to_owned(), description, parameters });
@@ -157,6 +164,18 @@ pub(crate) fn check_tool_name(name: &str, at: &str) -> Result<(), BadRequest> {
     Err(BadRequest::invalid(at, message))
 }
 
+/// Refuses a schema of a tool's arguments that is no JSON schema, or not one of an object: models' servers fail on it.
+pub(crate) fn check_arguments_schema(name: &str, schema: &Value, at: &str) -> Result<(), BadRequest> {
+    if schema.get("type").is_some_and(|kind| kind != "object") {
+        return Err(BadRequest::invalid(at, format!("`{at}.type` must be object")));
+    }
+    let arguments = AnswerSchema { name: name.to_owned(), schema: schema.clone() };
+    match StructuredAnswer::new(&arguments) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(BadRequest::invalid(at, format!("`{at}`: {error}"))),
+    }
+}
+
 /// Refuses two tools of one name, and more than a request may have.
 pub(crate) fn check_distinct(tools: &[ToolSpec]) -> Result<(), BadRequest> {
     if tools.len() > MAX_TOOLS {
@@ -201,6 +220,24 @@ pub(super) fn tool_servers(fields: &Map<String, Value>) -> Vec<(String, String)>
     servers.collect()
 }
 
+/// Refuses a choice among the tools of a server that the request does not declare; this one is there by its own name too.
+pub(super) fn check_chosen_servers(fields: &Map<String, Value>) -> Result<(), BadRequest> {
+    let choice = fields.get("tool_choice").unwrap_or(&Value::Null);
+    let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let is_declared = |label: &str| {
+        label == SERVER_LABEL || entries.iter().any(|entry| entry["type"] == "mcp" && entry["server_label"] == label)
+    };
+    let chosen = std::iter::once(choice).chain(choice["tools"].as_array().into_iter().flatten());
+    let mut labels = chosen.filter(|one| one["type"] == "mcp").filter_map(|one| one["server_label"].as_str());
+    match labels.find(|label| !is_declared(label)) {
+        None => Ok(()),
+        Some(label) => {
+            let message = format!("`tool_choice` names the server `{label}`, which is not in `tools`");
+            Err(BadRequest::invalid("tool_choice", message))
+        }
+    }
+}
+
 /// Parses `auto`, `none`, `required`, the name of one of `tools` or of the server's, or the allowed functions, in either
 /// protocol's form.
 pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<ToolChoice, BadRequest> {
@@ -215,8 +252,12 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<
     }
     match choice {
         Some(choice) if choice["type"] == ALLOWED_TOOLS => {
-            let mut entries = allowed(choice)["tools"].as_array().into_iter().flatten();
-            if let Some(entry) = entries.find(|entry| name_of(entry).is_none() && entry["type"] != "mcp") {
+            let Some(entries) = allowed(choice)["tools"].as_array() else {
+                let message =
+                    "`tool_choice` of the type allowed_tools has no `tools`, the list of those that are allowed";
+                return Err(BadRequest::invalid("tool_choice", message));
+            };
+            if let Some(entry) = entries.iter().find(|entry| name_of(entry).is_none() && entry["type"] != "mcp") {
                 let message = format!("`tool_choice` allows {entry}, which names no tool");
                 return Err(BadRequest::invalid("tool_choice", message));
             }
@@ -237,6 +278,10 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<
             )),
         },
         Some(choice) => match name_of(choice) {
+            Some(_) if !["function", "mcp"].iter().any(|kind| choice["type"] == *kind) && !choice["type"].is_null() => {
+                let message = format!("`tool_choice.type` is function, mcp or allowed_tools, not {}", choice["type"]);
+                Err(BadRequest::invalid("tool_choice.type", message))
+            }
             Some(name) if is_known(name) => Ok(ToolChoice::Named(name.to_owned())),
             Some(name) => Err(unknown(name)),
             // Any tool of the server.

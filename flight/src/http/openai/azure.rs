@@ -14,8 +14,15 @@ const API_KEY: HeaderName = HeaderName::from_static("api-key");
 /// All versions have the same answers.
 const API_VERSION: &str = "api-version";
 /// What the paths of OpenAI's routes begin with.
-const ROOMS: [&str; 6] =
-    ["/v1/responses", "/v1/chat/completions", "/v1/conversations", "/v1/embeddings", "/v1/models", "/v1/files"];
+const ROOMS: [&str; 7] = [
+    "/v1/responses",
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/conversations",
+    "/v1/embeddings",
+    "/v1/models",
+    "/v1/files",
+];
 
 /// The deployment that a path names, which is the model's name here, in the request's extensions.
 #[derive(Debug, Clone)]

@@ -2,17 +2,15 @@
 
 use axum::Extension;
 use axum::response::Response;
-use futures::StreamExt;
 use http::StatusCode;
-use querent_agent::protocols::Renderer;
 use querent_agent::protocols::chat::{ChatCompletionRequest, ChatRenderer, parse_request};
-use querent_agent::{EventKind, Protocol, RunEvents};
+use querent_agent::{Protocol, RunEvents};
 use querent_catalog::{ConversationKey, Principal};
 use serde_json::Value;
 
 use super::azure::Deployment;
 use super::error::OpenAiError;
-use super::run::{begin, wait_for_start};
+use super::run::{begin, render_whole, wait_for_start};
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
@@ -51,15 +49,8 @@ pub(in crate::http) async fn start(
 
 /// Returns the completion when the run has ended. Errors: a run that failed.
 pub(in crate::http) async fn completion(events: RunEvents) -> Result<Value, OpenAiError> {
-    let mut events = wait_for_start(events).await?;
     let mut renderer = ChatRenderer::new(false);
-    let mut detail = String::new();
-    while let Some(event) = events.next().await {
-        if let EventKind::RunError { detail_code, .. } = &event.kind {
-            detail.clone_from(detail_code);
-        }
-        renderer.frame(&event);
-    }
+    let detail = render_whole(events, &mut renderer).await?;
     match renderer.failure() {
         Some((code, message)) => Err(OpenAiError::from_run(code, message, &detail)),
         None => Ok(renderer.completion()),

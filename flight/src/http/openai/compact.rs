@@ -5,6 +5,7 @@ use chrono::Utc;
 use futures::StreamExt;
 use http::StatusCode;
 use querent_agent::models::{ChatRole, ToolChoice};
+use querent_agent::protocols::openai_fields::{OpenAiRequest, check_fields};
 use querent_agent::protocols::responses::{
     InputContent, InputItem, check_messages, compaction_item, listed_item, parse_items, response_id, usage_json,
 };
@@ -44,6 +45,7 @@ pub(in crate::http) async fn create(
         Some(_) => Err(invalid(name, format!("`{name}` must be a string"))),
     };
     let (model, instructions, previous) = (text("model")?, text("instructions")?, text("previous_response_id")?);
+    check_fields(&fields, OpenAiRequest::Responses)?;
     let input = fields.get("input").filter(|input| !input.is_null());
     let mut items = input.map(parse_items).transpose()?.unwrap_or_default();
     check_messages(input.unwrap_or(&Value::Null), "input")?;

@@ -7,11 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use querent_agent::estimate_tokens;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tiktoken_rs::cl100k_base_singleton;
 
 use super::error::OpenAiError;
 use super::fields::object_fields;
-use crate::error::ErrorCode;
+use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 
@@ -26,7 +27,10 @@ pub(in crate::http) async fn create(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body, &FIELDS)?;
-    let texts = texts_of(&fields)?;
+    let input = fields.get("input").cloned().unwrap_or_default();
+    // The vocabulary of tokens takes a moment when it is first needed.
+    let read = tokio::task::spawn_blocking(move || texts_of(&input)).await;
+    let texts = read.map_err(ApiError::internal)??;
     // There is one embedder, and who asks is the token's owner: neither changes anything.
     for name in ["model", "user"] {
         if let Some(other) = fields.get(name).filter(|value| !value.is_null() && !value.is_string()) {
@@ -58,7 +62,7 @@ pub(in crate::http) async fn create(
     let tokens: usize = texts.iter().map(|text| estimate_tokens(text)).sum();
     let embedder = Arc::clone(embedder);
     let embedded = tokio::task::spawn_blocking(move || embedder.embed(&texts)).await;
-    let vectors = embedded.map_err(crate::error::ApiError::internal)??;
+    let vectors = embedded.map_err(ApiError::internal)??;
     let data: Vec<Value> = vectors
         .into_iter()
         .enumerate()
@@ -78,18 +82,28 @@ pub(in crate::http) async fn create(
 }
 
 /// Returns the texts to embed.
-fn texts_of(fields: &Map<String, Value>) -> Result<Vec<String>, OpenAiError> {
-    let wrong = || invalid("input", "`input` must be a text, or a list of texts; lists of tokens are not taken");
-    let texts = match fields.get("input") {
-        Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(texts)) => {
+fn texts_of(input: &Value) -> Result<Vec<String>, OpenAiError> {
+    let wrong = || {
+        invalid(
+            "input",
+            "`input` must be a text, a list of texts, a list of tokens, or a list of such lists, not a mixture",
+        )
+    };
+    let texts = match input {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(tokens) if tokens.first().is_some_and(Value::is_number) => vec![text_of_tokens(tokens)?],
+        Value::Array(lists) if lists.first().is_some_and(Value::is_array) => {
+            let texts = lists.iter().map(|list| list.as_array().map(|tokens| text_of_tokens(tokens)));
+            texts.collect::<Option<Result<Vec<String>, OpenAiError>>>().ok_or_else(wrong)??
+        }
+        Value::Array(texts) => {
             let texts: Option<Vec<String>> = texts.iter().map(|text| text.as_str().map(str::to_owned)).collect();
             texts.ok_or_else(wrong)?
         }
-        None | Some(Value::Null) => {
+        Value::Null => {
             return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "input", "`input` is missing"));
         }
-        Some(_) => return Err(wrong()),
+        _ => return Err(wrong()),
     };
     if texts.is_empty() || texts.iter().any(String::is_empty) {
         return Err(invalid("input", "`input` has an empty text, or none"));
@@ -98,6 +112,16 @@ fn texts_of(fields: &Map<String, Value>) -> Result<Vec<String>, OpenAiError> {
         return Err(invalid("input", format!("`input` has {} texts; at most {MAX_TEXTS} are taken", texts.len())));
     }
     Ok(texts)
+}
+
+/// Returns the text of tokens, which clients send that cut long texts themselves, LangChain's among them. They are those of
+/// OpenAI's models for embeddings; half a character at an end is marked as missing.
+fn text_of_tokens(tokens: &[Value]) -> Result<String, OpenAiError> {
+    let numbers: Option<Vec<u32>> = tokens.iter().map(|token| token.as_u64()?.try_into().ok()).collect();
+    match numbers.map(|numbers| cl100k_base_singleton().decode_bytes(&numbers)) {
+        Some(Ok(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Some(Err(_)) | None => Err(invalid("input", "`input` has what is no token of cl100k_base; send texts")),
+    }
 }
 
 fn invalid(param: &str, message: impl Into<String>) -> OpenAiError {

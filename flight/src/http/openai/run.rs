@@ -1,5 +1,7 @@
 //! Starts the run of a request, or finds the one that it started before.
 
+use futures::StreamExt;
+use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{InputContent, InputItem};
 use querent_agent::{Continued, EventKind, RunEvents, RunRequest, conversation_title};
 use querent_catalog::{ConversationKey, Principal};
@@ -15,6 +17,22 @@ pub(in crate::http) async fn wait_for_start(mut events: RunEvents) -> Result<Run
         return Err(OpenAiError::from_run(*code, message, detail_code));
     }
     Ok(events)
+}
+
+/// Renders a run to its end. Returns the detailed code of its failure, empty where it did not fail.
+pub(in crate::http) async fn render_whole(
+    events: RunEvents,
+    renderer: &mut impl Renderer,
+) -> Result<String, OpenAiError> {
+    let mut events = wait_for_start(events).await?;
+    let mut detail = String::new();
+    while let Some(event) = events.next().await {
+        if let EventKind::RunError { detail_code, .. } = &event.kind {
+            detail.clone_from(detail_code);
+        }
+        renderer.frame(&event);
+    }
+    Ok(detail)
 }
 
 /// Starts the run of a request, or finds the one that the same decision started before.

@@ -1,7 +1,7 @@
 //! OpenAI's routes.
 
 use crate::http::openai::{
-    self, chat, compact, completions, conversations, embeddings, files, models, responses, websocket,
+    self, chat, compact, completions, conversations, embeddings, files, models, responses, text_completions, websocket,
 };
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
@@ -158,6 +158,18 @@ pub(super) const OPENAI: Surface = Surface {
             verb.answered_by(completions::messages)
         })
         .query(LISTED),
+        Route::post("/v1/completions", "The answer to a prompt, as older libraries ask for it", |verb| {
+            verb.answered_by(text_completions::create)
+        })
+        .takes(&[Media::json(&[
+            Field::new("prompt", FieldKind::TextOrList, "the question").required(),
+            MODEL,
+            STREAM,
+            Field::new("stream_options", FieldKind::Object, "`{include_usage}`"),
+            Field::new("max_tokens", FieldKind::Integer, "tokens of one turn"),
+        ])
+        .with(r#"{"model": "querent", "prompt": "how many orders were there yesterday?"}"#)])
+        .answers(&[JSON, EVENTS]),
         Route::post("/v1/embeddings", "Vectors of texts, from the embedder of the settings", |verb| {
             verb.answered_by(embeddings::create)
         })
