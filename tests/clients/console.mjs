@@ -219,7 +219,7 @@ await shown(".plan-time");
 await picture("plan");
 await accessible("Plan");
 await page.getByRole("button", { name: "History", exact: true }).click();
-await page.getByLabel("Find in history").fill("DECIMAL");
+await page.getByLabel("Find in history").fill("AS missing");
 assert.equal(await page.locator(".history li").count(), 1);
 await accessible("History");
 
