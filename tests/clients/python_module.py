@@ -133,6 +133,8 @@ assert db.sql("INSERT INTO notes VALUES (1, 'a'), (2, 'b')").fetchall() == [(2,)
 # Rows out, by Arrow's capsules and by the methods.
 result = db.sql("SELECT * FROM flights ORDER BY tailnum")
 assert result.columns == ["carrier", "tailnum", "delay"] and "(3 rows)" in repr(result)
+null_and_empty = repr(db.sql("SELECT NULL AS none, '' AS t"))
+assert "| NULL |   |" in null_and_empty, null_and_empty
 assert pyarrow.table(result).num_rows == 3 and len(result.to_pandas()) == 3
 assert result.to_polars()["carrier"].to_list() == ["UA", "UA", "AA"]
 assert duckdb.sql("SELECT sum(delay) FROM result").fetchall() == [(1,)]
