@@ -207,6 +207,7 @@ assert.equal(await page.locator(".tab").count(), tabsBefore + 1);
 const second = await context.newPage();
 await second.goto(`${url}#/query`);
 await second.locator(".query-view .cm-content").waitFor();
+await page.bringToFront();
 await run("SELECT 'from the first window'");
 await second.getByRole("button", { name: "History", exact: true }).click();
 await second.locator(".history li", { hasText: "from the first window" }).waitFor();
@@ -344,6 +345,7 @@ await page.getByText("Wait", { exact: true }).waitFor();
 const elsewhere = await context.newPage();
 await elsewhere.goto(page.url());
 await elsewhere.locator('.run[data-outcome="running"]').waitFor();
+await page.bringToFront();
 
 // Activity: the run that waits, a query that is killed.
 await view("Activity");
@@ -411,7 +413,8 @@ await accessible("Settings");
 for (const theme of ["Light", "Dark"]) {
   await view("Settings");
   await page.getByRole("group", { name: "Looks" }).getByRole("button", { name: theme }).click();
-  for (const size of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
+  // The last is 1280 pixels at a zoom of 400 %.
+  for (const size of [{ width: 1280, height: 800 }, { width: 390, height: 844 }, { width: 320, height: 256 }]) {
     await page.setViewportSize(size);
     for (const name of ["Ask", "Query", "Catalog", "Data in", "Activity", "Settings"]) {
       await view(name);
