@@ -99,7 +99,7 @@ impl Runtime {
             (None, None) => share(machine_bytes().await, EngineOptions::DEFAULT_MEMORY_PERCENT),
         };
         follow_spawned_tasks();
-        let spill_dir = emptied_spill_dir(&options.data_dir).await?;
+        let spill_dir = emptied_spill_dir(data_dir).await?;
         let files = Arc::new(table_files(options, data_dir, location).await?);
         let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(memory_bytes));
         let cache_bytes =
@@ -147,7 +147,7 @@ impl Runtime {
             ]))
             .build();
         let states = Arc::new(IdleStates::new(template));
-        let resident = ResidentLimit::new(resident_bytes, memory_bytes, &options.data_dir, kept);
+        let resident = ResidentLimit::new(resident_bytes, memory_bytes, data_dir, kept);
         let cluster = options.cluster.clone().map(Cluster::new);
         let threads = QueryThreads::start()?;
         Ok(Self { states, config, env, files, columns, results, resident, run_traces, cluster, threads })

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::util::pretty::pretty_format_batches;
+use arrow::util::display::FormatOptions;
+use arrow::util::pretty::pretty_format_batches_with_options;
 use futures::StreamExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
@@ -157,7 +158,9 @@ impl ResultRows {
             shown.push(batch.slice(0, rows));
             left -= rows;
         }
-        let table = pretty_format_batches(&shown).map_err(|error| PythonFailure::new("internal", error.to_string()))?;
+        let options = FormatOptions::default().with_null("NULL").with_display_error(true);
+        let table = pretty_format_batches_with_options(&shown, &options)
+            .map_err(|error| PythonFailure::new("internal", error.to_string()))?;
         let count = match total {
             1 => "1 row".to_owned(),
             total if total > SHOWN => format!("{total} rows, {SHOWN} shown"),

@@ -44,14 +44,14 @@ pub(crate) fn python_value<'py>(py: Python<'py>, column: &dyn Array, row: usize)
         DataType::FixedSizeBinary(_) => Ok(PyBytes::new(py, column.as_fixed_size_binary().value(row)).into_any()),
         DataType::Decimal128(_, _) => decimal(py, column.as_primitive::<Decimal128Type>().value_as_string(row)),
         DataType::Decimal256(_, _) => decimal(py, column.as_primitive::<Decimal256Type>().value_as_string(row)),
-        DataType::Date32 => match column.as_primitive::<Date32Type>().value_as_date(row) {
-            Some(date) => py.import("datetime")?.getattr("date")?.call_method1("fromisoformat", (date.to_string(),)),
-            None => shown(py, column, row),
-        },
-        DataType::Date64 => match column.as_primitive::<Date64Type>().value_as_date(row) {
-            Some(date) => py.import("datetime")?.getattr("date")?.call_method1("fromisoformat", (date.to_string(),)),
-            None => shown(py, column, row),
-        },
+        DataType::Date32 => {
+            let date = column.as_primitive::<Date32Type>().value_as_date(row);
+            day(py, column, row, date.map(|date| date.to_string()))
+        }
+        DataType::Date64 => {
+            let date = column.as_primitive::<Date64Type>().value_as_date(row);
+            day(py, column, row, date.map(|date| date.to_string()))
+        }
         DataType::Timestamp(unit, zone) => {
             let microseconds = match unit {
                 TimeUnit::Second => column.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000),
@@ -215,6 +215,17 @@ fn instant<'py>(py: Python<'py>, microseconds: i64, zone: Option<&str>) -> PyRes
         Ok(zone) => instant.call_method1("astimezone", (zone,)),
         // An offset, or a zone that this machine does not know: the same instant in UTC.
         Err(_) => Ok(instant),
+    }
+}
+
+/// Returns a date by its ISO 8601 text; of a year that Python does not have, as text.
+fn day<'py>(py: Python<'py>, column: &dyn Array, row: usize, text: Option<String>) -> PyResult<Bound<'py, PyAny>> {
+    let Some(text) = text else {
+        return shown(py, column, row);
+    };
+    match py.import("datetime")?.getattr("date")?.call_method1("fromisoformat", (text,)) {
+        Ok(date) => Ok(date),
+        Err(_) => shown(py, column, row),
     }
 }
 

@@ -133,6 +133,23 @@ await page.locator('.grid-row:not([hidden]) .grid-cell.is-active', { hasText: /^
 await run("SELECT 9007199254740993 AS big, CAST(1.10 AS DECIMAL(10, 2)) AS d, NULL AS missing, DATE '2024-02-29' AS day, [1, 2] AS list");
 assert.deepEqual(await page.locator(".grid-row:not([hidden]) .grid-cell").allInnerTexts(),
   ["9007199254740993", "1.10", "null", "2024-02-29", "[1,2]"]);
+assert.equal(await page.locator(".grid-cell.is-null").count(), 1);
+// Values inside of lists, structs and maps are as exact as those of columns; times read as the server writes them.
+await run(`SELECT [1.10::DECIMAL(10, 2), NULL] AS decimals, [DATE '2024-02-29'] AS days,
+  {'at': TIMESTAMP '2024-02-29 12:00:00.123456', 'big': 9007199254740993, 'none': NULL} AS struct, MAP {'k': [0.1::FLOAT]} AS map`);
+assert.deepEqual(await page.locator(".grid-row:not([hidden]) .grid-cell").allInnerTexts(),
+  ["[1.10,null]", '["2024-02-29"]', '{"at":"2024-02-29 12:00:00.123456","big":9007199254740993,"none":null}', '{"k":[0.1]}']);
+assert.equal(await page.locator('[role="columnheader"]').first().getAttribute("title"), "decimals: DECIMAL(10,2)[]");
+await run(`SELECT INTERVAL '1 month 2 days 03:00:04.5' AS long, INTERVAL '-1.5 seconds' AS back,
+  TIMESTAMP '2024-01-01' - TIMESTAMP '2024-01-02' AS between, 0.1::FLOAT AS single, DATE '-0044-03-15' AS ides`);
+assert.deepEqual(await page.locator(".grid-row:not([hidden]) .grid-cell").allInnerTexts(),
+  ["1 mons 2 days 3 hours 4.500000000 secs", "-1.500000000 secs", "-PT86400S", "0.1", "-0044-03-15"]);
+// Rows that end early are no answer, also where the last batch that came is whole; the reason can be had.
+await write("SELECT value, 10 / (500000 - value) AS q FROM generate_series(1, 1000000) AS s(value)");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.locator('.status[data-outcome="failed"]').waitFor();
+await page.getByRole("button", { name: "Ask why" }).click();
+await page.locator(".failure", { hasText: "division by zero" }).waitFor();
 // A cell is one line; the whole value is a key or two clicks away.
 await run("SELECT 'one\ntwo' AS note, repeat('x', 1000) AS long, '<b>bold</b>' AS html, '{\"a\":[1,2]}' AS json");
 const cell = (name) => page.locator(".grid-row:not([hidden]) .grid-cell", { hasText: name });
@@ -171,6 +188,30 @@ await page.getByRole("button", { name: "Copy as" }).click();
 await page.getByRole("menuitem", { name: "curl" }).click();
 await page.getByText("curl command copied").waitFor();
 assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^curl '.*\/v1\/query\?format=json'/);
+await page.getByRole("button", { name: "Copy as" }).click();
+await page.getByRole("menuitem", { name: "Python (ADBC)" }).click();
+await page.getByText("Python copied").waitFor();
+// Without it the driver warns that the server has no transactions.
+assert.match(await page.evaluate(() => navigator.clipboard.readText()), /autocommit=True/);
+// A link opens one tab, and going back goes back.
+const tabsBefore = await page.locator(".tab").count();
+await view("Settings");
+await page.evaluate(() => (location.hash = `#/query?${new URLSearchParams({ q: "SELECT 42", language: "sql", database: "default" })}`));
+await page.locator(".query-view .cm-content", { hasText: "SELECT 42" }).waitFor();
+await page.goBack();
+await page.getByRole("heading", { name: "Settings", exact: true }).waitFor();
+await page.goForward();
+await shown(".query-view .cm-content");
+assert.equal(await page.locator(".tab").count(), tabsBefore + 1);
+// Windows side by side: what ran in one is in the history of both.
+const second = await context.newPage();
+await second.goto(`${url}#/query`);
+await second.locator(".query-view .cm-content").waitFor();
+await page.bringToFront();
+await run("SELECT 'from the first window'");
+await second.getByRole("button", { name: "History", exact: true }).click();
+await second.locator(".history li", { hasText: "from the first window" }).waitFor();
+await second.close();
 await run("SELECT carrier, count(*) AS n FROM flights WHERE dep_delay > 10 GROUP BY carrier");
 await page.getByRole("button", { name: "Plan", exact: true }).click();
 await shown(".plan-node");
@@ -179,7 +220,7 @@ await shown(".plan-time");
 await picture("plan");
 await accessible("Plan");
 await page.getByRole("button", { name: "History", exact: true }).click();
-await page.getByLabel("Find in history").fill("DECIMAL");
+await page.getByLabel("Find in history").fill("AS missing");
 assert.equal(await page.locator(".history li").count(), 1);
 await accessible("History");
 
@@ -203,6 +244,7 @@ await page.locator(".hits a", { hasText: "flights" }).first().click();
 await page.getByRole("heading", { name: /\.flights$/ }).waitFor();
 await page.getByRole("button", { name: "Sample" }).click();
 await shown(".sample .grid-row");
+assert.deepEqual(await page.locator('.sample [role="columnheader"]').allInnerTexts(), ["carrier", "dep_delay"]);
 await page.evaluate(async (token) => {
   const end = (table) => ({ database: "default", table });
   const answer = await fetch("/v1/catalog/relationships", {
@@ -299,11 +341,18 @@ await page.getByRole("button", { name: "New question" }).click();
 await page.getByRole("textbox", { name: "Question" }).fill("wait");
 await page.keyboard.press("Enter");
 await page.getByText("Wait", { exact: true }).waitFor();
+// Another window that shows it sees how it ends.
+const elsewhere = await context.newPage();
+await elsewhere.goto(page.url());
+await elsewhere.locator('.run[data-outcome="running"]').waitFor();
+await page.bringToFront();
 
 // Activity: the run that waits, a query that is killed.
 await view("Activity");
 await page.locator(".activity li", { hasText: "running" }).getByRole("button", { name: "Cancel" }).click();
 await page.getByText("The question was cancelled").waitFor();
+await elsewhere.locator('.run[data-outcome="failed"]').waitFor();
+await elsewhere.close();
 await view("Query");
 await write("SELECT count(*) FROM generate_series(1, 1000000000) AS s(value) WHERE cos(value) > 2");
 await page.keyboard.press("ControlOrMeta+Enter");
@@ -323,6 +372,11 @@ await page.locator(".failure-code", { hasText: "cancelled" }).waitFor();
 // Data in: a file with options of its own; one that cannot be read, with what helps.
 await view("Data in");
 const file = join(pictures, "people.csv");
+const nothing = join(pictures, "nothing.csv");
+writeFileSync(nothing, "");
+await page.getByLabel("Files").setInputFiles(nothing);
+await page.getByRole("button", { name: "Import", exact: true }).click();
+await page.getByText("nothing.csv is empty").waitFor();
 writeFileSync(file, "name;born\nAda;10.12.1815\nGrace;9.12.1906\n");
 await page.getByLabel("Files").setInputFiles(file);
 const table = `people_${Date.now()}`;
@@ -359,7 +413,8 @@ await accessible("Settings");
 for (const theme of ["Light", "Dark"]) {
   await view("Settings");
   await page.getByRole("group", { name: "Looks" }).getByRole("button", { name: theme }).click();
-  for (const size of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
+  // The last is 1280 pixels at a zoom of 400 %.
+  for (const size of [{ width: 1280, height: 800 }, { width: 390, height: 844 }, { width: 320, height: 256 }]) {
     await page.setViewportSize(size);
     for (const name of ["Ask", "Query", "Catalog", "Data in", "Activity", "Settings"]) {
       await view(name);

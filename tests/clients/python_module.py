@@ -111,6 +111,9 @@ assert row == (
 assert float(row[5]) == 0.5
 zoned = db.sql("SELECT TIMESTAMPTZ '2024-07-01 12:00:00+02:00' AS t").fetchall()[0][0]
 assert zoned == datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.timezone.utc), zoned
+# Years that Python does not have are text.
+assert db.sql("SELECT DATE '-0044-03-15' AS ides").fetchall() == [("-0044-03-15",)]
+assert db.sql("SELECT DATE '9999-12-31' + INTERVAL '1 day' AS late").fetchall() == [("+10000-01-01",)]
 assert db.sql("SELECT TIME '01:02:03.45' AS t").fetchall() == [(datetime.time(1, 2, 3, 450000),)]
 message = refused("table_not_found", lambda: db.sql("SELECT * FROM flihgts"))
 assert "flights" in message, message
@@ -130,6 +133,8 @@ assert db.sql("INSERT INTO notes VALUES (1, 'a'), (2, 'b')").fetchall() == [(2,)
 # Rows out, by Arrow's capsules and by the methods.
 result = db.sql("SELECT * FROM flights ORDER BY tailnum")
 assert result.columns == ["carrier", "tailnum", "delay"] and "(3 rows)" in repr(result)
+null_and_empty = repr(db.sql("SELECT NULL AS none, '' AS t"))
+assert "| NULL |   |" in null_and_empty, null_and_empty
 assert pyarrow.table(result).num_rows == 3 and len(result.to_pandas()) == 3
 assert result.to_polars()["carrier"].to_list() == ["UA", "UA", "AA"]
 assert duckdb.sql("SELECT sum(delay) FROM result").fetchall() == [(1,)]

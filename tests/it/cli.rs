@@ -85,6 +85,18 @@ fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
+/// A relative path, as that of the default folder is, names the folder of the queries that run in it.
+#[test]
+fn a_query_is_among_those_that_run() {
+    let work = WorkFolder::new();
+    let folders: [&[&str]; 3] = [&[], &["--data", "./other"], &["--data", "other/../third"]];
+    for data in folders {
+        let arguments = ["sql", "--output", "csv", "SELECT count(*) AS n FROM system.queries"];
+        let arguments = [&arguments[..1], data, &arguments[1..]].concat();
+        assert_eq!(work.run(&arguments).succeeded(), "n\n1\n", "{data:?}");
+    }
+}
+
 #[test]
 fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
     let work = WorkFolder::new();

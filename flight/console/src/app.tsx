@@ -58,6 +58,8 @@ export function App() {
     const statement = at.view === "query" ? at.params.get("q") : null;
     if (statement === null) return;
     database.set(at.params.get("database") ?? database.value);
+    // The link is used once: going back over it would open it again.
+    history.replaceState(null, "", "#/query");
     openQuery(at.params.get("language") === "kql" ? "kql" : "sql", statement, false);
   }, [at]);
 

@@ -37,11 +37,24 @@ export function useCell<T>(cell: Cell<T>): T {
   return cell.value;
 }
 
-/** A cell whose value outlives the page, in the browser's local storage under `querent.NAME`. */
-export function storedCell<T>(name: string, initial: T): Cell<T> {
+/**
+ * A cell whose value outlives the page, in the browser's local storage under `querent.NAME`. With `merge` it takes in what
+ * other windows store there meanwhile; without it, each window goes on with its own.
+ */
+export function storedCell<T>(name: string, initial: T, merge?: (theirs: T, mine: T) => T): Cell<T> {
   const key = `querent.${name}`;
   const cell = new Cell<T>(read(key, initial));
+  let isTheirs = false;
+  if (merge) {
+    addEventListener("storage", (event) => {
+      if (event.key !== key || event.newValue === null) return;
+      isTheirs = true;
+      cell.set(merge(read(key, initial), cell.value));
+      isTheirs = false;
+    });
+  }
   cell.watch(() => {
+    if (isTheirs) return;
     try {
       localStorage.setItem(key, JSON.stringify(cell.value));
     } catch {

@@ -36,7 +36,7 @@ export function asPython(statement: Statement): string {
     "",
     `with adbc_driver_flightsql.dbapi.connect("${scheme}://${location.host}", db_kwargs={`,
     ...options.map((option) => `    ${option}`),
-    "}) as connection, connection.cursor() as cursor:",
+    "}, autocommit=True) as connection, connection.cursor() as cursor:",
     `    cursor.execute(${pythonText(statement.text)})`,
     "    print(cursor.fetch_arrow_table())",
     "",

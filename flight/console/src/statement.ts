@@ -4,8 +4,8 @@ import type { ArrowRows } from "./arrow/arrow-rows";
 import { Cell } from "./cell";
 import type { Language } from "./editor/editor";
 
-/** Rows that the grid shows of one answer; what has more is cut, and says so. */
-export const MOST_ROWS = 1_000_000;
+/** What the grid shows of one answer, and the page's memory holds; what is more is cut, and says so. */
+const MOST = { rows: 1_000_000, bytes: 400_000_000 };
 
 export interface Statement {
   text: string;
@@ -75,7 +75,7 @@ export function run(statement: Statement): Running {
       ]);
       const rows = new ArrowRows();
       change({ rows });
-      end.isCut = await rows.read(response.body!, MOST_ROWS, grew);
+      end.isCut = await rows.read(response.body!, MOST, grew);
       // The server ends the query when nobody reads its rows any more.
       if (end.isCut) abort.abort();
     } catch (error) {

@@ -25,7 +25,7 @@ fn rows_are_printed_in_each_format() {
         ),
         (
             "markdown",
-            "| id | text | number |\n| ---: | --- | ---: |\n| 1 | plain | 1.5 |\n| 2 | a,\"b\"<br>c\td |  |\n| 3 |  | 0.1 |\n",
+            "| id | text | number |\n| ---: | --- | ---: |\n| 1 | plain | 1.5 |\n| 2 | a,\"b\"<br>c\td | NULL |\n| 3 |  | 0.1 |\n",
         ),
         (
             "vertical",

@@ -1,7 +1,9 @@
-// Rows of an Arrow stream, batch by batch as they come, and the text of their cells. Loaded when a query first runs.
+// Rows of an Arrow stream, batch by batch as they come. Loaded when a query first runs.
 import { DataType, type RecordBatch, RecordBatchReader, type Schema, type Vector } from "apache-arrow";
 
 import type { GridColumn, Rows } from "../grid/rows";
+import { sqlTypeName } from "../type-names";
+import { cellText } from "./cell-text";
 
 /** Rows that grow while the stream is read. */
 export class ArrowRows implements Rows {
@@ -12,19 +14,22 @@ export class ArrowRows implements Rows {
   private readonly vectors: Vector[][] = [];
   private near = 0;
 
-  /** Reads a stream to its end, or until there are `most` rows; says whether it was cut there. */
-  async read(body: ReadableStream<Uint8Array>, most: number, grew: () => void): Promise<boolean> {
-    const reader = await RecordBatchReader.from(body);
+  /** Reads a stream to its end, or until there are so many rows or bytes; says whether it was cut there. */
+  async read(body: ReadableStream<Uint8Array>, most: { rows: number; bytes: number }, grew: () => void): Promise<boolean> {
+    const arrived = { bytes: 0, failure: null as unknown };
+    const reader = await RecordBatchReader.from(pieces(body, arrived));
     await reader.open();
     this.columns = columnsOf(reader.schema);
     grew();
     for await (const batch of reader) {
       if (batch.numRows === 0) continue;
-      const room = most - this.count;
+      const room = most.rows - this.count;
       this.add(batch.numRows > room ? batch.slice(0, room) : batch);
       grew();
-      if (batch.numRows > room) return true;
+      if (batch.numRows > room || arrived.bytes > most.bytes) return true;
     }
+    // The reader takes a stream that breaks off between two batches for one that ends there.
+    if (arrived.failure !== null) throw arrived.failure;
     return false;
   }
 
@@ -56,6 +61,20 @@ export class ArrowRows implements Rows {
   }
 }
 
+/** The pieces of a body as they come, with how much came and why no more did. */
+async function* pieces(body: ReadableStream<Uint8Array>, arrived: { bytes: number; failure: unknown }): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  try {
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      arrived.bytes += piece.value.byteLength;
+      yield piece.value;
+    }
+  } catch (error) {
+    arrived.failure = error;
+    throw error;
+  }
+}
+
 function columnsOf(schema: Schema): GridColumn[] {
   return schema.fields.map((field) => ({
     name: field.name,
@@ -64,81 +83,21 @@ function columnsOf(schema: Schema): GridColumn[] {
   }));
 }
 
-const UNITS = ["s", "ms", "µs", "ns"];
-const DIGITS = [0, 3, 6, 9];
+const TIMESTAMPS = ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS"];
 
+/** The name of a type in SQL, as the catalog's pages have it; one that has none of its own stays Arrow's. */
 function typeName(type: DataType): string {
-  if (DataType.isTimestamp(type)) return `Timestamp(${UNITS[type.unit]}${type.timezone ? `, ${type.timezone}` : ""})`;
-  return String(type);
-}
-
-/** The text of one value, exact: no 64-bit integer, decimal or nanosecond goes through a float. */
-export function cellText(vector: Vector, row: number): string | null {
-  if (!vector.isValid(row)) return null;
-  const type: DataType = vector.type;
-  const data = vector.data[0]!;
-  if (DataType.isTimestamp(type)) {
-    return instantText((data.values as BigInt64Array)[row]!, DIGITS[type.unit]!, Boolean(type.timezone));
+  if (DataType.isInt(type)) return sqlTypeName(`${type.isSigned ? "Int" : "UInt"}${type.bitWidth}`);
+  if (DataType.isTimestamp(type)) return type.timezone ? "TIMESTAMP WITH TIME ZONE" : TIMESTAMPS[type.unit]!;
+  if (DataType.isDate(type)) return "DATE";
+  if (DataType.isTime(type)) return "TIME";
+  if (DataType.isDuration(type) || DataType.isInterval(type)) return "INTERVAL";
+  if (DataType.isDecimal(type)) return `DECIMAL(${type.precision},${type.scale})`;
+  if (DataType.isBool(type)) return "BOOLEAN";
+  if (DataType.isList(type) || DataType.isFixedSizeList(type)) return `${typeName(type.valueType)}[]`;
+  if (DataType.isStruct(type)) {
+    return `STRUCT(${type.children.map((field) => `${field.name} ${typeName(field.type)}`).join(", ")})`;
   }
-  if (DataType.isDate(type)) {
-    const days = type.unit === 0 ? (data.values as Int32Array)[row]! : Number(vector.get(row)) / 86_400_000;
-    return isoDate(BigInt(Math.floor(days)));
-  }
-  if (DataType.isTime(type)) {
-    return timeText(BigInt((data.values as Int32Array | BigInt64Array)[row]!), DIGITS[type.unit]!);
-  }
-  if (DataType.isDuration(type)) return `${(data.values as BigInt64Array)[row]} ${UNITS[type.unit]}`;
-  if (DataType.isDecimal(type)) return decimalText(data.values as Uint32Array, row, type.bitWidth / 32, type.scale);
-  if (DataType.isBinary(type) || DataType.isFixedSizeBinary(type)) {
-    return `\\x${[...(vector.get(row) as Uint8Array)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-  }
-  return plainText(vector.get(row));
-}
-
-function plainText(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "object" && value !== null) return JSON.stringify(value, exactInteger);
-  return String(value);
-}
-
-function exactInteger(_: string, value: unknown): unknown {
-  if (typeof value === "bigint") return value >= -(2n ** 53n) && value <= 2n ** 53n ? Number(value) : String(value);
-  return ArrayBuffer.isView(value) ? [...(value as unknown as Iterable<unknown>)] : value;
-}
-
-function instantText(value: bigint, digits: number, isZoned: boolean): string {
-  const perSecond = 10n ** BigInt(digits);
-  const perDay = 86_400n * perSecond;
-  const rest = ((value % perDay) + perDay) % perDay;
-  return `${isoDate((value - rest) / perDay)}${isZoned ? "T" : " "}${timeText(rest, digits)}${isZoned ? "Z" : ""}`;
-}
-
-function timeText(value: bigint, digits: number): string {
-  const perSecond = 10n ** BigInt(digits);
-  const seconds = Number(value / perSecond);
-  const clock = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-  const fraction = (value % perSecond).toString().padStart(digits, "0").replace(/0+$/, "");
-  return clock.map((part) => String(part).padStart(2, "0")).join(":") + (fraction && digits ? `.${fraction}` : "");
-}
-
-/** A day since 1970 as a date of the proleptic Gregorian calendar (Howard Hinnant's `civil_from_days`). */
-function isoDate(day: bigint): string {
-  const shifted = Number(day) + 719_468;
-  const era = Math.floor(shifted / 146_097);
-  const ofEra = shifted - era * 146_097;
-  const years = Math.floor((ofEra - Math.floor(ofEra / 1460) + Math.floor(ofEra / 36_524) - Math.floor(ofEra / 146_096)) / 365);
-  const ofYear = ofEra - (365 * years + Math.floor(years / 4) - Math.floor(years / 100));
-  const month = (Math.floor((5 * ofYear + 2) / 153) + 2) % 12 + 1;
-  const date = ofYear - Math.floor((153 * ((month + 9) % 12) + 2) / 5) + 1;
-  const year = years + era * 400 + (month <= 2 ? 1 : 0);
-  return `${String(year).padStart(4, "0")}-${String(month).padStart(2, "0")}-${String(date).padStart(2, "0")}`;
-}
-
-function decimalText(words: Uint32Array, row: number, width: number, scale: number): string {
-  let value = 0n;
-  for (let at = width - 1; at >= 0; at--) value = (value << 32n) | BigInt(words[row * width + at]!);
-  const text = BigInt.asIntN(width * 32, value).toString();
-  if (scale <= 0) return text + "0".repeat(-scale);
-  const digits = text.replace("-", "").padStart(scale + 1, "0");
-  return `${text.startsWith("-") ? "-" : ""}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
+  if (DataType.isMap(type)) return `MAP(${typeName(type.keyType)}, ${typeName(type.valueType)})`;
+  return sqlTypeName(String(type));
 }

@@ -64,12 +64,11 @@ async function stream(begun: AskRun, path: string, body: object, onStarted: () =
   let run = begun;
   askFailure.set(null);
   thread.update((runs) => [...runs, run]);
-  const at = thread.value.length - 1;
-  const opened = thread.value;
   const show = (next: AskRun) => {
+    const shown = run;
     run = next;
     // Another conversation may have been opened meanwhile; the run goes on without being shown.
-    if (thread.value[at]?.question === opened[at]?.question) replaceRun(at, run);
+    thread.update((runs) => runs.map((one) => (one === shown ? next : one)));
   };
   abort = new AbortController();
   try {
@@ -89,7 +88,7 @@ async function stream(begun: AskRun, path: string, body: object, onStarted: () =
   } catch (error) {
     const failure = asFailure(error);
     if (run.id === null && !isAbort(error)) {
-      thread.update((runs) => runs.filter((_, position) => position !== at));
+      thread.update((runs) => runs.filter((one) => one !== run));
       askFailure.set(failure);
     } else {
       show(failed(run, isAbort(error) ? "cancelled" : failure.code, isAbort(error) ? "The question was cancelled." : failure.message));
@@ -152,7 +151,14 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
   if (run.outcome === "running" && stored.status !== "running") run = failed(run, stored.status, `The run ended: ${stored.status}.`);
   thread.set([run]);
   if (run.outcome === "paused") await readDecisions(stored.run_id);
+  if (run.outcome !== "running") return;
+  // It runs elsewhere: what has happened since is looked at until it ends, or something else is shown.
+  await new Promise((resume) => setTimeout(resume, LOOK_AGAIN));
+  if (turn === replay && thread.value.includes(run)) await openRun(id, false);
 }
+
+/** How long to wait before a run of another window is looked at again, in milliseconds. */
+const LOOK_AGAIN = 1000;
 
 /** How long a replay waits after an event, in milliseconds; the trace has no times. */
 const PACE: Record<string, number> = { run_started: 400, tool_call: 900, tool_result: 700, approval_requested: 900, answer_final: 200 };
@@ -170,10 +176,6 @@ export function newConversation(): void {
 
 function failed(run: AskRun, code: string, message: string): AskRun {
   return { ...run, outcome: "failed", error: run.error ?? { code, message } };
-}
-
-function replaceRun(at: number, run: AskRun): void {
-  thread.update((runs) => runs.map((old, position) => (position === at ? run : old)));
 }
 
 /** Pages without TLS have no `crypto.randomUUID`. */

@@ -1,14 +1,14 @@
 // One table: its columns and what they hold, comments that are edited in place, first rows, and what it joins.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
-import { ApiFailure, asFailure, getJson, rowsOf } from "../api";
+import { ApiFailure, asFailure, getJson } from "../api";
 import { readCatalogNames } from "../catalog-names";
 import { count } from "../format";
 import { Grid } from "../grid/grid";
-import { ObjectRows } from "../grid/rows";
 import { FailureBox, Switch } from "../parts";
 import { database as chosenDatabase } from "../preferences";
 import { address } from "../router";
+import { type Result, run } from "../statement";
 import { openQuery } from "../views/query-tabs";
 import { Comment } from "./comment";
 import { Columns } from "./columns";
@@ -78,22 +78,19 @@ export function TablePage({ database, table }: { database: string; table: string
 }
 
 function Sample({ name, database }: { name: string; database: string }) {
-  const [rows, setRows] = useState<Record<string, unknown>[] | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [result, setResult] = useState<Result | null>(null);
   useEffect(() => {
-    rowsOf(`SELECT * FROM ${name} LIMIT 100`, database).then(setRows, (error: unknown) => setFailure(asFailure(error)));
+    const running = run({ text: `SELECT * FROM ${name} LIMIT 100`, language: "sql", database });
+    void running.finished.then(setResult);
+    return () => running.cancel();
   }, []);
-  const shown = useMemo(() => {
-    const columns = Object.entries(rows?.[0] ?? {});
-    return new ObjectRows(columns.map(([column, value]) => ({ name: column, type: typeof value === "number" ? "Int64" : "" })), rows ?? []);
-  }, [rows]);
-  if (failure) return <FailureBox failure={failure} />;
-  if (!rows) return <p class="empty">Reading…</p>;
-  if (rows.length === 0) return <p class="empty">The table has no rows.</p>;
+  if (!result) return <p class="empty">Reading…</p>;
+  if (result.failure || !result.rows) return result.failure && <FailureBox failure={result.failure} />;
+  if (result.rows.count === 0) return <p class="empty">The table has no rows.</p>;
   return (
     <section class="sample">
-      <p class="soft">The first {count(rows.length, "row")}.</p>
-      <Grid rows={shown} version={0} label="First rows" />
+      <p class="soft">The first {count(result.rows.count, "row")}.</p>
+      <Grid rows={result.rows} version={result.version} label="First rows" />
     </section>
   );
 }

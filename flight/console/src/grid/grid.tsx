@@ -298,7 +298,7 @@ function cellClass(isNumeric: boolean, isNull: boolean, isActive: boolean): stri
 
 /** A value as a line: line ends and tabs as signs, what is long as its beginning. */
 function inOneLine(text: string): string {
-  const start = text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text;
+  const start = text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS).replace(/[\ud800-\udbff]$/, "")}…` : text;
   return start.replace(/\r\n|\r|\n/g, "↵").replace(/\t/g, "⇥");
 }
 

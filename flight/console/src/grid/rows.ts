@@ -14,26 +14,6 @@ export interface Rows {
   text(row: number, column: number): string | null;
 }
 
-/** Rows of a tool's result or of a JSON answer, an object each. */
-export class ObjectRows implements Rows {
-  readonly columns: GridColumn[];
-
-  constructor(
-    columns: { name: string; type?: string }[],
-    private readonly rows: Record<string, unknown>[],
-  ) {
-    this.columns = columns.map(({ name, type = "" }) => ({ name, type, isNumeric: isNumericType(type) }));
-  }
-
-  get count(): number {
-    return this.rows.length;
-  }
-
-  text(row: number, column: number): string | null {
-    return valueText(this.rows[row]?.[this.columns[column]?.name ?? ""]);
-  }
-}
-
 export function valueText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === "string") return value;

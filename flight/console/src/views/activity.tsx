@@ -38,7 +38,8 @@ export function ActivityView() {
     void read();
   };
   return (
-    <div class="view scroll page">
+    // It may have nothing in it that takes the focus, and scrolls by keys all the same.
+    <div class="view scroll page" role="group" aria-label="Activity" tabIndex={0}>
       <h1>Activity</h1>
       {failure && <FailureBox failure={failure} />}
       {shown && <Numbers shown={shown} />}

@@ -64,7 +64,9 @@ function Search() {
     const timer = setTimeout(async () => {
       try {
         const found = await getJson<SearchAnswer>(`/v1/catalog/search?${new URLSearchParams({ q: text, limit: "30" })}`);
-        if (isCurrent) setAnswer(found);
+        if (!isCurrent) return;
+        setAnswer(found);
+        setFailure(null);
       } catch (error) {
         if (isCurrent) setFailure(asFailure(error));
       }

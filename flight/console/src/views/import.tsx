@@ -1,7 +1,7 @@
 // Data in: files dropped or chosen become a table, all of them or nothing.
 import { useRef, useState } from "preact/hooks";
 
-import { ApiFailure, asFailure, readFailure, token } from "../api";
+import { ApiFailure, asFailure, needsToken, readFailure, token } from "../api";
 import { catalogNames, readCatalogNames } from "../catalog-names";
 import { useCell } from "../cell";
 import { bytes, count } from "../format";
@@ -82,7 +82,9 @@ export function ImportView() {
   const send = () => {
     const params = new URLSearchParams({ table, format, database: chosen, if_exists: ifExists });
     for (const [name] of shown) if (options[name]) params.set(name, options[name]);
-    upload(files, params, setState);
+    const empty = files.length === 1 && files[0]!.size === 0 ? files[0] : undefined;
+    if (empty) setState({ step: "failed", failure: new ApiFailure("empty_file", `${empty.name} is empty: there is nothing to import.`, null, 0) });
+    else upload(files, params, setState);
   };
   const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
   return (
@@ -230,6 +232,7 @@ function upload(files: File[], params: URLSearchParams, setState: (state: State)
   request.onload = () => {
     try {
       const body: unknown = JSON.parse(request.responseText);
+      if (request.status === 401) needsToken.set(true);
       if (request.status < 300) setState({ step: "done", answer: body as ImportAnswer });
       else fail(readFailure(body, `http_${request.status}`, request.status));
     } catch (error) {

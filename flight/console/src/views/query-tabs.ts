@@ -24,9 +24,15 @@ export interface HistoryEntry {
 const MOST_HISTORY = 200;
 const FIRST: Tab = { id: "first", language: "sql", text: "SHOW ALL TABLES" };
 
-export const tabs = storedCell<Tab[]>("tabs", [FIRST]);
+/** Windows of the same browser share the tabs; what is open here stays as it is here. */
+export const tabs: Cell<Tab[]> = storedCell<Tab[]>("tabs", [FIRST], (theirs, mine) => {
+  const open = mine.find((tab) => tab.id === openTab.value);
+  if (!open) return theirs;
+  const isThere = theirs.some((tab) => tab.id === open.id);
+  return isThere ? theirs.map((tab) => (tab.id === open.id ? open : tab)) : [...theirs, open];
+});
 export const openTab = storedCell<string>("open-tab", FIRST.id);
-export const queryHistory = storedCell<HistoryEntry[]>("history", []);
+export const queryHistory = storedCell<HistoryEntry[]>("history", [], (theirs) => theirs);
 
 /** What was last run in each tab. */
 export const runs = new Cell<ReadonlyMap<string, Running>>(new Map());

@@ -1,5 +1,5 @@
 // Query: tabs of SQL and KQL, their rows, errors and plans.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { ApiFailure, asFailure } from "../api";
 import { Cell, useCell } from "../cell";
@@ -210,11 +210,16 @@ function markOf(tab: Tab, result: Result | null): EditorMark | null {
 function Plan({ tab }: { tab: Tab }) {
   const [parts, setParts] = useState<PlanPart[] | null>(null);
   const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const latest = useRef<Running | null>(null);
   const explain = async (isRun: boolean) => {
     setParts(null);
     setFailure(null);
     const statement = { text: tab.text, language: tab.language, database: database.value };
-    const result = await run(planStatement(statement, isRun)).finished;
+    latest.current?.cancel();
+    const running = run(planStatement(statement, isRun));
+    latest.current = running;
+    const result = await running.finished;
+    if (latest.current !== running) return;
     const { rows } = result;
     if (result.failure || !rows) return setFailure(result.failure);
     const lines = Array.from({ length: rows.count }, (_, at) => readPlan(rows.text(at, 0) ?? "", rows.text(at, 1) ?? ""));

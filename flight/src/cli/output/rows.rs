@@ -378,7 +378,10 @@ async fn encode(format: ResultFormat, mut rows: StreamedRows, mut target: RowsTa
 }
 
 async fn print_markdown(mut rows: StreamedRows, mut target: RowsTarget<'_>) -> Result<usize, CliError> {
-    let escaped = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace(['\n', '\r'], "<br>");
+    let escaped = |text: &str| {
+        let bare = text.replace('\\', "\\\\").replace('|', "\\|");
+        bare.replace("\r\n", "<br>").replace(['\n', '\r'], "<br>")
+    };
     let fields = rows.schema.fields();
     let names: Vec<String> = fields.iter().map(|field| escaped(field.name())).collect();
     let rules = fields.iter().map(|field| if field.data_type().is_numeric() { "---:" } else { "---" });
@@ -391,7 +394,8 @@ async fn print_markdown(mut rows: StreamedRows, mut target: RowsTarget<'_>) -> R
         let mut text = String::new();
         for row in 0..batch.num_rows() {
             let values = columns.iter().map(|column| column.get(row).and_then(Option::as_deref));
-            let values: Vec<String> = values.map(|value| value.map_or_else(String::new, escaped)).collect();
+            // As in a box: null and an empty text are two things.
+            let values: Vec<String> = values.map(|value| value.map_or_else(|| "NULL".to_owned(), escaped)).collect();
             text.push_str(&format!("| {} |\n", values.join(" | ")));
         }
         target.write(text.as_bytes())?;
