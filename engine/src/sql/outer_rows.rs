@@ -1,7 +1,7 @@
 //! `VALUES` and `UNION ALL` of rows that are made of outer columns, as in `LATERAL (VALUES ('a', t.a), ('b', t.b))`: each column
 //! becomes a list that is taken apart, which is what [`super::lateral_joins`] and [`super::lifted_subqueries`] work on.
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, UnnestOptions};
 use datafusion::error::Result;
 use datafusion::functions_nested::expr_fn::make_array;

@@ -62,7 +62,7 @@ pub(super) fn columns_call(
         FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(pattern), .. })) => {
             if pattern.len() > MAX_PATTERN_TEXT {
                 let message = format!("a text of more than {MAX_PATTERN_TEXT} bytes is no pattern");
-                return Err(EngineError::Plan { message });
+                return Err(EngineError::Plan { message }.into());
             }
             let pattern = Regex::new(pattern).map_err(|error| EngineError::Plan {
                 message: format!("`{pattern}` is no regular expression: {error}"),
