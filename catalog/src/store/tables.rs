@@ -13,7 +13,7 @@ use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, StoredRelation};
 use super::stats::{self, TableStats};
 use super::{SnapshotView, deletes, dependents, inlined, keys, sort_orders};
-use crate::connection::{StoreConnection, params};
+use crate::connection::{RowInserts, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
@@ -375,13 +375,37 @@ pub(super) fn add_files(
     let mut stats = stats::read_table_stats(connection, table_id)?;
     let leaves: Vec<&ColumnRow> =
         columns.iter().filter(|column| !matches!(column.column_type.as_str(), "list" | "struct" | "map")).collect();
+    let mut rows = FileRows::default();
     for file in files {
-        add_file(change, table_id, location, &leaves, &mut stats, file)?;
+        add_file(change, table_id, location, &leaves, &mut stats, file, &mut rows)?;
     }
+    rows.files.flush(connection)?;
+    rows.column_stats.flush(connection)?;
     let column_stats: Vec<&BTreeMap<i64, ColumnStats>> = files.iter().map(|file| &file.column_stats).collect();
     stats::add(connection, table_id, stats, &leaves, &column_stats)?;
     change.record_rows(format!("inserted_into_table:{table_id}"));
     Ok(())
+}
+
+/// Rows of new files.
+struct FileRows {
+    files: RowInserts,
+    column_stats: RowInserts,
+}
+
+impl Default for FileRows {
+    fn default() -> Self {
+        Self {
+            files: RowInserts::new(
+                "INSERT INTO ducklake_data_file VALUES",
+                "(?, ?, ?, NULL, NULL, ?, ?, 'parquet', ?, ?, ?, ?, NULL, NULL, NULL, NULL)",
+            ),
+            column_stats: RowInserts::new(
+                "INSERT INTO ducklake_file_column_stats VALUES",
+                "(?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            ),
+        }
+    }
 }
 
 fn add_file(
@@ -391,43 +415,35 @@ fn add_file(
     leaves: &[&ColumnRow],
     stats: &mut TableStats,
     file: &NewDataFile,
+    rows: &mut FileRows,
 ) -> Result<()> {
     let connection = change.connection();
     let file_id = change.new_file_id();
     let row_count = stored(file.row_count)?;
     let file_size = stored(file.file_size_bytes)?;
     let LakePath { path, is_relative } = LakePath::relative_to(&file.path, location);
-    connection
-        .prepare_cached(
-            "INSERT INTO ducklake_data_file
-             VALUES (?, ?, ?, NULL, NULL, ?, ?, 'parquet', ?, ?, ?, ?, NULL, NULL, NULL, NULL)",
-        )?
-        .execute(params![
-            file_id,
-            table_id,
-            change.snapshot(),
-            path,
-            is_relative,
-            row_count,
-            file_size,
-            stored(file.footer_size)?,
-            stats.next_row_id,
-        ])?;
-    let mut insert =
-        connection.prepare_cached("INSERT INTO ducklake_file_column_stats VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)")?;
+    let snapshot = change.snapshot();
+    let footer_size = stored(file.footer_size)?;
+    let row =
+        params![file_id, table_id, snapshot, path, is_relative, row_count, file_size, footer_size, stats.next_row_id,];
+    rows.files.add(connection, row)?;
     for column in leaves {
         let Some(column_stats) = file.column_stats.get(&column.id) else { continue };
-        insert.execute(params![
+        let size = column_stats.column_size_bytes.map(stored).transpose()?;
+        let values = column_stats.value_count.map(stored).transpose()?;
+        let nulls = column_stats.null_count.map(stored).transpose()?;
+        let row = params![
             file_id,
             table_id,
             column.id,
-            column_stats.column_size_bytes.map(stored).transpose()?,
-            column_stats.value_count.map(stored).transpose()?,
-            column_stats.null_count.map(stored).transpose()?,
+            size,
+            values,
+            nulls,
             column_stats.min_value,
             column_stats.max_value,
             column_stats.contains_nan,
-        ])?;
+        ];
+        rows.column_stats.add(connection, row)?;
     }
     stats.record_count += row_count;
     stats.next_row_id += row_count;
