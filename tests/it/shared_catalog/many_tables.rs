@@ -199,7 +199,7 @@ async fn a_list_of_tables_takes_a_few_statements() {
         let is_quiet = async || {
             let before = calls();
             tokio::time::sleep(Duration::from_secs(1)).await;
-            calls() - before < 30
+            calls() - before < 50
         };
         querent_tests::wait_until("nothing goes on in the background", is_quiet).await;
     };
@@ -208,7 +208,7 @@ async fn a_list_of_tables_takes_a_few_statements() {
     let listed = catalog.tables().list(&who, &in_yard, all()).await.unwrap().items;
     let with_columns = catalog.tables().list_with_columns(&who, &in_yard, all()).await.unwrap().items;
     let made = calls() - before;
-    assert!(made < 100, "{made} statements");
+    assert!(made < 200, "{made} statements");
     assert_eq!((listed.len(), with_columns.len()), (255, 255));
     for (summary, info) in listed.iter().zip(&with_columns) {
         let found = catalog.tables().resolve(&who, std::slice::from_ref(&summary.name)).await.unwrap();
@@ -221,7 +221,7 @@ async fn a_list_of_tables_takes_a_few_statements() {
     let before = calls();
     assert_eq!(rows(&session, "SELECT name FROM system.tables LIMIT 3").await.unwrap().len(), 3);
     assert_eq!(rows(&session, "SELECT column_name FROM information_schema.columns LIMIT 3").await.unwrap().len(), 3);
-    assert!(calls() - before < 100);
+    assert!(calls() - before < 200);
 
     // Nor do those of a write grow with the columns: others wait while it commits.
     let columns =
