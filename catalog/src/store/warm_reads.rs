@@ -313,7 +313,14 @@ impl WarmReads {
     /// What a table holds, with the statistics of these columns, if that is known.
     pub(super) fn contents(&self, table: &ManagedTable, columns: &[i64]) -> Option<TableContents> {
         let warm = self.0.lock();
-        let known = warm.contents.get(&(table.id, columns.to_vec())).filter(|_| warm.is_of(table))?;
+        if !warm.is_of(table) {
+            return None;
+        }
+        let known = match warm.contents.get(&(table.id, columns.to_vec())) {
+            Some(known) => known,
+            // The files are the same; without statistics more of them are read.
+            None => warm.lost_at.and_then(|_| warm.any_contents(table.id))?,
+        };
         warm.is_fresh(known.read_at).then(|| known.contents.clone())
     }
 
@@ -403,6 +410,11 @@ impl Warm {
     /// Whether what was read at a time may be given out: for a while, and for as long as there is nobody to ask.
     fn is_fresh(&self, read_at: Instant) -> bool {
         self.lost_at.is_some() || read_at.elapsed() <= KEPT_FOR
+    }
+
+    /// What a table holds, with the statistics of whichever columns.
+    fn any_contents(&self, table_id: i64) -> Option<&WarmContents> {
+        self.contents.iter().find(|((table, _), _)| *table == table_id).map(|(_, known)| known)
     }
 
     fn is_of(&self, table: &ManagedTable) -> bool {
@@ -535,6 +547,19 @@ mod tests {
         assert_eq!(warm.patience(), Some(PATIENCE_WITH_LOST));
         warm.forget();
         assert_eq!(warm.without_asking(), None);
+    }
+
+    #[test]
+    fn without_the_server_what_a_table_holds_is_known_for_any_columns() {
+        let warm = WarmReads::default();
+        warm.confirm(seen(at(1), None, ""));
+        warm.keep_contents(&table(1), &[2], &nothing());
+        assert_eq!(warm.contents(&table(1), &[3]), None);
+        warm.lose(&CatalogError::Unavailable { detail: "gone".into() });
+        assert_eq!(warm.contents(&table(1), &[3]), Some(nothing()));
+        assert_eq!(warm.contents(&table(2), &[3]), None);
+        warm.confirm(seen(at(1), Some(1), ""));
+        assert_eq!(warm.contents(&table(1), &[3]), None);
     }
 
     #[test]
