@@ -30,6 +30,8 @@ const BELIEVED_FOR: Duration = Duration::from_secs(600);
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long a read waits for a server that could not be reached before, where it can do without.
 const PATIENCE_WITH_LOST: Duration = Duration::from_millis(500);
+/// How often names and files are read again where the connection was lost in the middle.
+const ATTEMPTS: usize = 1;
 /// Names kept; at more, all are forgotten.
 const MAX_NAMES: usize = 10_000;
 /// Callers kept for each name.
@@ -173,13 +175,19 @@ impl Store {
         {
             return Ok((version, found));
         }
-        let (caller, wanted) = (who.clone(), names.to_vec());
-        let since = self.warm.as_ref().map(|warm| warm.snapshot());
-        let read = move |view: &SnapshotView<'_>| {
-            let seen = since.map(|since| SeenVersion::read(view.connection, view.version(), since)).transpose()?;
-            Ok((view.version(), seen, resolve::resolve(view, &caller, &wanted)?))
+        let mut attempts = 0..ATTEMPTS;
+        let (version, seen, found) = loop {
+            let (caller, wanted) = (who.clone(), names.to_vec());
+            let since = self.warm.as_ref().map(|warm| warm.snapshot());
+            let read = move |view: &SnapshotView<'_>| {
+                let seen = since.map(|since| SeenVersion::read(view.connection, view.version(), since)).transpose()?;
+                Ok((view.version(), seen, resolve::resolve(view, &caller, &wanted)?))
+            };
+            match self.view(read).await {
+                Err(CatalogError::Unavailable { .. }) if attempts.next().is_some() => {}
+                read => break read?,
+            }
         };
-        let (version, seen, found) = self.view(read).await?;
         if let (Some(warm), Some(seen)) = (&self.warm, seen) {
             warm.confirm(seen);
             warm.keep_tables(version, who, names, &found);
@@ -192,8 +200,14 @@ impl Store {
         if let Some(known) = self.warm.as_ref().and_then(|warm| warm.contents(table, columns)) {
             return Ok(known);
         }
-        let (wanted, described) = (table.clone(), columns.to_vec());
-        let contents = self.read(move |connection| files::contents(connection, &wanted, &described)).await?;
+        let mut attempts = 0..ATTEMPTS;
+        let contents = loop {
+            let (wanted, described) = (table.clone(), columns.to_vec());
+            match self.read(move |connection| files::contents(connection, &wanted, &described)).await {
+                Err(CatalogError::Unavailable { .. }) if attempts.next().is_some() => {}
+                read => break read?,
+            }
+        };
         if let Some(warm) = &self.warm {
             warm.keep_contents(table, columns, &contents);
         }
