@@ -198,6 +198,7 @@ async fn a_list_of_tables_takes_a_few_statements() {
     let quiet = async || {
         let is_quiet = async || {
             let before = calls();
+            // Servers look for what others did once a second.
             tokio::time::sleep(Duration::from_secs(1)).await;
             calls() - before < 50
         };
