@@ -10,10 +10,10 @@ use super::columns::{self, ColumnLayout, ColumnRow};
 use super::names::{check_name, folder_name};
 use super::object_rows::ObjectRows;
 use super::objects::{self, ObjectRow};
-use super::relations::{self, LakePath, StoredRelation};
+use super::relations::{self, LakePath};
 use super::stats::{self, TableStats};
 use super::{SnapshotView, deletes, dependents, inlined, keys, sort_orders};
-use crate::connection::{RowInserts, StoreConnection, params};
+use crate::connection::{OptionalRow, RowInserts, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
@@ -164,11 +164,11 @@ pub(crate) fn append(
     table: &ManagedTable,
     files: &[NewDataFile],
 ) -> Result<SnapshotId> {
-    let relation = require_unchanged(change, table)?;
+    let name = require_unchanged(change, table)?;
     if files.is_empty() {
         return Ok(change.base());
     }
-    refuse_encrypted(change, &relation.info().name.table)?;
+    refuse_encrypted(change, &name)?;
     let rows = columns::load_rows(change.connection(), table.id, change.base())?;
     add_files(change, table.id, &table.location, &rows, files)?;
     Ok(change.snapshot())
@@ -180,8 +180,7 @@ pub(crate) fn replace(
     table: &ManagedTable,
     files: &[NewDataFile],
 ) -> Result<SnapshotId> {
-    let relation = require_unchanged(change, table)?;
-    let name = &relation.info().name.table;
+    let name = &require_unchanged(change, table)?;
     refuse_encrypted(change, name)?;
     let connection = change.connection();
     refuse_changed_rows(connection, table.id, table.snapshot, name)?;
@@ -324,22 +323,26 @@ fn require_database(view: &SnapshotView<'_>, name: &str) -> Result<i64> {
     objects::database_id(view.connection, name)?.ok_or_else(|| unknown_database(name))
 }
 
-/// The table, unless it was dropped or altered since it was resolved. Errors: `conflict`.
-pub(super) fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<StoredRelation> {
-    let connection = change.connection();
-    let conflict = |name: &str| CatalogError::Conflict { object: name.to_string() };
-    let relation = relations::load(connection, table.id, change.base())?
-        .filter(|relation| relation.info().kind == TableKind::Managed)
-        .ok_or_else(|| conflict(&table.location.display().to_string()))?;
-    let altered: bool = connection
+/// The table's name, unless it was dropped or altered since it was resolved. Errors: `conflict`.
+pub(super) fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<String> {
+    let found: Option<(String, bool)> = change
+        .connection()
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM ducklake_column
-                            WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
+            "SELECT t.table_name,
+                    EXISTS (SELECT 1 FROM ducklake_column c
+                            WHERE c.table_id = ?1 AND (c.begin_snapshot > ?2 OR c.end_snapshot > ?2))
+             FROM ducklake_table t
+             WHERE t.table_id = ?1 AND t.begin_snapshot <= ?3 AND (t.end_snapshot IS NULL OR t.end_snapshot > ?3)
+               AND EXISTS (SELECT 1 FROM ducklake_schema s
+                           WHERE s.schema_id = t.schema_id AND s.begin_snapshot <= ?3
+                             AND (s.end_snapshot IS NULL OR s.end_snapshot > ?3))",
         )?
-        .query_row([table.id, table.snapshot], |row| row.get(0))?;
-    match altered {
-        true => Err(conflict(&relation.info().name.table)),
-        false => Ok(relation),
+        .query_row([table.id, table.snapshot, change.base()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match found {
+        Some((name, false)) => Ok(name),
+        Some((object, true)) => Err(CatalogError::Conflict { object }),
+        None => Err(CatalogError::Conflict { object: table.location.display().to_string() }),
     }
 }
 
