@@ -157,3 +157,15 @@ fn variables_of_deployments_are_settings() {
         }
     }
 }
+
+/// Where Ollama runs beside the server, the model that the server asks it for is downloaded.
+#[test]
+fn deployments_with_ollama_download_its_model() {
+    for file in ["deploy/cluster.yaml", "deploy/compose.yaml"] {
+        let text = read(file);
+        let after = |part: &str| text.split_once(part).unwrap_or_else(|| panic!("{file} has no {part}")).1;
+        let asked = after("QUERENT_AGENT_MODEL: \"").split_once('"').unwrap().0;
+        assert!(after("QUERENT_AGENT_OLLAMA_HOST: ").starts_with("http://ollama:11434\n"), "{file}");
+        assert!(text.contains(&format!("entrypoint: [\"ollama\", \"pull\", \"{asked}\"]")), "{file}: {asked}");
+    }
+}

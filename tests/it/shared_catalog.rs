@@ -325,6 +325,7 @@ async fn names_that_were_used_are_read_on_while_the_server_is_away() {
     drop(postgres);
     assert_eq!(one.tables().resolve_at(&who, &both).await.unwrap(), (later, found));
     assert_eq!(one.tables().contents(&table, &[]).await.unwrap(), contents);
+    assert_eq!(one.tables().contents(&table, &[1]).await.unwrap(), contents, "without statistics");
     assert_eq!(one.tables().resolve(&stranger, &names).await.unwrap(), [None]);
     assert_eq!(one.tables().version().await.unwrap(), later);
     // What was never asked for is not known to be there, or not.

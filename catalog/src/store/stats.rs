@@ -2,10 +2,11 @@
 //! never as strings, and bounds that cannot be compared are dropped rather than kept wrong.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::columns::ColumnRow;
-use crate::connection::{OptionalRow, StoreConnection, params};
+use super::rows::to_json;
+use crate::connection::{DatabaseResult, OptionalRow, RowInserts, StoreConnection, params};
 use crate::error::Result;
 use crate::model::ColumnStats;
 
@@ -67,14 +68,14 @@ pub(super) fn add(
 ) -> Result<()> {
     let had_rows = read_table_stats(connection, table_id)?.record_count > 0;
     write_table_stats(connection, table_id, stats)?;
+    let mut known = if had_rows { read_columns(connection, table_id)? } else { HashMap::new() };
+    let mut changed = Vec::with_capacity(leaves.len());
     for column in leaves {
-        let mut summary = if had_rows {
+        let mut summary = known.remove(&column.id);
+        if had_rows && summary.is_none() {
             // Without a row nothing is known about the existing values, and more values do not change that.
-            let Some(known) = read_column(connection, table_id, column.id)? else { continue };
-            Some(known)
-        } else {
-            None
-        };
+            continue;
+        }
         for file in files {
             let added = file.get(&column.id).map(ColumnSummary::from_stats).unwrap_or(UNKNOWN);
             match &mut summary {
@@ -82,11 +83,9 @@ pub(super) fn add(
                 None => summary = Some(added),
             }
         }
-        if let Some(summary) = summary {
-            write_column(connection, table_id, column.id, &summary)?;
-        }
+        changed.extend(summary.map(|summary| (column.id, summary)));
     }
-    Ok(())
+    write_columns(connection, table_id, &changed)
 }
 
 /// Resets a table's statistics to those of an empty table; row ids are never used again.
@@ -131,39 +130,48 @@ fn write_table_stats(connection: &StoreConnection, table_id: i64, stats: TableSt
     Ok(())
 }
 
-fn read_column(connection: &StoreConnection, table_id: i64, column_id: i64) -> Result<Option<ColumnSummary>> {
-    Ok(connection
-        .prepare_cached(
-            "SELECT contains_null, contains_nan, min_value, max_value FROM ducklake_table_column_stats
-             WHERE table_id = ? AND column_id = ?",
-        )?
-        .query_row([table_id, column_id], |row| {
-            let min_value: Option<String> = row.get(2)?;
-            let max_value: Option<String> = row.get(3)?;
-            Ok(ColumnSummary {
-                contains_null: row.get(0)?,
-                contains_nan: row.get(1)?,
-                // As DuckDB reads it: no bound at all means only nulls so far.
-                has_values: min_value.is_some() || max_value.is_some(),
-                min_value,
-                max_value,
-            })
-        })
-        .optional()?)
+/// What is known of a table's columns, by their ids.
+fn read_columns(connection: &StoreConnection, table_id: i64) -> Result<HashMap<i64, ColumnSummary>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_id, contains_null, contains_nan, min_value, max_value FROM ducklake_table_column_stats
+         WHERE table_id = ?",
+    )?;
+    let rows = statement.query_map([table_id], |row| {
+        let min_value: Option<String> = row.get(3)?;
+        let max_value: Option<String> = row.get(4)?;
+        let summary = ColumnSummary {
+            contains_null: row.get(1)?,
+            contains_nan: row.get(2)?,
+            // As DuckDB reads it: no bound at all means only nulls so far.
+            has_values: min_value.is_some() || max_value.is_some(),
+            min_value,
+            max_value,
+        };
+        Ok((row.get(0)?, summary))
+    })?;
+    Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
 /// A column whose values have no known bounds gets no row: without bounds, a row says that there are only nulls.
-fn write_column(connection: &StoreConnection, table_id: i64, column_id: i64, summary: &ColumnSummary) -> Result<()> {
-    connection
-        .prepare_cached("DELETE FROM ducklake_table_column_stats WHERE table_id = ? AND column_id = ?")?
-        .execute([table_id, column_id])?;
-    if summary.has_values && summary.min_value.is_none() && summary.max_value.is_none() {
+fn write_columns(connection: &StoreConnection, table_id: i64, columns: &[(i64, ColumnSummary)]) -> Result<()> {
+    if columns.is_empty() {
         return Ok(());
     }
-    connection.prepare_cached("INSERT INTO ducklake_table_column_stats VALUES (?, ?, ?, ?, ?, ?, NULL)")?.execute(
-        params![table_id, column_id, summary.contains_null, summary.contains_nan, summary.min_value, summary.max_value],
-    )?;
-    Ok(())
+    let ids: Vec<i64> = columns.iter().map(|(id, _)| *id).collect();
+    connection
+        .prepare_cached(
+            "DELETE FROM ducklake_table_column_stats
+             WHERE table_id = ? AND column_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        )?
+        .execute(params![table_id, to_json(&ids)?])?;
+    let mut rows = RowInserts::new("INSERT INTO ducklake_table_column_stats VALUES", "(?, ?, ?, ?, ?, ?, NULL)");
+    for (id, summary) in columns {
+        let ColumnSummary { contains_null, contains_nan, min_value, max_value, has_values } = summary;
+        if !has_values || min_value.is_some() || max_value.is_some() {
+            rows.add(connection, params![table_id, id, contains_null, contains_nan, min_value, max_value])?;
+        }
+    }
+    Ok(rows.flush(connection)?)
 }
 
 fn either(a: Option<bool>, b: Option<bool>) -> Option<bool> {

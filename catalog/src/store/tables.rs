@@ -10,10 +10,10 @@ use super::columns::{self, ColumnLayout, ColumnRow};
 use super::names::{check_name, folder_name};
 use super::object_rows::ObjectRows;
 use super::objects::{self, ObjectRow};
-use super::relations::{self, LakePath, StoredRelation};
+use super::relations::{self, LakePath};
 use super::stats::{self, TableStats};
 use super::{SnapshotView, deletes, dependents, inlined, keys, sort_orders};
-use crate::connection::{StoreConnection, params};
+use crate::connection::{OptionalRow, RowInserts, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
@@ -164,11 +164,11 @@ pub(crate) fn append(
     table: &ManagedTable,
     files: &[NewDataFile],
 ) -> Result<SnapshotId> {
-    let relation = require_unchanged(change, table)?;
+    let name = require_unchanged(change, table)?;
     if files.is_empty() {
         return Ok(change.base());
     }
-    refuse_encrypted(change, &relation.info().name.table)?;
+    refuse_encrypted(change, &name)?;
     let rows = columns::load_rows(change.connection(), table.id, change.base())?;
     add_files(change, table.id, &table.location, &rows, files)?;
     Ok(change.snapshot())
@@ -180,8 +180,7 @@ pub(crate) fn replace(
     table: &ManagedTable,
     files: &[NewDataFile],
 ) -> Result<SnapshotId> {
-    let relation = require_unchanged(change, table)?;
-    let name = &relation.info().name.table;
+    let name = &require_unchanged(change, table)?;
     refuse_encrypted(change, name)?;
     let connection = change.connection();
     refuse_changed_rows(connection, table.id, table.snapshot, name)?;
@@ -324,22 +323,26 @@ fn require_database(view: &SnapshotView<'_>, name: &str) -> Result<i64> {
     objects::database_id(view.connection, name)?.ok_or_else(|| unknown_database(name))
 }
 
-/// The table, unless it was dropped or altered since it was resolved. Errors: `conflict`.
-pub(super) fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<StoredRelation> {
-    let connection = change.connection();
-    let conflict = |name: &str| CatalogError::Conflict { object: name.to_string() };
-    let relation = relations::load(connection, table.id, change.base())?
-        .filter(|relation| relation.info().kind == TableKind::Managed)
-        .ok_or_else(|| conflict(&table.location.display().to_string()))?;
-    let altered: bool = connection
+/// The table's name, unless it was dropped or altered since it was resolved. Errors: `conflict`.
+pub(super) fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<String> {
+    let found: Option<(String, bool)> = change
+        .connection()
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM ducklake_column
-                            WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
+            "SELECT t.table_name,
+                    EXISTS (SELECT 1 FROM ducklake_column c
+                            WHERE c.table_id = ?1 AND (c.begin_snapshot > ?2 OR c.end_snapshot > ?2))
+             FROM ducklake_table t
+             WHERE t.table_id = ?1 AND t.begin_snapshot <= ?3 AND (t.end_snapshot IS NULL OR t.end_snapshot > ?3)
+               AND EXISTS (SELECT 1 FROM ducklake_schema s
+                           WHERE s.schema_id = t.schema_id AND s.begin_snapshot <= ?3
+                             AND (s.end_snapshot IS NULL OR s.end_snapshot > ?3))",
         )?
-        .query_row([table.id, table.snapshot], |row| row.get(0))?;
-    match altered {
-        true => Err(conflict(&relation.info().name.table)),
-        false => Ok(relation),
+        .query_row([table.id, table.snapshot, change.base()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match found {
+        Some((name, false)) => Ok(name),
+        Some((object, true)) => Err(CatalogError::Conflict { object }),
+        None => Err(CatalogError::Conflict { object: table.location.display().to_string() }),
     }
 }
 
@@ -375,13 +378,37 @@ pub(super) fn add_files(
     let mut stats = stats::read_table_stats(connection, table_id)?;
     let leaves: Vec<&ColumnRow> =
         columns.iter().filter(|column| !matches!(column.column_type.as_str(), "list" | "struct" | "map")).collect();
+    let mut rows = FileRows::default();
     for file in files {
-        add_file(change, table_id, location, &leaves, &mut stats, file)?;
+        add_file(change, table_id, location, &leaves, &mut stats, file, &mut rows)?;
     }
+    rows.files.flush(connection)?;
+    rows.column_stats.flush(connection)?;
     let column_stats: Vec<&BTreeMap<i64, ColumnStats>> = files.iter().map(|file| &file.column_stats).collect();
     stats::add(connection, table_id, stats, &leaves, &column_stats)?;
     change.record_rows(format!("inserted_into_table:{table_id}"));
     Ok(())
+}
+
+/// Rows of new files.
+struct FileRows {
+    files: RowInserts,
+    column_stats: RowInserts,
+}
+
+impl Default for FileRows {
+    fn default() -> Self {
+        Self {
+            files: RowInserts::new(
+                "INSERT INTO ducklake_data_file VALUES",
+                "(?, ?, ?, NULL, NULL, ?, ?, 'parquet', ?, ?, ?, ?, NULL, NULL, NULL, NULL)",
+            ),
+            column_stats: RowInserts::new(
+                "INSERT INTO ducklake_file_column_stats VALUES",
+                "(?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            ),
+        }
+    }
 }
 
 fn add_file(
@@ -391,43 +418,35 @@ fn add_file(
     leaves: &[&ColumnRow],
     stats: &mut TableStats,
     file: &NewDataFile,
+    rows: &mut FileRows,
 ) -> Result<()> {
     let connection = change.connection();
     let file_id = change.new_file_id();
     let row_count = stored(file.row_count)?;
     let file_size = stored(file.file_size_bytes)?;
     let LakePath { path, is_relative } = LakePath::relative_to(&file.path, location);
-    connection
-        .prepare_cached(
-            "INSERT INTO ducklake_data_file
-             VALUES (?, ?, ?, NULL, NULL, ?, ?, 'parquet', ?, ?, ?, ?, NULL, NULL, NULL, NULL)",
-        )?
-        .execute(params![
-            file_id,
-            table_id,
-            change.snapshot(),
-            path,
-            is_relative,
-            row_count,
-            file_size,
-            stored(file.footer_size)?,
-            stats.next_row_id,
-        ])?;
-    let mut insert =
-        connection.prepare_cached("INSERT INTO ducklake_file_column_stats VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)")?;
+    let snapshot = change.snapshot();
+    let footer_size = stored(file.footer_size)?;
+    let row =
+        params![file_id, table_id, snapshot, path, is_relative, row_count, file_size, footer_size, stats.next_row_id,];
+    rows.files.add(connection, row)?;
     for column in leaves {
         let Some(column_stats) = file.column_stats.get(&column.id) else { continue };
-        insert.execute(params![
+        let size = column_stats.column_size_bytes.map(stored).transpose()?;
+        let values = column_stats.value_count.map(stored).transpose()?;
+        let nulls = column_stats.null_count.map(stored).transpose()?;
+        let row = params![
             file_id,
             table_id,
             column.id,
-            column_stats.column_size_bytes.map(stored).transpose()?,
-            column_stats.value_count.map(stored).transpose()?,
-            column_stats.null_count.map(stored).transpose()?,
+            size,
+            values,
+            nulls,
             column_stats.min_value,
             column_stats.max_value,
             column_stats.contains_nan,
-        ])?;
+        ];
+        rows.column_stats.add(connection, row)?;
     }
     stats.record_count += row_count;
     stats.next_row_id += row_count;

@@ -9,15 +9,17 @@
 //! Where the catalog's server has gone away, what is kept is given out for [`BELIEVED_FOR`] more, with a warning in the log:
 //! statements over names that were used go on, all others and all writes fail. What this server wrote is never read as it was before.
 
+mod seen_version;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use seen_version::{SeenVersion, version};
 
 use super::change::TouchedTables;
 use super::{SnapshotView, Store, closed, files, on_blocking_thread, resolve};
-use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, SnapshotId, TableContents, TableName, TableSource};
 use crate::principal::Principal;
@@ -30,12 +32,12 @@ const BELIEVED_FOR: Duration = Duration::from_secs(600);
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long a read waits for a server that could not be reached before, where it can do without.
 const PATIENCE_WITH_LOST: Duration = Duration::from_millis(500);
+/// How often names and files are read again where the connection was lost in the middle.
+const ATTEMPTS: usize = 1;
 /// Names kept; at more, all are forgotten.
 const MAX_NAMES: usize = 10_000;
 /// Callers kept for each name.
 const MAX_CALLERS: usize = 32;
-/// Commits whose words are read, of those that others made since a version.
-const MAX_COMMITS: i64 = 1_000;
 /// Data files kept, of all tables together.
 const MAX_FILES: usize = 100_000;
 
@@ -68,56 +70,6 @@ struct Warm {
     names: HashMap<TableName, Vec<WarmName>>,
     contents: HashMap<(i64, Vec<i64>), WarmContents>,
     files: usize,
-}
-
-/// The version that was read, and what lies between it and the snapshot that was known before.
-pub(super) struct SeenVersion {
-    version: CatalogVersion,
-    since: Option<SnapshotId>,
-    touched: TouchedTables,
-}
-
-impl SeenVersion {
-    /// Reads what the commits after `since` changed, up to a version.
-    fn read(connection: &StoreConnection, version: CatalogVersion, since: Option<SnapshotId>) -> Result<Self> {
-        let touched = match since {
-            Some(since) if since == version.snapshot => TouchedTables::Only(BTreeSet::new()),
-            Some(since) if (1..=MAX_COMMITS).contains(&(version.snapshot - since)) => {
-                touched_between(connection, since, version.snapshot)?
-            }
-            Some(_) | None => TouchedTables::Any,
-        };
-        Ok(Self { version, since, touched })
-    }
-}
-
-fn touched_between(connection: &StoreConnection, since: SnapshotId, until: SnapshotId) -> Result<TouchedTables> {
-    let mut statement = connection.prepare_cached(
-        "SELECT count(changes_made), string_agg(changes_made, ',') FROM ducklake_snapshot_changes
-         WHERE snapshot_id > ?1 AND snapshot_id <= ?2",
-    )?;
-    let (commits, changes): (i64, Option<String>) =
-        statement.query_row(params![since, until], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    // One that has expired says nothing any more.
-    Ok(match changes {
-        Some(changes) if commits == until - since => TouchedTables::parse(&changes),
-        Some(_) | None => TouchedTables::Any,
-    })
-}
-
-/// Reads the version that holds in one statement, and in another what changed since a snapshot. `None` where there is something to
-/// absorb first.
-pub(super) fn version(connection: &StoreConnection, since: Option<SnapshotId>) -> Result<Option<SeenVersion>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT (SELECT max(snapshot_id) FROM ducklake_snapshot),
-                (SELECT value FROM querent_meta WHERE key = 'absorbed_snapshot'),
-                (SELECT coalesce(max(version), 0) FROM querent_policy)",
-    )?;
-    let (newest, absorbed, policies): (Option<i64>, Option<String>, i64) =
-        statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let absorbed = absorbed.and_then(|text| text.parse().ok());
-    let Some(snapshot) = newest.filter(|newest| Some(*newest) == absorbed) else { return Ok(None) };
-    SeenVersion::read(connection, CatalogVersion { snapshot, policies }, since).map(Some)
 }
 
 impl Store {
@@ -173,13 +125,19 @@ impl Store {
         {
             return Ok((version, found));
         }
-        let (caller, wanted) = (who.clone(), names.to_vec());
-        let since = self.warm.as_ref().map(|warm| warm.snapshot());
-        let read = move |view: &SnapshotView<'_>| {
-            let seen = since.map(|since| SeenVersion::read(view.connection, view.version(), since)).transpose()?;
-            Ok((view.version(), seen, resolve::resolve(view, &caller, &wanted)?))
+        let mut attempts = 0..ATTEMPTS;
+        let (version, seen, found) = loop {
+            let (caller, wanted) = (who.clone(), names.to_vec());
+            let since = self.warm.as_ref().map(|warm| warm.snapshot());
+            let read = move |view: &SnapshotView<'_>| {
+                let seen = since.map(|since| SeenVersion::read(view.connection, view.version(), since)).transpose()?;
+                Ok((view.version(), seen, resolve::resolve(view, &caller, &wanted)?))
+            };
+            match self.view(read).await {
+                Err(CatalogError::Unavailable { .. }) if attempts.next().is_some() => {}
+                read => break read?,
+            }
         };
-        let (version, seen, found) = self.view(read).await?;
         if let (Some(warm), Some(seen)) = (&self.warm, seen) {
             warm.confirm(seen);
             warm.keep_tables(version, who, names, &found);
@@ -192,8 +150,14 @@ impl Store {
         if let Some(known) = self.warm.as_ref().and_then(|warm| warm.contents(table, columns)) {
             return Ok(known);
         }
-        let (wanted, described) = (table.clone(), columns.to_vec());
-        let contents = self.read(move |connection| files::contents(connection, &wanted, &described)).await?;
+        let mut attempts = 0..ATTEMPTS;
+        let contents = loop {
+            let (wanted, described) = (table.clone(), columns.to_vec());
+            match self.read(move |connection| files::contents(connection, &wanted, &described)).await {
+                Err(CatalogError::Unavailable { .. }) if attempts.next().is_some() => {}
+                read => break read?,
+            }
+        };
         if let Some(warm) = &self.warm {
             warm.keep_contents(table, columns, &contents);
         }
@@ -313,7 +277,14 @@ impl WarmReads {
     /// What a table holds, with the statistics of these columns, if that is known.
     pub(super) fn contents(&self, table: &ManagedTable, columns: &[i64]) -> Option<TableContents> {
         let warm = self.0.lock();
-        let known = warm.contents.get(&(table.id, columns.to_vec())).filter(|_| warm.is_of(table))?;
+        if !warm.is_of(table) {
+            return None;
+        }
+        let known = match warm.contents.get(&(table.id, columns.to_vec())) {
+            Some(known) => known,
+            // The files are the same; without statistics more of them are read.
+            None => warm.lost_at.and_then(|_| warm.any_contents(table.id))?,
+        };
         warm.is_fresh(known.read_at).then(|| known.contents.clone())
     }
 
@@ -405,6 +376,11 @@ impl Warm {
         self.lost_at.is_some() || read_at.elapsed() <= KEPT_FOR
     }
 
+    /// What a table holds, with the statistics of whichever columns.
+    fn any_contents(&self, table_id: i64) -> Option<&WarmContents> {
+        self.contents.iter().find(|((table, _), _)| *table == table_id).map(|(_, known)| known)
+    }
+
     fn is_of(&self, table: &ManagedTable) -> bool {
         self.version.is_some_and(|version| version.snapshot == table.snapshot)
     }
@@ -444,7 +420,7 @@ mod tests {
         TableContents { files: Vec::new(), inlined: None, distinct_values: Default::default() }
     }
 
-    fn at(snapshot: i64) -> CatalogVersion {
+    fn version_at(snapshot: i64) -> CatalogVersion {
         CatalogVersion { snapshot, policies: 0 }
     }
 
@@ -457,18 +433,18 @@ mod tests {
         let warm = WarmReads::default();
         let (ada, bob) = (Principal::new("ada", crate::Role::Read), Principal::new("bob", crate::Role::Read));
         let names = [TableName::new("default", "orders")];
-        warm.keep_tables(at(1), &ada, &names, &[None]);
-        assert_eq!(warm.tables(at(1), &ada, &names), Some(vec![None]));
-        assert_eq!(warm.tables(at(1), &bob, &names), None);
+        warm.keep_tables(version_at(1), &ada, &names, &[None]);
+        assert_eq!(warm.tables(version_at(1), &ada, &names), Some(vec![None]));
+        assert_eq!(warm.tables(version_at(1), &bob, &names), None);
         assert!(warm.knows(&ada, &names) && !warm.knows(&bob, &names));
-        assert_eq!(warm.tables(at(2), &ada, &names), None);
+        assert_eq!(warm.tables(version_at(2), &ada, &names), None);
         warm.keep_contents(&table(1), &[], &nothing());
         assert_eq!(warm.contents(&table(1), &[]), Some(nothing()));
         assert_eq!(warm.contents(&table(1), &[3]), None);
 
         // Policies are part of the version.
         warm.confirm(seen(CatalogVersion { snapshot: 1, policies: 1 }, Some(1), "inserted_into_table:8"));
-        assert_eq!(warm.tables(at(1), &ada, &names), None);
+        assert_eq!(warm.tables(version_at(1), &ada, &names), None);
         assert_eq!(warm.contents(&table(1), &[]), None);
     }
 
@@ -486,11 +462,11 @@ mod tests {
         ] {
             for (source, is_known) in sources.iter().zip(known) {
                 let warm = WarmReads::default();
-                warm.keep_tables(at(1), &who, &names, &[source.clone().map(found)]);
+                warm.keep_tables(version_at(1), &who, &names, &[source.clone().map(found)]);
                 warm.keep_contents(&table(1), &[], &nothing());
-                warm.confirm(seen(at(3), Some(1), changes));
+                warm.confirm(seen(version_at(3), Some(1), changes));
                 let carried = source.as_ref().map(|_| found(TableSource::Managed(table(3))));
-                assert_eq!(warm.tables(at(3), &who, &names), is_known.then(|| vec![carried]), "{changes}");
+                assert_eq!(warm.tables(version_at(3), &who, &names), is_known.then(|| vec![carried]), "{changes}");
                 assert_eq!(warm.contents(&table(3), &[]).is_some(), known[0], "{changes}");
                 assert_eq!(warm.contents(&table(1), &[]), None);
             }
@@ -502,23 +478,23 @@ mod tests {
         let warm = WarmReads::default();
         let (who, names) = (Principal::local_admin(), [TableName::new("default", "orders")]);
         let keep = |snapshot| {
-            warm.keep_tables(at(snapshot), &who, &names, &[Some(found(TableSource::Managed(table(snapshot))))])
+            warm.keep_tables(version_at(snapshot), &who, &names, &[Some(found(TableSource::Managed(table(snapshot))))])
         };
-        let is_known_at = |snapshot| warm.tables(at(snapshot), &who, &names).is_some();
+        let is_known_at = |snapshot| warm.tables(version_at(snapshot), &who, &names).is_some();
         keep(5);
         // Asked before it was heard of the fifth.
-        warm.confirm(seen(at(4), Some(3), "altered_table:7"));
+        warm.confirm(seen(version_at(4), Some(3), "altered_table:7"));
         assert!(is_known_at(5));
         keep(4);
         assert!(is_known_at(5) && !is_known_at(4));
         // What it says of more than is asked does no harm.
-        warm.confirm(seen(at(6), Some(3), "inserted_into_table:8"));
+        warm.confirm(seen(version_at(6), Some(3), "inserted_into_table:8"));
         assert!(is_known_at(6));
         // Nothing is known of the seventh, and the catalog went back to where it was.
-        warm.confirm(seen(at(8), Some(7), "inserted_into_table:8"));
+        warm.confirm(seen(version_at(8), Some(7), "inserted_into_table:8"));
         assert!(!is_known_at(8));
         keep(8);
-        warm.confirm(seen(at(2), Some(8), "inserted_into_table:8"));
+        warm.confirm(seen(version_at(2), Some(8), "inserted_into_table:8"));
         assert!(!is_known_at(2));
     }
 
@@ -527,14 +503,27 @@ mod tests {
         let warm = WarmReads::default();
         let gone = CatalogError::Unavailable { detail: "gone".into() };
         assert_eq!(warm.lose(&gone), None);
-        warm.confirm(seen(at(1), None, ""));
+        warm.confirm(seen(version_at(1), None, ""));
         assert_eq!(warm.without_asking(), None, "it was there a moment ago");
         assert_eq!(warm.patience(), None);
-        assert_eq!(warm.lose(&gone), Some(at(1)));
-        assert_eq!(warm.without_asking(), Some(at(1)));
+        assert_eq!(warm.lose(&gone), Some(version_at(1)));
+        assert_eq!(warm.without_asking(), Some(version_at(1)));
         assert_eq!(warm.patience(), Some(PATIENCE_WITH_LOST));
         warm.forget();
         assert_eq!(warm.without_asking(), None);
+    }
+
+    #[test]
+    fn without_the_server_what_a_table_holds_is_known_for_any_columns() {
+        let warm = WarmReads::default();
+        warm.confirm(seen(version_at(1), None, ""));
+        warm.keep_contents(&table(1), &[2], &nothing());
+        assert_eq!(warm.contents(&table(1), &[3]), None);
+        warm.lose(&CatalogError::Unavailable { detail: "gone".into() });
+        assert_eq!(warm.contents(&table(1), &[3]), Some(nothing()));
+        assert_eq!(warm.contents(&table(2), &[3]), None);
+        warm.confirm(seen(version_at(1), Some(1), ""));
+        assert_eq!(warm.contents(&table(1), &[3]), None);
     }
 
     #[test]
@@ -542,19 +531,19 @@ mod tests {
         let warm = WarmReads::default();
         let (who, names) = (Principal::local_admin(), [TableName::new("default", "orders")]);
         let gone = CatalogError::Unavailable { detail: "gone".into() };
-        warm.confirm(seen(at(1), None, ""));
-        warm.keep_tables(at(1), &who, &names, &[Some(found(TableSource::Managed(table(1))))]);
+        warm.confirm(seen(version_at(1), None, ""));
+        warm.keep_tables(version_at(1), &who, &names, &[Some(found(TableSource::Managed(table(1))))]);
         // The next snapshot is its own, and of another table.
         warm.note_written(2, "inserted_into_table:8");
-        assert_eq!(warm.lose(&gone), Some(at(2)));
-        assert!(warm.tables(at(2), &who, &names).is_some());
+        assert_eq!(warm.lose(&gone), Some(version_at(2)));
+        assert!(warm.tables(version_at(2), &who, &names).is_some());
         // Another server's lies between.
         warm.note_written(4, "inserted_into_table:8");
         assert_eq!(warm.lose(&gone), None);
-        warm.confirm(seen(at(4), Some(2), "inserted_into_table:8,inserted_into_table:9"));
-        assert_eq!(warm.lose(&gone), Some(at(4)));
+        warm.confirm(seen(version_at(4), Some(2), "inserted_into_table:8,inserted_into_table:9"));
+        assert_eq!(warm.lose(&gone), Some(version_at(4)));
         warm.note_written(5, "inserted_into_table:7");
-        assert_eq!(warm.lose(&gone), Some(at(5)));
-        assert!(warm.tables(at(5), &who, &names).is_none());
+        assert_eq!(warm.lose(&gone), Some(version_at(5)));
+        assert!(warm.tables(version_at(5), &who, &names).is_none());
     }
 }

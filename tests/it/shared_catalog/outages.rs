@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field};
-use querent_catalog::{Principal, TableAlteration, TableKind, TableName, TableSource};
+use querent_catalog::{Principal, Role, TableAlteration, TableKind, TableName, TableSource};
 use querent_tests::{PostgresProcess, wait_until};
 
 use super::{create, names, open, snapshot};
@@ -143,4 +143,29 @@ async fn what_others_changed_elsewhere_does_not_make_known_tables_unknown() {
     assert_eq!(altered[0].as_ref().unwrap().info.columns.len(), 3);
     one.close().await.unwrap();
     two.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_whose_connection_is_ended_is_made_on_another() {
+    let postgres = Arc::new(PostgresProcess::start());
+    let url = postgres.new_database("lake");
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path(), &url).await;
+    create(&catalog, "orders").await.unwrap();
+    let orders = [TableName::new("default", "orders")];
+    let end_all = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = 'lake'";
+    for round in 0..20 {
+        let server = Arc::clone(&postgres);
+        let ending = tokio::task::spawn_blocking(move || server.psql("postgres", end_all).unwrap());
+        let mut reads = 0;
+        while !ending.is_finished() {
+            // Nobody has read it for this caller.
+            let who = Principal::new(format!("caller {reads} of {round}"), Role::Read);
+            let found = catalog.tables().resolve(&who, &orders).await.unwrap();
+            assert!(found[0].is_some());
+            reads += 1;
+        }
+        ending.await.unwrap();
+    }
+    catalog.close().await.unwrap();
 }
