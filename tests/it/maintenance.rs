@@ -139,6 +139,31 @@ async fn a_backup_while_tables_are_written_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_damaged_is_neither_backed_up_nor_restored_without_a_word() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    rows(&root, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 1000) AS s(value)").await.unwrap();
+    let cut = |file: &Path| std::fs::File::options().write(true).open(file).unwrap().set_len(100).unwrap();
+    let backup = folder.path().join("backup");
+    engine.catalog().back_up(&backup).await.unwrap();
+    cut(&parquet_files(&backup)[0]);
+    let restored = folder.path().join("restored");
+    let refused = restore(&backup, &restored).await.unwrap_err();
+    assert!(refused.to_string().contains("1 files of 100 bytes instead of 1 files of"), "{refused}");
+    assert!(!restored.exists());
+    std::fs::remove_file(&parquet_files(&backup)[0]).unwrap();
+    assert!(restore(&backup, &restored).await.unwrap_err().to_string().contains("it has 0 files"));
+
+    let file = parquet_files(engine.catalog().data_dir()).remove(0);
+    cut(&file);
+    let again = folder.path().join("again");
+    let refused = engine.catalog().back_up(&again).await.unwrap_err();
+    assert!(refused.to_string().contains("has 100 bytes instead of"), "{refused}");
+    assert!(!again.join("backup.json").exists());
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_running_query_is_listed_and_ended_over_http() {
     let server =
         TestServer::start(TestSettings::default().tokens("ann-tok:read:ann,ben-tok:read:ben,boss-tok:admin:boss"))
