@@ -72,6 +72,25 @@ async fn a_file_that_is_gone_is_named_without_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_footer_lies_is_told_as_damaged() {
+    let (folder, engine) = engine().await;
+    rows(&admin(&engine), "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 1000) AS s(value)")
+        .await
+        .unwrap();
+    engine.close().await.unwrap();
+    let file = parquet_files(folder.path()).remove(0);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let length_at = bytes.len() - 8;
+    bytes[length_at..length_at + 4].copy_from_slice(&i32::MAX.to_le_bytes());
+    std::fs::write(&file, &bytes).unwrap();
+    let again = Engine::open(folder.path().join("data")).await.unwrap();
+    let refused = rows(&admin(&again), "DELETE FROM t WHERE v % 7 = 3").await.unwrap_err();
+    assert_eq!(refused.code(), "query_execution_error", "{refused}");
+    assert!(refused.to_string().contains("of a managed table is damaged"), "{refused}");
+    again.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_no_table_has_are_found_and_removed_after_a_grace() {
     let (folder, engine) = engine().await;
     let root = admin(&engine);
