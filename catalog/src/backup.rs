@@ -5,11 +5,12 @@
 //! indexes, spilled rows and uploads are left out: they are derived or passing.
 
 use std::fs::Permissions;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use serde::{Deserialize, Serialize};
 
 use crate::connection::StoreConnection;
@@ -38,7 +39,8 @@ pub struct BackupSummary {
     pub data_path: Option<String>,
 }
 
-/// Makes a backup in a folder that is empty or not there. Errors: `invalid_object`, `io_error`.
+/// Makes a backup in a folder that is empty or not there. Errors: `invalid_object`, also where a file of a table is not as long
+/// as the lake says, `io_error`.
 pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummary> {
     let (folder, target) = (store.data_dir().to_owned(), target.to_owned());
     if target.starts_with(&folder) {
@@ -64,7 +66,15 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
                 // What lies elsewhere is not the folder's.
                 let Ok(below) = file.path.strip_prefix(&data) else { return Ok(()) };
                 if copied.insert(below.to_owned()) && file.path.is_file() {
-                    bytes += copy_file(&file.path, &target.join(DATA_FOLDER).join(below))?;
+                    let length = copy_file(&file.path, &target.join(DATA_FOLDER).join(below))?;
+                    if let Some(known) = file.bytes.filter(|known| file.is_live && *known != length) {
+                        return Err(invalid(&format!(
+                            "{} has {length} bytes instead of {known}; `querent check` lists what is damaged: drop those \
+                             tables, or restore an older backup",
+                            file.path.display()
+                        )));
+                    }
+                    bytes += length;
                     files += 1;
                 } else if file.is_live && !file.path.is_file() {
                     return Err(io_error(&file.path)(std::io::ErrorKind::NotFound.into()));
@@ -80,7 +90,8 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
         .await
 }
 
-/// Copies a backup to a data folder that is empty or not there. Errors: `invalid_object`, `io_error`.
+/// Copies a backup to a data folder that is empty or not there. Errors: `invalid_object`, also where the backup has lost files
+/// or parts of them, `io_error`.
 pub async fn restore(backup: &Path, data_dir: &Path) -> Result<BackupSummary> {
     let (backup, target) = (backup.to_owned(), data_dir.to_owned());
     let restored = tokio::task::spawn_blocking(move || {
@@ -89,15 +100,26 @@ pub async fn restore(backup: &Path, data_dir: &Path) -> Result<BackupSummary> {
             return Err(invalid(&format!("{} is no whole backup: it has no {MANIFEST}", backup.display())));
         }
         let summary: BackupSummary = read_manifest(&manifest)?;
+        let data = backup.join(DATA_FOLDER);
+        let found = if data.is_dir() { files_below(&data)? } else { Vec::new() };
+        let (files, bytes) = (found.len() as u64, found.iter().map(|(_, bytes)| bytes).sum::<u64>());
+        if (files, bytes) != (summary.files, summary.bytes) {
+            return Err(invalid(&format!(
+                "{} is no whole backup: it has {files} files of {bytes} bytes instead of {} files of {} bytes",
+                backup.display(),
+                summary.files,
+                summary.bytes
+            )));
+        }
         make_empty(&target)?;
-        for name in [CATALOG_FILE, AUDIT_FILE] {
+        for (below, _) in found {
+            copy_file(&data.join(&below), &target.join(DATA_FOLDER).join(&below))?;
+        }
+        // The catalog comes last: without it no folder passes for what was restored.
+        for name in [AUDIT_FILE, CATALOG_FILE] {
             if backup.join(name).is_file() {
                 copy_file(&backup.join(name), &target.join(name))?;
             }
-        }
-        let data = backup.join(DATA_FOLDER);
-        if data.is_dir() {
-            copy_folder(&data, &target.join(DATA_FOLDER))?;
         }
         Ok(summary)
     });
@@ -108,8 +130,13 @@ pub async fn restore(backup: &Path, data_dir: &Path) -> Result<BackupSummary> {
 fn copy_store(from: &Path, to: &Path) -> Result<()> {
     let connection = Connection::open(from)?;
     connection.busy_timeout(std::time::Duration::from_secs(60))?;
-    connection.execute("VACUUM INTO ?", [to.to_string_lossy()])?;
-    Ok(())
+    match connection.execute("VACUUM INTO ?", [to.to_string_lossy()]) {
+        Ok(_) => Ok(()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+            Err(CatalogError::of_file(to, ErrorKind::StorageFull.into()))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
@@ -126,22 +153,24 @@ fn make_empty(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+/// Returns the files below a folder, each by its place in it and with its bytes.
+fn files_below(root: &Path) -> Result<Vec<(PathBuf, u64)>> {
+    let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
-        let folder = from.join(&below);
+        let folder = root.join(&below);
         for entry in std::fs::read_dir(&folder).map_err(io_error(&folder))? {
             let entry = entry.map_err(io_error(&folder))?;
-            let kind = entry.file_type().map_err(io_error(&folder))?;
+            let metadata = entry.metadata().map_err(io_error(&folder))?;
             let name = below.join(entry.file_name());
-            if kind.is_dir() {
+            if metadata.is_dir() {
                 folders.push(name);
-            } else if kind.is_file() {
-                copy_file(&entry.path(), &to.join(name))?;
+            } else if metadata.is_file() {
+                files.push((name, metadata.len()));
             }
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Copies a file, durably, and returns its bytes.
@@ -150,7 +179,10 @@ fn copy_file(from: &Path, to: &Path) -> Result<u64> {
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder).map_err(io_error(folder))?;
     }
-    let bytes = std::fs::copy(from, to).map_err(io_error(from))?;
+    let bytes = std::fs::copy(from, to).map_err(|error| {
+        let place = if error.kind() == ErrorKind::StorageFull { to } else { from };
+        CatalogError::of_file(place, error)
+    })?;
     std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(io_error(to))?;
     Ok(bytes)
 }

@@ -111,6 +111,8 @@ pub struct VectorIndexInfo {
     pub indexed_rows: u64,
     /// The files that it covers.
     pub indexed_files: u64,
+    /// Whether whoever lists it sees a part of the table only, and is not told how many rows there are.
+    pub is_of_part: bool,
     /// Whether it could not be read and is yet to be built again.
     pub is_damaged: bool,
     /// When it was created.
@@ -351,6 +353,7 @@ impl CatalogVectorIndexes<'_> {
                         dimension: row.spec.dimension,
                         indexed_rows: row.indexed_rows,
                         indexed_files: row.indexed_files,
+                        is_of_part: table.restriction.is_some(),
                         is_damaged: damaged.contains(&row.id),
                         created_at: row.created_at,
                     });

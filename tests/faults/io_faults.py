@@ -137,9 +137,11 @@ def full_disk(faults, root):
         faults.expect(not spilled(), "spill files are removed")
         server.fill(0)
         for sql in ("INSERT INTO kept VALUES (1, 'one')", "CREATE TABLE small (id INT)", "COMMENT ON TABLE kept IS 'full'", "CREATE DATABASE other",
-                    f"CREATE TABLE seven AS {WORDS.format(5_000)}"):
+                    "DELETE FROM kept WHERE id < 10", "UPDATE kept SET word = 'none' WHERE id < 10", f"CREATE TABLE seven AS {WORDS.format(5_000)}"):
             faults.refused(server, sql, "nothing left on the disk", FULL)
         faults.answers(server, "SELECT count(*) FROM kept", counted, "while the disk is full")
+        status, text = server.request("POST", "/v1/import?table=sent&format=json", [{"a": 1}])
+        faults.expect(status == 507, f"an import while the disk is full: {status} {text}")
         faults.expect(server.request("GET", "/v1/catalog/schema")[0] == 200, "listings go on while the disk is full")
         try:
             events = [name for name, _ in server.ask("how are you?", ADMIN)]

@@ -72,6 +72,25 @@ async fn a_file_that_is_gone_is_named_without_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_footer_lies_is_told_as_damaged() {
+    let (folder, engine) = engine().await;
+    rows(&admin(&engine), "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 1000) AS s(value)")
+        .await
+        .unwrap();
+    engine.close().await.unwrap();
+    let file = parquet_files(folder.path()).remove(0);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let length_at = bytes.len() - 8;
+    bytes[length_at..length_at + 4].copy_from_slice(&i32::MAX.to_le_bytes());
+    std::fs::write(&file, &bytes).unwrap();
+    let again = Engine::open(folder.path().join("data")).await.unwrap();
+    let refused = rows(&admin(&again), "DELETE FROM t WHERE v % 7 = 3").await.unwrap_err();
+    assert_eq!(refused.code(), "query_execution_error", "{refused}");
+    assert!(refused.to_string().contains("of a managed table is damaged"), "{refused}");
+    again.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_no_table_has_are_found_and_removed_after_a_grace() {
     let (folder, engine) = engine().await;
     let root = admin(&engine);
@@ -136,6 +155,31 @@ async fn a_backup_while_tables_are_written_is_whole() {
     std::fs::remove_file(target.join("backup.json")).unwrap();
     assert_eq!(restore(&target, &folder.path().join("new")).await.unwrap_err().code(), "invalid_object");
     assert!(querent_catalog::Catalog::open(CatalogOptions::new(folder.path().join("restored-1"))).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_damaged_is_neither_backed_up_nor_restored_without_a_word() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    rows(&root, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 1000) AS s(value)").await.unwrap();
+    let cut = |file: &Path| std::fs::File::options().write(true).open(file).unwrap().set_len(100).unwrap();
+    let backup = folder.path().join("backup");
+    engine.catalog().back_up(&backup).await.unwrap();
+    cut(&parquet_files(&backup)[0]);
+    let restored = folder.path().join("restored");
+    let refused = restore(&backup, &restored).await.unwrap_err();
+    assert!(refused.to_string().contains("1 files of 100 bytes instead of 1 files of"), "{refused}");
+    assert!(!restored.exists());
+    std::fs::remove_file(&parquet_files(&backup)[0]).unwrap();
+    assert!(restore(&backup, &restored).await.unwrap_err().to_string().contains("it has 0 files"));
+
+    let file = parquet_files(engine.catalog().data_dir()).remove(0);
+    cut(&file);
+    let again = folder.path().join("again");
+    let refused = engine.catalog().back_up(&again).await.unwrap_err();
+    assert!(refused.to_string().contains("has 100 bytes instead of"), "{refused}");
+    assert!(!again.join("backup.json").exists());
+    engine.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

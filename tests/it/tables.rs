@@ -507,3 +507,19 @@ async fn where_files_lie_is_told_to_administrators_only() {
     }
     assert!(rows(&session, "SHOW CREATE TABLE people").await.unwrap()[0][1].contains(place));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parquet_file_that_is_replaced_by_a_damaged_one_is_bad_data() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = folder.path().join("p.parquet");
+    let copied = format!("COPY (SELECT value AS x FROM generate_series(1, 100)) TO '{}'", file.display());
+    rows(&session, &copied).await.unwrap();
+    let made = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}'", file.display());
+    rows(&session, &made).await.unwrap();
+    assert_eq!(rows(&session, "SELECT sum(x) FROM p").await.unwrap(), [["5050"]]);
+    // Its footer would be longer than the file.
+    fs::write(&file, [b"PAR1".as_slice(), &[b'x'; 500], b"PAR1"].concat()).unwrap();
+    let error = rows(&session, "SELECT sum(x) FROM p").await.unwrap_err();
+    assert_eq!(error.code(), "bad_data", "{error}");
+}

@@ -43,6 +43,8 @@ fn distinct_bytes<'a>(patterns: impl Iterator<Item = Option<&'a str>>) -> usize 
 fn pattern_bytes(pattern: &str) -> usize {
     let mut bytes: usize = 0;
     let mut repetitions: usize = 1;
+    // The numbers in the braces that are open: the least, and the one that is read.
+    let mut least: usize = 0;
     let mut count: Option<usize> = None;
     for char in pattern.chars() {
         bytes = bytes.saturating_add(match char {
@@ -51,13 +53,20 @@ fn pattern_bytes(pattern: &str) -> usize {
             _ => CHARACTER_BYTES,
         });
         count = match (char, count) {
-            ('{' | ',', _) => Some(0),
+            ('{', _) => {
+                least = 0;
+                Some(0)
+            }
+            (',', Some(known)) => {
+                least = known;
+                Some(0)
+            }
             (digit, Some(known)) if digit.is_ascii_digit() => {
                 let digit = digit.to_digit(10).map_or(0, |digit| digit as usize);
                 Some(known.saturating_mul(10).saturating_add(digit))
             }
             ('}', Some(known)) => {
-                repetitions = repetitions.saturating_mul(known.max(1));
+                repetitions = repetitions.saturating_mul(known.max(least).max(1));
                 None
             }
             _ => None,
@@ -77,6 +86,7 @@ mod tests {
         assert!(pattern_bytes(r"^[a-z]+ \d{4}-\d{2}$") < 256 << 10);
         assert!(pattern_bytes("plain words") < 1 << 10);
         assert_eq!(pattern_bytes("(a{1,100}){1,100}b"), MAX_BYTES);
+        assert_eq!(pattern_bytes("((a{1000,}){1000,}b)"), MAX_BYTES);
         assert_eq!(pattern_bytes("(((x{99999999}){99999999}){99999999})"), MAX_BYTES);
         let same = StringArray::from(vec!["(a{1,100}){1,100}"; 1_000]);
         assert!(compiled_bytes(&same) <= MAX_BYTES, "one that repeats is kept once");

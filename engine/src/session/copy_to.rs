@@ -19,7 +19,7 @@ use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use querent_catalog::Role;
+use querent_catalog::{CatalogError, Role, is_full};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -319,5 +319,9 @@ impl<W: Write + Send> RowsWriter<W> {
 }
 
 fn unwritable(target: &CopyTarget, error: &std::io::Error) -> EngineError {
+    if is_full(error) {
+        let detail = format!("{}: {error}", target.path.display());
+        return EngineError::Catalog(CatalogError::StorageFull { detail });
+    }
     EngineError::LocationNotAllowed { location: target.path.display().to_string(), reason: error.to_string() }
 }

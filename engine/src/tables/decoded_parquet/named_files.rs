@@ -14,8 +14,8 @@ use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use object_store::path::Path as StorePath;
 use parquet::errors::ParquetError;
 
@@ -70,6 +70,14 @@ impl NamedParquet {
         }
         match EngineError::from_panic(panic.as_ref()) {
             EngineError::Internal(_) => self.unreadable("its data cannot be decoded").into(),
+            known => known.into(),
+        }
+    }
+
+    /// Returns the error of what reads footers and indexes, which panics at lengths beyond the file's.
+    fn panicked_at_footer(&self, panic: &(dyn Any + Send)) -> DataFusionError {
+        match EngineError::from_panic(panic) {
+            EngineError::Internal(_) => self.unreadable("its footer cannot be read").into(),
             known => known.into(),
         }
     }
@@ -149,9 +157,10 @@ fn named_plan(mut plan: MorselPlan, file: &Arc<NamedParquet>) -> MorselPlan {
     let Some(pending) = plan.take_pending_planner() else { return named };
     let file = Arc::clone(file);
     named.with_pending_planner(async move {
-        match pending.await {
-            Ok(planner) => Ok(NamedPlanner::boxed(planner, &file)),
-            Err(error) => Err(file.error(error)),
+        match AssertUnwindSafe(pending).catch_unwind().await {
+            Ok(Ok(planner)) => Ok(NamedPlanner::boxed(planner, &file)),
+            Ok(Err(error)) => Err(file.error(error)),
+            Err(panic) => Err(file.panicked_at_footer(panic.as_ref())),
         }
     })
 }

@@ -153,7 +153,7 @@ async fn check_other_footers(state: &dyn Session, store: &dyn ObjectStore, files
 
 /// Refuses a local file whose footer would be longer than the file: DataFusion's reader asks for so many bytes before the
 /// beginning, and memory for them (parquet 58, `push_decoder.rs`).
-async fn check_footer_length(store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<()> {
+pub(super) async fn check_footer_length(store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<()> {
     let Some(start) = meta.size.checked_sub(FOOTER_TAIL_BYTES) else { return Ok(()) };
     let tail = store.get_range(&meta.location, start..meta.size).await?;
     let length = tail.first_chunk::<4>().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));

@@ -12,6 +12,7 @@ use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::error::DataFusionError;
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::cache::cache_manager::CachedFileMetadata;
 use datafusion::execution::object_store::ObjectStoreUrl;
@@ -26,7 +27,7 @@ use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 use super::file_streams::{EachBatch, FileInFolders, ScanReader, plan};
 use super::ipc;
 use super::ipc::IpcReader;
-use super::parquet_columns::RenamedParquetReader;
+use super::parquet_columns::{RenamedParquetReader, check_footer_length};
 use super::reader_options::COLUMN_KEYS;
 use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
 use crate::error::{EngineError, Result};
@@ -281,7 +282,19 @@ async fn with_footer_statistics(
         return Ok(file.with_statistics(cached.statistics).with_ordering(cached.ordering));
     }
     let named = NamedParquet::new(store, &file.object_meta.location, false);
+    let is_local = *store == ObjectStoreUrl::local_filesystem();
     let store = state.runtime_env().object_store(store)?;
+    // Another file may be in its place since its columns were looked at.
+    if is_local {
+        match check_footer_length(store.as_ref(), &file.object_meta).await {
+            Ok(()) => {}
+            Err(DataFusionError::Execution(detail)) => {
+                let location = format!("/{}", file.object_meta.location);
+                return Err(EngineError::BadData { location, detail }.into());
+            }
+            Err(error) => return Err(named.error(error)),
+        }
+    }
     let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await;
     let read = read.map_err(|error| named.error(error))?;
     let statistics = Arc::new(read.statistics);

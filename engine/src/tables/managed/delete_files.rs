@@ -132,7 +132,9 @@ fn write_positions(location: &Path, data_file: &str, positions: &BTreeSet<u64>) 
             let batch = batch.map_err(|error| EngineError::Internal(error.to_string()))?;
             writer.write(&batch).map_err(|error| parquet_error(&path, &error))?;
         }
-        let file = writer.into_inner().map_err(|error| parquet_error(&path, &error))?;
+        // `into_inner` would leave out why the last bytes cannot be written.
+        writer.finish().map_err(|error| parquet_error(&path, &error))?;
+        let file = writer.inner();
         file.sync_all().map_err(|source| io_error(&path, source))?;
         sync_folder(location)?;
         Ok(NewDeleteFile {

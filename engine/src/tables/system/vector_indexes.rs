@@ -20,15 +20,15 @@ pub(super) fn fields() -> Vec<Field> {
         text("metric"),
         count("dimension"),
         text("state"),
-        count("indexed_rows"),
-        count("indexed_files"),
+        Field::new("indexed_rows", DataType::UInt64, true),
+        Field::new("indexed_files", DataType::UInt64, true),
         Field::new("created_at", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), false),
     ]
 }
 
 pub(super) fn rows(schema: &SchemaRef, indexes: &[VectorIndexInfo]) -> Result<RecordBatch> {
-    let counts = |count: fn(&VectorIndexInfo) -> u64| {
-        Arc::new(UInt64Array::from_iter_values(indexes.iter().map(count))) as ArrayRef
+    let counts = |count: fn(&VectorIndexInfo) -> Option<u64>| {
+        Arc::new(indexes.iter().map(count).collect::<UInt64Array>()) as ArrayRef
     };
     let created = indexes.iter().map(|index| index.created_at.timestamp_micros());
     let columns = vec![
@@ -37,10 +37,10 @@ pub(super) fn rows(schema: &SchemaRef, indexes: &[VectorIndexInfo]) -> Result<Re
         text(indexes.iter().map(|index| &index.name)),
         text(indexes.iter().map(|index| &index.column)),
         text(indexes.iter().map(|index| index.metric.as_str())),
-        counts(|index| index.dimension as u64),
+        counts(|index| Some(index.dimension as u64)),
         text(indexes.iter().map(state)),
-        counts(|index| index.indexed_rows),
-        counts(|index| index.indexed_files),
+        counts(|index| (!index.is_of_part).then_some(index.indexed_rows)),
+        counts(|index| (!index.is_of_part).then_some(index.indexed_files)),
         Arc::new(TimestampMicrosecondArray::from_iter_values(created).with_timezone("UTC")),
     ];
     batch(schema, columns, indexes.len())

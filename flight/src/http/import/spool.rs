@@ -8,6 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use futures::{Stream, StreamExt, TryStreamExt};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use querent_catalog::{CatalogError, is_full};
 use querent_engine::EngineError;
 use tokio::io::AsyncWriteExt;
 use tokio_util::io::{ReaderStream, StreamReader};
@@ -248,5 +249,8 @@ fn bad_body(message: impl Into<String>) -> ApiError {
 }
 
 fn spool_error(error: std::io::Error) -> ApiError {
+    if is_full(&error) {
+        return CatalogError::StorageFull { detail: format!("import spool: {error}") }.into();
+    }
     ApiError::internal(format_args!("import spool: {error}"))
 }
