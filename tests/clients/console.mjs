@@ -343,6 +343,7 @@ await page.keyboard.press("Enter");
 await page.getByText("Wait", { exact: true }).waitFor();
 // Another window that shows it sees how it ends.
 const elsewhere = await context.newPage();
+if (token !== "") await elsewhere.addInitScript((known) => sessionStorage.setItem("querent.token", known), token);
 await elsewhere.goto(page.url());
 await elsewhere.locator('.run[data-outcome="running"]').waitFor();
 await page.bringToFront();
