@@ -343,6 +343,7 @@ await page.keyboard.press("Enter");
 await page.getByText("Wait", { exact: true }).waitFor();
 // Another window that shows it sees how it ends.
 const elsewhere = await context.newPage();
+if (token !== "") await elsewhere.addInitScript((known) => sessionStorage.setItem("querent.token", known), token);
 await elsewhere.goto(page.url());
 await elsewhere.locator('.run[data-outcome="running"]').waitFor();
 await page.bringToFront();
@@ -426,6 +427,20 @@ for (const theme of ["Light", "Dark"]) {
     }
   }
 }
+
+// The smallest of them has room for rows and for a question.
+const isSeen = (selector) => page.evaluate((wanted) => {
+  const found = document.querySelector(wanted);
+  found.scrollIntoView({ block: "center" });
+  const { left, top, height } = found.getBoundingClientRect();
+  return found.contains(document.elementFromPoint(left + 4, top + height / 2));
+}, selector);
+await view("Query");
+await run("SELECT 42 AS answer");
+assert.ok(await isSeen(".grid-row:not([hidden]) .grid-cell"), "rows cannot be seen");
+await view("Ask");
+assert.ok(await isSeen(".composer textarea"), "the question cannot be written");
+assert.ok(await isSeen(".question"), "the answer cannot be seen");
 
 assert.deepEqual(faults, []);
 await browser.close();

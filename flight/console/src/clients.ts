@@ -28,15 +28,20 @@ export function asCurl(statement: Statement): string {
 export function asPython(statement: Statement): string {
   if (statement.language === "kql") return asPythonHttp(statement);
   const scheme = location.protocol === "https:" ? "grpc+tls" : "grpc";
-  const options = [`"adbc.flight.sql.rpc.call_header.x-database": ${JSON.stringify(statement.database)},`];
-  if (token.value) options.push(`"adbc.flight.sql.authorization_header": f"Bearer {os.environ['QUERENT_TOKEN']}",`);
+  // A header of gRPC is ASCII, which names of databases need not be; the session's database is any text.
+  const options = [
+    ...(token.value ? [`db_kwargs={"adbc.flight.sql.authorization_header": f"Bearer {os.environ['QUERENT_TOKEN']}"},`] : []),
+    `conn_kwargs={"adbc.connection.db_schema": ${JSON.stringify(statement.database)}},`,
+    "autocommit=True,",
+  ];
   return [
     ...(token.value ? ["import os"] : []),
     "import adbc_driver_flightsql.dbapi",
     "",
-    `with adbc_driver_flightsql.dbapi.connect("${scheme}://${location.host}", db_kwargs={`,
+    "with adbc_driver_flightsql.dbapi.connect(",
+    `    "${scheme}://${location.host}",`,
     ...options.map((option) => `    ${option}`),
-    "}, autocommit=True) as connection, connection.cursor() as cursor:",
+    ") as connection, connection.cursor() as cursor:",
     `    cursor.execute(${pythonText(statement.text)})`,
     "    print(cursor.fetch_arrow_table())",
     "",
@@ -44,7 +49,9 @@ export function asPython(statement: Statement): string {
 }
 
 function asPythonHttp(statement: Statement): string {
-  const headers = [`"Content-Type": "application/x-kql"`, `"X-Database": ${JSON.stringify(statement.database)}`];
+  // Python writes headers as Latin-1; the server reads UTF-8.
+  const encoded = /^[\x20-\x7e]*$/.test(statement.database) ? "" : `.encode().decode("latin-1")`;
+  const headers = [`"Content-Type": "application/x-kql"`, `"X-Database": ${JSON.stringify(statement.database)}${encoded}`];
   if (token.value) headers.push(`"Authorization": f"Bearer {os.environ['QUERENT_TOKEN']}"`);
   return [
     ...(token.value ? ["import os"] : []),

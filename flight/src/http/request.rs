@@ -99,9 +99,10 @@ pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<
     let Some((name, value)) = names.iter().find_map(|name| Some((name, headers.get(*name)?))) else {
         return Ok(None);
     };
-    match value.to_str() {
+    // Names of databases are not ASCII alone.
+    match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
-        Err(_) => Err(ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text"))),
+        Err(_) => Err(ApiError::new(ErrorCode::BadHeader, format!("header {name} is not UTF-8 text"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use querent_catalog::Principal;
 use querent_engine::{Limits, ResultTypes, Session};
 use tonic::Request;
@@ -145,8 +145,9 @@ impl FlightCaller {
     }
 
     fn header(&self, name: &str) -> Result<Option<String>, ApiError> {
-        let value = self.headers.get(name).map(|value| value.to_str().map(str::to_owned)).transpose();
-        value.map_err(|_| ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text")))
+        let text = |value: &HeaderValue| std::str::from_utf8(value.as_bytes()).map(str::to_owned);
+        let value = self.headers.get(name).map(text).transpose();
+        value.map_err(|_| ApiError::new(ErrorCode::BadHeader, format!("header {name} is not UTF-8 text")))
     }
 }
 

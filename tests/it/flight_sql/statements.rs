@@ -189,6 +189,9 @@ async fn a_header_names_the_current_database() {
     for header in ["x-database", "database"] {
         Raw::connect(&server).await.header(header, "sales").rows("select * from orders").await.unwrap();
     }
+    raw.rows("create schema \"дані ü\"").await.unwrap();
+    raw.rows("create table \"дані ü\".beyond (a int)").await.unwrap();
+    Raw::connect(&server).await.header("x-database", "дані ü").rows("select * from beyond").await.unwrap();
     let mut lost = Raw::connect(&server).await.header("x-database", "sale");
     let status = lost.plan("select 1").await.unwrap_err();
     assert!(status.message().contains("did you mean `sales`?"), "{}", status.message());

@@ -151,6 +151,13 @@ async fn a_json_body_brings_parameters_a_database_and_a_row_limit() {
     let by_header = server.http.post(server.url("/v1/query")).header("x-database", "other");
     let count = server.send(by_header.body("SELECT count(*) AS n FROM t"), None).await;
     assert_eq!(count.lines(), [json!({ "n": 10 })]);
+    server.execute("CREATE SCHEMA \"дані ü\"").await;
+    server.execute("CREATE TABLE \"дані ü\".t AS SELECT 7 AS n").await;
+    let beyond_ascii = server.http.post(server.url("/v1/query")).header("x-database", "дані ü".as_bytes());
+    let rows = server.send(beyond_ascii.body("SELECT n FROM t"), None).await;
+    assert_eq!(rows.lines(), [json!({ "n": 7 })], "{}", rows.text);
+    let no_text = server.http.post(server.url("/v1/query")).header("x-database", &b"\xff\xfe"[..]);
+    assert_eq!(server.send(no_text.body("SELECT 1"), None).await.status, 400);
     let everywhere = server.http.post(server.url("/v1/query")).header("x-database", "*");
     let count = server.send(everywhere.body("SELECT count(*) AS n FROM other.t"), None).await;
     assert_eq!(count.lines(), [json!({ "n": 10 })]);
