@@ -40,7 +40,7 @@ use merged_columns::{MergedFrom, columns_of_star, merge_columns, name_sides_in_w
 use multisets::numbered;
 use partial_aliases::name_all_columns;
 use repeated_names::number_repeated;
-use stars::{has_star, names_struct, write_out_stars};
+use stars::{changes_columns, has_star, names_struct, write_out_stars};
 use struct_unnests::write_out_struct_unnests;
 use whole_rows::write_out_rows;
 
@@ -395,7 +395,7 @@ fn needs_columns(select: &Select) -> bool {
     let in_items = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_columns(expr),
         SelectItem::ExprWithAliases { .. } => false,
-        SelectItem::QualifiedWildcard(_, options) | SelectItem::Wildcard(options) => options.opt_rename.is_some(),
+        SelectItem::QualifiedWildcard(_, options) | SelectItem::Wildcard(options) => changes_columns(options),
     });
     let in_groups = match &select.group_by {
         GroupByExpr::All(_) => false,

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, Value, ValueWithSpan, VisitorMut,
+    SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::accepted::check_accepted;
@@ -96,9 +96,27 @@ impl VisitorMut for RelationFolder {
                 && let [ObjectNamePart::Identifier(ident)] = name.0.as_mut_slice()
             {
                 respell(ident, relations.iter().map(String::as_str));
+                if let Some(whole) = whole_name(&select.from, &ident.value) {
+                    *name = whole;
+                }
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Returns the name by which a FROM clause has the one table that its last part names, where it has more parts and no alias:
+/// `t.*` of `db.t`, which the planner knows as `db.t.*`.
+fn whole_name(from: &[TableWithJoins], last: &str) -> Option<ObjectName> {
+    let relations = from
+        .iter()
+        .flat_map(|tables| std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation)));
+    let mut named = relations.filter(|relation| relation_name(relation).is_some_and(|name| name == last));
+    match (named.next(), named.next()) {
+        (Some(TableFactor::Table { name, alias: None, args: None, .. }), None) if name.0.len() > 1 => {
+            Some(name.clone())
+        }
+        _ => None,
     }
 }
 

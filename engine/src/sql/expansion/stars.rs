@@ -65,7 +65,13 @@ impl ChosenNames {
     }
 }
 
-/// Writes out `COLUMNS(...)` and `* RENAME` in a select list, with `all` every `*`.
+/// Returns whether `* RENAME` or `* REPLACE` stands there: the planner knows none of the first, and passes over what is no column in
+/// the second. Beside ILIKE the second is the planner's.
+pub(super) fn changes_columns(options: &WildcardAdditionalOptions) -> bool {
+    options.opt_rename.is_some() || (options.opt_replace.is_some() && options.opt_ilike.is_none())
+}
+
+/// Writes out `COLUMNS(...)`, `* RENAME` and `* REPLACE` in a select list, with `all` every `*`.
 pub(super) fn write_out_stars(select: &mut Select, sources: &[Source], all: bool) -> Result<()> {
     let mut items = Vec::new();
     let mut names = ChosenNames::default();
@@ -88,11 +94,11 @@ pub(super) fn write_out_stars(select: &mut Select, sources: &[Source], all: bool
                     items.push(SelectItem::ExprWithAlias { expr, alias: names.unique(name) });
                 }
             }
-            SelectItem::Wildcard(options) if all || options.opt_rename.is_some() => {
+            SelectItem::Wildcard(options) if all || changes_columns(&options) => {
                 items.extend(renamed(&options, sources, None)?);
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
-                if options.opt_rename.is_some() =>
+                if changes_columns(&options) =>
             {
                 let table = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.clone());
                 items.extend(renamed(&options, sources, table.as_deref())?);
@@ -113,7 +119,7 @@ pub(super) fn write_out_stars(select: &mut Select, sources: &[Source], all: bool
     Ok(())
 }
 
-/// Writes out `* RENAME (a AS b)`, with what else stands behind the star.
+/// Writes out `* RENAME (a AS b)` and `* REPLACE (x AS a)`, with what else stands behind the star.
 pub(super) fn renamed(
     options: &WildcardAdditionalOptions,
     sources: &[Source],
@@ -134,6 +140,9 @@ pub(super) fn renamed(
     };
     for rename in &renames {
         spelled(&rename.ident.value, &names)?;
+    }
+    for replaced in options.opt_replace.iter().flat_map(|replace| &replace.items) {
+        spelled(&replaced.column_name.value, &names)?;
     }
     let kept = without_excluded(options, &names)?;
     let mut items = Vec::new();
