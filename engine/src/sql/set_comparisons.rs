@@ -76,7 +76,7 @@ fn first_column(subquery: &Subquery) -> Expr {
 }
 
 /// An aggregate of all rows of a query.
-fn aggregated(subquery: &Subquery, aggregate: Expr) -> Result<Expr> {
+pub(super) fn aggregated(subquery: &Subquery, aggregate: Expr) -> Result<Expr> {
     let plan = LogicalPlanBuilder::from(Arc::clone(&subquery.subquery));
     let plan = plan.aggregate(Vec::<Expr>::new(), vec![aggregate])?.build()?;
     Ok(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery.clone() }))

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::field_access::own_call;
-use super::set_comparisons::compared;
+use super::set_comparisons::{aggregated, compared, membership};
 use crate::error::EngineError;
 use crate::functions::{SINGLE_VALUE, value_conversion};
 
@@ -40,6 +40,11 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
                 }
                 .into());
             }
+            if takes_outer_lists(&subquery.subquery)? {
+                let rows = aggregated(&subquery, count(lit(1_i64)))?;
+                let found = if negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) };
+                return Ok(Transformed::yes(found));
+            }
             Transformed::no(Expr::Exists(Exists { subquery, negated }))
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated })
@@ -48,6 +53,13 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
             let op = if negated { Operator::NotEq } else { Operator::Eq };
             let comparison = BinaryExpr::new(expr, op, Box::new(Expr::ScalarSubquery(subquery)));
             Transformed::yes(Expr::BinaryExpr(comparison))
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) if takes_outer_lists(&subquery.subquery)? => {
+            match membership(&expr, &subquery, schema)? {
+                Some(found) if negated => Transformed::yes(Expr::Not(Box::new(found))),
+                Some(found) => Transformed::yes(found),
+                None => Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })),
+            }
         }
         Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
             if let Some(value) = value_of_row(&subquery, schema)? {
@@ -126,6 +138,11 @@ fn as_nullable(subquery: Subquery) -> Transformed<Expr> {
 
 fn as_changed(expr: Transformed<Expr>) -> Transformed<Expr> {
     Transformed::yes(expr.data)
+}
+
+/// Returns whether a subquery takes lists of the outer row apart, which no join can.
+fn takes_outer_lists(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Unnest(unnest) if !unnest.input.all_out_ref_exprs().is_empty())))
 }
 
 /// Returns whether a plan has one row whatever its input has: that of aggregates without groups.
