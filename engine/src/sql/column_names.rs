@@ -9,11 +9,11 @@
 use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, TableWithJoins, Value,
+    Distinct, Expr, Ident, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, TableWithJoins, Value,
 };
 
 use super::shorthand::taken;
-use super::syntax::{any_expr, has_relation};
+use super::syntax::{any_expr, any_own_expr, has_relation};
 
 /// What a column of a select list is called as it is written.
 pub(super) struct WrittenColumn {
@@ -219,6 +219,10 @@ fn cast_column(expr: &Expr) -> Option<&Ident> {
 
 /// Returns whether an expression becomes several columns, each with a name of its own.
 fn is_many_columns(expr: &Expr) -> bool {
-    let text = expr.to_string().to_lowercase();
-    text.contains("columns(") || text.contains("unnest(")
+    any_own_expr(expr, |part| match part {
+        Expr::Function(call) => call.name.0.last().and_then(ObjectNamePart::as_ident).is_some_and(|name| {
+            name.value.eq_ignore_ascii_case("columns") || name.value.eq_ignore_ascii_case("unnest")
+        }),
+        _ => false,
+    })
 }

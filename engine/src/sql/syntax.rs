@@ -171,6 +171,33 @@ pub(super) fn any_expr(expr: &Expr, holds: impl FnMut(&Expr) -> bool) -> bool {
     expr.visit(&mut AnyFinder(holds)).is_break()
 }
 
+/// Returns whether `holds` of any part of an expression that is in none of its subqueries.
+pub(super) fn any_own_expr(expr: &Expr, holds: impl FnMut(&Expr) -> bool) -> bool {
+    struct OwnFinder<F> {
+        holds: F,
+        /// How many subqueries are around.
+        depth: usize,
+    }
+    impl<F: FnMut(&Expr) -> bool> Visitor for OwnFinder<F> {
+        type Break = ();
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match self.depth == 0 && (self.holds)(expr) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut OwnFinder { holds, depth: 0 }).is_break()
+}
+
 /// Returns how many nodes expressions have.
 pub(super) fn count_nodes(exprs: &[Expr]) -> usize {
     struct NodeCount(usize);

@@ -1,11 +1,10 @@
 //! Calls of functions in FROM, as those see them that write them out as subqueries.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit,
-    Visitor,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor,
 };
+
+use super::syntax::any_own_expr;
 
 /// A call of a function by one word.
 pub(super) struct TableCall<'a> {
@@ -55,23 +54,5 @@ pub(super) fn alias_of(name: &str) -> TableAlias {
 
 /// Returns whether an expression has a column outside of its subqueries.
 pub(super) fn names_column(expr: &Expr) -> bool {
-    struct ColumnFinder(usize);
-    impl Visitor for ColumnFinder {
-        type Break = ();
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) if self.0 == 0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    Visit::visit(expr, &mut ColumnFinder(0)).is_break()
+    any_own_expr(expr, |part| matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_)))
 }
