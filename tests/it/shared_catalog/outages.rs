@@ -125,7 +125,8 @@ async fn what_others_changed_elsewhere_does_not_make_known_tables_unknown() {
     create(&one, "own").await.unwrap();
 
     let suspended = postgres.suspend();
-    let asked = one.tables().resolve_at(&who, &named("orders"));
+    let names = named("orders");
+    let asked = one.tables().resolve_at(&who, &names);
     let (version, found) = tokio::time::timeout(FIRST_READ_TIME, asked).await.expect("an answer in time").unwrap();
     assert_eq!(version.snapshot, newest + 1);
     let TableSource::Managed(carried) = found[0].clone().unwrap().source else { panic!("{found:?}") };
