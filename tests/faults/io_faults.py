@@ -58,7 +58,8 @@ class Namespaced(Server):
         """Fills it but for so many bytes."""
         space = os.statvfs(self.seen)
         ballast = max(0, space.f_bavail * space.f_frsize - left)
-        with (self.seen / "ballast").open("wb") as file:
+        # As much as fits: the server may write something meanwhile.
+        with (self.seen / "ballast").open("wb", buffering=0) as file:
             file.write(b"x" * ballast)
 
     def free(self):
