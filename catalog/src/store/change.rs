@@ -210,14 +210,14 @@ impl TouchedIds {
 
 /// The tables that commits changed, in their rows, columns or names, as `changes_made` strings list them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TouchedTables {
+pub(super) enum ChangedTables {
     /// Whatever there is may be another one.
     Any,
     /// These ids, and no others that were there before.
     Only(BTreeSet<i64>),
 }
 
-impl TouchedTables {
+impl ChangedTables {
     pub(super) fn parse(changes_made: &str) -> Self {
         let mut touched = BTreeSet::new();
         for entry in split_unquoted(changes_made) {
@@ -277,10 +277,10 @@ mod tests {
     fn what_is_not_known_may_be_a_change_of_any_table() {
         let known =
             r#"created_table:"d""b,dropped_table:9"."x",dropped_table:5,inlined_delete:6,inserted_into_table:7"#;
-        assert_eq!(TouchedTables::parse(known), TouchedTables::Only(BTreeSet::from([5, 6, 7])));
-        assert_eq!(TouchedTables::parse(r#"created_schema:"a:b""#), TouchedTables::Only(BTreeSet::new()));
+        assert_eq!(ChangedTables::parse(known), ChangedTables::Only(BTreeSet::from([5, 6, 7])));
+        assert_eq!(ChangedTables::parse(r#"created_schema:"a:b""#), ChangedTables::Only(BTreeSet::new()));
         for other in ["", "dropped_schema:2", "inserted_into_table:7,compacted_table:8", "altered_table:\"x\""] {
-            assert_eq!(TouchedTables::parse(other), TouchedTables::Any, "{other}");
+            assert_eq!(ChangedTables::parse(other), ChangedTables::Any, "{other}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the server; a name that is known at the version that holds takes one, which asks for the version.
 //!
 //! Invariant: everything kept is of one version. A commit makes useless what was known of the tables that it changed, by its own
-//! words ([`TouchedTables`]), of all names that stood for nothing, and of views; what is known of other tables is so at its version,
+//! words ([`ChangedTables`]), of all names that stood for nothing, and of views; what is known of other tables is so at its version,
 //! too. Where it does not say which tables they are, all is forgotten. What changes without a version, the sketches of `ANALYZE`,
 //! is believed for [`KEPT_FOR`], and on the server that changes it not at all.
 //!
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use seen_version::{SeenVersion, version};
 
-use super::change::TouchedTables;
+use super::change::ChangedTables;
 use super::{SnapshotView, Store, closed, files, on_blocking_thread, resolve};
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, SnapshotId, TableContents, TableName, TableSource};
@@ -194,7 +194,7 @@ impl WarmReads {
         warm.written = warm.written.max(Some(snapshot));
         if let Some(held) = warm.version.filter(|held| held.snapshot + 1 == snapshot) {
             let version = CatalogVersion { snapshot, ..held };
-            warm.turn_to(SeenVersion { version, since: Some(held.snapshot), touched: TouchedTables::parse(changes) });
+            warm.turn_to(SeenVersion { version, since: Some(held.snapshot), touched: ChangedTables::parse(changes) });
         }
     }
 
@@ -350,10 +350,10 @@ impl Warm {
         }
         let is_told = since.is_some_and(|since| since <= held.snapshot) && held.snapshot <= version.snapshot;
         match touched {
-            TouchedTables::Only(touched) if is_told && held.policies == version.policies => {
+            ChangedTables::Only(touched) if is_told && held.policies == version.policies => {
                 self.carry(version, &touched);
             }
-            TouchedTables::Only(_) | TouchedTables::Any => self.begin(version),
+            ChangedTables::Only(_) | ChangedTables::Any => self.begin(version),
         }
     }
 
@@ -425,7 +425,7 @@ mod tests {
     }
 
     fn seen(version: CatalogVersion, since: Option<i64>, changes: &str) -> SeenVersion {
-        SeenVersion { version, since, touched: TouchedTables::parse(changes) }
+        SeenVersion { version, since, touched: ChangedTables::parse(changes) }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::connection::{StoreConnection, params};
 use crate::error::Result;
 use crate::model::{CatalogVersion, SnapshotId};
-use crate::store::change::TouchedTables;
+use crate::store::change::ChangedTables;
 
 /// Commits whose words are read, of those that were made since a version.
 const MAX_COMMITS: i64 = 1_000;
@@ -14,7 +14,7 @@ const MAX_COMMITS: i64 = 1_000;
 pub(super) struct SeenVersion {
     pub(super) version: CatalogVersion,
     pub(super) since: Option<SnapshotId>,
-    pub(super) touched: TouchedTables,
+    pub(super) touched: ChangedTables,
 }
 
 impl SeenVersion {
@@ -25,17 +25,17 @@ impl SeenVersion {
         since: Option<SnapshotId>,
     ) -> Result<Self> {
         let touched = match since {
-            Some(since) if since == version.snapshot => TouchedTables::Only(BTreeSet::new()),
+            Some(since) if since == version.snapshot => ChangedTables::Only(BTreeSet::new()),
             Some(since) if (1..=MAX_COMMITS).contains(&(version.snapshot - since)) => {
                 touched_between(connection, since, version.snapshot)?
             }
-            Some(_) | None => TouchedTables::Any,
+            Some(_) | None => ChangedTables::Any,
         };
         Ok(Self { version, since, touched })
     }
 }
 
-fn touched_between(connection: &StoreConnection, since: SnapshotId, until: SnapshotId) -> Result<TouchedTables> {
+fn touched_between(connection: &StoreConnection, since: SnapshotId, until: SnapshotId) -> Result<ChangedTables> {
     let mut statement = connection.prepare_cached(
         "SELECT count(changes_made), string_agg(changes_made, ',') FROM ducklake_snapshot_changes
          WHERE snapshot_id > ?1 AND snapshot_id <= ?2",
@@ -44,8 +44,8 @@ fn touched_between(connection: &StoreConnection, since: SnapshotId, until: Snaps
         statement.query_row(params![since, until], |row| Ok((row.get(0)?, row.get(1)?)))?;
     // One that has expired says nothing any more.
     Ok(match changes {
-        Some(changes) if commits == until - since => TouchedTables::parse(&changes),
-        Some(_) | None => TouchedTables::Any,
+        Some(changes) if commits == until - since => ChangedTables::parse(&changes),
+        Some(_) | None => ChangedTables::Any,
     })
 }
 
