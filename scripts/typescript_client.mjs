@@ -250,11 +250,16 @@ function bodyFields(bodies) {
   if (others.length === 0) return [field("body", true, json[1].schema)];
   const types = others.join(" | ");
   const body = json ? `${typeOf(json[1].schema)} | BodyInit` : "BodyInit";
-  return [`  body: ${body};\n`, `  contentType${json ? "?" : ""}: ${types};\n`];
+  return [`  body: ${indented(body)};\n`, `  contentType${json ? "?" : ""}: ${types};\n`];
 }
 
 function field(name, isRequired, schema, about = schema?.description) {
-  return `${about ? comment(about, "  ") : ""}  ${key(name)}${isRequired ? "" : "?"}: ${typeOf(schema)};\n`;
+  return `${about ? comment(about, "  ") : ""}  ${key(name)}${isRequired ? "" : "?"}: ${indented(typeOf(schema))};\n`;
+}
+
+/** A type within a field: the lines of its own fields stand further in. */
+function indented(type) {
+  return type.replace(/\n/g, "\n  ");
 }
 
 function key(name) {
@@ -284,7 +289,7 @@ function typeOf(schema) {
       return "null";
     case "array": {
       const items = typeOf(schema.items);
-      return /^\w+$/.test(items) ? `${items}[]` : `(${items})[]`;
+      return /^\w+$/.test(items) || schema.items?.properties ? `${items}[]` : `(${items})[]`;
     }
     default:
       return objectType(schema);
@@ -295,5 +300,5 @@ function objectType(schema) {
   const fields = Object.entries(schema.properties ?? {});
   if (fields.length === 0) return schema.type === "object" ? "Record<string, any>" : "any";
   const required = new Set(schema.required ?? []);
-  return `{ ${fields.map(([name, of]) => `${key(name)}${required.has(name) ? "" : "?"}: ${typeOf(of)}`).join("; ")} }`;
+  return `{\n${fields.map(([name, of]) => field(name, required.has(name), of)).join("")}}`;
 }

@@ -472,11 +472,37 @@ export declare class QuerentClient {
 export interface PostA2aInput {
   /** 1.0, or 0.3 where it is absent */
   "A2A-Version"?: string;
-  body: { jsonrpc: string; id: string; method: string; params?: Record<string, any> };
+  body: {
+    /** 2.0 */
+    jsonrpc: string;
+    /** which the answer repeats; also a number */
+    id: string;
+    /** `SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`, `SubscribeToTask` */
+    method: string;
+    /** of the method */
+    params?: Record<string, any>;
+  };
 }
 
 export interface PostAgUiInput {
-  body: { threadId: string; runId: string; messages: any[]; tools?: any[]; context?: any[]; state?: Record<string, any>; resume?: any[]; forwardedProps?: Record<string, any> };
+  body: {
+    /** the client's name of the conversation */
+    threadId: string;
+    /** the client's name of the run */
+    runId: string;
+    /** the conversation so far */
+    messages: any[];
+    /** functions that the client executes */
+    tools?: any[];
+    /** what the application says of itself */
+    context?: any[];
+    /** the application's state, which the model reads */
+    state?: Record<string, any>;
+    /** decisions on calls that waited for a person */
+    resume?: any[];
+    /** `{thinking: true}` shows the thinking */
+    forwardedProps?: Record<string, any>;
+  };
 }
 
 export interface GetAgentengineApiAttachmentContentInput {
@@ -485,51 +511,205 @@ export interface GetAgentengineApiAttachmentContentInput {
 }
 
 export interface PostAgentengineApiCancelRunInput {
-  body: { InvocationId?: string; SessionId?: string; AgentId?: string; UserId?: string };
+  body: {
+    /** the run */
+    InvocationId?: string;
+    /** the session */
+    SessionId?: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+  };
 }
 
 export interface PostAgentengineApiCreateSessionInput {
-  body: { SessionId?: string; AgentId?: string; UserId?: string; ExpiresHours?: number };
+  body: {
+    /** the session */
+    SessionId?: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+    /** it has no effect: sessions are kept as `agent.retention` says */
+    ExpiresHours?: number;
+  };
 }
 
 export interface PostAgentengineApiDeleteResponseFeedbackInput {
-  body: { SessionId: string; ResponseId: string; AgentId?: string; UserId?: string };
+  body: {
+    /** the session */
+    SessionId: string;
+    /** the response */
+    ResponseId: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+  };
 }
 
 export interface PostAgentengineApiDeleteSessionInput {
-  body: { SessionId?: string; Id?: string; AgentId?: string; UserId?: string };
+  body: {
+    /** the session */
+    SessionId?: string;
+    /** the session, as KsADK's own client calls it */
+    Id?: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+  };
 }
 
 export interface PostAgentengineApiGetAgentUiBootstrapInput {
-  body: { AgentId?: string; SessionId?: string; UserId?: string };
+  body: {
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the session */
+    SessionId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+  };
 }
 
 export interface PostAgentengineApiGetResponseFeedbackInput {
-  body: { SessionId: string; ResponseId: string; AgentId?: string; UserId?: string };
+  body: {
+    /** the session */
+    SessionId: string;
+    /** the response */
+    ResponseId: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+  };
 }
 
 export interface PostAgentengineApiGetSessionInput {
-  body: { SessionId?: string; Id?: string; AgentId?: string; UserId?: string };
+  body: {
+    /** the session */
+    SessionId?: string;
+    /** the session, as KsADK's own client calls it */
+    Id?: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+  };
 }
 
 export interface PostAgentengineApiListAgentModelsInput {
-  body: { AgentId?: string; Name?: string };
+  body: {
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** it has no effect: there is one agent */
+    Name?: string;
+  };
 }
 
 export interface PostAgentengineApiListSessionEventsInput {
-  body: { SessionId?: string; Id?: string; AgentId?: string; UserId?: string; AfterSeqId?: number; BeforeSeqId?: number; Limit?: number; EventTypes?: any[]; CheckpointIds?: any[]; Offset?: number };
+  body: {
+    /** the session */
+    SessionId?: string;
+    /** the session, as KsADK's own client calls it */
+    Id?: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+    /** only later events */
+    AfterSeqId?: number;
+    /** only earlier events */
+    BeforeSeqId?: number;
+    /** events at most */
+    Limit?: number;
+    /** only events of these types */
+    EventTypes?: any[];
+    /** 501, unless it is empty */
+    CheckpointIds?: any[];
+    /** how many events to skip */
+    Offset?: number;
+  };
 }
 
 export interface PostAgentengineApiListSessionMessagesInput {
-  body: { SessionId?: string; Id?: string; AgentId?: string; UserId?: string; AfterSeqId?: number; BeforeSeqId?: number; Limit?: number; EventTypes?: any[]; CheckpointIds?: any[]; IncludeReasoning?: boolean; IncludeToolEvents?: boolean; IncludeAttachments?: boolean; CursorSource?: string };
+  body: {
+    /** the session */
+    SessionId?: string;
+    /** the session, as KsADK's own client calls it */
+    Id?: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+    /** only later events */
+    AfterSeqId?: number;
+    /** only earlier events */
+    BeforeSeqId?: number;
+    /** events at most */
+    Limit?: number;
+    /** only events of these types */
+    EventTypes?: any[];
+    /** 501, unless it is empty */
+    CheckpointIds?: any[];
+    /** it has no effect: `ListSessionEvents` has the thinking */
+    IncludeReasoning?: boolean;
+    /** it has no effect: `ListSessionEvents` has the calls */
+    IncludeToolEvents?: boolean;
+    /** it has no effect: messages are text */
+    IncludeAttachments?: boolean;
+    /** it has no effect: there is one */
+    CursorSource?: string;
+  };
 }
 
 export interface PostAgentengineApiListSessionsInput {
-  body: { AgentId?: string; UserId?: string; Page?: number; PageSize?: number };
+  body: {
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+    /** the page, from 1 on */
+    Page?: number;
+    /** sessions of a page; 20 unless said otherwise */
+    PageSize?: number;
+  };
 }
 
 export interface PostAgentengineApiRunAgentInput {
-  body: { AgentId: string; Messages?: any[]; ResponsesInput?: string | any[]; UserId?: string; SessionId?: string; InvocationId?: string; PreviousResponseId?: string; ApiFormat?: "responses" | "chat_completions"; Stream?: boolean; Background?: boolean; Model?: string; ModelOptions?: Record<string, any>; Metadata?: Record<string, any>; Tools?: any[]; attachments?: any[] };
+  body: {
+    /** `querent`, or what its client calls it */
+    AgentId: string;
+    /** the conversation so far */
+    Messages?: any[];
+    /** the same as items of the Responses API */
+    ResponsesInput?: string | any[];
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+    /** the session */
+    SessionId?: string;
+    /** the run */
+    InvocationId?: string;
+    /** the response that this one continues */
+    PreviousResponseId?: string;
+    /** what the answer is */
+    ApiFormat?: "responses" | "chat_completions";
+    /** whether to answer with server-sent events */
+    Stream?: boolean;
+    /** whether to answer at once */
+    Background?: boolean;
+    /** a configured model's name */
+    Model?: string;
+    /** `{"thinking": true}` shows thinking */
+    ModelOptions?: Record<string, any>;
+    /** kept with the run */
+    Metadata?: Record<string, any>;
+    /** functions that the client executes */
+    Tools?: any[];
+    /** files beside the message */
+    attachments?: any[];
+  };
 }
 
 export interface GetAgentengineApiSubscribeRunEventsInput {
@@ -551,13 +731,57 @@ export interface PostAgentengineApiUploadFileInput {
 }
 
 export interface PostAgentengineApiUpsertResponseFeedbackInput {
-  body: { SessionId: string; ResponseId: string; Rating: "up" | "down"; Comment?: string; AgentId?: string; UserId?: string; EventId?: string; TraceId?: string; RootSpanId?: string };
+  body: {
+    /** the session */
+    SessionId: string;
+    /** the response */
+    ResponseId: string;
+    /** right or wrong */
+    Rating: "up" | "down";
+    /** in words */
+    Comment?: string;
+    /** `querent`, or what its client calls it */
+    AgentId?: string;
+    /** the application's user; `user` unless said otherwise */
+    UserId?: string;
+    /** repeated */
+    EventId?: string;
+    /** repeated */
+    TraceId?: string;
+    /** repeated */
+    RootSpanId?: string;
+  };
 }
 
 export interface PostApiChatInput {
   /** goes on with a stream that broke off after this event */
   "Last-Event-ID"?: string;
-  body: { ask: string; conversation_history?: any[]; model?: string; stream?: boolean; response_format?: Record<string, any>; images?: any[]; enable_tool_approval?: boolean; tool_decisions?: any[]; frontend_tools?: any[]; frontend_tool_results?: any[]; additional_system_prompt?: string; behavior_controls?: Record<string, any> };
+  body: {
+    /** the question; may be missing where a paused conversation goes on */
+    ask: string;
+    /** the conversation as the last answer gave it; first the system's message */
+    conversation_history?: any[];
+    /** a configured model's name */
+    model?: string;
+    /** whether to answer with server-sent events */
+    stream?: boolean;
+    /** a JSON schema for `analysis` */
+    response_format?: Record<string, any>;
+    /** data URIs, or `{url, detail, format}` */
+    images?: any[];
+    /** whether a person can be asked about a call */
+    enable_tool_approval?: boolean;
+    /** `{tool_call_id, approved, feedback}` */
+    tool_decisions?: any[];
+    /** `{name, description, parameters, mode, noop_response}` */
+    frontend_tools?: any[];
+    /** `{tool_call_id, tool_name, result}` */
+    frontend_tool_results?: any[];
+    /** added to the system's message */
+    additional_system_prompt?: string;
+    /** sections of the prompt, on or off */
+    behavior_controls?: Record<string, any>;
+  };
 }
 
 export interface PostApiChecksExecuteInput {
@@ -574,11 +798,31 @@ export interface PostApiOauthCallbackInput {
 }
 
 export interface PostApiEmbedGenerateSessionInput {
-  body: { externalId?: string; internalId?: string; email?: string; userAttributes?: any[]; groups?: any[]; securityContext?: Record<string, any>; isEphemeral?: boolean; ephemeralTtlSeconds?: number };
+  body: {
+    /** the application's user */
+    externalId?: string;
+    /** or a user of this server */
+    internalId?: string;
+    /** the user's address */
+    email?: string;
+    /** `{name, value}` pairs */
+    userAttributes?: any[];
+    /** names of groups */
+    groups?: any[];
+    /** whatever else */
+    securityContext?: Record<string, any>;
+    /** whether the user goes after a while; true unless said otherwise */
+    isEphemeral?: boolean;
+    /** after how long; a week unless said otherwise */
+    ephemeralTtlSeconds?: number;
+  };
 }
 
 export interface PostApiEmbedSessionTokenInput {
-  body: { sessionId: string };
+  body: {
+    /** the session */
+    sessionId: string;
+  };
 }
 
 export interface PostApiPublicAccountAgentsAgentChatAbortInput {
@@ -586,7 +830,12 @@ export interface PostApiPublicAccountAgentsAgentChatAbortInput {
   account: string;
   /** as a listing or an earlier answer names it */
   agent: string;
-  body: { chatId: string; sessionSettings?: Record<string, any> };
+  body: {
+    /** the thread */
+    chatId: string;
+    /** who asks: `{externalId}` or `{internalId}`; not with a user's token */
+    sessionSettings?: Record<string, any>;
+  };
 }
 
 export interface PostApiPublicAccountAgentsAgentChatStreamChatStateInput {
@@ -594,7 +843,22 @@ export interface PostApiPublicAccountAgentsAgentChatStreamChatStateInput {
   account: string;
   /** as a listing or an earlier answer names it */
   agent: string;
-  body: { input?: string; chatId?: string; messageId?: string; sessionSettings?: Record<string, any>; activeBranchName?: string; isDefaultBranch?: boolean; isDevMode?: boolean };
+  body: {
+    /** the message; without one the thread's state is read */
+    input?: string;
+    /** the thread */
+    chatId?: string;
+    /** the client's id of the message, as 1717500000000-message */
+    messageId?: string;
+    /** who asks: `{externalId}` or `{internalId}`; not with a user's token */
+    sessionSettings?: Record<string, any>;
+    /** a branch of the data; there is only `main` */
+    activeBranchName?: string;
+    /** whether that branch is the default one, whatever its name */
+    isDefaultBranch?: boolean;
+    /** whether thinking is shown */
+    isDevMode?: boolean;
+  };
 }
 
 export interface GetAppsAppEvalResultsInput {
@@ -619,7 +883,10 @@ export interface PostAppsAppUsersUserSessionsInput {
   app: string;
   /** as a listing or an earlier answer names it */
   user: string;
-  body: { state?: Record<string, any> };
+  body: {
+    /** the session's first state */
+    state?: Record<string, any>;
+  };
 }
 
 export interface GetAppsAppUsersUserSessionsSessionInput {
@@ -638,7 +905,10 @@ export interface PostAppsAppUsersUserSessionsSessionInput {
   user: string;
   /** as a listing or an earlier answer names it */
   session: string;
-  body: { state?: Record<string, any> };
+  body: {
+    /** the session's first state */
+    state?: Record<string, any>;
+  };
 }
 
 export interface PatchAppsAppUsersUserSessionsSessionInput {
@@ -648,7 +918,10 @@ export interface PatchAppsAppUsersUserSessionsSessionInput {
   user: string;
   /** as a listing or an earlier answer names it */
   session: string;
-  body: { stateDelta?: Record<string, any> };
+  body: {
+    /** what is merged */
+    stateDelta?: Record<string, any>;
+  };
 }
 
 export interface DeleteAppsAppUsersUserSessionsSessionInput {
@@ -719,7 +992,14 @@ export interface PostMcpInput {
   "Mcp-Session-Id"?: string;
   /** where bare names resolve; `*` is no database in particular */
   "X-Database"?: string;
-  body: { jsonrpc: "2.0"; method?: string; params?: Record<string, any> };
+  body: {
+    /** JSON-RPC's version */
+    jsonrpc: "2.0";
+    /** what to do */
+    method?: string;
+    /** its parameters */
+    params?: Record<string, any>;
+  };
 }
 
 export interface DeleteMcpInput {
@@ -728,17 +1008,70 @@ export interface DeleteMcpInput {
 }
 
 export interface PostRunInput {
-  body: { appName: string; userId: string; sessionId?: string; newMessage: Record<string, any>; streaming?: boolean; stateDelta?: Record<string, any>; invocationId?: string; model?: string; modelOptions?: Record<string, any>; tools?: any[] };
+  body: {
+    /** `querent`, or what its client calls it */
+    appName: string;
+    /** the application's user */
+    userId: string;
+    /** the session; made when it is not there */
+    sessionId?: string;
+    /** `{role, parts}` */
+    newMessage: Record<string, any>;
+    /** whether pieces of text are sent too */
+    streaming?: boolean;
+    /** merged into the session's state */
+    stateDelta?: Record<string, any>;
+    /** the run */
+    invocationId?: string;
+    /** a configured model's name */
+    model?: string;
+    /** `{"thinking": true}` shows thinking */
+    modelOptions?: Record<string, any>;
+    /** functions that the client executes */
+    tools?: any[];
+  };
 }
 
 export interface PostRunSseInput {
-  body: { appName: string; userId: string; sessionId?: string; newMessage: Record<string, any>; streaming?: boolean; stateDelta?: Record<string, any>; invocationId?: string; model?: string; modelOptions?: Record<string, any>; tools?: any[] };
+  body: {
+    /** `querent`, or what its client calls it */
+    appName: string;
+    /** the application's user */
+    userId: string;
+    /** the session; made when it is not there */
+    sessionId?: string;
+    /** `{role, parts}` */
+    newMessage: Record<string, any>;
+    /** whether pieces of text are sent too */
+    streaming?: boolean;
+    /** merged into the session's state */
+    stateDelta?: Record<string, any>;
+    /** the run */
+    invocationId?: string;
+    /** a configured model's name */
+    model?: string;
+    /** `{"thinking": true}` shows thinking */
+    modelOptions?: Record<string, any>;
+    /** functions that the client executes */
+    tools?: any[];
+  };
 }
 
 export interface PostAgentAskInput {
   /** goes on with a stream that broke off after this event */
   "Last-Event-ID"?: string;
-  body: { question: string; database?: string; include_thinking?: boolean; session_id?: string; approvals?: boolean };
+  body: {
+    /** the question */
+    question: string;
+    /** where bare names resolve */
+    database?: string;
+    /** whether the model's thinking is sent too */
+    include_thinking?: boolean;
+    /** the conversation that the question belongs to */
+    session_id?: string;
+    /** whether the run may pause for a person's approval of a call that writes */
+    approvals?: boolean;
+  };
 }
 
 export interface GetAgentRunsInput {
@@ -750,7 +1083,22 @@ export interface GetAgentRunsInput {
 
 export interface GetAgentRunsAnswer {
   /** entries of the page */
-  runs: ({ run_id: string; question: string; model_id: string; status: "running" | "success" | "error" | "budget_exceeded" | "cancelled" | "paused"; started_at: string; finished_at: string | null; usage: Record<string, any> })[];
+  runs: {
+    /** the run */
+    run_id: string;
+    /** what was asked */
+    question: string;
+    /** the model that answered */
+    model_id: string;
+    /** how far it is */
+    status: "running" | "success" | "error" | "budget_exceeded" | "cancelled" | "paused";
+    /** when it began */
+    started_at: string;
+    /** when it ended */
+    finished_at: string | null;
+    /** what it used, by name: tokens, calls of tools */
+    usage: Record<string, any>;
+  }[];
   /** the next page's `page_token`; null on the last page */
   next_page_token: string | null;
 }
@@ -776,7 +1124,12 @@ export interface GetAgentRunsRunIdAnswer {
   /** what it used, by name: tokens, calls of tools */
   usage: Record<string, any>;
   /** its events, as `ask` streamed them */
-  trace: ({ event: string; data: Record<string, any> })[];
+  trace: {
+    /** the event's name */
+    event: string;
+    /** what it says */
+    data: Record<string, any>;
+  }[];
 }
 
 export interface GetAgentRunsRunIdApprovalsInput {
@@ -788,13 +1141,38 @@ export interface GetAgentRunsRunIdApprovalsAnswer {
   /** the run */
   run_id: string;
   /** the calls */
-  approvals: ({ approval_id: string; tool: string; args: any; state: "waiting" | "approved" | "denied" | "abandoned"; decided_at?: string })[];
+  approvals: {
+    /** by which it is decided on */
+    approval_id: string;
+    /** the tool that is called */
+    tool: string;
+    /** what it is called with */
+    args: any;
+    /** what was decided */
+    state: "waiting" | "approved" | "denied" | "abandoned";
+    /** when that was */
+    decided_at?: string;
+  }[];
 }
 
 export interface PostAgentRunsRunIdApprovalsInput {
   /** as a listing or an earlier answer names it */
   run_id: string;
-  body: { approve?: boolean; reason?: string; decisions?: ({ approval_id: string; approve: boolean; reason?: string })[] };
+  body: {
+    /** the decision on all calls */
+    approve?: boolean;
+    /** why, which the model reads */
+    reason?: string;
+    /** instead, one for each call */
+    decisions?: {
+      /** the call */
+      approval_id: string;
+      /** the decision */
+      approve: boolean;
+      /** why, which the model reads */
+      reason?: string;
+    }[];
+  };
 }
 
 export interface PostAgentRunsRunIdCancelInput {
@@ -818,7 +1196,12 @@ export interface PostAgentRunsRunIdCancelAnswer {
   /** what it used, by name: tokens, calls of tools */
   usage: Record<string, any>;
   /** its events, as `ask` streamed them */
-  trace: ({ event: string; data: Record<string, any> })[];
+  trace: {
+    /** the event's name */
+    event: string;
+    /** what it says */
+    data: Record<string, any>;
+  }[];
 }
 
 export interface GetAgentRunsRunIdEventsInput {
@@ -836,7 +1219,20 @@ export interface GetAgentRunsRunIdFeedbackInput {
 export interface PostAgentRunsRunIdFeedbackInput {
   /** as a listing or an earlier answer names it */
   run_id: string;
-  body: { verdict: "right" | "wrong" | "corrected"; comment?: string; sql?: string; text?: string; question?: string; database?: string };
+  body: {
+    /** what is said */
+    verdict: "right" | "wrong" | "corrected";
+    /** in words */
+    comment?: string;
+    /** corrected: the SQL that answers the question */
+    sql?: string;
+    /** corrected: the answer as it should be */
+    text?: string;
+    /** the question, where that of the run continues a conversation */
+    question?: string;
+    /** where bare names of `sql` resolve */
+    database?: string;
+  };
 }
 
 export interface DeleteAgentRunsRunIdFeedbackInput {
@@ -874,13 +1270,19 @@ export interface GetAuditInput {
 }
 
 export interface PostBackupInput {
-  body: { folder: string };
+  body: {
+    /** an absolute path; empty or not there */
+    folder: string;
+  };
 }
 
 export interface PatchCatalogDatabasesDatabaseInput {
   /** as a listing or an earlier answer names it */
   database: string;
-  body: { comment: string | null };
+  body: {
+    /** the comment; null takes it away */
+    comment: string | null;
+  };
 }
 
 export interface PatchCatalogDatabasesDatabaseAnswer {
@@ -900,7 +1302,18 @@ export interface GetCatalogMetricsInput {
 }
 
 export interface PostCatalogMetricsInput {
-  body: { name: string; table: Record<string, any>; expression: string; filter?: string; description?: string };
+  body: {
+    /** the metric's name */
+    name: string;
+    /** `{database, table}` */
+    table: Record<string, any>;
+    /** an aggregate in SQL */
+    expression: string;
+    /** rows that count, in SQL */
+    filter?: string;
+    /** what the number means */
+    description?: string;
+  };
 }
 
 export interface DeleteCatalogMetricsIdInput {
@@ -940,24 +1353,70 @@ export interface GetCatalogRelationshipsInput {
 
 export interface GetCatalogRelationshipsAnswer {
   /** entries of the page */
-  relationships: ({ id: number; from: { database: string; table: string }; from_columns: string[]; to: { database: string; table: string }; to_columns: string[]; origin: "foreign_key" | "declared"; confidence: number; why: string })[];
+  relationships: {
+    /** by which it is dropped */
+    id: number;
+    /** the table that refers */
+    from: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    };
+    /** its columns */
+    from_columns: string[];
+    /** the table referred to */
+    to: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    };
+    /** its columns, in the same order */
+    to_columns: string[];
+    /** how it came to be */
+    origin: "foreign_key" | "declared";
+    /** 1, since it is declared */
+    confidence: number;
+    /** the evidence for it */
+    why: string;
+  }[];
   /** the next page's `page_token`; absent on the last page */
   next_page_token?: string;
 }
 
 export interface PostCatalogRelationshipsInput {
-  body: { from: Record<string, any>; from_columns: any[]; to: Record<string, any>; to_columns: any[] };
+  body: {
+    /** `{database, table}` */
+    from: Record<string, any>;
+    /** its columns */
+    from_columns: any[];
+    /** `{database, table}` */
+    to: Record<string, any>;
+    /** its columns, in the same order */
+    to_columns: any[];
+  };
 }
 
 export interface PostCatalogRelationshipsAnswer {
   /** by which it is dropped */
   id: number;
   /** the table that refers */
-  from: { database: string; table: string };
+  from: {
+    /** its database */
+    database: string;
+    /** its name */
+    table: string;
+  };
   /** its columns */
   from_columns: string[];
   /** the table referred to */
-  to: { database: string; table: string };
+  to: {
+    /** its database */
+    database: string;
+    /** its name */
+    table: string;
+  };
   /** its columns, in the same order */
   to_columns: string[];
   /** how it came to be */
@@ -984,7 +1443,30 @@ export interface GetCatalogSchemaInput {
 
 export interface GetCatalogSchemaAnswer {
   /** by name */
-  databases: ({ name: string; tables: ({ name: string; kind: "managed" | "external" | "view"; comment?: string; columns: ({ name: string; data_type: string; nullable: boolean; comment?: string })[] })[] })[];
+  databases: {
+    /** its name */
+    name: string;
+    /** its tables on this page; a database may go on on the next */
+    tables: {
+      /** its name */
+      name: string;
+      /** what kind of table it is */
+      kind: "managed" | "external" | "view";
+      /** what it is, where somebody said so */
+      comment?: string;
+      /** in the table's order */
+      columns: {
+        /** its name */
+        name: string;
+        /** its Arrow type */
+        data_type: string;
+        /** whether it may hold null */
+        nullable: boolean;
+        /** what it is, where somebody said so */
+        comment?: string;
+      }[];
+    }[];
+  }[];
   /** the next page's `page_token`; absent on the last page */
   next_page_token?: string;
 }
@@ -1000,9 +1482,33 @@ export interface GetCatalogSearchInput {
 
 export interface GetCatalogSearchAnswer {
   /** tables, the best first */
-  hits: ({ database: string; table: string; kind: "managed" | "external" | "view"; comment: string | null; row_count: number | null; score: number; found_by: ("name" | "bm25" | "dense" | "column" | "value" | "verified_query" | "metric" | "relationship")[]; why: string[] })[];
+  hits: {
+    /** its database */
+    database: string;
+    /** its name */
+    table: string;
+    /** what kind of table it is */
+    kind: "managed" | "external" | "view";
+    /** what it is, where somebody said so */
+    comment: string | null;
+    /** its rows, where they are known without reading */
+    row_count: number | null;
+    /** the higher, the better it fits */
+    score: number;
+    /** the searches that found it */
+    found_by: ("name" | "bm25" | "dense" | "column" | "value" | "verified_query" | "metric" | "relationship")[];
+    /** details in words */
+    why: string[];
+  }[];
   /** why names and texts alone were searched, where that is so */
-  missing_meaning?: { reason: string; hint: string; is_chosen: boolean };
+  missing_meaning?: {
+    /** what is wrong */
+    reason: string;
+    /** what to do about it */
+    hint: string;
+    /** whether the settings leave meaning out */
+    is_chosen: boolean;
+  };
 }
 
 export interface GetCatalogTablesTableInput {
@@ -1024,7 +1530,16 @@ export interface GetCatalogTablesTableAnswer {
   /** its rows, where they are known without reading */
   row_count?: number;
   /** in the table's order */
-  columns: ({ name: string; data_type: string; nullable: boolean; comment?: string })[];
+  columns: {
+    /** its name */
+    name: string;
+    /** its Arrow type */
+    data_type: string;
+    /** whether it may hold null */
+    nullable: boolean;
+    /** what it is, where somebody said so */
+    comment?: string;
+  }[];
 }
 
 export interface PatchCatalogTablesTableInput {
@@ -1032,7 +1547,12 @@ export interface PatchCatalogTablesTableInput {
   table: string;
   /** the table's database; `default` unless given */
   database?: string;
-  body: { comment?: string | null; columns?: Record<string, any> };
+  body: {
+    /** the table's comment; null takes it away */
+    comment?: string | null;
+    /** comments by the names of columns; null takes one away */
+    columns?: Record<string, any>;
+  };
 }
 
 export interface PatchCatalogTablesTableAnswer {
@@ -1047,7 +1567,16 @@ export interface PatchCatalogTablesTableAnswer {
   /** its rows, where they are known without reading */
   row_count?: number;
   /** in the table's order */
-  columns: ({ name: string; data_type: string; nullable: boolean; comment?: string })[];
+  columns: {
+    /** its name */
+    name: string;
+    /** its Arrow type */
+    data_type: string;
+    /** whether it may hold null */
+    nullable: boolean;
+    /** what it is, where somebody said so */
+    comment?: string;
+  }[];
 }
 
 export interface GetCatalogTablesTableProfileInput {
@@ -1069,7 +1598,38 @@ export interface GetCatalogTablesTableProfileAnswer {
   /** columns beyond the first 100 */
   left_out_columns: number;
   /** in the table's order */
-  columns: ({ name: string; type: string; nulls: number; distinct: number | null; min: string | null; max: string | null; mean: number | null; top_values: ({ value: string; rows: number })[] | null; histogram: ({ from: string; to: string; rows: number })[] | null })[];
+  columns: {
+    /** its name */
+    name: string;
+    /** its type in SQL */
+    type: string;
+    /** rows without a value */
+    nulls: number;
+    /** distinct values, estimated */
+    distinct: number | null;
+    /** the least value */
+    min: string | null;
+    /** the greatest value */
+    max: string | null;
+    /** the mean of numbers */
+    mean: number | null;
+    /** the most frequent values, if values repeat */
+    top_values: {
+      /** the value */
+      value: string;
+      /** rows that have it */
+      rows: number;
+    }[] | null;
+    /** rows by ranges of numbers, dates and instants */
+    histogram: {
+      /** the range's least value */
+      from: string;
+      /** its end */
+      to: string;
+      /** rows with a value in it */
+      rows: number;
+    }[] | null;
+  }[];
 }
 
 export interface GetCatalogVerifiedQueriesInput {
@@ -1082,7 +1642,14 @@ export interface GetCatalogVerifiedQueriesInput {
 }
 
 export interface PostCatalogVerifiedQueriesInput {
-  body: { question: string; sql: string; database?: string };
+  body: {
+    /** the question */
+    question: string;
+    /** what answers it */
+    sql: string;
+    /** where bare names resolve */
+    database?: string;
+  };
 }
 
 export interface DeleteCatalogVerifiedQueriesIdInput {
@@ -1104,7 +1671,24 @@ export interface GetChatCompletionsInput {
 }
 
 export interface PostChatCompletionsInput {
-  body: { messages: any[]; model?: string; stream?: boolean; stream_options?: Record<string, any>; tools?: any[]; tool_choice?: string | Record<string, any>; response_format?: Record<string, any>; session_id?: string };
+  body: {
+    /** the conversation so far */
+    messages: any[];
+    /** `querent`, or a configured model's name */
+    model?: string;
+    /** whether to answer with server-sent events */
+    stream?: boolean;
+    /** `{include_usage}` */
+    stream_options?: Record<string, any>;
+    /** functions that the client executes */
+    tools?: any[];
+    /** whether a tool must be called */
+    tool_choice?: string | Record<string, any>;
+    /** the answer's form, a JSON schema */
+    response_format?: Record<string, any>;
+    /** keeps the conversation under this id */
+    session_id?: string;
+  };
 }
 
 export interface GetChatCompletionsIdInput {
@@ -1115,7 +1699,10 @@ export interface GetChatCompletionsIdInput {
 export interface PostChatCompletionsIdInput {
   /** as a listing or an earlier answer names it */
   id: string;
-  body: { metadata: Record<string, any> };
+  body: {
+    /** up to 16 pairs of texts */
+    metadata: Record<string, any>;
+  };
 }
 
 export interface DeleteChatCompletionsIdInput {
@@ -1142,20 +1729,43 @@ export interface PostCheckInput {
 }
 
 export interface PostCompleteInput {
-  body: { text: string; position?: number; language?: "sql" | "kql" | "either"; database?: string; limit?: number };
+  body: {
+    /** the statement so far */
+    text: string;
+    /** in UTF-16 code units; the end of the text unless given */
+    position?: number;
+    /** `sql` unless given */
+    language?: "sql" | "kql" | "either";
+    /** where bare names resolve */
+    database?: string;
+    /** suggestions at most; 50 unless given, never more than 200 */
+    limit?: number;
+  };
 }
 
 export interface PostCompleteAnswer {
   /** where what is replaced begins, in UTF-16 code units */
   start: number;
   /** the likeliest first */
-  suggestions: ({ text: string; kind: "database" | "table" | "column" | "function" | "keyword"; detail?: string })[];
+  suggestions: {
+    /** the text, in quotes where it must be */
+    text: string;
+    /** what it is */
+    kind: "database" | "table" | "column" | "function" | "keyword";
+    /** a column's type, or what a name is of */
+    detail?: string;
+  }[];
   /** whether there were more */
   truncated: boolean;
 }
 
 export interface PostConversationsInput {
-  body: { metadata?: Record<string, any>; items?: any[] };
+  body: {
+    /** up to 16 pairs of texts */
+    metadata?: Record<string, any>;
+    /** its first items */
+    items?: any[];
+  };
 }
 
 export interface GetConversationsIdInput {
@@ -1166,7 +1776,10 @@ export interface GetConversationsIdInput {
 export interface PostConversationsIdInput {
   /** as a listing or an earlier answer names it */
   id: string;
-  body: { metadata: Record<string, any> };
+  body: {
+    /** up to 16 pairs of texts */
+    metadata: Record<string, any>;
+  };
 }
 
 export interface DeleteConversationsIdInput {
@@ -1192,7 +1805,10 @@ export interface PostConversationsIdItemsInput {
   id: string;
   /** what OpenAI's routes may include; what there is, is always included */
   include?: any[];
-  body: { items: any[] };
+  body: {
+    /** the items */
+    items: any[];
+  };
 }
 
 export interface GetConversationsIdItemsItemInput {
@@ -1212,7 +1828,16 @@ export interface DeleteConversationsIdItemsItemInput {
 }
 
 export interface PostEmbeddingsInput {
-  body: { input: string | any[]; model?: string; encoding_format?: "float" | "base64"; dimensions?: number };
+  body: {
+    /** a text, or texts */
+    input: string | any[];
+    /** any name; there is one embedder */
+    model?: string;
+    /** float unless asked otherwise */
+    encoding_format?: "float" | "base64";
+    /** the dimension that the model has */
+    dimensions?: number;
+  };
 }
 
 export interface GetFilesInput {
@@ -1309,11 +1934,23 @@ export interface PostImportAnswer {
   /** how text was read: header, delimiter, types and formats of columns, null */
   reading?: Record<string, any>;
   /** lines that were set aside */
-  rejects?: { lines: number; table: string };
+  rejects?: {
+    /** how many */
+    lines: number;
+    /** where they are, as DATABASE.TABLE */
+    table: string;
+  };
 }
 
 export interface PostImportTreeInput {
-  body: { source: string; database?: string; dry_run?: boolean };
+  body: {
+    /** a URL of an object store, or a folder on the server's disk */
+    source: string;
+    /** the database of all tables, instead of one a folder */
+    database?: string;
+    /** whether to only report */
+    dry_run?: boolean;
+  };
 }
 
 export interface PostMessagesInput {
@@ -1323,7 +1960,30 @@ export interface PostMessagesInput {
   "anthropic-version"?: string;
   /** betas, each NAME-DATE; they have no effect, since each field is honoured or refused by its name */
   "anthropic-beta"?: string;
-  body: { model: string; messages: any[]; max_tokens: number; system?: string | any[]; stream?: boolean; tools?: any[]; tool_choice?: Record<string, any>; thinking?: Record<string, any>; stop_sequences?: any[]; output_config?: Record<string, any>; output_format?: Record<string, any> };
+  body: {
+    /** a configured model's name; any other is the default */
+    model: string;
+    /** the conversation so far */
+    messages: any[];
+    /** tokens of one turn */
+    max_tokens: number;
+    /** what the model is told besides */
+    system?: string | any[];
+    /** whether to answer with server-sent events */
+    stream?: boolean;
+    /** functions that the client executes */
+    tools?: any[];
+    /** auto, any, none, or a tool */
+    tool_choice?: Record<string, any>;
+    /** `{type: enabled}` shows the thinking */
+    thinking?: Record<string, any>;
+    /** texts that end the answer */
+    stop_sequences?: any[];
+    /** `{format}`: the answer's form, a JSON schema */
+    output_config?: Record<string, any>;
+    /** the same, as clients sent it while it was a beta */
+    output_format?: Record<string, any>;
+  };
 }
 
 export interface PostMessagesCountTokensInput {
@@ -1333,7 +1993,16 @@ export interface PostMessagesCountTokensInput {
   "anthropic-version"?: string;
   /** betas, each NAME-DATE; they have no effect, since each field is honoured or refused by its name */
   "anthropic-beta"?: string;
-  body: { model: string; messages: any[]; system?: string | any[]; tools?: any[] };
+  body: {
+    /** a configured model's name; any other is the default */
+    model: string;
+    /** the conversation so far */
+    messages: any[];
+    /** what the model is told besides */
+    system?: string | any[];
+    /** functions that the client executes */
+    tools?: any[];
+  };
 }
 
 export interface GetModelsInput {
@@ -1348,8 +2017,21 @@ export interface GetModelsInput {
 }
 
 export interface GetModelsAnswer {
+  /** `list` */
+  object?: string;
   /** the models */
-  data: ({ id: string; owned_by?: "querent" | "operator" })[];
+  data: {
+    /** its name */
+    id: string;
+    /** `model` */
+    object?: string;
+    /** when the server started, in seconds since 1970 */
+    created?: number;
+    /** operator: a configured model */
+    owned_by?: "querent" | "operator";
+    /** the same */
+    source?: string;
+  }[];
   /** the model that answers unless another is named */
   current?: string;
 }
@@ -1369,16 +2051,37 @@ export interface PostPolicyInput {
 }
 
 export interface PostPolicyExplainInput {
-  body: { table: Record<string, any>; as: Record<string, any> };
+  body: {
+    /** `{database, table}` */
+    table: Record<string, any>;
+    /** `{subject, role, databases, roles, groups, attributes}` */
+    as: Record<string, any>;
+  };
 }
 
 export interface PostPolicyTestInput {
-  body: { cases: any[] };
+  body: {
+    /** `{as, sql, rows | row_count | error}` */
+    cases: any[];
+  };
 }
 
 export interface GetQueriesAnswer {
   /** queries that run */
-  queries: ({ id: number; subject: string; default_database: string; statement: string; started_at: string; memory_bytes: number })[];
+  queries: {
+    /** by which it is ended */
+    id: number;
+    /** whose it is */
+    subject: string;
+    /** where its bare names resolve */
+    default_database: string;
+    /** its text, or the beginning of it */
+    statement: string;
+    /** when it began */
+    started_at: string;
+    /** about what it holds */
+    memory_bytes: number;
+  }[];
 }
 
 export interface DeleteQueriesIdInput {
@@ -1412,13 +2115,29 @@ export interface PostQueryInput {
   "X-Querent-Max-Wall-Clock-Ms"?: number;
   /** less memory than the server's limit */
   "X-Querent-Max-Memory-Bytes"?: number;
-  body: { sql: string; params?: any[]; database?: string; max_rows?: number; format?: "ndjson" | "json" | "csv" | "tsv" | "arrow" | "parquet" } | BodyInit;
+  body: {
+    /** the statement */
+    sql: string;
+    /** values of `$1`, `$2`, ... */
+    params?: any[];
+    /** where bare names resolve */
+    database?: string;
+    /** rows after which the answer is cut */
+    max_rows?: number;
+    /** the form of the rows, instead of `Accept` */
+    format?: "ndjson" | "json" | "csv" | "tsv" | "arrow" | "parquet";
+  } | BodyInit;
   contentType?: "application/sql" | "application/x-kql";
 }
 
 export interface PostQueryAnswer {
   /** the columns */
-  columns: ({ name: string; type: string })[];
+  columns: {
+    /** its name */
+    name: string;
+    /** its Arrow type */
+    type: string;
+  }[];
   /** a list of values for each row */
   rows: any[];
   /** rows sent */
@@ -1428,15 +2147,82 @@ export interface PostQueryAnswer {
 }
 
 export interface PostResponsesInput {
-  body: { input: string | any[]; model?: string; stream?: boolean; instructions?: string; previous_response_id?: string; conversation?: string | Record<string, any>; store?: boolean; background?: boolean; tools?: any[]; tool_choice?: string | Record<string, any>; text?: Record<string, any>; max_output_tokens?: number; reasoning?: Record<string, any>; metadata?: Record<string, any> };
+  body: {
+    /** a text, or items */
+    input: string | any[];
+    /** `querent`, or a configured model's name */
+    model?: string;
+    /** whether to answer with server-sent events */
+    stream?: boolean;
+    /** what the model is told besides */
+    instructions?: string;
+    /** the response that this one continues */
+    previous_response_id?: string;
+    /** the conversation; not with `previous_response_id` */
+    conversation?: string | Record<string, any>;
+    /** whether it can be retrieved; true unless said otherwise */
+    store?: boolean;
+    /** whether to answer before it is done */
+    background?: boolean;
+    /** functions that the client executes */
+    tools?: any[];
+    /** whether a tool must be called */
+    tool_choice?: string | Record<string, any>;
+    /** `{format}`: the answer's form, a JSON schema */
+    text?: Record<string, any>;
+    /** tokens of one turn */
+    max_output_tokens?: number;
+    /** `{summary}` shows the thinking */
+    reasoning?: Record<string, any>;
+    /** up to 16 pairs of texts */
+    metadata?: Record<string, any>;
+  };
 }
 
 export interface PostResponsesCompactInput {
-  body: { model?: string; input?: string | any[]; instructions?: string; previous_response_id?: string };
+  body: {
+    /** `querent`, or a configured model's name */
+    model?: string;
+    /** a text, or items */
+    input?: string | any[];
+    /** what the model is told besides */
+    instructions?: string;
+    /** the response whose conversation is summed up */
+    previous_response_id?: string;
+  };
 }
 
 export interface PostResponsesInputTokensInput {
-  body: { input: string | any[]; model?: string; stream?: boolean; instructions?: string; previous_response_id?: string; conversation?: string | Record<string, any>; store?: boolean; background?: boolean; tools?: any[]; tool_choice?: string | Record<string, any>; text?: Record<string, any>; max_output_tokens?: number; reasoning?: Record<string, any>; metadata?: Record<string, any> };
+  body: {
+    /** a text, or items */
+    input: string | any[];
+    /** `querent`, or a configured model's name */
+    model?: string;
+    /** whether to answer with server-sent events */
+    stream?: boolean;
+    /** what the model is told besides */
+    instructions?: string;
+    /** the response that this one continues */
+    previous_response_id?: string;
+    /** the conversation; not with `previous_response_id` */
+    conversation?: string | Record<string, any>;
+    /** whether it can be retrieved; true unless said otherwise */
+    store?: boolean;
+    /** whether to answer before it is done */
+    background?: boolean;
+    /** functions that the client executes */
+    tools?: any[];
+    /** whether a tool must be called */
+    tool_choice?: string | Record<string, any>;
+    /** `{format}`: the answer's form, a JSON schema */
+    text?: Record<string, any>;
+    /** tokens of one turn */
+    max_output_tokens?: number;
+    /** `{summary}` shows the thinking */
+    reasoning?: Record<string, any>;
+    /** up to 16 pairs of texts */
+    metadata?: Record<string, any>;
+  };
 }
 
 export interface GetResponsesIdInput {
@@ -1482,20 +2268,48 @@ export interface GetResponsesIdInputItemsInput {
 }
 
 export interface PostRestMgmtInput {
-  body: { db?: string; csl: string; properties?: string | Record<string, any> };
+  body: {
+    /** the database */
+    db?: string;
+    /** the query or command */
+    csl: string;
+    /** `{Options, Parameters}`, or that as a text */
+    properties?: string | Record<string, any>;
+  };
 }
 
 export interface PostRestQueryInput {
-  body: { db?: string; csl: string; properties?: string | Record<string, any> };
+  body: {
+    /** the database */
+    db?: string;
+    /** the query or command */
+    csl: string;
+    /** `{Options, Parameters}`, or that as a text */
+    properties?: string | Record<string, any>;
+  };
 }
 
 export interface GetSettingsAnswer {
   /** in the order of the documentation */
-  settings: ({ name: string; value: string; origin: string; about: string; is_secret: boolean })[];
+  settings: {
+    /** its name */
+    name: string;
+    /** its value; `***` for a secret, empty where it is unset */
+    value: string;
+    /** `default`, `command line`, `environment NAME` or a file */
+    origin: string;
+    /** what it is */
+    about: string;
+    /** whether its value is hidden */
+    is_secret: boolean;
+  }[];
 }
 
 export interface PostSnapshotsExpireInput {
-  body: { older_than_seconds: number };
+  body: {
+    /** how long ago a newer state must have taken its place; at least 3600 */
+    older_than_seconds: number;
+  };
 }
 
 export interface GetTokensInput {
@@ -1506,7 +2320,24 @@ export interface GetTokensInput {
 }
 
 export interface PostTokensInput {
-  body: { name: string; subject?: string; role: "read" | "write" | "admin"; databases?: any[]; roles?: any[]; groups?: any[]; attributes?: Record<string, any>; expires_at?: string };
+  body: {
+    /** what people call it */
+    name: string;
+    /** whom it stands for; the name where it is absent */
+    subject?: string;
+    /** what it may do */
+    role: "read" | "write" | "admin";
+    /** the only databases that it sees */
+    databases?: any[];
+    /** roles that policies name */
+    roles?: any[];
+    /** groups that policies name */
+    groups?: any[];
+    /** texts by name, which policies compare with */
+    attributes?: Record<string, any>;
+    /** when it ends, as in 2027-01-31T00:00:00Z */
+    expires_at?: string;
+  };
 }
 
 export interface DeleteTokensIdInput {
@@ -1515,5 +2346,12 @@ export interface DeleteTokensIdInput {
 }
 
 export interface PostV2RestQueryInput {
-  body: { db?: string; csl: string; properties?: string | Record<string, any> };
+  body: {
+    /** the database */
+    db?: string;
+    /** the query or command */
+    csl: string;
+    /** `{Options, Parameters}`, or that as a text */
+    properties?: string | Record<string, any>;
+  };
 }

@@ -96,6 +96,7 @@ const answers = {
   "get /v1/agent/runs/{run_id}": run,
   "get /v1/agent/runs/{run_id}/approvals": client.getAgentRunsRunIdApprovals({ run_id }),
   "get /v1/queries": client.getQueries(),
+  "get /v1/models": client.getModels(),
 };
 for (const [route, answer] of Object.entries(answers)) {
   const [method, path] = route.split(" ");

@@ -271,12 +271,8 @@ pub(super) const APPROVALS: Media = Media::json(&[
             Field::text("approval_id", "by which it is decided on").required(),
             Field::text("tool", "the tool that is called").required(),
             Field::new("args", FieldKind::Any, "what it is called with").required(),
-            Field::new(
-                "state",
-                FieldKind::OneOf(&["waiting", "approved", "denied", "abandoned"]),
-                "what was decided",
-            )
-            .required(),
+            Field::new("state", FieldKind::OneOf(&["waiting", "approved", "denied", "abandoned"]), "what was decided")
+                .required(),
             Field::text("decided_at", "when that was"),
         ]),
         "the calls",
@@ -326,11 +322,15 @@ pub(super) const SETTINGS: Media = Media::json(&[Field::new(
 
 /// `GET /v1/models`; with `anthropic-version` as Anthropic's clients read it, which have no `owned_by` and no `current`.
 pub(super) const MODELS: Media = Media::json(&[
+    Field::text("object", "`list`"),
     Field::new(
         "data",
         FieldKind::ListOf(&[
             Field::text("id", "its name").required(),
+            Field::text("object", "`model`"),
+            Field::new("created", FieldKind::Integer, "when the server started, in seconds since 1970"),
             Field::new("owned_by", FieldKind::OneOf(&["querent", "operator"]), "operator: a configured model"),
+            Field::text("source", "the same"),
         ]),
         "the models",
     )
