@@ -461,6 +461,14 @@ await view("Ask");
 assert.ok(await isSeen(".composer textarea"), "the question cannot be written");
 assert.ok(await isSeen(".question"), "the answer cannot be seen");
 
+// The reference, to which the settings link: every route, and what is in the lists of its answers.
+await page.goto(new URL("/docs", url).href);
+await page.getByRole("heading", { name: "errors", exact: true }).waitFor();
+const { paths } = await page.evaluate(async () => (await fetch("/openapi.json")).json());
+assert.equal(await page.locator("details").count(), Object.values(paths).flatMap((item) => Object.keys(item)).length);
+await page.locator("#get_v1_catalog_search summary").click();
+await page.getByText("hits[].found_by", { exact: true }).waitFor();
+
 assert.deepEqual(faults, []);
 await browser.close();
 console.log("ok");
