@@ -253,13 +253,13 @@ export declare class QuerentClient {
   patchCatalogDatabasesDatabase(input: PatchCatalogDatabasesDatabaseInput, options?: CallOptions): Promise<PatchCatalogDatabasesDatabaseAnswer>;
 
   /** Names for numbers. `GET /v1/catalog/metrics` */
-  getCatalogMetrics(input?: GetCatalogMetricsInput, options?: CallOptions): Promise<any>;
+  getCatalogMetrics(input?: GetCatalogMetricsInput, options?: CallOptions): Promise<GetCatalogMetricsAnswer>;
 
   /** Defines a metric, after it ran for the caller. `POST /v1/catalog/metrics` */
-  postCatalogMetrics(input: PostCatalogMetricsInput, options?: CallOptions): Promise<any>;
+  postCatalogMetrics(input: PostCatalogMetricsInput, options?: CallOptions): Promise<PostCatalogMetricsAnswer>;
 
   /** Drops a metric. `DELETE /v1/catalog/metrics/{id}` */
-  deleteCatalogMetricsId(input: DeleteCatalogMetricsIdInput, options?: CallOptions): Promise<any>;
+  deleteCatalogMetricsId(input: DeleteCatalogMetricsIdInput, options?: CallOptions): Promise<DeleteCatalogMetricsIdAnswer>;
 
   /** Verified queries that feedback proposes. `GET /v1/catalog/query-proposals` */
   getCatalogQueryProposals(input?: GetCatalogQueryProposalsInput, options?: CallOptions): Promise<any>;
@@ -277,7 +277,7 @@ export declare class QuerentClient {
   postCatalogRelationships(input: PostCatalogRelationshipsInput, options?: CallOptions): Promise<PostCatalogRelationshipsAnswer>;
 
   /** Drops a relationship. `DELETE /v1/catalog/relationships/{id}` */
-  deleteCatalogRelationshipsId(input: DeleteCatalogRelationshipsIdInput, options?: CallOptions): Promise<any>;
+  deleteCatalogRelationshipsId(input: DeleteCatalogRelationshipsIdInput, options?: CallOptions): Promise<DeleteCatalogRelationshipsIdAnswer>;
 
   /** Databases, tables and columns, a page at a time. `GET /v1/catalog/schema` */
   getCatalogSchema(input?: GetCatalogSchemaInput, options?: CallOptions): Promise<GetCatalogSchemaAnswer>;
@@ -295,13 +295,13 @@ export declare class QuerentClient {
   getCatalogTablesTableProfile(input: GetCatalogTablesTableProfileInput, options?: CallOptions): Promise<GetCatalogTablesTableProfileAnswer>;
 
   /** Questions with SQL that answers them. `GET /v1/catalog/verified-queries` */
-  getCatalogVerifiedQueries(input?: GetCatalogVerifiedQueriesInput, options?: CallOptions): Promise<any>;
+  getCatalogVerifiedQueries(input?: GetCatalogVerifiedQueriesInput, options?: CallOptions): Promise<GetCatalogVerifiedQueriesAnswer>;
 
   /** Stores a question with its SQL, after the SQL ran for the caller. `POST /v1/catalog/verified-queries` */
-  postCatalogVerifiedQueries(input: PostCatalogVerifiedQueriesInput, options?: CallOptions): Promise<any>;
+  postCatalogVerifiedQueries(input: PostCatalogVerifiedQueriesInput, options?: CallOptions): Promise<PostCatalogVerifiedQueriesAnswer>;
 
   /** Drops a verified query. `DELETE /v1/catalog/verified-queries/{id}` */
-  deleteCatalogVerifiedQueriesId(input: DeleteCatalogVerifiedQueriesIdInput, options?: CallOptions): Promise<any>;
+  deleteCatalogVerifiedQueriesId(input: DeleteCatalogVerifiedQueriesIdInput, options?: CallOptions): Promise<DeleteCatalogVerifiedQueriesIdAnswer>;
 
   /** Stored completions. `GET /v1/chat/completions` */
   getChatCompletions(input?: GetChatCompletionsInput, options?: CallOptions): Promise<any>;
@@ -1301,6 +1301,37 @@ export interface GetCatalogMetricsInput {
   page_token?: string;
 }
 
+export interface GetCatalogMetricsAnswer {
+  /** entries of the page */
+  metrics: {
+    /** by which it is dropped */
+    id: number;
+    /** its database */
+    database: string;
+    /** its name */
+    name: string;
+    /** what the number means */
+    description: string | null;
+    /** the table that it is computed over */
+    table: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    };
+    /** an aggregate in SQL */
+    expression: string;
+    /** rows that count, in SQL */
+    filter: string | null;
+    /** who stored it */
+    subject: string;
+    /** when that was */
+    created_at: string;
+  }[];
+  /** the next page's `page_token`; absent on the last page */
+  next_page_token?: string;
+}
+
 export interface PostCatalogMetricsInput {
   body: {
     /** the metric's name */
@@ -1316,9 +1347,40 @@ export interface PostCatalogMetricsInput {
   };
 }
 
+export interface PostCatalogMetricsAnswer {
+  /** by which it is dropped */
+  id: number;
+  /** its database */
+  database: string;
+  /** its name */
+  name: string;
+  /** what the number means */
+  description: string | null;
+  /** the table that it is computed over */
+  table: {
+    /** its database */
+    database: string;
+    /** its name */
+    table: string;
+  };
+  /** an aggregate in SQL */
+  expression: string;
+  /** rows that count, in SQL */
+  filter: string | null;
+  /** who stored it */
+  subject: string;
+  /** when that was */
+  created_at: string;
+}
+
 export interface DeleteCatalogMetricsIdInput {
   /** as a listing or an earlier answer names it */
   id: string;
+}
+
+export interface DeleteCatalogMetricsIdAnswer {
+  /** true */
+  dropped: boolean;
 }
 
 export interface GetCatalogQueryProposalsInput {
@@ -1430,6 +1492,11 @@ export interface PostCatalogRelationshipsAnswer {
 export interface DeleteCatalogRelationshipsIdInput {
   /** as a listing or an earlier answer names it */
   id: string;
+}
+
+export interface DeleteCatalogRelationshipsIdAnswer {
+  /** true */
+  dropped: boolean;
 }
 
 export interface GetCatalogSchemaInput {
@@ -1641,6 +1708,33 @@ export interface GetCatalogVerifiedQueriesInput {
   page_token?: string;
 }
 
+export interface GetCatalogVerifiedQueriesAnswer {
+  /** entries of the page */
+  verified_queries: {
+    /** by which it is dropped */
+    id: number;
+    /** where bare names of `sql` resolve */
+    database: string;
+    /** the question */
+    question: string;
+    /** what answers it */
+    sql: string;
+    /** the tables that it reads */
+    tables: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    }[];
+    /** who stored it */
+    subject: string;
+    /** when that was */
+    created_at: string;
+  }[];
+  /** the next page's `page_token`; absent on the last page */
+  next_page_token?: string;
+}
+
 export interface PostCatalogVerifiedQueriesInput {
   body: {
     /** the question */
@@ -1652,9 +1746,36 @@ export interface PostCatalogVerifiedQueriesInput {
   };
 }
 
+export interface PostCatalogVerifiedQueriesAnswer {
+  /** by which it is dropped */
+  id: number;
+  /** where bare names of `sql` resolve */
+  database: string;
+  /** the question */
+  question: string;
+  /** what answers it */
+  sql: string;
+  /** the tables that it reads */
+  tables: {
+    /** its database */
+    database: string;
+    /** its name */
+    table: string;
+  }[];
+  /** who stored it */
+  subject: string;
+  /** when that was */
+  created_at: string;
+}
+
 export interface DeleteCatalogVerifiedQueriesIdInput {
   /** as a listing or an earlier answer names it */
   id: string;
+}
+
+export interface DeleteCatalogVerifiedQueriesIdAnswer {
+  /** true */
+  dropped: boolean;
 }
 
 export interface GetChatCompletionsInput {

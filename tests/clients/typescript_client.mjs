@@ -80,7 +80,13 @@ function wrong(schema, value, at) {
 }
 const { paths } = JSON.parse(readFileSync(document, "utf8"));
 const [{ run_id }, table] = [run, { table: "flights" }];
+const counted = { question: "how many flights?", sql: "SELECT count(*) AS n FROM flights" };
+const metric = { name: "flown", table: { database: "default", table: "flights" }, expression: "count(*)" };
 const answers = {
+  "post /v1/catalog/verified-queries": await client.postCatalogVerifiedQueries({ body: counted }),
+  "get /v1/catalog/verified-queries": client.getCatalogVerifiedQueries(),
+  "post /v1/catalog/metrics": await client.postCatalogMetrics({ body: metric }),
+  "get /v1/catalog/metrics": client.getCatalogMetrics(),
   "get /health": client.getHealth(),
   "post /v1/complete": client.postComplete({ body: { text: "SELECT c FROM flights", position: 8 } }),
   "post /v1/query": (await client.postQuery({ format: "json", body: { sql: "SELECT 1 AS one" } })).json(),
@@ -100,7 +106,8 @@ const answers = {
 };
 for (const [route, answer] of Object.entries(answers)) {
   const [method, path] = route.split(" ");
-  const { schema } = paths[path][method].responses["200"].content["application/json"];
+  const { responses } = paths[path][method];
+  const { schema } = (responses["200"] ?? responses["201"]).content["application/json"];
   assert.ok(schema.properties, `the document says nothing of what ${route} answers`);
   assert.deepEqual(wrong(schema, await answer, route), []);
 }

@@ -219,6 +219,54 @@ pub(super) const RELATIONSHIPS: Media = Media::json(&[
     NEXT_PAGE,
 ]);
 
+const SUBJECT: Field = Field::text("subject", "who stored it").required();
+const CREATED_AT: Field = Field::text("created_at", "when that was").required();
+const VERIFIED_QUERY_FIELDS: &[Field] = &[
+    Field::new("id", FieldKind::Integer, "by which it is dropped").required(),
+    Field::text("database", "where bare names of `sql` resolve").required(),
+    Field::text("question", "the question").required(),
+    Field::text("sql", "what answers it").required(),
+    Field::new(
+        "tables",
+        FieldKind::ListOf(&[DATABASE, Field::text("table", "its name").required()]),
+        "the tables that it reads",
+    )
+    .required(),
+    SUBJECT,
+    CREATED_AT,
+];
+
+/// A verified query.
+pub(super) const VERIFIED_QUERY: Media = Media::json(VERIFIED_QUERY_FIELDS);
+/// `GET /v1/catalog/verified-queries`.
+pub(super) const VERIFIED_QUERIES: Media = Media::json(&[
+    Field::new("verified_queries", FieldKind::ListOf(VERIFIED_QUERY_FIELDS), "entries of the page").required(),
+    NEXT_PAGE,
+]);
+
+const METRIC_FIELDS: &[Field] = &[
+    Field::new("id", FieldKind::Integer, "by which it is dropped").required(),
+    DATABASE,
+    Field::text("name", "its name").required(),
+    Field::text("description", "what the number means").or_null().required(),
+    Field::new("table", TABLE_END, "the table that it is computed over").required(),
+    Field::text("expression", "an aggregate in SQL").required(),
+    Field::text("filter", "rows that count, in SQL").or_null().required(),
+    SUBJECT,
+    CREATED_AT,
+];
+
+/// A metric.
+pub(super) const METRIC: Media = Media::json(METRIC_FIELDS);
+/// `GET /v1/catalog/metrics`.
+pub(super) const METRICS: Media = Media::json(&[
+    Field::new("metrics", FieldKind::ListOf(METRIC_FIELDS), "entries of the page").required(),
+    NEXT_PAGE,
+]);
+
+/// What was dropped.
+pub(super) const DROPPED: Media = Media::json(&[Field::new("dropped", FieldKind::Flag, "true").required()]);
+
 const RUN_ID: Field = Field::text("run_id", "the run").required();
 const QUESTION: Field = Field::text("question", "what was asked").required();
 const MODEL_ID: Field = Field::text("model_id", "the model that answered").required();

@@ -246,11 +246,13 @@ pub(super) const CATALOG: Surface = Surface {
         Route::delete("/v1/catalog/relationships/{id}", "Drops a relationship", |verb| {
             verb.answered_by(relationships::remove)
         })
-        .writers(),
+        .writers()
+        .answers(&[answers::DROPPED]),
         Route::get("/v1/catalog/verified-queries", "Questions with SQL that answers them", |verb| {
             verb.answered_by(knowledge::list_queries)
         })
-        .query(LISTED),
+        .query(LISTED)
+        .answers(&[answers::VERIFIED_QUERIES]),
         Route::post(
             "/v1/catalog/verified-queries",
             "Stores a question with its SQL, after the SQL ran for the caller",
@@ -263,11 +265,13 @@ pub(super) const CATALOG: Surface = Surface {
             Field::text("database", "where bare names resolve"),
         ])
         .with(r#"{"question": "how many orders are there?", "sql": "SELECT count(*) FROM orders"}"#)])
+        .answers(&[answers::VERIFIED_QUERY])
         .status("201"),
         Route::delete("/v1/catalog/verified-queries/{id}", "Drops a verified query", |verb| {
             verb.answered_by(knowledge::drop_query)
         })
-        .writers(),
+        .writers()
+        .answers(&[answers::DROPPED]),
         Route::get("/v1/catalog/query-proposals", "Verified queries that feedback proposes", |verb| {
             verb.answered_by(feedback::proposals)
         })
@@ -288,7 +292,8 @@ pub(super) const CATALOG: Surface = Surface {
         })
         .writers(),
         Route::get("/v1/catalog/metrics", "Names for numbers", |verb| verb.answered_by(knowledge::list_metrics))
-            .query(LISTED),
+            .query(LISTED)
+            .answers(&[answers::METRICS]),
         Route::post("/v1/catalog/metrics", "Defines a metric, after it ran for the caller", |verb| {
             verb.answered_by(knowledge::define_metric)
         })
@@ -303,9 +308,11 @@ pub(super) const CATALOG: Surface = Surface {
         .with(
             r#"{"name": "revenue", "table": {"database": "default", "table": "orders"}, "expression": "sum(amount)"}"#,
         )])
+        .answers(&[answers::METRIC])
         .status("201"),
         Route::delete("/v1/catalog/metrics/{id}", "Drops a metric", |verb| verb.answered_by(knowledge::drop_metric))
-            .writers(),
+            .writers()
+            .answers(&[answers::DROPPED]),
     ],
 };
 
