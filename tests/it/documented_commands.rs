@@ -320,6 +320,11 @@ fn pages_of_clients() {
 }
 
 #[test]
+fn architecture() {
+    check("docs/architecture.md", 3);
+}
+
+#[test]
 fn troubleshooting() {
     check("docs/troubleshooting.md", 3);
 }
