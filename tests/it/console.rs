@@ -109,7 +109,7 @@ async fn a_browser_logs_in_with_a_token() {
     assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
-/// The tour of docs/tour.md on the flights, with its pictures: `QUERENT_PICTURES` names a folder in which they are kept.
+/// The tour of docs/tour.md on the flights, with its pictures: `QUERENT_PICTURES` names a folder that keeps them.
 #[tokio::test]
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
 async fn the_tour_works_in_a_browser() {

@@ -1,9 +1,9 @@
 //! The commands of README and of the pages for beginners, in the order in which they stand, on a machine that has nothing
 //! of ours: an empty home, no settings, no ONNX Runtime, no network and no model.
 //!
-//! A block of `sh` runs as one script, one of `python` or `ts` as a program; one that only starts a server runs beside the
-//! others, on a free port. A block of `text` after it is what it prints. Only `make` and what loads packages are left out, and
-//! the language model is a script.
+//! A block of `sh` runs as one script, one of `python` or `ts` as a program; one that only starts a server runs beside
+//! the others, on a free port. A block of `text` after it is what it prints. Only `make` and what loads packages are
+//! left out, and the language model is a script.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
