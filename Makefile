@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
+.PHONY: console typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -121,6 +121,10 @@ serve: ## a server on ./querent-data
 
 console: ## the console's files from their sources, flight/console/dist; needs Node.js 20 and npm
 	cd flight/console && npm ci --no-audit --no-fund && npm run build
+
+typescript-client: ## the client package of the HTTP routes, clients/typescript, of the server's OpenAPI document
+	@$(setup) system clients
+	QUERENT_WRITE_CLIENT=1 cargo test --workspace --test it -- clients::the_generated_client
 
 build: ## the released binary: full optimisation, mimalloc
 	@$(setup) system

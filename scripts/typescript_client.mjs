@@ -3,7 +3,8 @@
 //
 // usage: node scripts/typescript_client.mjs OPENAPI.json FOLDER
 //
-// Methods are named by the operations: `get_v1_catalog_search` is `getCatalogSearch`.
+// Methods are named by the operations: `get_v1_catalog_search` is `getCatalogSearch`, which takes a `GetCatalogSearchInput`
+// and answers with a `GetCatalogSearchAnswer`. `clients/typescript/` is what it makes of the document of this version.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,6 +31,7 @@ write("package.json", `${JSON.stringify({
   description: "A client of Querent's HTTP routes, made from its OpenAPI document",
   license: "Apache-2.0",
   type: "module",
+  sideEffects: false,
   main: "index.js",
   types: "index.d.ts",
   files: ["index.js", "index.d.ts"],
@@ -70,12 +72,24 @@ function script() {
 
 /** What the server said no with. \`code\` is stable. */
 export class QuerentError extends Error {
-  constructor(status, code, message, hint) {
+  constructor(status, code, message, hint = null) {
     super(message);
     this.name = "QuerentError";
     this.status = status;
     this.code = code;
     this.hint = hint;
+  }
+
+  static read(text, status, code) {
+    let error = text;
+    try {
+      const body = JSON.parse(text);
+      error = body.error ?? body.detail ?? text;
+    } catch {
+      // No JSON: the text is the message.
+    }
+    const message = typeof error === "string" ? error : (error.message ?? text);
+    return new QuerentError(status, code ?? error.code ?? \`http_\${status}\`, message || \`HTTP \${status}\`, error.hint ?? null);
   }
 }
 
@@ -105,7 +119,7 @@ ${methods.join("\n")}
       else params.set(name, String(value));
     }
     const sent = new Headers();
-    for (const name of headers) if (input[name] !== undefined && input[name] !== null) sent.set(name, String(input[name]));
+    for (const name of headers) if (input[name] !== undefined && input[name] !== null) sent.set(name, asHeader(String(input[name])));
     if (this.#token) sent.set("authorization", \`Bearer \${this.#token}\`);
     let body;
     if (hasBody && input.contentType !== undefined) {
@@ -118,9 +132,11 @@ ${methods.join("\n")}
       body = JSON.stringify(input.body ?? {});
     }
     const address = this.#url + filled + (params.size > 0 ? \`?\${params}\` : "");
-    const response = await this.#fetch(address, { method, headers: sent, body, signal });
-    if (!response.ok) throw await failure(response);
-    return response;
+    // Browsers refuse to call it as a method of something else.
+    const send = this.#fetch;
+    const response = await send(address, { method, headers: sent, body, signal });
+    if (response.ok) return response;
+    throw QuerentError.read(await response.text(), response.status, response.headers.get("x-querent-error-code"));
   }
 
   async #json(...request) {
@@ -163,30 +179,30 @@ function readEvent(frame) {
   }
 }
 
-async function failure(response) {
-  const text = await response.text();
-  let error = text;
-  try {
-    const body = JSON.parse(text);
-    error = body.error ?? body.detail ?? text;
-  } catch {
-    // No JSON: the text is the message.
-  }
-  const code = response.headers.get("x-querent-error-code") ?? error.code ?? \`http_\${response.status}\`;
-  const message = typeof error === "string" ? error : (error.message ?? text);
-  return new QuerentError(response.status, code, message, error.hint ?? null);
+/** A text as a header can carry it: UTF-8, a byte a character. */
+function asHeader(text) {
+  return [...new TextEncoder().encode(text)].map((byte) => String.fromCharCode(byte)).join("");
 }
 `;
 }
 
 function declarations() {
+  const named = [];
   const methods = operations.map(({ name, path, method, operation, parameters, bodies, answers, kind }) => {
     const fields = parameters.map((one) => field(one.name, one.required, one.schema, one.description ?? one.schema?.description));
     if (bodies.length > 0) fields.push(...bodyFields(bodies));
-    const answer = { json: () => typeOf(answers[0][1].schema), events: () => "ServerEvent", response: () => "Response" }[kind]();
+    const types = name[0].toUpperCase() + name.slice(1);
+    if (fields.length > 0) named.push(`export interface ${types}Input {\n${fields.join("")}}\n`);
+    const json = answers.find(([type]) => type === JSON_TYPE)?.[1].schema;
+    const properties = Object.entries(json?.properties ?? {});
+    if (properties.length > 0) {
+      const answered = properties.map(([key, of]) => field(key, json.required?.includes(key), of));
+      named.push(`export interface ${types}Answer {\n${answered.join("")}}\n`);
+    }
+    const answer = { json: () => (properties.length > 0 ? `${types}Answer` : typeOf(json)), response: () => "Response" }[kind]?.();
     const returned = kind === "events" ? "AsyncGenerator<ServerEvent, void, undefined>" : `Promise<${answer}>`;
     const isNeeded = parameters.some((one) => one.required) || bodies.length > 0;
-    const input = fields.length === 0 ? "Record<string, never>" : `{\n${fields.join("")}  }`;
+    const input = fields.length === 0 ? "Record<string, never>" : `${types}Input`;
     const about = comment(`${operation.summary}. \`${method.toUpperCase()} ${path}\``, "  ");
     return `${about}  ${name}(input${isNeeded ? "" : "?"}: ${input}, options?: CallOptions): ${returned};\n`;
   });
@@ -197,6 +213,10 @@ export declare class QuerentError extends Error {
   readonly status: number;
   readonly code: string;
   readonly hint: string | null;
+  constructor(status: number, code: string, message: string, hint?: string | null);
+
+  /** Reads the body of a refusal, or the last line of rows that break off; \`code\` is what a header says. */
+  static read(text: string, status: number, code?: string | null): QuerentError;
 }
 
 export interface CallOptions {
@@ -219,7 +239,8 @@ export declare class QuerentClient {
   constructor(url: string | URL, options?: ClientOptions);
 
 ${methods.join("\n")}}
-`;
+
+${named.join("\n")}`;
 }
 
 /** One body of JSON is \`body\`; of several content types the caller names one, unless it sends JSON. */
@@ -229,11 +250,16 @@ function bodyFields(bodies) {
   if (others.length === 0) return [field("body", true, json[1].schema)];
   const types = others.join(" | ");
   const body = json ? `${typeOf(json[1].schema)} | BodyInit` : "BodyInit";
-  return [`    body: ${body};\n`, `    contentType${json ? "?" : ""}: ${types};\n`];
+  return [`  body: ${indented(body)};\n`, `  contentType${json ? "?" : ""}: ${types};\n`];
 }
 
 function field(name, isRequired, schema, about = schema?.description) {
-  return `${about ? comment(about, "    ") : ""}    ${key(name)}${isRequired ? "" : "?"}: ${typeOf(schema)};\n`;
+  return `${about ? comment(about, "  ") : ""}  ${key(name)}${isRequired ? "" : "?"}: ${indented(typeOf(schema))};\n`;
+}
+
+/** A type within a field: the lines of its own fields stand further in. */
+function indented(type) {
+  return type.replace(/\n/g, "\n  ");
 }
 
 function key(name) {
@@ -249,7 +275,7 @@ function typeOf(schema) {
   if (schema.$ref) return typeOf(schema.$ref.split("/").slice(1).reduce((found, part) => found[part], document));
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   const several = schema.anyOf ?? schema.oneOf;
-  if (several) return several.map(typeOf).join(" | ");
+  if (several) return [...new Set(several.map(typeOf))].join(" | ");
   if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type })).join(" | ");
   switch (schema.type) {
     case "string":
@@ -263,7 +289,7 @@ function typeOf(schema) {
       return "null";
     case "array": {
       const items = typeOf(schema.items);
-      return /^\w+$/.test(items) ? `${items}[]` : `(${items})[]`;
+      return /^\w+$/.test(items) || schema.items?.properties ? `${items}[]` : `(${items})[]`;
     }
     default:
       return objectType(schema);
@@ -274,5 +300,5 @@ function objectType(schema) {
   const fields = Object.entries(schema.properties ?? {});
   if (fields.length === 0) return schema.type === "object" ? "Record<string, any>" : "any";
   const required = new Set(schema.required ?? []);
-  return `{ ${fields.map(([name, of]) => `${key(name)}${required.has(name) ? "" : "?"}: ${typeOf(of)}`).join("; ")} }`;
+  return `{\n${fields.map(([name, of]) => field(name, required.has(name), of)).join("")}}`;
 }

@@ -23,6 +23,8 @@ export default defineConfig({
     },
   },
   server: {
+    // The client package is outside of this folder.
+    fs: { allow: [".", "../../clients/typescript"] },
     proxy: Object.fromEntries(
       ["/v1", "/health", "/metrics", "/openapi.json"].map((path) => [
         path,

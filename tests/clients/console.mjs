@@ -387,6 +387,25 @@ await page.getByLabel("Dates", { exact: true }).fill("%d.%m.%Y");
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.getByText("2 rows became").waitFor();
 await picture("import");
+// Lines that were set aside are a click away.
+const lines = join(pictures, "lines.csv");
+const numbers = `numbers_${Date.now()}`;
+writeFileSync(lines, "n\n1\nx\n2\n");
+await page.getByLabel("Files").setInputFiles(lines);
+await page.getByLabel("Table", { exact: true }).fill(numbers);
+await page.getByLabel("Types", { exact: true }).fill("n=BIGINT");
+await page.getByLabel("Set bad lines aside", { exact: true }).fill("true");
+await page.getByRole("button", { name: "Import", exact: true }).click();
+await page.locator(".warning", { hasText: "1 line could not be read" }).getByRole("link").click();
+await page.getByRole("heading", { name: `default.${numbers}_rejects`, exact: true }).waitFor();
+await page.locator(".facts th[scope=row]").first().waitFor();
+await view("Query");
+await run(`DROP TABLE ${numbers}`);
+await run(`DROP TABLE ${numbers}_rejects`);
+await view("Data in");
+await page.getByLabel("Files").setInputFiles(file);
+await page.getByLabel("Table", { exact: true }).fill(table);
+await page.getByText("How to read the text").click();
 // A workbook has a sheet, and no delimiter.
 await page.getByRole("combobox", { name: "Format" }).selectOption("xlsx");
 await page.getByLabel("Sheet", { exact: true }).waitFor();
@@ -441,6 +460,14 @@ assert.ok(await isSeen(".grid-row:not([hidden]) .grid-cell"), "rows cannot be se
 await view("Ask");
 assert.ok(await isSeen(".composer textarea"), "the question cannot be written");
 assert.ok(await isSeen(".question"), "the answer cannot be seen");
+
+// The reference, to which the settings link: every route, and what is in the lists of its answers.
+await page.goto(new URL("/docs", url).href);
+await page.getByRole("heading", { name: "errors", exact: true }).waitFor();
+const { paths } = await page.evaluate(async () => (await fetch("/openapi.json")).json());
+assert.equal(await page.locator("details").count(), Object.values(paths).flatMap((item) => Object.keys(item)).length);
+await page.locator("#get_v1_catalog_search summary").click();
+await page.getByText("hits[].found_by", { exact: true }).waitFor();
 
 assert.deepEqual(faults, []);
 await browser.close();

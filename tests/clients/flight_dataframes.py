@@ -10,7 +10,6 @@ from urllib.parse import urlparse
 import adbc_driver_flightsql.dbapi as adbc
 import duckdb
 import flightsql
-import flightsql.sqlalchemy  # noqa: F401 (registers its dialect)
 import pandas
 import polars
 import sqlalchemy
@@ -66,7 +65,7 @@ def duckdb_reads_and_writes():
 def sqlalchemy_lists_and_selects():
     address = urlparse(URI)
     engine = sqlalchemy.create_engine(
-        f"datafusion+flightsql://{address.hostname}:{address.port}?insecure=True&token={TOKEN}"
+        f"datafusion://{address.hostname}:{address.port}?insecure=True&token={TOKEN}"
     )
     with engine.connect() as connection:
         assert connection.execute(sqlalchemy.text("select 41 + 1 as answer")).fetchall() == [(42,)]

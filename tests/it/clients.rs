@@ -37,15 +37,16 @@ async fn flight_sql_for_node() {
     run_client(node).await;
 }
 
-/// The client package that is made of the server's own OpenAPI document.
+/// The client package that is made of the server's own OpenAPI document, `clients/typescript`.
 #[tokio::test]
 async fn the_generated_client() {
     let server = TestServer::start(TestSettings::default().tokens("writer-tok:write")).await;
     let folder = TempDir::new().unwrap();
     let generator = querent_tests::package_folder().join("../scripts/typescript_client.mjs");
+    let kept = querent_tests::package_folder().join("../clients/typescript");
     let mut node = NodeJs::client("typescript_client.mjs");
     node.args([server.url("/"), "writer-tok".to_owned()]);
-    node.args([generator.as_path(), folder.path()]);
+    node.args([generator.as_path(), folder.path(), kept.as_path()]);
     run_client(node).await;
 }
 

@@ -2,7 +2,7 @@
 
 use flate2::read::GzDecoder;
 use querent_tests::script::{run_sql, tool_call};
-use querent_tests::{NodeJs, TestServer, TestSettings, package_folder, run_client};
+use querent_tests::{NodeJs, TestServer, TestSettings, nycflights_dir, package_folder, run_client};
 use serde_json::{Value, json};
 use std::io::Read;
 use tempfile::TempDir;
@@ -105,6 +105,35 @@ async fn a_browser_logs_in_with_a_token() {
     let pictures = TempDir::new().unwrap();
     let mut node = NodeJs::client("console.mjs");
     node.args([server.url("/"), pictures.path().to_string_lossy().into_owned(), "writer-tok".to_owned()]);
+    let [printed, _] = run_client(node).await;
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
+/// The tour of docs/tour.md on the flights, with its pictures: `QUERENT_PICTURES` names a folder that keeps them.
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn the_tour_works_in_a_browser() {
+    let query = "SELECT a.name, round(avg(f.dep_delay), 1) AS delay\nFROM flights f \
+                 JOIN airlines a ON a.carrier = f.carrier\nGROUP BY a.name ORDER BY delay DESC LIMIT 5";
+    let answer = "**Frontier Airlines Inc.** leaves latest, 20.2 minutes on average. \
+                  ExpressJet Airlines Inc. follows with 20.0.";
+    let thinking = json!({ "thinking": "Delays are in flights, names in airlines." });
+    let script = json!({
+        "capabilities": { "tool_style": "native", "thinking": true, "small": false, "context_tokens": 8192 },
+        "runs": [{ "when": "leave late", "turns": [
+            { "events": [thinking, run_sql(query)] },
+            { "events": [{ "text": answer }] },
+        ] }],
+    });
+    let server = TestServer::start(TestSettings::default().script(script)).await;
+    for table in ["airlines", "flights", "weather"] {
+        let file = nycflights_dir().join(format!("{table}.csv"));
+        server.execute(&format!("CREATE TABLE {table} AS SELECT * FROM read_csv('{}')", file.display())).await;
+    }
+    let unkept = TempDir::new().unwrap();
+    let pictures = std::env::var("QUERENT_PICTURES").unwrap_or_else(|_| unkept.path().to_string_lossy().into_owned());
+    let mut node = NodeJs::client("tour.mjs");
+    node.args([server.url("/"), pictures]);
     let [printed, _] = run_client(node).await;
     assert!(printed.ends_with("ok\n"), "{printed}");
 }

@@ -1,16 +1,18 @@
 //! The commands of README and of the pages for beginners, in the order in which they stand, on a machine that has nothing
 //! of ours: an empty home, no settings, no ONNX Runtime, no network and no model.
 //!
-//! A block of `sh` runs as one script; one that only starts a server runs beside the others, on a free port. A block of
-//! `text` after it is what it prints. Only `make` is left out, and the language model is a script.
+//! A block of `sh` runs as one script, one of `python` or `ts` as a program; one that only starts a server runs beside
+//! the others, on a free port. A block of `text` after it is what it prints. Only `make` and what loads packages are
+//! left out, and the language model is a script.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use querent_tests::{Python, package_folder, python_package, querent_binary};
-use serde_json::json;
+use querent_tests::script::{run_sql, tool_call};
+use querent_tests::{NodeJs, PostgresProcess, Python, nycflights_dir, package_folder, python_package, querent_binary};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A place that answers nobody.
@@ -22,6 +24,8 @@ struct CleanMachine {
     server: Option<(Child, String)>,
     /// The Python package, once a page has a program in Python.
     package: Option<TempDir>,
+    /// What scripts find in their environment beside what every machine has.
+    environment: Vec<(&'static str, String)>,
 }
 
 impl CleanMachine {
@@ -31,9 +35,15 @@ impl CleanMachine {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         symlink(querent_binary(), folder.path().join("bin/querent")).unwrap();
+        let machine = Self { folder, server: None, package: None, environment: Vec::new() };
         let run = json!({ "turns": [{ "events": [{ "text": "**United Air Lines**, with 3." }] }] });
-        std::fs::write(folder.path().join("script.json"), json!({ "runs": vec![run; 10] }).to_string()).unwrap();
-        Self { folder, server: None, package: None }
+        machine.model(&json!({ "runs": vec![run; 10] }));
+        machine
+    }
+
+    /// Lets the language model follow another script.
+    fn model(&self, script: &Value) {
+        std::fs::write(self.folder.path().join("script.json"), script.to_string()).unwrap();
     }
 
     fn work(&self) -> PathBuf {
@@ -55,6 +65,7 @@ impl CleanMachine {
         };
         let mut bash = self.command("timeout");
         bash.args(["120", "bash", "-e", "-o", "pipefail", "-c", &script]);
+        bash.envs(self.environment.iter().map(|(name, value)| (*name, value.as_str())));
         // The only setting: there is no model on this machine.
         if script.contains("querent ask") {
             bash.env("QUERENT_AGENT_SCRIPT", self.folder.path().join("script.json"));
@@ -76,6 +87,14 @@ impl CleanMachine {
             python.env_remove(variable);
         }
         python.output().expect("python starts")
+    }
+
+    fn run_typescript(&self, program: &str) -> Output {
+        let program = match &self.server {
+            Some((_, address)) => program.replace("127.0.0.1:8080", address),
+            None => program.to_owned(),
+        };
+        NodeJs::typescript(self.folder.path(), &program).current_dir(self.work()).output().expect("node starts")
     }
 
     fn serve(&mut self) {
@@ -117,28 +136,39 @@ fn blocks(page: &str) -> Vec<(String, String)> {
 }
 
 fn check(page: &str, least_scripts: usize) {
+    check_on(CleanMachine::new(), page, least_scripts);
+}
+
+/// Whether a block only brings what this machine has already, or what no test makes.
+fn is_set_up(block: &str) -> bool {
+    block.lines().all(|line| line.starts_with("make ")) || block.starts_with("python3 -m pip download ")
+}
+
+fn check_on(mut machine: CleanMachine, page: &str, least_scripts: usize) {
     let text = std::fs::read_to_string(package_folder().join("..").join(page)).unwrap();
-    let mut machine = CleanMachine::new();
     let (mut printed, mut scripts) = (String::new(), 0);
     for (language, block) in blocks(&text) {
-        match language.as_str() {
-            "sh" if block.lines().all(|line| line.starts_with("make ")) => {}
-            "sh" if block.starts_with("querent serve") => machine.serve(),
-            "sh" => {
-                let output = machine.run(&block);
-                printed = String::from_utf8_lossy(&output.stdout).into_owned();
-                let said = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "{page}: {}\n{block}\n--\n{printed}\n{said}", output.status);
-                scripts += 1;
+        let output = match language.as_str() {
+            "sh" if is_set_up(&block) => continue,
+            "sh" if block.starts_with("querent serve") => {
+                machine.serve();
+                continue;
             }
-            "text" => assert!(printed.contains(&block), "{page}: not printed:\n{block}\n--\n{printed}"),
-            "python" => {
-                let output = machine.run_python(&block);
-                let said = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "{page}:\n{block}\n--\n{said}");
+            "sh" => {
+                scripts += 1;
+                machine.run(&block)
+            }
+            "python" => machine.run_python(&block),
+            "ts" => machine.run_typescript(&block),
+            "text" => {
+                assert!(printed.contains(&block), "{page}: not printed:\n{block}\n--\n{printed}");
+                continue;
             }
             language => panic!("{page}: no test takes blocks of {language}"),
-        }
+        };
+        printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{page}: {}\n{block}\n--\n{printed}\n{said}", output.status);
     }
     assert!(scripts >= least_scripts, "{page}: {scripts} scripts ran");
 }
@@ -199,6 +229,16 @@ fn command_line() {
 }
 
 #[test]
+fn tour() {
+    let machine = CleanMachine::new();
+    for table in ["airlines", "airports", "flights", "planes", "weather"] {
+        let file = format!("{table}.csv");
+        symlink(nycflights_dir().join(&file), machine.work().join(&file)).unwrap();
+    }
+    check_on(machine, "docs/tour.md", 6);
+}
+
+#[test]
 fn tutorial() {
     check("docs/tutorial.md", 6);
 }
@@ -206,6 +246,57 @@ fn tutorial() {
 #[test]
 fn tutorial_of_logs() {
     check("docs/tutorial-logs.md", 5);
+}
+
+#[test]
+fn tutorials_of_responses() {
+    for page in ["docs/tutorial-responses.md", "docs/tutorial-responses-typescript.md"] {
+        let machine = CleanMachine::new();
+        machine.model(&model_of_responses());
+        check_on(machine, page, 1);
+    }
+}
+
+/// The model of the tutorials of an application: it queries, follows up, calls a tool of the application, and fails.
+fn model_of_responses() -> Value {
+    let says = |text: &str| json!({ "events": [{ "text": text }] });
+    let queries = |sql: &str| json!({ "events": [run_sql(sql)] });
+    let message = json!({ "airport": "JFK", "message": "N804JB is 75 minutes late" });
+    json!({ "runs": [
+        { "when": "most flights", "turns": [
+            queries("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC"),
+            { "events": [{ "text": "**UA** had the most " }, { "text": "flights: 3." }] },
+        ] },
+        { "when": "from Newark", "turns": [
+            queries("SELECT count(*) AS n FROM flights WHERE carrier = 'UA' AND origin = 'EWR'"),
+            says("2 of them."),
+        ] },
+        { "when": "how many passengers", "turns": [
+            queries("SELECT count(*) AS n FROM flights"),
+            says("There were 5 passengers."),
+        ] },
+        { "when": "tell the gate", "turns": [
+            queries("SELECT tailnum, origin, dep_delay FROM flights WHERE dep_delay > 60"),
+            { "events": [tool_call("tell_gate", message)] },
+            says("The gate at JFK knows that N804JB is 75 minutes late."),
+        ] },
+        { "when": "does the model fail", "turns": [{ "events": [{ "error": "out of memory" }] }] },
+    ] })
+}
+
+#[test]
+fn tutorial_of_superset() {
+    check("docs/tutorial-superset.md", 2);
+    check("docs/client-superset.md", 1);
+}
+
+#[test]
+fn page_of_metabase() {
+    let postgres = PostgresProcess::start();
+    let mut machine = CleanMachine::new();
+    let socket = postgres.socket().display().to_string();
+    machine.environment = vec![("PGHOST", socket), ("PGUSER", "postgres".to_owned())];
+    check_on(machine, "docs/client-metabase.md", 3);
 }
 
 #[test]
@@ -226,6 +317,11 @@ fn pages_of_clients() {
     check("docs/client-grafana.md", 2);
     check("docs/client-pandas.md", 1);
     check("docs/client-langchain.md", 1);
+}
+
+#[test]
+fn architecture() {
+    check("docs/architecture.md", 3);
 }
 
 #[test]

@@ -73,13 +73,22 @@ pub struct NodeJs;
 
 impl NodeJs {
     /// Returns a command that runs a program, which is written to `folder` and whose imports find the client libraries.
-    #[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
     pub fn program(folder: &Path, program: &str) -> Command {
+        Self::written(folder, "program.mjs", program)
+    }
+
+    /// The same of a program in TypeScript, whose types Node.js takes off.
+    pub fn typescript(folder: &Path, program: &str) -> Command {
+        Self::written(folder, "program.mts", program)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
+    fn written(folder: &Path, name: &str, program: &str) -> Command {
         let modules = folder.join("node_modules");
         if !modules.exists() {
             std::os::unix::fs::symlink(installed("QUERENT_NODE", "node").join("node_modules"), &modules).unwrap();
         }
-        let script = folder.join("program.mjs");
+        let script = folder.join(name);
         std::fs::write(&script, program).unwrap();
         Self::command(&script)
     }

@@ -1,6 +1,8 @@
 // Names of tables and columns, for completion and for the catalog's list. A catalog may be larger than any list: what was
 // not read is said, and found by search.
-import { getJson } from "./api";
+import type { GetCatalogSchemaAnswer } from "querent-client";
+
+import { client } from "./api";
 import { Cell } from "./cell";
 import { sqlTypeName } from "./type-names";
 
@@ -26,20 +28,6 @@ export interface CatalogNames {
   isCut: boolean;
 }
 
-interface SchemaPage {
-  databases: {
-    name: string;
-    tables: {
-      name: string;
-      kind: string;
-      comment?: string | null;
-      columns: { name: string; data_type: string; nullable: boolean; comment?: string | null }[];
-    }[];
-  }[];
-  /** Left out of the last page. */
-  next_page_token?: string | null;
-}
-
 const MOST_TABLES = 2000;
 const PAGE = 500;
 
@@ -57,7 +45,7 @@ async function readPages(): Promise<void> {
   const names: CatalogNames = { databases: [], tables: [], isCut: false };
   let next: string | null = null;
   do {
-    const page: SchemaPage = await getJson(`/v1/catalog/schema?${new URLSearchParams({ limit: String(PAGE), ...(next ? { page_token: next } : {}) })}`);
+    const page: GetCatalogSchemaAnswer = await client.getCatalogSchema({ limit: PAGE, ...(next ? { page_token: next } : {}) });
     for (const database of page.databases) {
       if (!names.databases.includes(database.name)) names.databases.push(database.name);
       for (const table of database.tables) names.tables.push(readTable(database.name, table));
@@ -68,7 +56,7 @@ async function readPages(): Promise<void> {
   catalogNames.set(names);
 }
 
-function readTable(database: string, table: SchemaPage["databases"][number]["tables"][number]): CatalogTable {
+function readTable(database: string, table: GetCatalogSchemaAnswer["databases"][number]["tables"][number]): CatalogTable {
   return {
     database,
     name: table.name,

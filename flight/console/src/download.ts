@@ -1,8 +1,7 @@
 // Files and texts that leave the page.
-import type { Statement } from "./statement";
-import { send } from "./statement";
+import { type Format, type Statement, send } from "./statement";
 
-export const FORMATS = [
+export const FORMATS: { format: Format; name: string; ending: string }[] = [
   { format: "csv", name: "CSV", ending: "csv" },
   { format: "json", name: "JSON", ending: "json" },
   { format: "ndjson", name: "NDJSON", ending: "ndjson" },
@@ -11,7 +10,7 @@ export const FORMATS = [
 ];
 
 /** Runs a query again, and saves all of its rows as the server writes them. */
-export async function downloadRows(statement: Statement, format: string): Promise<void> {
+export async function downloadRows(statement: Statement, format: Format): Promise<void> {
   const known = FORMATS.find((candidate) => candidate.format === format)!;
   const response = await send(statement, format);
   saveAs(await response.blob(), `querent-result.${known.ending}`);

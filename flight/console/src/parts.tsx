@@ -1,8 +1,8 @@
 // Small parts that several views have.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { QuerentError } from "querent-client";
 
-import type { ApiFailure } from "./api";
 import { Cell } from "./cell";
 import { copyText } from "./download";
 
@@ -21,7 +21,7 @@ export async function copy(text: string, what: string): Promise<void> {
   say((await copyText(text)) ? `${what} copied` : `${what} could not be copied: the browser does not allow it`);
 }
 
-export function FailureBox(props: { failure: ApiFailure; children?: ComponentChildren }) {
+export function FailureBox(props: { failure: QuerentError; children?: ComponentChildren }) {
   const { failure } = props;
   return (
     <div class="failure" role="alert">

@@ -1,5 +1,7 @@
 // One statement sent to the server, and its rows as they come.
-import { ApiFailure, asFailure, encodeHeader, isAbort, readFailure, request } from "./api";
+import { type CallOptions, type PostQueryInput, QuerentError } from "querent-client";
+
+import { asFailure, client, isAbort } from "./api";
 import type { ArrowRows } from "./arrow/arrow-rows";
 import { Cell } from "./cell";
 import type { Language } from "./editor/editor";
@@ -22,7 +24,7 @@ export interface Result {
   /** Grows with the rows, so that what shows them is drawn again. */
   version: number;
   isCut: boolean;
-  failure: ApiFailure | null;
+  failure: QuerentError | null;
   startedAt: number;
   firstRowsMs: number | null;
   elapsedMs: number | null;
@@ -34,15 +36,14 @@ export interface Running {
   cancel(): void;
 }
 
-const CONTENT_TYPES: Record<Language, string> = { sql: "application/sql", kql: "application/x-kql" };
+const CONTENT_TYPES = { sql: "application/sql", kql: "application/x-kql" } as const;
 
-export function send(statement: Statement, format: string, init: RequestInit = {}): Promise<Response> {
-  return request(`/v1/query?format=${format}`, {
-    ...init,
-    method: "POST",
-    body: statement.text,
-    headers: { "content-type": CONTENT_TYPES[statement.language], "x-database": encodeHeader(statement.database) },
-  });
+/** The forms that rows are had in. */
+export type Format = NonNullable<PostQueryInput["format"]>;
+
+export function send({ text, language, database }: Statement, format: Format, options: CallOptions = {}): Promise<Response> {
+  const input = { format, contentType: CONTENT_TYPES[language], body: text, "X-Database": database };
+  return client.postQuery(input, options);
 }
 
 /** Runs a statement. Its cell changes at most once a frame while rows come. */
@@ -81,7 +82,7 @@ export function run(statement: Statement): Running {
     } catch (error) {
       const isStopped = isAbort(error) || abort.signal.aborted;
       end.outcome = isStopped ? "cancelled" : "failed";
-      if (!isStopped) end.failure = error instanceof ApiFailure ? error : cutOff(result.value, error);
+      if (!isStopped) end.failure = error instanceof QuerentError ? error : cutOff(result.value, error);
     }
     cancelAnimationFrame(frame);
     change({ ...end, elapsedMs: performance.now() - begun });
@@ -91,13 +92,13 @@ export function run(statement: Statement): Running {
 }
 
 /** A stream that ends early has no room for its reason, which NDJSON has. */
-function cutOff(result: Result, error: unknown): ApiFailure {
+function cutOff(result: Result, error: unknown): QuerentError {
   if (result.rows === null) return asFailure(error);
-  return new ApiFailure("rows_cut_off", "The server stopped before the last row.", "“Ask why” runs it again.", 0);
+  return new QuerentError(0, "rows_cut_off", "The server stopped before the last row.", "“Ask why” runs it again.");
 }
 
 /** Runs a query again for the reason why its rows end early. */
-export async function reasonOfCut(statement: Statement): Promise<ApiFailure | null> {
+export async function reasonOfCut(statement: Statement): Promise<QuerentError | null> {
   try {
     const response = await send(statement, "ndjson");
     let last = "";
@@ -106,8 +107,7 @@ export async function reasonOfCut(statement: Statement): Promise<ApiFailure | nu
       const lines = (last + piece.value).trimEnd().split("\n");
       last = piece.value.endsWith("\n") ? `${lines.at(-1)}\n` : (lines.at(-1) ?? "");
     }
-    const body = JSON.parse(last) as { error?: unknown };
-    return Object.keys(body).join() === "error" ? readFailure(body, "query_failed", 0) : null;
+    return Object.keys(JSON.parse(last) as object).join() === "error" ? QuerentError.read(last, 0) : null;
   } catch (error) {
     return asFailure(error);
   }

@@ -225,7 +225,8 @@ fn object(fields: &[Field]) -> Object {
 }
 
 fn described_schema(field: &Field) -> RefOr<Schema> {
-    let mut schema = schema(field.kind);
+    let of_kind = schema(field.kind);
+    let mut schema = if field.nullable { or_null(of_kind) } else { of_kind };
     if let RefOr::T(schema) = &mut schema {
         let description = match schema {
             Schema::Object(object) => Some(&mut object.description),
@@ -242,16 +243,24 @@ fn described_schema(field: &Field) -> RefOr<Schema> {
 
 fn schema(kind: FieldKind) -> RefOr<Schema> {
     let of = |kind: Type| Object::with_type(kind);
-    let list = || ArrayBuilder::new().items(RefOr::T(anything())).build();
+    let list_of = |items: Schema| ArrayBuilder::new().items(RefOr::T(items)).build();
+    let list = || list_of(anything());
+    let one_of = |values: &[&'static str]| {
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values.iter().copied())).build()
+    };
     match kind {
         FieldKind::Text => of(Type::String).into(),
         FieldKind::Integer => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).build().into(),
+        FieldKind::Number => of(Type::Number).into(),
         FieldKind::Flag => of(Type::Boolean).into(),
         FieldKind::List => list().into(),
+        FieldKind::ListOf(fields) => list_of(Schema::Object(object(fields))).into(),
+        FieldKind::Texts => list_of(Schema::Object(of(Type::String))).into(),
+        FieldKind::SomeOf(values) => list_of(Schema::Object(one_of(values))).into(),
         FieldKind::Object => of(Type::Object).into(),
-        FieldKind::OneOf(values) => {
-            ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values.iter().copied())).build().into()
-        }
+        FieldKind::ObjectOf(fields) => object(fields).into(),
+        FieldKind::Any => RefOr::T(anything()),
+        FieldKind::OneOf(values) => one_of(values).into(),
         FieldKind::TextOrNull => {
             ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null])).build().into()
         }
@@ -263,6 +272,10 @@ fn schema(kind: FieldKind) -> RefOr<Schema> {
             .build()
             .into(),
     }
+}
+
+fn or_null(schema: RefOr<Schema>) -> RefOr<Schema> {
+    AnyOfBuilder::new().item(schema).item(Object::with_type(Type::Null)).into()
 }
 
 /// Any JSON value.

@@ -88,6 +88,8 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) kind: FieldKind,
     pub(super) required: bool,
+    /// Whether it may be null.
+    pub(super) nullable: bool,
     pub(super) about: &'static str,
 }
 
@@ -96,9 +98,21 @@ pub(super) struct Field {
 pub(super) enum FieldKind {
     Text,
     Integer,
+    Number,
     Flag,
+    /// A list of anything.
     List,
+    /// A list of objects with these fields.
+    ListOf(&'static [Field]),
+    /// A list of strings.
+    Texts,
+    /// A list of some of these strings.
+    SomeOf(&'static [&'static str]),
+    /// An object with any fields.
     Object,
+    /// An object with these fields.
+    ObjectOf(&'static [Field]),
+    Any,
     /// One of these strings.
     OneOf(&'static [&'static str]),
     TextOrNull,
@@ -318,11 +332,16 @@ impl Route {
 
 impl Field {
     pub(super) const fn new(name: &'static str, kind: FieldKind, about: &'static str) -> Self {
-        Self { name, kind, required: false, about }
+        Self { name, kind, required: false, nullable: false, about }
     }
 
     pub(super) const fn text(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::Text, about)
+    }
+
+    pub(super) const fn or_null(mut self) -> Self {
+        self.nullable = true;
+        self
     }
 
     pub(super) const fn required(mut self) -> Self {

@@ -4,6 +4,7 @@
 
 mod a2a;
 mod ag_ui;
+mod answers;
 mod cube;
 mod holmes;
 mod ksadk;

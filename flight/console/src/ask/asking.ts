@@ -1,8 +1,12 @@
 // The conversation that the ask view shows, the run that goes on in it, and past runs.
-import { ApiFailure, asFailure, getJson, isAbort, request } from "../api";
+import type {
+  CallOptions, GetAgentRunsAnswer, GetAgentRunsRunIdAnswer, PostAgentRunsRunIdApprovalsInput, QuerentError, ServerEvent,
+} from "querent-client";
+
+import { asFailure, client, isAbort } from "../api";
 import { Cell, storedCell } from "../cell";
 import { database } from "../preferences";
-import { type ApprovalState, type AskRun, type RunEvent, decided, fold, newRun, readEvents } from "./run";
+import { type ApprovalState, type AskRun, decided, fold, newRun } from "./run";
 
 /** The runs of the conversation that is open, oldest first. */
 export const thread = new Cell<AskRun[]>([]);
@@ -10,16 +14,9 @@ export const thread = new Cell<AskRun[]>([]);
 export const withThinking = storedCell<boolean>("thinking", true);
 
 /** Why the last question could not be asked at all. */
-export const askFailure = new Cell<ApiFailure | null>(null);
+export const askFailure = new Cell<QuerentError | null>(null);
 
-export interface PastRun {
-  run_id: string;
-  question: string;
-  model_id: string | null;
-  status: string;
-  started_at: string;
-  finished_at: string | null;
-}
+export type PastRun = GetAgentRunsAnswer["runs"][number];
 
 export const pastRuns = new Cell<PastRun[]>([]);
 
@@ -27,40 +24,40 @@ let abort: AbortController | null = null;
 let replay = 0;
 
 export async function readPastRuns(): Promise<void> {
-  const answer = await getJson<{ runs: PastRun[] }>("/v1/agent/runs?limit=60");
-  pastRuns.set(answer.runs);
+  pastRuns.set((await client.getAgentRuns({ limit: 60 })).runs);
 }
 
 /** Asks a question in the open conversation. */
 export async function ask(question: string): Promise<void> {
   stopReplay();
   const sessionId = thread.value.at(-1)?.sessionId ?? `console-${randomId()}`;
-  await stream(newRun(question, sessionId), "/v1/agent/ask", {
+  const body = {
     question, database: database.value, include_thinking: withThinking.value, session_id: sessionId, approvals: true,
-  });
+  };
+  await stream(newRun(question, sessionId), (options) => client.postAgentAsk({ body }, options));
 }
 
 /** A decision on a call of a paused run. */
-export interface Verdict {
-  approval_id: string;
-  approve: boolean;
-  reason?: string;
-}
+export type Verdict = NonNullable<PostAgentRunsRunIdApprovalsInput["body"]["decisions"]>[number];
 
 /** Decides on the calls of a paused run; the run that goes on is shown below it. */
 export async function decide(paused: AskRun, verdicts: Verdict[]): Promise<void> {
-  if (paused.id === null) return;
+  const run_id = paused.id;
+  if (run_id === null) return;
   stopReplay();
-  const next = { ...newRun(paused.question, paused.sessionId), continues: paused.id };
+  const next = { ...newRun(paused.question, paused.sessionId), continues: run_id };
   const states = new Map(verdicts.map((one): [string, ApprovalState] => [one.approval_id, one.approve ? "approved" : "denied"]));
-  const isTaken = await stream(next, `/v1/agent/runs/${encodeURIComponent(paused.id)}/approvals`, { decisions: verdicts }, () =>
-    thread.update((runs) => runs.map((run) => (run.id === paused.id ? decided(run, states) : run))));
+  const send = (options: CallOptions) => client.postAgentRunsRunIdApprovals({ run_id, body: { decisions: verdicts } }, options);
+  const isTaken = await stream(next, send, () =>
+    thread.update((runs) => runs.map((run) => (run.id === run_id ? decided(run, states) : run))));
   // Somebody else, or another tab, may have been faster.
-  if (!isTaken) await readDecisions(paused.id);
+  if (!isTaken) await readDecisions(run_id);
 }
 
-/** Posts what begins a run and shows the run, as the last of the conversation. Returns whether it began. */
-async function stream(begun: AskRun, path: string, body: object, onStarted: () => void = () => undefined): Promise<boolean> {
+/** Sends what begins a run and shows the run, as the last of the conversation. Returns whether it began. */
+async function stream(
+  begun: AskRun, send: (options: CallOptions) => AsyncIterable<ServerEvent>, onStarted: () => void = () => undefined,
+): Promise<boolean> {
   let run = begun;
   askFailure.set(null);
   thread.update((runs) => [...runs, run]);
@@ -72,13 +69,7 @@ async function stream(begun: AskRun, path: string, body: object, onStarted: () =
   };
   abort = new AbortController();
   try {
-    const response = await request(path, {
-      method: "POST",
-      signal: abort.signal,
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    for await (const event of readEvents(response.body!)) {
+    for await (const event of send({ signal: abort.signal })) {
       show(fold(run, event));
       if (event.event !== "run_started" || !run.id) continue;
       history.replaceState(null, "", `#/ask/run/${run.id}`);
@@ -101,10 +92,8 @@ async function stream(begun: AskRun, path: string, body: object, onStarted: () =
 
 /** Reads what was decided on the calls of a run that is shown. */
 async function readDecisions(id: string): Promise<void> {
-  const answer = await getJson<{ approvals: { approval_id: string; state: ApprovalState }[] }>(
-    `/v1/agent/runs/${encodeURIComponent(id)}/approvals`,
-  ).catch(() => ({ approvals: [] }));
-  const states = new Map(answer.approvals.map((one): [string, ApprovalState] => [one.approval_id, one.state]));
+  const { approvals } = await client.getAgentRunsRunIdApprovals({ run_id: id }).catch(() => ({ approvals: [] }));
+  const states = new Map(approvals.map((one): [string, ApprovalState] => [one.approval_id, one.state]));
   thread.update((runs) => runs.map((run) => (run.id === id ? decided(run, states) : run)));
 }
 
@@ -113,18 +102,10 @@ export async function cancel(): Promise<void> {
   const running = thread.value.at(-1);
   if (!running?.id) return abort?.abort();
   try {
-    await request(`/v1/agent/runs/${running.id}/cancel`, { method: "POST" });
+    await client.postAgentRunsRunIdCancel({ run_id: running.id });
   } catch {
     abort?.abort();
   }
-}
-
-interface StoredRun {
-  run_id: string;
-  question: string;
-  model_id: string | null;
-  status: string;
-  trace: RunEvent[];
 }
 
 /** Opens a past run: whole, or event by event as it happened. */
@@ -132,9 +113,9 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
   stopReplay();
   const turn = replay;
   askFailure.set(null);
-  let stored: StoredRun;
+  let stored: GetAgentRunsRunIdAnswer;
   try {
-    stored = await getJson<StoredRun>(`/v1/agent/runs/${encodeURIComponent(id)}`);
+    stored = await client.getAgentRunsRunId({ run_id: id });
   } catch (error) {
     askFailure.set(asFailure(error));
     return;

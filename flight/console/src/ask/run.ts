@@ -1,4 +1,5 @@
 // A run of the agent as its events tell it. A stream and a stored trace hold the same events, so both are folded here.
+import type { GetAgentRunsRunIdApprovalsAnswer } from "querent-client";
 
 export interface Proof {
   text: string;
@@ -25,7 +26,7 @@ export interface ToolResult {
 }
 
 /** `abandoned`: the conversation went on without a decision. */
-export type ApprovalState = "waiting" | "approved" | "denied" | "abandoned";
+export type ApprovalState = GetAgentRunsRunIdApprovalsAnswer["approvals"][number]["state"];
 
 export type Step =
   | { kind: "thinking"; text: string }
@@ -181,28 +182,4 @@ function appended(steps: Step[], kind: "thinking" | "text", more: string): Step[
 
 function text(value: unknown): string | null {
   return typeof value === "string" ? value : null;
-}
-
-/** Reads server-sent events as they come. */
-export async function* readEvents(body: ReadableStream<BufferSource>): AsyncGenerator<RunEvent> {
-  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, BufferSource>).getReader();
-  let rest = "";
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-    const frames = (rest + piece.value.replace(/\r\n/g, "\n")).split("\n\n");
-    rest = frames.pop() ?? "";
-    for (const frame of frames) {
-      const event = readFrame(frame);
-      if (event) yield event;
-    }
-  }
-}
-
-function readFrame(frame: string): RunEvent | null {
-  let event = "message";
-  const data: string[] = [];
-  for (const line of frame.split("\n")) {
-    if (line.startsWith("event:")) event = line.slice(6).trim();
-    else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-  }
-  return data.length === 0 ? null : { event, data: JSON.parse(data.join("\n")) as Record<string, unknown> };
 }

@@ -1,42 +1,27 @@
 // The columns of a table, and their profile: missing and distinct values, extremes, a histogram or the frequent values.
 import { useState } from "preact/hooks";
+import type { GetCatalogTablesTableProfileAnswer, QuerentError } from "querent-client";
 
-import { ApiFailure, asFailure, getJson } from "../api";
+import { asFailure, client } from "../api";
 import { count } from "../format";
 import { FailureBox } from "../parts";
 import { sqlTypeName } from "../type-names";
 import { Comment } from "./comment";
-import { type TableDocument, pathOf } from "./table";
+import type { TableDocument } from "./table";
 
-interface ColumnProfile {
-  name: string;
-  type: string;
-  nulls: number;
-  distinct: number | null;
-  min: string | null;
-  max: string | null;
-  mean: number | null;
-  top_values: { value: string; rows: number }[] | null;
-  histogram: { from: string; to: string; rows: number }[] | null;
-}
-
-interface TableProfile {
-  rows: number;
-  is_complete: boolean;
-  left_out_columns: number;
-  columns: ColumnProfile[];
-}
+type TableProfile = GetCatalogTablesTableProfileAnswer;
+type ColumnProfile = TableProfile["columns"][number];
 
 export function Columns(props: { table: TableDocument; onComment(column: string, comment: string | null): Promise<void> }) {
   const { table } = props;
   const [profile, setProfile] = useState<TableProfile | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   const [isRunning, setRunning] = useState(false);
   const read = async () => {
     setRunning(true);
     setFailure(null);
     try {
-      setProfile(await getJson<TableProfile>(pathOf(table.database, table.name, "/profile")));
+      setProfile(await client.getCatalogTablesTableProfile({ table: table.name, database: table.database }));
     } catch (error) {
       setFailure(asFailure(error));
     }
@@ -112,7 +97,7 @@ function Missing({ nulls, rows, name }: { nulls: number; rows: number; name: str
 const WIDTH = 160;
 const HEIGHT = 36;
 
-function Histogram({ buckets, name }: { buckets: { from: string; to: string; rows: number }[]; name: string }) {
+function Histogram({ buckets, name }: { buckets: NonNullable<ColumnProfile["histogram"]>; name: string }) {
   const most = Math.max(1, ...buckets.map((bucket) => bucket.rows));
   const width = WIDTH / buckets.length;
   const highest = buckets.find((bucket) => bucket.rows === most);
@@ -134,7 +119,7 @@ function Histogram({ buckets, name }: { buckets: { from: string; to: string; row
 
 const FEW_VALUES = 4;
 
-function TopValues({ values, rows }: { values: { value: string; rows: number }[]; rows: number }) {
+function TopValues({ values, rows }: { values: NonNullable<ColumnProfile["top_values"]>; rows: number }) {
   const [isWhole, setWhole] = useState(false);
   return (
     <ul class="top-values">

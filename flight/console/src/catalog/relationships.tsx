@@ -1,36 +1,25 @@
 // What a table joins: declared relationships as a list, and as a graph, whose code is loaded when it is first shown.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { GetCatalogRelationshipsAnswer, QuerentError } from "querent-client";
 
-import { ApiFailure, asFailure, getJson } from "../api";
+import { asFailure, client } from "../api";
 import { FailureBox, Switch } from "../parts";
 import { address } from "../router";
 import type { GraphProps } from "./graph";
 
-export interface TableEnd {
-  database: string;
-  table: string;
-}
-
-export interface Relationship {
-  id: string | number;
-  from: TableEnd;
-  from_columns: string[];
-  to: TableEnd;
-  to_columns: string[];
-  origin?: string;
-}
+export type Relationship = GetCatalogRelationshipsAnswer["relationships"][number];
+export type TableEnd = Relationship["from"];
 
 /** Relationships of the whole catalog that are read for the graph. */
 const MOST_READ = 500;
 
 export function Relationships({ database, table }: { database: string; table: string }) {
   const [known, setKnown] = useState<Relationship[] | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   const [form, setForm] = useState<"list" | "graph">("list");
   useEffect(() => {
-    const params = new URLSearchParams({ database, table, limit: "100" });
-    getJson<{ relationships: Relationship[] }>(`/v1/catalog/relationships?${params}`).then(
+    client.getCatalogRelationships({ database, table, limit: 100 }).then(
       (answer) => setKnown(answer.relationships),
       (error: unknown) => setFailure(asFailure(error)),
     );
@@ -67,7 +56,7 @@ function List({ known }: { known: Relationship[] }) {
         <li>
           <EndOf end={one.from} columns={one.from_columns} /> <span aria-hidden="true">→</span>
           <span class="off-screen">refers to</span> <EndOf end={one.to} columns={one.to_columns} />
-          {one.origin && <small> {one.origin}</small>}
+          <small> {one.origin}</small>
         </li>
       ))}
     </ul>
@@ -80,11 +69,10 @@ function EndOf({ end, columns }: { end: TableEnd; columns: string[] }) {
 
 function LoadedGraph({ database, table }: { database: string; table: string }) {
   const [Graph, setGraph] = useState<{ Shown: ComponentType<GraphProps> } | null>(null);
-  const [all, setAll] = useState<{ relationships: Relationship[]; next_page_token?: string | null } | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [all, setAll] = useState<GetCatalogRelationshipsAnswer | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   useEffect(() => {
-    const params = new URLSearchParams({ limit: String(MOST_READ) });
-    Promise.all([import("./graph"), getJson<{ relationships: Relationship[]; next_page_token?: string | null }>(`/v1/catalog/relationships?${params}`)]).then(
+    Promise.all([import("./graph"), client.getCatalogRelationships({ limit: MOST_READ })]).then(
       ([{ RelationsGraph }, answer]) => { setGraph({ Shown: RelationsGraph }); setAll(answer); },
       (error: unknown) => setFailure(asFailure(error)),
     );

@@ -1,7 +1,8 @@
 // One table: its columns and what they hold, comments that are edited in place, first rows, and what it joins.
 import { useEffect, useState } from "preact/hooks";
+import type { PatchCatalogTablesTableInput, QuerentError } from "querent-client";
 
-import { ApiFailure, asFailure, getJson } from "../api";
+import { asFailure, client } from "../api";
 import { readCatalogNames } from "../catalog-names";
 import { count } from "../format";
 import { Grid } from "../grid/grid";
@@ -13,13 +14,13 @@ import { openQuery } from "../views/query-tabs";
 import { Comment } from "./comment";
 import { Columns } from "./columns";
 import { Relationships } from "./relationships";
-import { type TableDocument, pathOf, qualified, readTable } from "./table";
+import { type TableDocument, qualified, readTable } from "./table";
 
 type Side = "columns" | "rows" | "relationships";
 
 export function TablePage({ database, table }: { database: string; table: string }) {
   const [shown, setShown] = useState<TableDocument | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   const [side, setSide] = useState<Side>("columns");
   useEffect(() => {
     readTable(database, table).then(setShown, (error: unknown) => setFailure(asFailure(error)));
@@ -30,12 +31,8 @@ export function TablePage({ database, table }: { database: string; table: string
     openQuery("sql", `SELECT * FROM ${name} LIMIT 1000`, true);
   };
   /** Sets comments, and shows the table as it is then. */
-  const change = async (comments: { comment?: string | null; columns?: Record<string, string | null> }) => {
-    setShown(await getJson<TableDocument>(pathOf(database, table), {
-      method: "PATCH",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(comments),
-    }));
+  const change = async (comments: PatchCatalogTablesTableInput["body"]) => {
+    setShown(await client.patchCatalogTablesTable({ table, database, body: comments }));
     readCatalogNames().catch(() => undefined);
   };
   return (

@@ -1,23 +1,15 @@
 // A table as the server describes it, and where it is.
-import { getJson, rowsOf } from "../api";
+import type { GetCatalogTablesTableAnswer } from "querent-client";
 
-export interface TableDocument {
-  database: string;
-  name: string;
-  kind: string;
-  comment?: string;
-  row_count?: number;
-  columns: { name: string; data_type: string; nullable: boolean; comment?: string }[];
-}
+import { client, rowsOf } from "../api";
 
-export function pathOf(database: string, table: string, part = ""): string {
-  return `/v1/catalog/tables/${encodeURIComponent(table)}${part}?${new URLSearchParams({ database })}`;
-}
+/** `system`: a table that the catalog has no record of. */
+export type TableDocument = Omit<GetCatalogTablesTableAnswer, "kind"> & { kind: GetCatalogTablesTableAnswer["kind"] | "system" };
 
 /** The table; one that the catalog has no record of, such as those of `system`, as `DESCRIBE` has it. */
 export async function readTable(database: string, table: string): Promise<TableDocument> {
   try {
-    return await getJson<TableDocument>(pathOf(database, table));
+    return await client.getCatalogTablesTable({ table, database });
   } catch (error) {
     const rows = await rowsOf(`DESCRIBE ${qualified(database, table)}`, database).catch(() => null);
     if (!rows) throw error;

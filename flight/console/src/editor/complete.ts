@@ -1,18 +1,13 @@
 // Completion by the server, which knows the catalog, the functions of both languages, and what may stand where.
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
+import type { PostCompleteAnswer } from "querent-client";
 
-import { isAbort, getJson } from "../api";
+import { client, isAbort } from "../api";
 import { database } from "../preferences";
 import type { Language } from "./editor";
 
-interface ServerCompletion {
-  start: number;
-  suggestions: { text: string; kind: "database" | "table" | "column" | "function" | "keyword"; detail?: string }[];
-  truncated: boolean;
-}
-
 /** Columns first, then what they are of; words of the language last. */
-const BOOST: Record<ServerCompletion["suggestions"][number]["kind"], number> = {
+const BOOST: Record<PostCompleteAnswer["suggestions"][number]["kind"], number> = {
   column: 3, table: 2, database: 1, function: 0, keyword: -1,
 };
 
@@ -23,16 +18,10 @@ export function completeOnServer(language: () => Language) {
     if (!context.explicit && !context.matchBefore(/[\w.$"[]|\|\s*/)) return null;
     const abort = new AbortController();
     context.addEventListener("abort", () => abort.abort());
-    let answer: ServerCompletion;
+    let answer: PostCompleteAnswer;
     try {
-      answer = await getJson<ServerCompletion>("/v1/complete", {
-        method: "POST",
-        signal: abort.signal,
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          text: context.state.doc.toString(), position: context.pos, language: language(), database: database.value,
-        }),
-      });
+      const body = { text: context.state.doc.toString(), position: context.pos, language: language(), database: database.value };
+      answer = await client.postComplete({ body }, { signal: abort.signal });
     } catch (error) {
       if (!isAbort(error)) console.debug("no completion", error);
       return null;

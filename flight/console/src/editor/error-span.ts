@@ -1,5 +1,5 @@
 // Where in its statement an error lies, and what would fix it, as far as the server's words say so.
-import type { ApiFailure } from "../api";
+import type { QuerentError } from "querent-client";
 
 export interface Span {
   from: number;
@@ -12,7 +12,7 @@ export interface Fix {
 }
 
 /** The place that the error names by line and column, or by the name that it does not know. */
-export function spanOf(failure: ApiFailure, statement: string): Span | null {
+export function spanOf(failure: QuerentError, statement: string): Span | null {
   const place = /\bline (\d+),? column (\d+)/i.exec(failure.message);
   if (place) {
     const from = offsetOf(statement, Number(place[1]), Number(place[2]));
@@ -25,7 +25,7 @@ export function spanOf(failure: ApiFailure, statement: string): Span | null {
 }
 
 /** The replacement that the error suggests. */
-export function fixOf(failure: ApiFailure, statement: string): Fix | null {
+export function fixOf(failure: QuerentError, statement: string): Fix | null {
   const text = /did you mean `([^`]+)`/i.exec(`${failure.message} ${failure.hint ?? ""}`)?.[1];
   const span = spanOf(failure, statement);
   return text !== undefined && span && span.to > span.from ? { span, text } : null;

@@ -1,7 +1,8 @@
 // Activity: what runs now, with a way to end it, what the agent was asked, and the server's own numbers.
 import { useEffect, useState } from "preact/hooks";
+import type { GetQueriesAnswer, QuerentError } from "querent-client";
 
-import { ApiFailure, asFailure, request, rowsOf } from "../api";
+import { asFailure, client, rowsOf } from "../api";
 import { duration, time } from "../format";
 import { FailureBox, say } from "../parts";
 import { address } from "../router";
@@ -9,14 +10,14 @@ import { address } from "../router";
 const EVERY_MS = 2000;
 
 interface Shown {
-  queries: Record<string, unknown>[];
+  queries: GetQueriesAnswer["queries"];
   runs: Record<string, unknown>[];
   numbers: Map<string, number>;
 }
 
 export function ActivityView() {
   const [shown, setShown] = useState<Shown | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   const read = () =>
     readActivity().then(
       (next) => { setShown(next); setFailure(null); },
@@ -28,10 +29,10 @@ export function ActivityView() {
     const timer = setInterval(() => document.visibilityState === "visible" && void read(), EVERY_MS);
     return () => clearInterval(timer);
   }, []);
-  const kill = async (id: unknown) => {
+  const kill = async (id: number) => {
     try {
-      await rowsOf(`KILL ${Number(id)}`);
-      say(`Query ${String(id)} was ended`);
+      await client.deleteQueriesId({ id: String(id) });
+      say(`Query ${id} was ended`);
     } catch (error) {
       say(asFailure(error).message);
     }
@@ -49,14 +50,14 @@ export function ActivityView() {
         {shown?.queries.map((query) => (
           <li>
             <div class="grow">
-              <code>{String(query["statement"])}</code>
+              <code>{query.statement}</code>
               <small>
-                {String(query["id"])} · {String(query["subject"])} · {String(query["default_database"])} ·{" "}
-                {duration(Math.max(0, Date.now() - Date.parse(String(query["started_at"]))))} ·{" "}
-                {(Number(query["memory_bytes"]) / 1e6).toFixed(1)} MB
+                {query.id} · {query.subject} · {query.default_database} ·{" "}
+                {duration(Math.max(0, Date.now() - Date.parse(query.started_at)))} ·{" "}
+                {(query.memory_bytes / 1e6).toFixed(1)} MB
               </small>
             </div>
-            <button class="danger" aria-label={`Kill query ${String(query["id"])}`} onClick={() => void kill(query["id"])}>Kill</button>
+            <button class="danger" aria-label={`Kill query ${query.id}`} onClick={() => void kill(query.id)}>Kill</button>
           </li>
         ))}
       </ul>
@@ -110,25 +111,26 @@ function whole(value: number): string {
 
 async function stopRun(id: string): Promise<void> {
   try {
-    await request(`/v1/agent/runs/${encodeURIComponent(id)}/cancel`, { method: "POST" });
+    await client.postAgentRunsRunIdCancel({ run_id: id });
     say("The question was cancelled");
   } catch (error) {
     say(asFailure(error).message);
   }
 }
 
-const OWN = "/* the console's list of queries */";
+const OWN = "/* the console's list of questions */";
 const MOST_QUERIES = 200;
 const MOST_QUESTIONS = 50;
 
 async function readActivity(): Promise<Shown> {
-  const [queries, runs, metrics] = await Promise.all([
-    rowsOf(`${OWN} SELECT * FROM system.queries ORDER BY started_at DESC LIMIT ${MOST_QUERIES}`),
+  const [{ queries }, runs, metrics] = await Promise.all([
+    client.getQueries(),
     rowsOf(`${OWN} SELECT run_id, question, status, model_id, protocol, started_at FROM system.agent_runs ORDER BY started_at DESC LIMIT ${MOST_QUESTIONS}`),
-    request("/metrics").then((response) => response.text()),
+    client.getMetrics().then((response) => response.text()),
   ]);
-  const isOwn = (query: Record<string, unknown>) => String(query["statement"]).includes(OWN);
-  return { queries: queries.filter((query) => !isOwn(query)), runs, numbers: readMetrics(metrics) };
+  const others = queries.filter((query) => !query.statement.includes(OWN));
+  others.sort((one, other) => Date.parse(other.started_at) - Date.parse(one.started_at));
+  return { queries: others.slice(0, MOST_QUERIES), runs, numbers: readMetrics(metrics) };
 }
 
 /** Prometheus text: a name, perhaps with labels, and a number. */

@@ -1,7 +1,8 @@
 // Catalog: databases and tables, search by meaning, and what is known of one table.
 import { useEffect, useState } from "preact/hooks";
+import type { GetCatalogSearchAnswer, QuerentError } from "querent-client";
 
-import { ApiFailure, asFailure, getJson } from "../api";
+import { asFailure, client } from "../api";
 import { TablePage } from "../catalog/table-page";
 import { catalogNames, readCatalogNames } from "../catalog-names";
 import { Cell, useCell } from "../cell";
@@ -9,24 +10,9 @@ import { count } from "../format";
 import { FailureBox } from "../parts";
 import { address, route } from "../router";
 
-interface Hit {
-  database: string;
-  table: string;
-  kind: string;
-  comment: string | null;
-  row_count: number | null;
-  score: number;
-  found_by: string[];
-  why: string[];
-}
-
-interface SearchAnswer {
-  hits: Hit[];
-  missing_meaning?: { reason: string; hint?: string | null } | null;
-}
-
-const FOUND_BY: Record<string, string> = {
-  name: "name", bm25: "words", dense: "meaning", column: "columns", value: "values", join: "joins", verified: "verified queries",
+const FOUND_BY: Record<GetCatalogSearchAnswer["hits"][number]["found_by"][number], string> = {
+  name: "name", bm25: "words", dense: "meaning", column: "columns", value: "values", relationship: "joins",
+  verified_query: "verified queries", metric: "metrics",
 };
 
 const searchText = new Cell<string>("");
@@ -52,8 +38,8 @@ export function CatalogView() {
 
 function Search() {
   const text = useCell(searchText);
-  const [answer, setAnswer] = useState<SearchAnswer | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [answer, setAnswer] = useState<GetCatalogSearchAnswer | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   useEffect(() => {
     if (text.trim() === "") {
       setAnswer(null);
@@ -63,7 +49,7 @@ function Search() {
     let isCurrent = true;
     const timer = setTimeout(async () => {
       try {
-        const found = await getJson<SearchAnswer>(`/v1/catalog/search?${new URLSearchParams({ q: text, limit: "30" })}`);
+        const found = await client.getCatalogSearch({ q: text, limit: 30 });
         if (!isCurrent) return;
         setAnswer(found);
         setFailure(null);
@@ -94,7 +80,7 @@ function Search() {
   );
 }
 
-function Hits({ answer }: { answer: SearchAnswer }) {
+function Hits({ answer }: { answer: GetCatalogSearchAnswer }) {
   return (
     <div class="scroll">
       {answer.missing_meaning && (
@@ -126,7 +112,7 @@ function Hits({ answer }: { answer: SearchAnswer }) {
 function Tree() {
   const names = useCell(catalogNames);
   const { parts } = useCell(route);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   useEffect(() => {
     readCatalogNames().catch((error: unknown) => setFailure(asFailure(error)));
   }, []);

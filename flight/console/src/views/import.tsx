@@ -1,7 +1,8 @@
 // Data in: files dropped or chosen become a table, all of them or nothing.
 import { useRef, useState } from "preact/hooks";
+import { type PostImportAnswer, type PostImportInput, QuerentError } from "querent-client";
 
-import { ApiFailure, asFailure, needsToken, readFailure, token } from "../api";
+import { asFailure, needsToken, token } from "../api";
 import { catalogNames, readCatalogNames } from "../catalog-names";
 import { useCell } from "../cell";
 import { bytes, count } from "../format";
@@ -9,21 +10,16 @@ import { FailureBox } from "../parts";
 import { database } from "../preferences";
 import { address } from "../router";
 
-interface ImportAnswer {
-  database: string;
-  table: string;
-  rows: number;
-  files: number;
-  created: boolean;
-  reading?: Record<string, unknown> | Record<string, unknown>[];
-  rejects?: { lines: number; table: string } | null;
-}
+/** What is said of an import beside its files. */
+type Parameters = Omit<PostImportInput, "body" | "contentType">;
+type Format = NonNullable<Parameters["format"]>;
+type IfExists = NonNullable<Parameters["if_exists"]>;
 
 type State =
   | { step: "choosing" }
   | { step: "sending"; sent: number; of: number; stop(): void }
-  | { step: "done"; answer: ImportAnswer }
-  | { step: "failed"; failure: ApiFailure };
+  | { step: "done"; answer: PostImportAnswer }
+  | { step: "failed"; failure: QuerentError };
 
 const OPTIONS = [
   ["types", "Types", "zip=VARCHAR, born=DATE"],
@@ -41,7 +37,7 @@ const OPTIONS = [
   ["ignore_errors", "Set bad lines aside", "true or false"],
   ["rejects", "Table of bad lines", ""],
   ["compression", "Compression", "gzip"],
-] as const;
+] as const satisfies [keyof Parameters, string, string][];
 
 /** How a workbook is read: the server refuses the others. */
 const SHEET_OPTIONS = [
@@ -50,7 +46,7 @@ const SHEET_OPTIONS = [
   ...OPTIONS.filter(([name]) => ["types", "has_header", "skip", "null_value", "ignore_errors", "rejects"].includes(name)),
 ] as const;
 
-const FORMATS: Record<string, string> = {
+const FORMATS: Record<string, Format> = {
   csv: "csv", tsv: "csv", tab: "csv", txt: "csv", json: "ndjson", ndjson: "ndjson", jsonl: "ndjson", geojson: "ndjson",
   parquet: "parquet", parq: "parquet", pq: "parquet", arrow: "arrow", arrows: "arrow", ipc: "arrow", feather: "arrow",
   xlsx: "xlsx", xlsm: "xlsx", xls: "xlsx", ods: "xlsx",
@@ -61,8 +57,8 @@ export function ImportView() {
   const chosen = useCell(database);
   const [files, setFiles] = useState<File[]>([]);
   const [table, setTable] = useState("");
-  const [format, setFormat] = useState("csv");
-  const [ifExists, setIfExists] = useState("error");
+  const [format, setFormat] = useState<Format>("csv");
+  const [ifExists, setIfExists] = useState<IfExists>("error");
   const [options, setOptions] = useState<Record<string, string>>({});
   const [state, setState] = useState<State>({ step: "choosing" });
   const [isOver, setOver] = useState(false);
@@ -80,11 +76,11 @@ export function ImportView() {
   const isText = format === "csv" || format === "ndjson";
   const shown = isText ? OPTIONS : format === "xlsx" ? SHEET_OPTIONS : [];
   const send = () => {
-    const params = new URLSearchParams({ table, format, database: chosen, if_exists: ifExists });
-    for (const [name] of shown) if (options[name]) params.set(name, options[name]);
+    const said: Parameters = { table, format, database: chosen, if_exists: ifExists };
+    for (const [name] of shown) if (options[name]) said[name] = options[name];
     const empty = files.length === 1 && files[0]!.size === 0 ? files[0] : undefined;
-    if (empty) setState({ step: "failed", failure: new ApiFailure("empty_file", `${empty.name} is empty: there is nothing to import.`, null, 0) });
-    else upload(files, params, setState);
+    if (empty) setState({ step: "failed", failure: new QuerentError(0, "empty_file", `${empty.name} is empty: there is nothing to import.`) });
+    else upload(files, said, setState);
   };
   const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
   return (
@@ -114,13 +110,13 @@ export function ImportView() {
               </select>
             </label>
             <label>Format
-              <select value={format} onChange={(event) => setFormat(event.currentTarget.value)}>
+              <select value={format} onChange={(event) => setFormat(event.currentTarget.value as Format)}>
                 <option value="csv">CSV</option><option value="ndjson">JSON</option>
                 <option value="xlsx">Excel</option><option value="parquet">Parquet</option><option value="arrow">Arrow</option>
               </select>
             </label>
             <label>If the table is there
-              <select value={ifExists} onChange={(event) => setIfExists(event.currentTarget.value)}>
+              <select value={ifExists} onChange={(event) => setIfExists(event.currentTarget.value as IfExists)}>
                 <option value="error">stop</option><option value="append">add rows</option><option value="replace">replace it</option>
               </select>
             </label>
@@ -169,7 +165,7 @@ function Outcome({ state }: { state: State }) {
   }
 }
 
-function Done({ answer }: { answer: ImportAnswer }) {
+function Done({ answer }: { answer: PostImportAnswer }) {
   return (
     <section class="done" role="status">
       <h2>
@@ -179,10 +175,10 @@ function Done({ answer }: { answer: ImportAnswer }) {
       {answer.rejects && answer.rejects.lines > 0 && (
         <p class="warning">
           {count(answer.rejects.lines, "line")} could not be read and are in{" "}
-          <a href={address("catalog", [answer.database, answer.rejects.table])}>{answer.rejects.table}</a>
+          <a href={address("catalog", [answer.database, answer.rejects.table.slice(answer.database.length + 1)])}>{answer.rejects.table}</a>
         </p>
       )}
-      {[answer.reading ?? []].flat().map((reading) => <Reading reading={reading} />)}
+      {answer.reading && <Reading reading={answer.reading} />}
     </section>
   );
 }
@@ -219,22 +215,21 @@ function Reading({ reading }: { reading: Record<string, unknown> }) {
 }
 
 /** Sends the files with `XMLHttpRequest`, which tells how much has gone. */
-function upload(files: File[], params: URLSearchParams, setState: (state: State) => void): void {
+function upload(files: File[], said: Parameters, setState: (state: State) => void): void {
   const request = new XMLHttpRequest();
   const of = files.reduce((sum, file) => sum + file.size, 0);
-  const fail = (failure: ApiFailure) => setState({ step: "failed", failure });
-  if (files.length === 1) params.set("filename", files[0]!.name);
+  const fail = (failure: QuerentError) => setState({ step: "failed", failure });
+  const params = new URLSearchParams(files.length === 1 ? { ...said, filename: files[0]!.name } : { ...said });
   request.open("POST", `/v1/import?${params}`);
   if (token.value !== "") request.setRequestHeader("authorization", `Bearer ${token.value}`);
   request.upload.onprogress = (event) => setState({ step: "sending", sent: event.loaded, of: Math.max(of, event.total), stop: () => request.abort() });
-  request.onerror = () => fail(new ApiFailure("unreachable", "The server did not take the files.", null, 0));
-  request.onabort = () => fail(new ApiFailure("cancelled", "The import was cancelled; nothing was imported.", null, 0));
+  request.onerror = () => fail(new QuerentError(0, "unreachable", "The server did not take the files."));
+  request.onabort = () => fail(new QuerentError(0, "cancelled", "The import was cancelled; nothing was imported."));
   request.onload = () => {
     try {
-      const body: unknown = JSON.parse(request.responseText);
       if (request.status === 401) needsToken.set(true);
-      if (request.status < 300) setState({ step: "done", answer: body as ImportAnswer });
-      else fail(readFailure(body, `http_${request.status}`, request.status));
+      if (request.status >= 300) fail(QuerentError.read(request.responseText, request.status));
+      else setState({ step: "done", answer: JSON.parse(request.responseText) as PostImportAnswer });
     } catch (error) {
       fail(asFailure(error));
     }

@@ -1,7 +1,8 @@
 // Query: tabs of SQL and KQL, their rows, errors and plans.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { QuerentError } from "querent-client";
 
-import { ApiFailure, asFailure } from "../api";
+import { asFailure } from "../api";
 import { Cell, useCell } from "../cell";
 import { asCurl, asPython } from "../clients";
 import { DatabaseField } from "../database-field";
@@ -13,7 +14,7 @@ import { Grid } from "../grid/grid";
 import { FailureBox, Menu, Switch, copy, say, useClock } from "../parts";
 import { type PlanPart, PlanTree, readPlan } from "../plan";
 import { database } from "../preferences";
-import { type Result, type Running, type Statement, isReading, planStatement, reasonOfCut, run } from "../statement";
+import { type Format, type Result, type Running, type Statement, isReading, planStatement, reasonOfCut, run } from "../statement";
 import {
   type Tab, addTab, changeTab, closeTab, currentTab, openTab, queryHistory, runTab, runs, tabs, titleOf,
 } from "./query-tabs";
@@ -141,7 +142,7 @@ function Status({ result }: { result: Result | null }) {
 
 function ResultMenus({ result }: { result: Result }) {
   const isUsable = result.outcome === "done" && Boolean(result.rows?.columns.length) && isReading(result.statement);
-  const save = async (format: string, name: string) => {
+  const save = async (format: Format, name: string) => {
     say(`${name} is being written…`);
     try {
       await downloadRows(result.statement, format);
@@ -160,7 +161,7 @@ function ResultMenus({ result }: { result: Result }) {
 }
 
 function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
-  const [reason, setReason] = useState<ApiFailure | null>(null);
+  const [reason, setReason] = useState<QuerentError | null>(null);
   useEffect(() => setReason(null), [result?.startedAt]);
   if (!result) {
     return <p class="empty">Ctrl-Enter runs the query, or what is selected of it. Ctrl-K finds everything else.</p>;
@@ -174,7 +175,7 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
   };
   const ask = async () => {
     say("Asking why…");
-    setReason((await reasonOfCut(result.statement)) ?? new ApiFailure("rows_complete", "This time all rows came.", null, 0));
+    setReason((await reasonOfCut(result.statement)) ?? new QuerentError(0, "rows_complete", "This time all rows came."));
   };
   return (
     <>
@@ -209,7 +210,7 @@ function markOf(tab: Tab, result: Result | null): EditorMark | null {
 
 function Plan({ tab }: { tab: Tab }) {
   const [parts, setParts] = useState<PlanPart[] | null>(null);
-  const [failure, setFailure] = useState<ApiFailure | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   const latest = useRef<Running | null>(null);
   const explain = async (isRun: boolean) => {
     setParts(null);

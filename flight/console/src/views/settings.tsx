@@ -1,7 +1,8 @@
 // Settings: the token, the looks, and how other clients reach this server.
 import { useEffect, useState } from "preact/hooks";
+import type { GetSettingsAnswer } from "querent-client";
 
-import { asFailure, getJson, isTokenRemembered, setToken, token } from "../api";
+import { asFailure, client, isTokenRemembered, setToken, token } from "../api";
 import { readCatalogNames } from "../catalog-names";
 import { useCell } from "../cell";
 import { type Recipe, recipes } from "../recipes";
@@ -71,11 +72,11 @@ function Models() {
   const [models, setModels] = useState<{ current: string; names: string[] } | null>(null);
   const [version, setVersion] = useState("");
   useEffect(() => {
-    getJson<{ data: { id: string; owned_by: string }[]; current: string }>("/v1/models").then(
-      (answer) => setModels({ current: answer.current, names: answer.data.filter((model) => model.owned_by === "operator").map((model) => model.id) }),
+    client.getModels().then(
+      (answer) => setModels({ current: answer.current ?? "", names: answer.data.filter((model) => model.owned_by === "operator").map((model) => model.id) }),
       () => undefined,
     );
-    getJson<{ version: string }>("/health").then((health) => setVersion(health.version), () => undefined);
+    client.getHealth().then((health) => setVersion(health.version), () => undefined);
   }, []);
   return (
     <section>
@@ -88,20 +89,13 @@ function Models() {
   );
 }
 
-interface Setting {
-  name: string;
-  value: string;
-  origin: string;
-  about: string;
-}
-
 /** The server's settings, which only administrators may see; for others there is nothing here. */
 function ServerSettings() {
   const known = useCell(token);
-  const [settings, setSettings] = useState<Setting[]>([]);
+  const [settings, setSettings] = useState<GetSettingsAnswer["settings"]>([]);
   const [filter, setFilter] = useState("");
   useEffect(() => {
-    getJson<{ settings: Setting[] }>("/v1/settings").then((answer) => setSettings(answer.settings), () => setSettings([]));
+    client.getSettings().then((answer) => setSettings(answer.settings), () => setSettings([]));
   }, [known]);
   if (settings.length === 0) return null;
   const words = filter.toLowerCase();

@@ -61,7 +61,7 @@ fn refusal(known: &[Field], query: &str) -> Option<(String, String)> {
             let message = format!("the query parameter `{name}` is true or false, not `{value}`");
             return Some((name, message));
         }
-        let is_list = matches!(field.kind, FieldKind::List | FieldKind::TextOrList);
+        let is_list = matches!(field.kind, FieldKind::List | FieldKind::Texts | FieldKind::TextOrList);
         if !is_list && seen.contains(&name) {
             let message = format!("the query parameter `{name}` is given twice; give it once");
             return Some((name, message));
@@ -77,7 +77,7 @@ impl Field {
     fn is_named(&self, name: &str) -> bool {
         match (self.kind, name.strip_prefix(self.name)) {
             (_, Some("")) => true,
-            (FieldKind::List, Some(rest)) => rest == "[]",
+            (FieldKind::List | FieldKind::Texts, Some(rest)) => rest == "[]",
             (FieldKind::Object, Some(rest)) => rest.starts_with('[') && rest.ends_with(']'),
             _ => false,
         }

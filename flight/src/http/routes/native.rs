@@ -1,5 +1,6 @@
 //! Querent's own routes, Kusto's and MCP's.
 
+use super::answers;
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
 use crate::http::{
     approvals, ask, complete, console, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query,
@@ -27,9 +28,9 @@ pub(super) const SERVER: Surface = Surface {
         Route::get("/console/{file}", "A file of the console", |verb| verb.answered_by(console::file))
             .anyone()
             .answers(&[Media::new("text/javascript", "a script, a style or an image, kept for ever by browsers")]),
-        Route::get("/health", "The process answers", |verb| verb.answered_by(health::health)).anyone().answers(&[
-            JSON.with(r#"{"status": "ok", "version": "0.1.0", "framework": "querent", "agent": "querent"}"#)
-        ]),
+        Route::get("/health", "The process answers", |verb| verb.answered_by(health::health))
+            .anyone()
+            .answers(&[answers::HEALTH]),
         Route::get("/ready", "The server takes requests; 503 once it is stopping", |verb| {
             verb.answered_by(health::ready)
         })
@@ -65,9 +66,7 @@ pub(super) const QUERY: Surface = Surface {
             Field::new("limit", FieldKind::Integer, "suggestions at most; 50 unless given, never more than 200"),
         ])
         .with(r#"{"text": "SELECT car FROM flights", "position": 10}"#)])
-        .answers(&[JSON.with(
-            r#"{"start": 7, "suggestions": [{"text": "carrier", "kind": "column", "detail": "VARCHAR"}], "truncated": false}"#,
-        )]),
+        .answers(&[answers::COMPLETION]),
         Route::post("/v1/query", "One SQL statement or one KQL query; what changes something needs the role write", |verb| verb.answered_by(query::query))
             .headers(&[
                 X_DATABASE,
@@ -94,12 +93,7 @@ pub(super) const QUERY: Surface = Surface {
                     "one object a row; a late failure is a last line `{\"error\": {...}}`",
                 )
                 .with("{\"one\":1}\n"),
-                Media::json(&[
-                    Field::new("columns", FieldKind::List, "`{name, type}` of each column"),
-                    Field::new("rows", FieldKind::List, "a list of values for each row"),
-                    Field::new("row_count", FieldKind::Integer, "rows sent"),
-                    Field::new("truncated", FieldKind::Flag, "whether a limit cut the rows"),
-                ]),
+                answers::ROWS,
                 Media::new("text/csv", "a header, then a line a row; null is nothing, an empty text `\"\"`")
                     .with("one\n1\n"),
                 Media::new("text/tab-separated-values", "the same with tabs; null is `\\N`").with("one\n1\n"),
@@ -146,15 +140,7 @@ pub(super) const QUERY: Surface = Surface {
                 Media::new("application/octet-stream", "the file; `Content-Encoding: gzip` and `zstd` are decompressed"),
                 Media::new("multipart/form-data", "files, all into the one table or none"),
             ])
-            .answers(&[Media::json(&[
-                Field::text("database", "the table's database"),
-                Field::text("table", "the table"),
-                Field::new("rows", FieldKind::Integer, "rows that were imported"),
-                Field::new("files", FieldKind::Integer, "files that were read"),
-                Field::new("created", FieldKind::Flag, "whether the table is new"),
-                Field::new("reading", FieldKind::Object, "how text was read: header, delimiter, types and formats of columns, null"),
-                Field::new("rejects", FieldKind::Object, "`{lines, table}`: lines that were set aside, and where"),
-            ])]),
+            .answers(&[answers::IMPORTED]),
         Route::post("/v1/import/tree", "Registers or refreshes the external tables of a tree of folders", |verb| verb.answered_by(import_folders::import_folders))
             .writers()
             .takes(&[Media::json(&[
@@ -172,14 +158,6 @@ pub(super) const QUERY: Surface = Surface {
 };
 
 const TABLE_DATABASE: &[Field] = &[Field::text("database", "the table's database; `default` unless given")];
-const TABLE: Media = Media::json(&[
-    Field::text("database", "its database").required(),
-    Field::text("name", "its name").required(),
-    Field::text("kind", "managed, external or view").required(),
-    Field::text("comment", "what it is, where somebody said so"),
-    Field::new("row_count", FieldKind::Integer, "its rows, where they are known without reading"),
-    Field::new("columns", FieldKind::List, "`{name, data_type, nullable, comment}` each").required(),
-]);
 
 const RELATIONSHIP: Media = Media::json(&[
     Field::new("from", FieldKind::Object, "`{database, table}`").required(),
@@ -203,7 +181,8 @@ pub(super) const CATALOG: Surface = Surface {
         Route::get("/v1/catalog/schema", "Databases, tables and columns, a page at a time", |verb| {
             verb.answered_by(schema::schema)
         })
-        .query(LISTED),
+        .query(LISTED)
+        .answers(&[answers::SCHEMA]),
         Route::get("/v1/catalog/search", "Tables by name, text, meaning, values and joins", |verb| {
             verb.answered_by(search::search)
         })
@@ -211,12 +190,13 @@ pub(super) const CATALOG: Surface = Surface {
             Field::text("q", "what to look for").required(),
             DATABASE,
             Field::new("limit", FieldKind::Integer, "tables at most"),
-        ]),
+        ])
+        .answers(&[answers::FOUND]),
         Route::get("/v1/catalog/tables/{table}", "One table with its columns and comments", |verb| {
             verb.answered_by(tables::get)
         })
         .query(TABLE_DATABASE)
-        .answers(&[TABLE]),
+        .answers(&[answers::TABLE]),
         Route::patch("/v1/catalog/tables/{table}", "Sets comments of a table and of its columns", |verb| {
             verb.answered_by(tables::comment)
         })
@@ -227,26 +207,14 @@ pub(super) const CATALOG: Surface = Surface {
             Field::new("columns", FieldKind::Object, "comments by the names of columns; null takes one away"),
         ])
         .with(r#"{"comment": "Flights of 2013", "columns": {"dep_delay": "minutes late at departure"}}"#)])
-        .answers(&[TABLE]),
+        .answers(&[answers::TABLE]),
         Route::get(
             "/v1/catalog/tables/{table}/profile",
             "What a table's columns hold, as the caller may see it: nulls, distinct and frequent values, extremes, histograms",
             |verb| verb.answered_by(tables::profile),
         )
         .query(TABLE_DATABASE)
-        .answers(&[Media::json(&[
-            Field::text("database", "the table's database").required(),
-            Field::text("table", "the table").required(),
-            Field::new("rows", FieldKind::Integer, "rows that were counted").required(),
-            Field::new("is_complete", FieldKind::Flag, "whether that is all rows, and every column is described").required(),
-            Field::new("left_out_columns", FieldKind::Integer, "columns beyond the first 100").required(),
-            Field::new(
-                "columns",
-                FieldKind::List,
-                "`{name, type, nulls, distinct, min, max, mean, top_values: [{value, rows}], histogram: [{from, to, rows}]}` each",
-            )
-            .required(),
-        ])]),
+        .answers(&[answers::PROFILE]),
         Route::patch("/v1/catalog/databases/{database}", "Sets a database's comment", |verb| {
             verb.answered_by(tables::comment_database)
         })
@@ -254,7 +222,8 @@ pub(super) const CATALOG: Surface = Surface {
         .takes(&[Media::json(&[
             Field::new("comment", FieldKind::TextOrNull, "the comment; null takes it away").required(),
         ])
-        .with(r#"{"comment": "What the shop sold"}"#)]),
+        .with(r#"{"comment": "What the shop sold"}"#)])
+        .answers(&[answers::DATABASE_COMMENT]),
         Route::get(
             "/v1/catalog/relationships",
             "Declared relationships, of one table where both parameters name it",
@@ -265,21 +234,25 @@ pub(super) const CATALOG: Surface = Surface {
             Field::text("table", "the table; only with `database`"),
             LIMIT,
             PAGE_TOKEN,
-        ]),
+        ])
+        .answers(&[answers::RELATIONSHIPS]),
         Route::post("/v1/catalog/relationships", "Declares a relationship", |verb| {
             verb.answered_by(relationships::declare)
         })
         .writers()
         .takes(&[RELATIONSHIP])
+        .answers(&[answers::RELATIONSHIP])
         .status("201"),
         Route::delete("/v1/catalog/relationships/{id}", "Drops a relationship", |verb| {
             verb.answered_by(relationships::remove)
         })
-        .writers(),
+        .writers()
+        .answers(&[answers::DROPPED]),
         Route::get("/v1/catalog/verified-queries", "Questions with SQL that answers them", |verb| {
             verb.answered_by(knowledge::list_queries)
         })
-        .query(LISTED),
+        .query(LISTED)
+        .answers(&[answers::VERIFIED_QUERIES]),
         Route::post(
             "/v1/catalog/verified-queries",
             "Stores a question with its SQL, after the SQL ran for the caller",
@@ -292,11 +265,13 @@ pub(super) const CATALOG: Surface = Surface {
             Field::text("database", "where bare names resolve"),
         ])
         .with(r#"{"question": "how many orders are there?", "sql": "SELECT count(*) FROM orders"}"#)])
+        .answers(&[answers::VERIFIED_QUERY])
         .status("201"),
         Route::delete("/v1/catalog/verified-queries/{id}", "Drops a verified query", |verb| {
             verb.answered_by(knowledge::drop_query)
         })
-        .writers(),
+        .writers()
+        .answers(&[answers::DROPPED]),
         Route::get("/v1/catalog/query-proposals", "Verified queries that feedback proposes", |verb| {
             verb.answered_by(feedback::proposals)
         })
@@ -317,7 +292,8 @@ pub(super) const CATALOG: Surface = Surface {
         })
         .writers(),
         Route::get("/v1/catalog/metrics", "Names for numbers", |verb| verb.answered_by(knowledge::list_metrics))
-            .query(LISTED),
+            .query(LISTED)
+            .answers(&[answers::METRICS]),
         Route::post("/v1/catalog/metrics", "Defines a metric, after it ran for the caller", |verb| {
             verb.answered_by(knowledge::define_metric)
         })
@@ -332,9 +308,11 @@ pub(super) const CATALOG: Surface = Surface {
         .with(
             r#"{"name": "revenue", "table": {"database": "default", "table": "orders"}, "expression": "sum(amount)"}"#,
         )])
+        .answers(&[answers::METRIC])
         .status("201"),
         Route::delete("/v1/catalog/metrics/{id}", "Drops a metric", |verb| verb.answered_by(knowledge::drop_metric))
-            .writers(),
+            .writers()
+            .answers(&[answers::DROPPED]),
     ],
 };
 
@@ -361,8 +339,11 @@ pub(super) const AGENT: Surface = Surface {
         .with(r#"{"question": "which service errored most in the last hour?", "database": "default"}"#)])
         .answers(&[EVENTS.with("event: answer_delta\ndata: {\"text\":\"The service\"}\n\n")])
         .headers(&[Field::text("Last-Event-ID", "goes on with a stream that broke off after this event")]),
-        Route::get("/v1/agent/runs", "Your runs, newest first", |verb| verb.answered_by(runs::list)).query(PAGE),
-        Route::get("/v1/agent/runs/{run_id}", "One run with its whole trace", |verb| verb.answered_by(runs::get)),
+        Route::get("/v1/agent/runs", "Your runs, newest first", |verb| verb.answered_by(runs::list))
+            .query(PAGE)
+            .answers(&[answers::RUNS]),
+        Route::get("/v1/agent/runs/{run_id}", "One run with its whole trace", |verb| verb.answered_by(runs::get))
+            .answers(&[answers::RUN]),
         Route::get("/v1/agent/runs/{run_id}/events", "A run's events as `ask` streams them, also of one in progress", |verb| {
             verb.answered_by(ask::events)
         })
@@ -372,13 +353,12 @@ pub(super) const AGENT: Surface = Surface {
             "/v1/agent/runs/{run_id}/cancel",
             "Stops a run; its stream still ends with `run_finished`",
             |verb| verb.answered_by(runs::cancel),
-        ),
+        )
+        .answers(&[answers::RUN]),
         Route::get("/v1/agent/runs/{run_id}/approvals", "The calls of a run that a person is asked about", |verb| {
             verb.answered_by(approvals::list)
         })
-        .answers(&[JSON.with(
-            r#"{"approvals": [{"approval_id": "mcpr_1", "tool": "save_verified_query", "args": {}, "state": "waiting"}]}"#,
-        )]),
+        .answers(&[answers::APPROVALS]),
         Route::post(
             "/v1/agent/runs/{run_id}/approvals",
             "Approves or denies the calls that a paused run waits for; the run that goes on, as server-sent events",
@@ -387,7 +367,15 @@ pub(super) const AGENT: Surface = Surface {
         .takes(&[Media::json(&[
             Field::new("approve", FieldKind::Flag, "the decision on all calls"),
             Field::text("reason", "why, which the model reads"),
-            Field::new("decisions", FieldKind::List, "instead, `{approval_id, approve, reason}` for each call"),
+            Field::new(
+                "decisions",
+                FieldKind::ListOf(&[
+                    Field::text("approval_id", "the call").required(),
+                    Field::new("approve", FieldKind::Flag, "the decision").required(),
+                    Field::text("reason", "why, which the model reads"),
+                ]),
+                "instead, one for each call",
+            ),
         ])
         .with(r#"{"approve": true}"#)])
         .answers(&[EVENTS]),

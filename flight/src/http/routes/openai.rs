@@ -1,5 +1,6 @@
 //! OpenAI's routes.
 
+use super::answers;
 use crate::http::openai::{
     self, chat, compact, completions, conversations, embeddings, files, models, responses, text_completions, websocket,
 };
@@ -181,7 +182,8 @@ pub(super) const OPENAI: Surface = Surface {
         ])
         .with(r#"{"input": "late departures", "model": "all-MiniLM-L6-v2"}"#)]),
         Route::get("/v1/models", "The agent, then every configured model", |verb| verb.answered_by(models::list))
-            .query(LISTED_MODELS),
+            .query(LISTED_MODELS)
+            .answers(&[answers::MODELS]),
         Route::get("/v1/models/{id}", "One model", |verb| verb.answered_by(models::get)).query(&[BETA]),
         Route::get("/v1/files", "Your files", |verb| verb.answered_by(files::list)).query(LISTED_FILES),
         Route::post("/v1/files", "Uploads a file that messages name by its id", |verb| verb.answered_by(files::upload))

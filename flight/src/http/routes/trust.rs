@@ -1,5 +1,6 @@
 //! Who may do what, who did what, and whether the folder is whole: tokens, the policy, queries that run, the audit log, backups.
 
+use super::answers;
 use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
 use crate::http::{maintenance, policy, queries, settings, tokens};
 
@@ -73,18 +74,19 @@ pub(super) const TRUST: Surface = Surface {
         .with(r#"{"cases": [{"as": {"roles": ["analyst"]}, "sql": "SELECT 1", "row_count": 1}]}"#)]),
         Route::get("/v1/queries", "Queries that run now: yours, or all for administrators", |verb| {
             verb.answered_by(queries::list)
-        }),
+        })
+        .answers(&[answers::QUERIES]),
         Route::post("/v1/queries/{id}/cancel", "Ends a query, which then fails with `cancelled`", |verb| {
             verb.answered_by(queries::cancel)
-        }),
-        Route::delete("/v1/queries/{id}", "The same", |verb| verb.answered_by(queries::cancel)),
+        })
+        .answers(&[answers::CANCELLED]),
+        Route::delete("/v1/queries/{id}", "The same", |verb| verb.answered_by(queries::cancel))
+            .answers(&[answers::CANCELLED]),
         Route::get("/v1/settings", "The settings in force and where each came from; secrets are `***`", |verb| {
             verb.answered_by(settings::list)
         })
         .admins()
-        .answers(&[JSON.with(
-            r#"{"settings": [{"name": "log.format", "value": "json", "origin": "command line", "about": "text or json"}]}"#,
-        )]),
+        .answers(&[answers::SETTINGS]),
         Route::get("/v1/audit", "Records of the audit log, oldest first", |verb| verb.answered_by(maintenance::audit))
             .admins()
             .query(&[
@@ -101,9 +103,11 @@ pub(super) const TRUST: Surface = Surface {
                 Field::new("remove_orphans", FieldKind::Flag, "removes files that no table has"),
                 Field::new("grace_seconds", FieldKind::Integer, "how long such a file must not have changed"),
             ]),
-        Route::post("/v1/snapshots/expire", "Forgets old states of tables, and removes the files that only they have", |verb| {
-            verb.answered_by(maintenance::expire_snapshots)
-        })
+        Route::post(
+            "/v1/snapshots/expire",
+            "Forgets old states of tables, and removes the files that only they have",
+            |verb| verb.answered_by(maintenance::expire_snapshots),
+        )
         .admins()
         .takes(&[Media::json(&[Field::new(
             "older_than_seconds",
