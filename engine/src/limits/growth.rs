@@ -214,7 +214,8 @@ mod tests {
         assert!(pairs >= 1_000_000, "{pairs}");
         let texts = ColumnarValue::Array(Arc::new(StringArray::from(vec!["a".repeat(1_000); 10])));
         let characters = ColumnarValue::Scalar(ScalarValue::from("b".repeat(3_000)));
-        assert_eq!(compared_pairs("btrim", &[texts.clone(), characters.clone()], 10), 30_000_000);
+        let pairs = compared_pairs("btrim", &[texts.clone(), characters.clone()], 10);
+        assert!((30_000_000..31_000_000).contains(&pairs), "{pairs}");
         assert_eq!(compared_pairs("btrim", std::slice::from_ref(&texts), 10), 0);
         assert_eq!(compared_pairs("strpos", &[texts.clone(), characters], 10), 0, "a constant is found in one pass");
         assert!(compared_pairs("strpos", &[texts.clone(), texts], 10) >= 300_000);
