@@ -327,6 +327,9 @@ export declare class QuerentClient {
   /** What may stand at a place of a statement. `POST /v1/complete` */
   postComplete(input: PostCompleteInput, options?: CallOptions): Promise<PostCompleteAnswer>;
 
+  /** The answer to a prompt, as older libraries ask for it. `POST /v1/completions` */
+  postCompletions(input: PostCompletionsInput, options?: CallOptions): Promise<Response>;
+
   /** Creates a conversation. `POST /v1/conversations` */
   postConversations(input: PostConversationsInput, options?: CallOptions): Promise<any>;
 
@@ -1878,6 +1881,21 @@ export interface PostCompleteAnswer {
   }[];
   /** whether there were more */
   truncated: boolean;
+}
+
+export interface PostCompletionsInput {
+  body: {
+    /** the question */
+    prompt: string | any[];
+    /** `querent`, or a configured model's name */
+    model?: string;
+    /** whether to answer with server-sent events */
+    stream?: boolean;
+    /** `{include_usage}` */
+    stream_options?: Record<string, any>;
+    /** tokens of one turn */
+    max_tokens?: number;
+  };
 }
 
 export interface PostConversationsInput {

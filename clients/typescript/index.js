@@ -430,6 +430,10 @@ export class QuerentClient {
     return this.#json("/v1/complete", "POST", true, [], [], input, options);
   }
 
+  postCompletions(input = {}, options = {}) {
+    return this.#response("/v1/completions", "POST", true, [], [], input, options);
+  }
+
   postConversations(input = {}, options = {}) {
     return this.#json("/v1/conversations", "POST", true, [], [], input, options);
   }
