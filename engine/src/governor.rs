@@ -38,6 +38,7 @@ use crate::error::EngineError;
 
 pub(crate) use lambdas::governed_lambdas;
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
+pub(crate) use text::MAX_PATTERN_BYTES;
 pub(crate) use window::{
     Repetition, governed_aggregate, governed_window_function, ungoverned_aggregate, ungoverned_window_function,
 };

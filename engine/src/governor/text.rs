@@ -21,7 +21,7 @@ use crate::error::EngineError;
 /// The longest text that is parsed as a number.
 const MAX_NUMBER_BYTES: usize = 4_096;
 /// The longest text that is parsed as a pattern: what compiled patterns may take would not hold a longer one.
-const MAX_PATTERN_BYTES: usize = 256 << 10;
+pub(crate) const MAX_PATTERN_BYTES: usize = 256 << 10;
 
 /// What the regular expressions of one batch may take, compiled: kernels keep all that differ.
 const MAX_COMPILED_BYTES: usize = 256 << 20;

@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::parse::parse_statement;
-use super::syntax::{join_constraint, relation_name};
+use super::syntax::{join_constraint, relation_name, relations_of};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 
@@ -285,14 +285,7 @@ impl<S: ContextProvider> Rebinder<'_, S> {
                 let columns = plan.schema().iter().map(|(table, field)| (table.cloned(), field.name().clone()));
                 ColumnScope::Known(columns.collect())
             }
-            None => ColumnScope::Unknown(
-                from.iter()
-                    .flat_map(|from| {
-                        std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
-                    })
-                    .filter_map(relation_name)
-                    .collect(),
-            ),
+            None => ColumnScope::Unknown(relations_of(from).filter_map(relation_name).collect()),
         }
     }
 

@@ -4,12 +4,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableAliasColumnDef, TableFactor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableAliasColumnDef, TableFactor, Value, VisitorMut};
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
 use super::function_forms::fill;
-use super::ordinality::ORDINALITY;
+use super::ordinality::{ORDINALITY, places_of};
+use super::shorthand::call;
 use super::syntax::try_visit_statement;
 use super::table_calls::{names_column, table_call};
 use crate::error::{EngineError, Result};
@@ -126,15 +127,13 @@ fn rows_query(table: &JsonTable, args: &[Expr], is_numbered: bool) -> Result<Box
         [] => JSON_ROW_COLUMNS.map(|column| format!("made['{column}'] AS \"{column}\"")).join(", "),
         own => own.iter().map(|(name, value)| format!("{value} AS \"{name}\"")).collect::<Vec<_>>().join(", "),
     };
-    let places = (1..=args.len()).map(|position| format!("${position}")).collect::<Vec<_>>().join(", ");
+    let argument = |position: usize| Expr::Value(Value::Placeholder(format!("${position}")).into());
+    let list = call(rows, (1..=args.len()).map(argument).collect());
     let (number, numbers) = match is_numbered {
-        true => (
-            format!(", {ORDINALITY}"),
-            format!(", unnest(range(1, CAST(len({rows}({places})) AS BIGINT) + 1)) AS {ORDINALITY}"),
-        ),
+        true => (format!(", {ORDINALITY}"), format!(", {}", places_of(list.clone()))),
         false => (String::new(), String::new()),
     };
-    let text = format!("SELECT {columns}{number} FROM (SELECT unnest({rows}({places})) AS made{numbers}) AS parts");
+    let text = format!("SELECT {columns}{number} FROM (SELECT unnest({list}) AS made{numbers}) AS parts");
     let parsed = Parser::new(&SqlDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
     let mut query = parsed.map_err(|error| EngineError::Internal(format!("`{text}` does not parse: {error}")))?;
     fill(query.as_mut(), args);

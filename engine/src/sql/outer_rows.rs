@@ -33,16 +33,15 @@ pub(super) fn with_outer_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// Returns the rows that a plan is, where one has an outer column and none has a subquery.
 fn outer_rows(plan: &LogicalPlan) -> Result<Option<Vec<Vec<Expr>>>> {
     let rows = match plan {
-        LogicalPlan::Values(values) => values.values.clone(),
-        LogicalPlan::Union(union) => {
+        LogicalPlan::Values(values) if plan.contains_outer_reference() => values.values.clone(),
+        LogicalPlan::Union(union) if !plan.all_out_ref_exprs().is_empty() => {
             let rows = union.inputs.iter().map(|input| only_row(input)).collect::<Result<Option<Vec<_>>>>()?;
             let Some(rows) = rows else { return Ok(None) };
             rows
         }
         _ => return Ok(None),
     };
-    let has_outer = rows.iter().flatten().any(Expr::contains_outer);
-    Ok((has_outer && !rows.iter().any(|row| has_subquery(row))).then_some(rows))
+    Ok((!rows.iter().any(|row| has_subquery(row))).then_some(rows))
 }
 
 fn taken_apart(rows: &[Vec<Expr>], schema: &DFSchema) -> Result<LogicalPlan> {

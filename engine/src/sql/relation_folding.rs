@@ -14,7 +14,7 @@ use super::json_tables::rewrite_json_tables;
 use super::series_of_columns::rewrite_series_of_columns;
 use super::shorthand::{call, write_out};
 use super::sql_types::keep_digits;
-use super::syntax::{relation_name, visit_statement};
+use super::syntax::{relation_name, relations_of, visit_statement};
 use super::table_functions::rewrite_table_functions;
 use crate::error::Result;
 use crate::identifiers::same_name;
@@ -85,12 +85,7 @@ impl VisitorMut for RelationFolder {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let relations: Vec<String> = select
-            .from
-            .iter()
-            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
-            .filter_map(relation_name)
-            .collect();
+        let relations: Vec<String> = relations_of(&select.from).filter_map(relation_name).collect();
         for item in &mut select.projection {
             if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
                 && let [ObjectNamePart::Identifier(ident)] = name.0.as_mut_slice()
@@ -108,10 +103,7 @@ impl VisitorMut for RelationFolder {
 /// Returns the name by which a FROM clause has the one table that its last part names, where it has more parts and no alias:
 /// `t.*` of `db.t`, which the planner knows as `db.t.*`.
 fn whole_name(from: &[TableWithJoins], last: &str) -> Option<ObjectName> {
-    let relations = from
-        .iter()
-        .flat_map(|tables| std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation)));
-    let mut named = relations.filter(|relation| relation_name(relation).is_some_and(|name| name == last));
+    let mut named = relations_of(from).filter(|relation| relation_name(relation).is_some_and(|name| name == last));
     match (named.next(), named.next()) {
         (Some(TableFactor::Table { name, alias: None, args: None, .. }), None) if name.0.len() > 1 => {
             Some(name.clone())

@@ -25,6 +25,12 @@ pub(super) fn relation_name(relation: &TableFactor) -> Option<String> {
     }
 }
 
+/// Returns the relations of a FROM clause, joined ones too, as they are written.
+pub(super) fn relations_of(from: &[TableWithJoins]) -> impl Iterator<Item = &TableFactor> {
+    from.iter()
+        .flat_map(|tables| std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation)))
+}
+
 /// Returns whether a FROM clause has a relation of that name, or one whose name cannot be told.
 pub(super) fn has_relation(from: &[TableWithJoins], name: &Ident) -> bool {
     let is_named = |relation: &TableFactor| match relation {
@@ -32,7 +38,7 @@ pub(super) fn has_relation(from: &[TableWithJoins], name: &Ident) -> bool {
         TableFactor::Derived { alias: None, .. } => false,
         other => relation_name(other).is_none_or(|own| same_name(&own, &name.value)),
     };
-    from.iter().any(|tables| is_named(&tables.relation) || tables.joins.iter().any(|join| is_named(&join.relation)))
+    relations_of(from).any(is_named)
 }
 
 /// Returns the condition of a join, where its kind has one.

@@ -8,11 +8,10 @@ use datafusion::sql::sqlparser::ast::{
 use regex::Regex;
 
 use crate::error::EngineError;
+use crate::governor::MAX_PATTERN_BYTES;
 use crate::identifiers::same_name;
 
 const COLUMNS: &str = "columns";
-/// The longest text that is parsed as a pattern: parsing makes some hundred bytes of every character.
-const MAX_PATTERN_TEXT: usize = 256 << 10;
 
 /// Returns the columns that `*` or `COLUMNS(...)` stands for, among `all`; `None` where the item is neither.
 pub(in crate::sql) fn chosen_columns(item: &SelectItem, all: &[String]) -> Result<Option<Vec<String>>> {
@@ -60,8 +59,8 @@ pub(super) fn columns_call(
             numbered().filter(|(_, name)| kept.contains(name)).map(plain).collect()
         }
         FunctionArgExpr::Expr(Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(pattern), .. })) => {
-            if pattern.len() > MAX_PATTERN_TEXT {
-                let message = format!("a text of more than {MAX_PATTERN_TEXT} bytes is no pattern");
+            if pattern.len() > MAX_PATTERN_BYTES {
+                let message = format!("a text of more than {MAX_PATTERN_BYTES} bytes is no pattern");
                 return Err(EngineError::Plan { message }.into());
             }
             let pattern = Regex::new(pattern).map_err(|error| EngineError::Plan {
