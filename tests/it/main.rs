@@ -51,6 +51,7 @@ mod join_order;
 mod kql;
 mod ksadk;
 mod lake;
+mod large_files;
 mod large_rows;
 mod listeners;
 mod maintenance;

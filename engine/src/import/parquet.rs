@@ -37,7 +37,7 @@ pub(super) async fn read(
     let table = Arc::clone(&columns.table);
     let file_columns = fields.fields().len();
     let mut scan = parquet_scan(state, store_of(source.files.first()), files, fields, &source.partitioning).await?;
-    scan.partitions = 1;
+    scan.in_order();
     let plan = scan.plan(state, None, None).await?;
     if let Some(rows) = plan.partition_statistics(None).ok().and_then(|known| known.num_rows.get_value().copied()) {
         counter.total = rows as u64;

@@ -67,6 +67,8 @@ pub(crate) struct FileScan {
     pub files: Vec<PartitionedFile>,
     /// Into how many streams the rows are split, in file order.
     pub partitions: usize,
+    /// Whether no optimizer may split the files further, since somebody counts their rows.
+    pub is_whole: bool,
     /// The distinct values that columns of the schema are thought to have, all files together; by column.
     pub distinct_values: Vec<(usize, usize)>,
     /// Maps table columns to a file's columns.
@@ -90,10 +92,18 @@ impl FileScan {
             schema,
             files,
             partitions: state.config().target_partitions(),
+            is_whole: false,
             distinct_values: Vec::new(),
             matching: ColumnMatching::Names,
             table: None,
         }
+    }
+
+    /// Has the rows come in one stream, each file from its first row to its last: for those who know rows by their places.
+    /// Without this DataFusion reads parts of large files side by side, whatever is above the scan.
+    pub fn in_order(&mut self) {
+        self.partitions = 1;
+        self.is_whole = true;
     }
 
     /// Drops the files of which no row can pass `filters`.
@@ -197,6 +207,8 @@ impl FileScan {
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
+            .with_preserve_order(self.is_whole)
+            .with_partitioned_by_file_group(self.is_whole)
             .with_expr_adapter(self.matching.adapter())
             .build();
         let plan = self.format.create_physical_plan(state, config).await?;

@@ -217,7 +217,7 @@ impl ManagedTableProvider {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let whole = DataFile { deletes: FileDeletes::default(), ..file.clone() };
         let mut scan = self.contents_of(state, &[whole], None)?.scan;
-        scan.partitions = 1;
+        scan.in_order();
         scan.plan(state, Some(&vec![column]), None).await
     }
 

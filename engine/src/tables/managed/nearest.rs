@@ -278,7 +278,7 @@ impl NearestTable {
             files.push(file);
         }
         scan.files = files;
-        scan.partitions = 1;
+        scan.in_order();
         scan.plan(state, Some(columns), None).await
     }
 }

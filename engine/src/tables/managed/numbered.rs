@@ -88,7 +88,7 @@ impl NumberedTable {
         let location = scanned.object_meta.location.to_string();
         let gone = deletes::deleted_positions(file.deletes.clone(), &location, &self.table.files).await?;
         let mut scan = self.table.file_scan(state, vec![scanned])?;
-        scan.partitions = 1;
+        scan.in_order();
         let plan = scan.plan(state, Some(columns), None).await?;
         Ok((plan, NumberedFile { id: file.id, gone: Arc::new(gone) }))
     }

@@ -81,7 +81,7 @@ impl TableProvider for SmallFiles {
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let mut contents = self.table.contents_of(state, &self.files, None)?;
-        contents.scan.partitions = 1;
+        contents.scan.in_order();
         self.table.plan_of(state, contents, projection, filters, limit).await
     }
 }
