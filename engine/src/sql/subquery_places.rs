@@ -1,6 +1,7 @@
 //! Subqueries that belong to a row of the query around them, at places where DataFusion takes none: in the arguments and groups of
 //! aggregates, in windows, in ORDER BY and in the conditions of joins. They become columns below the node, or conditions beside
-//! the join. And subqueries that name the outer row within a derived table: DataFusion keeps the table's old columns when it
+//! the join. So do subqueries of no row that a condition compares with the outer row, since DataFusion makes that the condition of
+//! a join. And subqueries that name the outer row within a derived table: DataFusion keeps the table's old columns when it
 //! takes the condition out of it, so that such a table is written as a select list instead.
 
 use std::sync::Arc;
@@ -107,6 +108,45 @@ pub(super) fn with_subqueries_below(node: LogicalPlan) -> Result<Transformed<Log
         .map(|((_, column), (relation, field))| Expr::Column(column).alias_qualified(relation.cloned(), field.name()));
     let plan = LogicalPlanBuilder::from(plan).project(named.collect::<Vec<_>>())?.build()?;
     Ok(Transformed::yes(plan))
+}
+
+/// Returns a filter within a subquery of which no condition has both a column of the outer row and a subquery of no row:
+/// `WHERE t.h = (SELECT min(h) FROM t)`.
+pub(super) fn with_values_beside_outer(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+    if !filter.predicate.contains_outer() || !filter.predicate.exists(|part| Ok(is_of_no_row(part)))? {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    }
+    let mut found: Vec<Expr> = Vec::new();
+    let conditions = split_conjunction_owned(filter.predicate.clone()).into_iter().map(|condition| {
+        if !condition.contains_outer() {
+            return Ok(condition);
+        }
+        let written = condition.transform_down(|part| match part {
+            part if is_of_no_row(&part) => {
+                let column = format!("{VALUE}{}", found.len());
+                found.push(part.alias(column.clone()));
+                let column = Expr::Column(Column::new_unqualified(column));
+                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+            }
+            other => Ok(Transformed::no(other)),
+        });
+        written.map(|written| written.data)
+    });
+    let predicate = conjunction(conditions.collect::<Result<Vec<_>>>()?);
+    let Some(predicate) = predicate.filter(|_| !found.is_empty()) else {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    };
+    let columns: Vec<Expr> = filter.input.schema().columns().into_iter().map(Expr::Column).collect();
+    let below = columns.iter().cloned().chain(found).collect::<Vec<_>>();
+    let below = LogicalPlanBuilder::from(filter.input).project(below)?.build()?;
+    let filter = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(below))?);
+    let filter = with_null_membership(filter)?.transform_data(with_lifted_values)?.data;
+    Ok(Transformed::yes(LogicalPlanBuilder::from(filter).project(columns)?.build()?))
+}
+
+fn is_of_no_row(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty())
 }
 
 /// Returns the columns below a node, and the rows that they and its subqueries are computed of. Those of ORDER BY may name what

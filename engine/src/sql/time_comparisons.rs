@@ -38,7 +38,7 @@ use super::number_types::{may_mix_numbers, with_column_types, with_number_types,
 use super::outer_rows::with_outer_rows;
 use super::recursive_types::with_first_types;
 use super::sql_types::has_nanoseconds;
-use super::subquery_places::{with_plain_tables, with_subqueries_below};
+use super::subquery_places::{with_plain_tables, with_subqueries_below, with_values_beside_outer};
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::with_text_arguments;
@@ -90,8 +90,8 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             }
         })?;
         let node = node.transform_data(with_first_types)?.transform_data(with_subqueries_in_rows)?;
-        let node = node.transform_data(with_column_types)?.transform_data(with_null_membership)?;
-        let node = node.transform_data(with_lifted_values)?;
+        let node = node.transform_data(with_column_types)?.transform_data(with_values_beside_outer)?;
+        let node = node.transform_data(with_null_membership)?.transform_data(with_lifted_values)?;
         let node = node.transform_data(with_subqueries_below)?.transform_data(with_plain_rows)?;
         node.map_data(LogicalPlan::recompute_schema)
     })
