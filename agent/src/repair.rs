@@ -198,6 +198,13 @@ pub(crate) fn query_of_table(sql: &str, database: &str, from: &TableName, to: &T
     is_named.then(|| statement.to_string())
 }
 
+/// Returns a query that finds the tables of a database wherever it runs; `None` where it names others by their bare names, or
+/// cannot be parsed.
+pub(crate) fn query_in_database(sql: &str, database: &str, tables: &[TableInfo]) -> Option<String> {
+    let mut statement = parse::parse_query(sql)?.statement;
+    tables::qualify(&mut statement, database, tables).then(|| statement.to_string())
+}
+
 /// Returns a query over another table of the same name, with why.
 pub(crate) fn repair_database(sql: &str, database: &str, from: &TableName, to: &TableName) -> Option<RepairedQuery> {
     let why = "nothing of that is there; of the shown tables of that name only this one has it";

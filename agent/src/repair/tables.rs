@@ -37,6 +37,47 @@ pub(super) fn full_name(name: &ObjectName, database: &str) -> Option<TableName> 
     Some(TableName { database, table })
 }
 
+/// Writes the database before the bare names of the tables that it has among `tables`. Returns whether there were any, and no
+/// other bare name of a table.
+pub(super) fn qualify(statement: &mut Statement, database: &str, tables: &[TableInfo]) -> bool {
+    let ctes = common_tables(statement);
+    let mut qualifier = Qualifier { database, tables, ctes, is_whole: true, changed: false };
+    let _: ControlFlow<()> = VisitMut::visit(statement, &mut qualifier);
+    qualifier.changed && qualifier.is_whole
+}
+
+struct Qualifier<'a> {
+    database: &'a str,
+    tables: &'a [TableInfo],
+    ctes: BTreeSet<String>,
+    is_whole: bool,
+    changed: bool,
+}
+
+impl VisitorMut for Qualifier<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: None, .. } = factor
+            && let [ObjectNamePart::Identifier(only)] = name.0.as_slice()
+            && !is_common_table(name, &self.ctes)
+        {
+            let is_meant = |info: &TableInfo| {
+                info.name.database == self.database && info.name.table.eq_ignore_ascii_case(&only.value)
+            };
+            match self.tables.iter().find(|info| is_meant(info)) {
+                Some(info) => {
+                    let parts = [&info.name.database, &info.name.table].map(|part| identifier(part));
+                    *name = ObjectName(parts.map(ObjectNamePart::Identifier).into());
+                    self.changed = true;
+                }
+                None => self.is_whole = false,
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Returns an identifier that is quoted where it must be.
 pub(super) fn identifier(name: &str) -> Ident {
     if quote_identifier(name).starts_with('"') { Ident::with_quote('"', name) } else { Ident::new(name) }

@@ -265,7 +265,7 @@ async fn spider_questions(
         };
         let mut asked = ask_agent(&engines[0], model, &question.question).await?;
         if let (Some(AnswerQuery::Sql(sql)), None) = (&asked.query, &asked.failed) {
-            asked.outcome.verdict = judge::verdict(&engines, None, sql, &gold).await;
+            asked.outcome.verdict = judge::verdict(&engines, asked.database.as_deref(), sql, &gold).await;
         }
         let schema = schemas.iter().find(|schema| schema.db_id == question.db_id);
         let plain = match schema {
@@ -301,6 +301,8 @@ struct AgentAnswer {
     /// Its verdict says why there is no query, where there is none.
     outcome: Outcome,
     query: Option<AnswerQuery>,
+    /// Where its names resolve, if that is not where the caller's do.
+    database: Option<String>,
     text: String,
     held_back: bool,
     /// The code of its last query's error.
@@ -333,6 +335,7 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
     let mut answer = AgentAnswer {
         outcome: Outcome { verdict: "no query".to_owned(), ..Outcome::default() },
         query: None,
+        database: None,
         text: String::new(),
         held_back: false,
         failed: None,
@@ -343,6 +346,7 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
                 answer.text.clone_from(text);
                 answer.outcome.text.clone_from(text);
                 answer.held_back = assessment.held_back;
+                answer.database.clone_from(&assessment.sql_database);
                 answer.outcome.features = assessment.features.clone();
                 if let Some(confidence) = &assessment.confidence {
                     answer.outcome.level = Some(confidence.level.as_str().to_owned());

@@ -13,7 +13,7 @@ use super::calls::CallOutcome;
 use crate::event::ToolCallStarted;
 use crate::models::actions::TurnRequest;
 use crate::models::{ChatMessage, ChatRole, ToolChoice};
-use crate::repair::TablesAtHand;
+use crate::repair::{TablesAtHand, query_in_database};
 use crate::run::elapsed_ms;
 use crate::sql_text::{shown_identifier, sql_type};
 use crate::tools;
@@ -36,8 +36,8 @@ impl Turns<'_> {
             && self.turn_took.saturating_mul(REPLIES_LEFT) <= self.time_left()
     }
 
-    /// Asks for a query in the plain form and runs it. Returns its rows and the database where its names resolve, or the outcome
-    /// that there was.
+    /// Asks for a query in the plain form and runs it. Returns its rows, and the database where its names resolve if they do not
+    /// everywhere, or the outcome that there was.
     pub(super) async fn ask_plainly(&self, (failed, took_ms): CallOutcome) -> (CallOutcome, Option<String>) {
         let begun = Instant::now();
         let Some((database, definitions)) = definitions(&self.context.at_hand) else {
@@ -64,7 +64,13 @@ impl Turns<'_> {
             }
         };
         let sql = tools::sql_argument(&written).unwrap_or_default();
-        let arguments = Map::from_iter([("sql".to_owned(), json!(sql)), ("database".to_owned(), json!(database))]);
+        // Names that are qualified resolve wherever the query is run again.
+        let (sql, resolves_in) = match query_in_database(&sql, &database, &self.context.at_hand.tables) {
+            Some(qualified) => (qualified, None),
+            None => (sql, Some(database.clone())),
+        };
+        let mut arguments = Map::from_iter([("sql".to_owned(), json!(sql))]);
+        arguments.extend(resolves_in.iter().map(|name| ("database".to_owned(), json!(name))));
         let outcome = tools::call(&self.context, tools::RUN_SQL, &Value::Object(arguments)).await;
         let took_ms = took_ms + elapsed_ms(begun);
         let Ok(mut output) = outcome else { return ((failed, took_ms), None) };
@@ -72,7 +78,7 @@ impl Turns<'_> {
         output.json[PLAIN_FORM] = json!({ "sql": ran, "database": database });
         output.text = format!("The model was asked again, and this query ran instead: {ran}\n{}", output.text);
         output.ran = Some(ran);
-        ((Ok(output), took_ms), Some(database))
+        ((Ok(output), took_ms), resolves_in)
     }
 }
 
