@@ -17,7 +17,8 @@ const SPLIT_BYTES: u64 = 10 << 20;
 async fn large() -> (tempfile::TempDir, Engine, Session) {
     let (folder, engine) = engine().await;
     let root = admin(&engine);
-    let noise: Vec<String> = ["a", "b", "c", "d", "e"].iter().map(|salt| format!("md5(concat(value, '{salt}'))")).collect();
+    let noise: Vec<String> =
+        ["a", "b", "c", "d", "e"].iter().map(|salt| format!("md5(concat(value, '{salt}'))")).collect();
     let table = format!(
         "CREATE TABLE t AS SELECT value AS id, value * 7 % 100003 AS h, {} AS noise, \
          [sin(value), cos(value * 1.3), sin(value * 1.7), cos(value * 2.3)]::FLOAT[4] AS v \
