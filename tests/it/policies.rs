@@ -7,6 +7,7 @@ mod renames;
 mod row_changes;
 mod stored_runs;
 mod table_functions;
+mod told_places;
 
 use querent_catalog::{Identity, Principal, Role};
 use querent_engine::{Engine, Limits, Session};

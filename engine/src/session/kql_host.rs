@@ -17,9 +17,9 @@ use querent_kql::{
 };
 
 use super::Session;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, FilePlace, Result};
 use crate::identifiers::same_name;
-use crate::limits::{Interrupt, PlanningMemory, check_plan_size};
+use crate::limits::{Interrupt, PlanningMemory, QueryUsage, check_plan_size};
 use crate::policy::{AuthorizedPlan, Mode, allowed_location};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::json_columns::json_columns_behind;
@@ -147,6 +147,7 @@ impl KqlHost for SessionHost<'_> {
             return Err(EngineError::NotAllowed { what: "externaldata".to_owned(), why: why.to_owned() });
         }
         let location = allowed_location(&files.location, self.session.principal(), self.session.engine()).await?;
+        QueryUsage::note_place(FilePlace::of_statement(&location, &files.location));
         let bounds = Bounds { pool: Arc::clone(self.memory.pool()), interrupt: self.interrupt.clone() };
         let (table, bytes) = ad_hoc_table(self.state, &location, files.layout, files.skips_first, bounds).await?;
         self.memory.keep(bytes)?;

@@ -29,7 +29,7 @@ use super::ipc;
 use super::ipc::IpcReader;
 use super::parquet_columns::{RenamedParquetReader, check_footer_length};
 use super::reader_options::COLUMN_KEYS;
-use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
+use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, note_place, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
 use crate::tables::decoded_parquet::NamedParquet;
@@ -55,6 +55,7 @@ impl ExternalTableProvider {
         resolved: &ResolvedTable,
         table: &ExternalTable,
     ) -> Result<Self> {
+        note_place(&resolved.info.name.to_string(), &table.location);
         let takes_dictionaries = state.config().get_extension::<ResultTypes>().is_some_and(|types| types.dictionaries);
         let schema = match table.format {
             FileFormat::Arrow if takes_dictionaries => {
@@ -235,6 +236,10 @@ impl TableProvider for ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        // Tables alone have a scope. What a statement names itself it may be told.
+        if self.scope.is_some() {
+            note_place(&self.name, &self.table.location);
+        }
         let Some(mut scan) = self.file_scan(state, filters).await? else {
             return self.scan_streams(state, projection, filters, limit).await;
         };

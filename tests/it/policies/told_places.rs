@@ -1,0 +1,56 @@
+//! Where the files of external tables lie: errors tell administrators, and others the names of the table and the file.
+
+use querent_catalog::{Principal, Role};
+use querent_engine::{Engine, EngineOptions, Limits};
+
+use super::admin;
+use crate::sql::rows;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_files_lie_is_told_to_administrators_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("allowed/secret-place");
+    for dir in ["rows", "gone", "parquet"] {
+        std::fs::create_dir_all(place.join(dir)).unwrap();
+        std::fs::write(place.join(dir).join("a.csv"), "x\n1\n").unwrap();
+    }
+    let mut options = EngineOptions::new(folder.path().join("data"));
+    options.external_roots = vec![folder.path().join("allowed")];
+    let engine = Engine::open_with(options).await.unwrap();
+    let administrator = admin(&engine);
+    let made = format!("COPY (SELECT 1 AS x) TO '{}/parquet/p.parquet'", place.display());
+    rows(&administrator, &made).await.unwrap();
+    for (table, format, location) in [
+        ("r", "CSV", "rows"),
+        ("g", "CSV", "gone"),
+        ("one", "CSV", "gone/a.csv"),
+        ("p", "PARQUET", "parquet/p.parquet"),
+    ] {
+        let create =
+            format!("CREATE EXTERNAL TABLE {table} STORED AS {format} LOCATION '{}/{location}'", place.display());
+        rows(&administrator, &create).await.unwrap();
+    }
+    std::fs::write(place.join("rows/a.csv"), "x\n1\nnot a number\n").unwrap();
+    std::fs::remove_file(place.join("gone/a.csv")).unwrap();
+    std::fs::write(place.join("parquet/p.parquet"), "PAR1 is not all of a file PAR1").unwrap();
+    for role in [Role::Read, Role::Write, Role::Admin] {
+        let session = engine.session(Principal::new("somebody", role), Limits::default());
+        for (table, code, told) in [
+            ("r", "bad_data", "a.csv, line 3"),
+            ("g", "no_files", "gone (table `default.g`)"),
+            ("one", "no_files", "a.csv, which is not there"),
+            ("p", "bad_data", "p.parquet"),
+        ] {
+            let error = rows(&session, &format!("SELECT sum(x) FROM {table}")).await.unwrap_err();
+            let text = error.to_string();
+            assert_eq!(error.code(), code, "{text}");
+            let says_place = text.contains("secret-place");
+            assert_eq!(says_place, role == Role::Admin, "{text}");
+            assert!(says_place || (text.contains(told) && text.contains(&format!("`default.{table}`"))), "{text}");
+        }
+    }
+    // A caller may be told what it says itself.
+    let writer = engine.session(Principal::new("writer", Role::Write), Limits::default());
+    let read = format!("SELECT * FROM '{}/rows/b.csv'", place.display());
+    assert!(rows(&writer, &read).await.unwrap_err().to_string().contains("secret-place/rows/b.csv"));
+}
