@@ -32,6 +32,18 @@ pub(crate) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> 
         .with_hint("use an address of this machine, or set auth.tokens or auth.allow_anonymous_remote"))
 }
 
+/// Refuses (`bad_header`) a request that says of several hosts that it is for them: a proxy before this server may have looked at
+/// another one than this does.
+pub(crate) fn check_host(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers.get_all(HOST).iter().count() {
+        0 | 1 => Ok(()),
+        hosts => {
+            let message = format!("the request has {hosts} Host headers; it is for one host");
+            Err(ApiError::new(ErrorCode::BadHeader, message))
+        }
+    }
+}
+
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow.
 pub(crate) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
     let allowed = &settings.http.cors_allowed_origins;
