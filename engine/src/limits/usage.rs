@@ -148,6 +148,11 @@ impl QueryUsage {
         InQuery { usage: Arc::clone(self), work: Box::pin(work) }
     }
 
+    /// Lets the query go on for as long as it takes.
+    pub(crate) fn stop_clock(&self) {
+        self.interrupt.clock().stop();
+    }
+
     /// Returns the clock of the query.
     pub(super) fn clock(&self) -> &QueryClock {
         self.interrupt.clock()

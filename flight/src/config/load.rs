@@ -281,6 +281,7 @@ impl Config {
         }
         for (key, timeout) in [
             ("http.body_timeout", settings.http.body_timeout),
+            ("http.import_timeout", settings.http.import_timeout),
             ("flight.upload_idle_timeout", settings.flight.upload_idle_timeout),
         ] {
             if timeout.0.is_zero() {

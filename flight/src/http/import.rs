@@ -7,6 +7,7 @@ mod spool;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -19,7 +20,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as ValueError;
 use serde_json::json;
 
-use crate::error::{ApiError, ErrorCode};
+use crate::error::{ApiError, Budget, ErrorCode};
 use crate::http::request::{ApiCall, Params};
 use crate::http::response::json_response;
 use spool::Spool;
@@ -106,7 +107,7 @@ pub(super) async fn import(
     };
     let outcome = state
         .engine
-        .import_sent(&principal, request, spool.names(), Arc::new(NoProgress))
+        .import_sent(&principal, request, spool.names(), state.settings.http.import_timeout.0, Arc::new(NoProgress))
         .await
         .map_err(|error| spool.as_client_names(error))?;
     tracing::info!(%table, rows = outcome.rows, files = outcome.files, "imported");
@@ -156,6 +157,14 @@ impl ImportParams {
 fn is_of_type(request: &Request, media_type: &str) -> bool {
     let said = request.headers().get(CONTENT_TYPE).and_then(|said| said.to_str().ok());
     said.is_some_and(|said| said.to_lowercase().starts_with(media_type))
+}
+
+/// Returns the error of an import whose time is over.
+pub(super) fn too_long(limit: Duration) -> ApiError {
+    let message = format!("the import took longer than {limit:?}");
+    ApiError::new(ErrorCode::WallClockExceeded, message)
+        .with_budget(Budget::WallClockMs(limit.as_millis()))
+        .with_hint("import fewer rows at a time, or raise http.import_timeout on the server")
 }
 
 fn no_format() -> ApiError {

@@ -11,7 +11,7 @@ use querent_engine::EngineError;
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-use super::{FORM, UploadFormat, is_of_type, no_format};
+use super::{FORM, UploadFormat, is_of_type, no_format, too_long};
 use crate::config::HttpSettings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::content_encoding::DecodedBody;
@@ -204,6 +204,7 @@ impl Spool {
                 EngineError::NoFiles { location: named(location), format }.into()
             }
             EngineError::Unsupported { what, hint } => EngineError::Unsupported { what: named(what), hint }.into(),
+            EngineError::WallClockExceeded { limit } => too_long(limit),
             error => error.into(),
         }
     }
