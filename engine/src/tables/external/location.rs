@@ -438,6 +438,7 @@ fn canonical(path: &Path) -> Result<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test may wait")]
 mod tests {
     use super::*;
 
