@@ -2,6 +2,7 @@
 //! administrator of a catalog that has no more than the caller sees.
 
 mod doors;
+mod hidden_names;
 mod property;
 mod renames;
 mod row_changes;

@@ -229,6 +229,8 @@ impl ResolvedNames {
         match error {
             DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => Self::missing_in(inner),
             DataFusionError::Shared(inner) => Self::missing_in(inner),
+            // Of both sides of a set operation.
+            DataFusionError::Collection(errors) => errors.first().and_then(Self::missing_in),
             DataFusionError::External(inner) => inner.downcast_ref::<UnknownTable>().map(|missing| &missing.0),
             _ => None,
         }
