@@ -64,6 +64,7 @@ use crate::telemetry;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 
+pub use audit::AuditedAct;
 pub use describe::StatementDescription;
 pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
 pub use ingest::IngestMode;

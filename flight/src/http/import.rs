@@ -14,7 +14,7 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, TableName};
-use querent_engine::{ImportRequest, check_reader_options, kql};
+use querent_engine::{ImportRequest, Limits, check_reader_options, kql};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as ValueError;
@@ -105,11 +105,12 @@ pub(super) async fn import(
             UploadIfExists::Append => None,
         },
     };
-    let outcome = state
-        .engine
-        .import_sent(&principal, request, spool.names(), state.settings.http.import_timeout.0, Arc::new(NoProgress))
-        .await
-        .map_err(|error| spool.as_client_names(error))?;
+    let session = state.session(principal.clone(), Limits::default());
+    let act = session.audited_act(&format!("import into {table}"), Some(table.to_string()));
+    let within = state.settings.http.import_timeout.0;
+    let imported = state.engine.import_sent(&principal, request, spool.names(), within, Arc::new(NoProgress)).await;
+    act.ended(imported.as_ref().map(|done| done.rows.unwrap_or_default()).map_err(|error| error.code()));
+    let outcome = imported.map_err(|error| spool.as_client_names(error))?;
     tracing::info!(%table, rows = outcome.rows, files = outcome.files, "imported");
     let mut body = json!({
         "database": table.database,

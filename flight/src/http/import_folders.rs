@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header;
 use querent_catalog::NoProgress;
-use querent_engine::{EngineError, TreeEvent, TreeRequest, TreeSummary};
+use querent_engine::{EngineError, Limits, TreeEvent, TreeRequest, TreeSummary};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -38,6 +38,8 @@ pub(super) async fn import_folders(
     JsonBody(body): JsonBody<FolderImportBody>,
 ) -> Result<Response, ApiError> {
     let FolderImportBody { source, database, dry_run } = body;
+    let session = state.session(principal.clone(), Limits::default());
+    let act = session.audited_act(&format!("import the folders of {source}"), database.clone());
     let request = TreeRequest { source, database, dry_run };
     // Unbounded, but no longer than the tree's listing, which is in memory too.
     let (sender, mut decided) = unbounded_channel();
@@ -49,7 +51,9 @@ pub(super) async fn import_folders(
         };
         let registered = engine.import_tree(&principal, request, Arc::new(NoProgress), &report);
         let registered = tokio::time::timeout(within, registered).await;
-        registered.unwrap_or(Err(EngineError::WallClockExceeded { limit: within }))
+        let registered = registered.unwrap_or(Err(EngineError::WallClockExceeded { limit: within }));
+        act.ended(registered.as_ref().map(|_| 0).map_err(|error| error.code()));
+        registered
     }
     .boxed();
     let mut first = Vec::new();
