@@ -54,3 +54,46 @@ async fn where_files_lie_is_told_to_administrators_only() {
     let read = format!("SELECT * FROM '{}/rows/b.csv'", place.display());
     assert!(rows(&writer, &read).await.unwrap_err().to_string().contains("secret-place/rows/b.csv"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_of_some_databases_has_no_more_of_the_disk_than_a_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (allowed, outside) = (folder.path().join("allowed"), folder.path().join("outside"));
+    for dir in [&allowed, &outside] {
+        std::fs::create_dir_all(dir).unwrap();
+        std::fs::write(dir.join("a.csv"), "x\n7\n").unwrap();
+    }
+    let mut options = EngineOptions::new(folder.path().join("data"));
+    options.external_roots = vec![allowed.clone()];
+    let engine = Engine::open_with(options).await.unwrap();
+    let some = Principal::new("some", Role::Admin).with_databases(["default"]);
+    let some = engine.session(some, Limits::default());
+    let inside = format!("SELECT x FROM '{}/a.csv'", allowed.display());
+    let beyond = format!("SELECT x FROM '{}/a.csv'", outside.display());
+    assert_eq!(rows(&some, &inside).await.unwrap(), [["7"]]);
+    assert_eq!(rows(&some, &beyond).await.unwrap_err().code(), "location_not_allowed");
+    let table = format!("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{}/a.csv'", outside.display());
+    assert_eq!(rows(&some, &table).await.unwrap_err().code(), "location_not_allowed");
+    let copy = format!("COPY (SELECT 1 AS x) TO '{}/made.csv'", allowed.display());
+    assert_eq!(rows(&some, &copy).await.unwrap_err().code(), "not_allowed");
+    assert!(!allowed.join("made.csv").exists());
+    assert_eq!(rows(&admin(&engine), &beyond).await.unwrap(), [["7"]]);
+    assert_eq!(rows(&admin(&engine), &copy).await.unwrap(), [["1"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_reads_another_table_is_refused_by_name() {
+    let (_folder, engine) = crate::sql::engine().await;
+    let root = admin(&engine);
+    for statement in ["CREATE TABLE t AS SELECT 1 AS a", "CREATE TABLE u AS SELECT 1 AS a"] {
+        rows(&root, statement).await.unwrap();
+    }
+    for statement in [
+        "CREATE ROW POLICY p ON t USING (a IN (SELECT a FROM u)) TO PUBLIC",
+        "CREATE MASK m ON t(a) USING ((SELECT max(a) FROM u)) TO PUBLIC",
+    ] {
+        let refused = rows(&root, statement).await.unwrap_err();
+        assert_eq!(refused.code(), "unsupported", "{statement}: {refused}");
+        assert!(refused.to_string().contains("reads `default.u`"), "{refused}");
+    }
+}
