@@ -66,3 +66,24 @@ async fn a_writer_cannot_tell_what_is_hidden_from_what_is_absent() {
     assert_eq!(rows(&root, "SELECT a FROM pubc.t").await.unwrap(), [["1"]]);
     assert_eq!(rows(&root, "SELECT a FROM pub.tc").await.unwrap(), [["1"]]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_has_no_column_that_its_reader_may_not_see() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE t (id BIGINT, secret BIGINT, note VARCHAR DEFAULT 'secret', PRIMARY KEY (secret))",
+            "ALTER TABLE t SET SORTED BY (id, secret, note)",
+            "GRANT SELECT (id, note) ON t TO PUBLIC",
+        ],
+    )
+    .await;
+    let reader = engine.session(principal("ann", Role::Read, &[], None), Limits::default());
+    let shown = rows(&reader, "SHOW CREATE TABLE t").await.unwrap();
+    let text = &shown[0][1];
+    assert!(text.contains("SORTED BY (\"id\" ASC NULLS LAST)") && !text.contains("\"secret\""), "{text}");
+    let whole = rows(&root, "SHOW CREATE TABLE t").await.unwrap();
+    assert!(whole[0][1].contains("\"secret\" ASC NULLS LAST, \"note\""), "{whole:?}");
+}
