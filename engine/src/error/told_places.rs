@@ -12,6 +12,8 @@ pub(crate) struct FilePlace {
     told: Vec<(String, String)>,
     /// The table that has the files.
     table: Option<String>,
+    /// Whether the caller sees a part of the table only, so that what is wrong with a line may be of the other.
+    is_part: bool,
 }
 
 impl FilePlace {
@@ -31,7 +33,12 @@ impl FilePlace {
             told.push((place.to_owned(), name.to_owned()));
         }
         told.extend(store.map(|store| (store, "its store".to_owned())));
-        Self { told, table: Some(table.to_owned()) }
+        Self { told, table: Some(table.to_owned()), is_part: false }
+    }
+
+    /// The same, where the caller sees a part of the table only.
+    pub(crate) fn seen_in_part(self, is_part: bool) -> Self {
+        Self { is_part, ..self }
     }
 
     /// Files that a statement names itself, as it does.
@@ -41,7 +48,7 @@ impl FilePlace {
             Some(above) => (above.to_owned(), String::new()),
             None => (location.to_owned(), written.to_owned()),
         };
-        Self { told: vec![told], table: None }
+        Self { told: vec![told], table: None, is_part: false }
     }
 
     /// Returns a text of an error without the place; `None` where the place is not in it.
@@ -56,6 +63,15 @@ impl EngineError {
     /// Returns the error without the places of files.
     pub(crate) fn without_places(self, places: &[FilePlace]) -> Self {
         let mut table = None;
+        let is_part = match &self {
+            EngineError::BadData { location, .. } => {
+                places.iter().any(|place| place.is_part && place.without_place(location).is_some())
+            }
+            _ => false,
+        };
+        if is_part {
+            tracing::warn!(error = %self, "a file of a table cannot be read");
+        }
         let mut told = |text: String| {
             places.iter().fold(text, |text, place| match place.without_place(&text) {
                 Some(without) => {
@@ -83,6 +99,11 @@ impl EngineError {
             other => other,
         };
         match (error, table) {
+            (EngineError::BadData { location, .. }, Some(table)) if is_part => {
+                let file = location.split(", line ").next().unwrap_or_default();
+                let detail = "it cannot be read; what is wrong with it is in the server's log".to_owned();
+                EngineError::BadData { location: of_table(file, &table), detail }
+            }
             (EngineError::BadData { location, detail }, Some(table)) => {
                 EngineError::BadData { location: of_table(&location, &table), detail }
             }
@@ -145,6 +166,9 @@ mod tests {
         let bucket = FilePlace::of_table("t", "s3://lake/raw", Some("s3://lake".into()));
         let error = EngineError::Store(StoreError::AccessDenied { store: "s3://lake".into(), detail: "403".into() });
         assert_eq!(error.without_places(&[bucket]).to_string(), "its store refused access: 403");
+        let part = FilePlace::of_table("db.t", "/srv/a.csv", None).seen_in_part(true);
+        let told = bad_data("/srv/a.csv, line 3, column `x`", "found `secret`").without_places(&[part]).to_string();
+        assert_eq!(told, "a.csv (table `db.t`): it cannot be read; what is wrong with it is in the server's log");
         let top = FilePlace::of_table("t", "/a.csv", None);
         assert_eq!(bad_data("/a.csv", "data").without_places(&[top]).to_string(), "a.csv (table `t`): data");
     }

@@ -108,7 +108,7 @@ impl Session {
             find_column(&table, column)?;
         }
         let state = self.planning_state();
-        let provider = tables::provider(self.engine.catalog(), &*state, &table).await?;
+        let provider = tables::provider(self.engine.catalog(), &*state, &table, false).await?;
         let schema = provider.schema();
         let restriction = Restriction { whole: table.info.clone(), rows, masks: mask.into_iter().collect() };
         let plan = restricted_plan(&state, &self.principal, &table.info, &restriction, provider)?;

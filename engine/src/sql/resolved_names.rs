@@ -345,7 +345,7 @@ async fn resolve_level(
                 }))
             }
             Source::Managed(_) | Source::External(_) => {
-                let provider = tables::provider(catalog, state, &table.whole()).await?;
+                let provider = tables::provider(catalog, state, &table.whole(), table.restriction.is_some()).await?;
                 let provider = match &table.restriction {
                     Some(restriction) => restricted_table(state, who, &table.info, restriction, provider)?,
                     None => provider,

@@ -261,13 +261,14 @@ async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<(Sche
     infer_parquet(state, files, UnlikeTypes::Refused).await
 }
 
-/// Has the errors of this thread's query name the files of a table without saying where they lie, for those who may not know.
-pub(super) fn note_place(table: &str, location: &str) {
+/// Has the errors of this thread's query name the files of a table without saying where they lie, for those who may not know; of
+/// one of which the caller sees a part only, without saying what is in them.
+pub(super) fn note_place(table: &str, location: &str, is_part: bool) {
     let place = match StoreUrl::parse(location) {
         Ok(Some(url)) => FilePlace::of_table(table, &format!("{}/{}", url.store(), url.base()), Some(url.store())),
         Ok(None) | Err(_) => FilePlace::of_table(table, &base_folder(location).to_string_lossy(), None),
     };
-    QueryUsage::note_place(place);
+    QueryUsage::note_place(place.seen_in_part(is_part));
 }
 
 /// Returns the location as an absolute path, or as a URL in its one spelling.

@@ -97,3 +97,24 @@ async fn a_policy_that_reads_another_table_is_refused_by_name() {
         assert!(refused.to_string().contains("reads `default.u`"), "{refused}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_value_of_a_hidden_row_is_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.csv");
+    std::fs::write(&file, "region,amount\nEU,5\nUS,6\n").unwrap();
+    let engine = Engine::open(folder.path().join("data")).await.unwrap();
+    let root = admin(&engine);
+    let table = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}'", file.display());
+    for statement in [table.as_str(), "CREATE ROW POLICY eu ON t USING (region = 'EU') TO PUBLIC"] {
+        rows(&root, statement).await.unwrap();
+    }
+    let reader = engine.session(Principal::new("ann", Role::Read), Limits::default());
+    assert_eq!(rows(&reader, "SELECT sum(amount) FROM t").await.unwrap(), [["5"]]);
+    std::fs::write(&file, "region,amount\nEU,5\nUS,hush-6\n").unwrap();
+    let told = rows(&reader, "SELECT sum(amount) FROM t").await.unwrap_err();
+    assert_eq!(told.code(), "bad_data");
+    assert!(!told.to_string().contains("hush") && !told.to_string().contains("line"), "{told}");
+    let told = rows(&root, "SELECT sum(amount) FROM t").await.unwrap_err().to_string();
+    assert!(told.contains("line 3") && told.contains("hush-6"), "{told}");
+}

@@ -141,7 +141,7 @@ impl TableProvider for LanceTable {
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         if self.name != self.location {
-            note_place(&self.name, &self.location);
+            note_place(&self.name, &self.location, false);
         }
         let dataset = open_dataset(state, &self.location).await?;
         let provider = LanceTableProvider::new(dataset, false, false);
