@@ -66,7 +66,11 @@ pub(super) fn restricted_table(
 }
 
 /// Returns the first mask that is a value which its column's type cannot have, with the column: the table was changed since.
-pub(crate) fn unfit_mask(schema: &SchemaRef, part: &LogicalPlan, restriction: &Restriction) -> Option<(String, String)> {
+pub(crate) fn unfit_mask(
+    schema: &SchemaRef,
+    part: &LogicalPlan,
+    restriction: &Restriction,
+) -> Option<(String, String)> {
     let LogicalPlan::Projection(projection) = part else { return None };
     projection.expr.iter().zip(projection.schema.fields()).find_map(|(expr, field)| {
         let (column, mask, _) = restriction.masks.iter().find(|(masked, ..)| *masked == field.name().to_lowercase())?;
