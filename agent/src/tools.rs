@@ -60,6 +60,10 @@ pub(crate) trait Tool: Send + Sync {
     fn counts(&self) -> &'static [(&'static str, usize)] {
         &[]
     }
+    /// Returns the names that it takes beside those of its spec.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Describes it to a model; `default_rows` as in [`ToolContext::default_rows`].
     fn spec(&self, default_rows: usize) -> ToolSpec;
     /// Executes a call.
@@ -98,6 +102,9 @@ impl ToolContext {
     }
 }
 
+/// What a full name of a table begins with.
+const CATALOG: &str = "querent";
+
 /// Characters of an error's message and of its hint: both may quote what was sent.
 const MAX_MESSAGE_CHARS: usize = 1_500;
 
@@ -130,6 +137,31 @@ impl ToolOutput {
         let truncation = (kept.len() < text.len())
             .then(|| Truncation { end_index: kept.chars().count(), original_tokens: estimate_tokens(text) });
         Self { truncation, ..Self::new(json, kept) }
+    }
+}
+
+impl ToolOutput {
+    /// Returns the result of a call, which says of arguments that the tool does not have that they did nothing.
+    fn beside_ignored(mut self, tool: &dyn Tool, arguments: &Map<String, Value>, context: &ToolContext) -> Self {
+        const MAX_NAMED: usize = 5;
+        let spec = tool.spec(context.default_rows);
+        let is_taken = |name: &str| spec.parameters["properties"].get(name).is_some() || tool.aliases().contains(&name);
+        let ignored: Vec<String> = arguments
+            .iter()
+            .filter(|(name, value)| !value.is_null() && !is_taken(name))
+            .take(MAX_NAMED)
+            .map(|(name, _)| shortened(name, 100))
+            .collect();
+        if ignored.is_empty() {
+            return self;
+        }
+        let note = format!("\nnote: {} has no argument {}, which did nothing", spec.name, ignored.join(", "));
+        let room = context.text_tokens.saturating_sub(estimate_tokens(&note) + 1);
+        self.text = format!("{}{note}", take_tokens(&self.text, room));
+        if let Some(fields) = self.json.as_object_mut() {
+            fields.insert("ignored_arguments".to_owned(), json!(ignored));
+        }
+        self
     }
 }
 
@@ -297,15 +329,31 @@ pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -
     };
     let arguments = arguments_object(arguments)?;
     let called = AssertUnwindSafe(tool.call(context, &arguments)).catch_unwind().await;
-    called.unwrap_or_else(|_| Err(ToolError::new("internal", format!("{name} panicked; this is a bug in the server"))))
+    let called = called
+        .unwrap_or_else(|_| Err(ToolError::new("internal", format!("{name} panicked; this is a bug in the server"))));
+    called.map(|output| output.beside_ignored(*tool, &arguments, context))
 }
 
 /// Returns the table a call is about: `table`, `database.table` or `querent.database.table`, or with `database` apart.
-fn table_name(session: &Session, database: Option<String>, table: &str) -> TableName {
+/// Errors: `invalid_arguments` where two databases are named, or there are more parts.
+fn table_name(session: &Session, database: Option<String>, table: &str) -> Result<TableName, ToolError> {
     let mut parts = split_name(table);
     let name = parts.pop().unwrap_or_default();
-    let database = parts.pop().or(database).unwrap_or_else(|| session.database().to_owned());
-    TableName { database, table: name }
+    let own = parts.pop();
+    let is_known = parts.pop().is_none_or(|catalog| catalog.eq_ignore_ascii_case(CATALOG)) && parts.is_empty();
+    if !is_known {
+        let message =
+            format!("`{table}` is no name of a table: write table, database.table or {CATALOG}.database.table");
+        return Err(ToolError::new("invalid_arguments", message));
+    }
+    if let (Some(own), Some(other)) = (&own, &database)
+        && !own.eq_ignore_ascii_case(other)
+    {
+        let message = format!("`{table}` is of the database `{own}`, and `database` is `{other}`; name one of them");
+        return Err(ToolError::new("invalid_arguments", message));
+    }
+    let database = own.or(database).unwrap_or_else(|| session.database().to_owned());
+    Ok(TableName { database, table: name })
 }
 
 /// Returns the session that writes. Errors: `not_allowed` where there is none.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio_util::task::TaskTracker;
 
+use crate::connection::DatabaseFault;
 use crate::error::{CatalogError, Result};
 
 /// The log's file in a data folder.
@@ -105,11 +106,11 @@ pub struct AuditCheck {
 
 /// The log of an open catalog. Nothing is kept until [`AuditLog::keep`] says so.
 pub struct AuditLog {
-    file: PathBuf,
     inner: Arc<AuditInner>,
 }
 
 struct AuditInner {
+    file: PathBuf,
     is_kept: AtomicBool,
     waiting: Mutex<Vec<AuditRecord>>,
     /// Locked on blocking threads only.
@@ -120,18 +121,19 @@ impl AuditLog {
     /// The log of a data folder, which keeps nothing yet.
     pub(crate) fn new(data_dir: &Path) -> Self {
         let inner = AuditInner {
+            file: data_dir.join(AUDIT_FILE),
             is_kept: AtomicBool::new(false),
             waiting: Mutex::new(Vec::new()),
             connection: Mutex::new(None),
         };
-        Self { file: data_dir.join(AUDIT_FILE), inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner) }
     }
 
-    /// Opens the log and keeps records from now on. Errors: `io_error`, `catalog_error`.
+    /// Opens the log and keeps records from now on. Errors: `storage_full`, `catalog_corrupt`, `catalog_error`.
     pub async fn keep(&self) -> Result<()> {
-        let (file, inner) = (self.file.clone(), Arc::clone(&self.inner));
+        let inner = Arc::clone(&self.inner);
         on_blocking_thread(move || {
-            *inner.connection.lock() = Some(open(&file)?);
+            *inner.connection.lock() = Some(open(&inner.file).map_err(|error| inner.named(error))?);
             inner.is_kept.store(true, Ordering::Release);
             Ok(())
         })
@@ -201,7 +203,7 @@ impl AuditLog {
 
     /// Returns what is wrong with the log, where there is one.
     pub(crate) async fn verify_if_there(&self) -> Result<Option<String>> {
-        if self.file.is_file() { Ok(self.verify().await?.fault) } else { Ok(None) }
+        if self.inner.file.is_file() { Ok(self.verify().await?.fault) } else { Ok(None) }
     }
 
     /// Forgets the first records, as long as they are older than `time`, and the oldest where there are more than `most`. The chain goes on from the
@@ -209,7 +211,7 @@ impl AuditLog {
     pub async fn forget(&self, time: DateTime<Utc>, most: u64) -> Result<u64> {
         let inner = Arc::clone(&self.inner);
         on_blocking_thread(move || match inner.connection.lock().as_mut() {
-            Some(connection) => forget(connection, time, most),
+            Some(connection) => forget(connection, time, most).map_err(|error| inner.named(error)),
             None => Ok(0),
         })
         .await
@@ -217,8 +219,22 @@ impl AuditLog {
 
     /// Reads the file, whether or not records are kept now.
     async fn read<T: Send + 'static>(&self, f: impl FnOnce(&Connection) -> Result<T> + Send + 'static) -> Result<T> {
-        let file = self.file.clone();
-        on_blocking_thread(move || f(&open(&file)?)).await
+        let inner = Arc::clone(&self.inner);
+        on_blocking_thread(move || open(&inner.file).and_then(|log| f(&log)).map_err(|error| inner.named(error))).await
+    }
+}
+
+impl AuditInner {
+    /// Says of an error of SQLite what it is of the log: that it is damaged, locked, or cannot grow.
+    fn named(&self, error: CatalogError) -> CatalogError {
+        let CatalogError::Store(source) = error else { return error };
+        let path = self.file.clone();
+        match source.fault() {
+            DatabaseFault::Damaged => CatalogError::Corrupt { path, detail: source.to_string() },
+            DatabaseFault::Locked => CatalogError::Busy { path },
+            DatabaseFault::Full => CatalogError::StorageFull { detail: format!("{AUDIT_FILE}: {source}") },
+            DatabaseFault::Unreachable | DatabaseFault::Other => CatalogError::Store(source),
+        }
     }
 }
 
@@ -238,7 +254,7 @@ async fn flush(inner: Arc<AuditInner>) -> Result<()> {
             if let Err(error) = append(connection, &batch) {
                 // They keep their order before those that came meanwhile.
                 drop(inner.waiting.lock().splice(..0, batch));
-                return Err(error);
+                return Err(inner.named(error));
             }
         }
     })
@@ -366,5 +382,53 @@ async fn on_blocking_thread<T: Send + 'static>(f: impl FnOnce() -> Result<T> + S
     match tokio::task::spawn_blocking(f).await {
         Ok(result) => result,
         Err(error) => Err(CatalogError::Internal(format!("an audit thread ended early: {error}"))),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
+mod tests {
+    use super::*;
+
+    fn record() -> AuditRecord {
+        AuditRecord {
+            at: Utc::now(),
+            subject: "ann".into(),
+            role: "read".into(),
+            door: "http".into(),
+            statement: "x".repeat(10_000),
+            tables: Vec::new(),
+            columns: Vec::new(),
+            written: None,
+            policies: Vec::new(),
+            outcome: AuditOutcome::Done,
+            error: None,
+            rows: 0,
+            bytes: 0,
+            elapsed_ms: 0,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_said_and_loses_no_record() {
+        let folder = std::env::temp_dir().join(format!("querent-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir(&folder).unwrap();
+        let log = AuditLog::new(&folder);
+        log.keep().await.unwrap();
+        log.record(record());
+        assert_eq!(log.list(0, 10).await.unwrap().len(), 1);
+        let limit = |pages: u32| {
+            let connection = log.inner.connection.lock();
+            connection.as_ref().unwrap().pragma_update(None, "max_page_count", pages).unwrap();
+        };
+        limit(1);
+        (0..10).for_each(|_| log.record(record()));
+        let refused = log.list(0, 100).await.unwrap_err();
+        assert_eq!(refused.code(), "storage_full", "{refused}");
+        limit(1 << 20);
+        assert_eq!(log.list(0, 100).await.unwrap().len(), 11);
+        assert_eq!(log.verify().await.unwrap().fault, None);
+        log.close().await.unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

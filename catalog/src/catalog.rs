@@ -152,6 +152,12 @@ impl Catalog {
         Ok(check)
     }
 
+    /// Reads the files of managed tables, and says in `check` which are not as they were written. Files that do not say how they
+    /// were, as those of DuckDB, are left out, and so are those in an object store.
+    pub async fn check_contents(&self, check: &mut FolderCheck) -> Result<()> {
+        integrity::check_contents(&self.store, check).await
+    }
+
     /// Removes files that no row names and that have not changed for `grace`: what a write left that never committed.
     pub async fn remove_orphans(&self, grace: Duration) -> Result<Vec<Orphan>> {
         integrity::remove_orphans(&self.store, grace).await

@@ -1,7 +1,9 @@
 //! Whether a data folder is whole: the store as SQLite checks it, the files that the lake names, the audit log's chain; and
 //! files that no row names, which a write left that never committed.
 
-use std::collections::{HashMap, HashSet};
+mod contents;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,6 +14,7 @@ use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::store::lake_files::{self, LakeFile};
 use crate::store::{DATA_FOLDER, Store, lake_location};
+pub use contents::{ChecksumWriter, PageChecksum};
 
 /// How old a file that no row names is before it is taken for one that was left: another process, DuckDB, may be about to
 /// commit a younger one.
@@ -30,6 +33,9 @@ pub struct FolderCheck {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Files that were read and whose pages are as they were written; `None` where no file was to be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_read: Option<u64>,
     /// Objects that the schema index does not hold yet; it follows by itself.
     pub pending_objects: u64,
     /// Files that no row names.
@@ -78,6 +84,40 @@ pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
         .await?;
     check.pending_objects = store.pending(pending_objects).await?;
     Ok(check)
+}
+
+/// Reads the files that the newest snapshot has, and says in `check` which are not as they were written.
+pub(crate) async fn check_contents(store: &Store, check: &mut FolderCheck) -> Result<()> {
+    let paths = store
+        .read(|connection| {
+            let mut paths = BTreeSet::new();
+            lake_files::for_each(connection, |file| {
+                if file.is_live && file.is_parquet {
+                    paths.insert(file.path);
+                }
+                Ok(())
+            })?;
+            Ok(paths)
+        })
+        .await?;
+    let room = MAX_FAULTS.saturating_sub(check.faults.len());
+    let read = tokio::task::spawn_blocking(move || {
+        let (mut whole, mut faults) = (0, Vec::new());
+        for path in &paths {
+            match contents::check_pages(path) {
+                Ok(Some(())) => whole += 1,
+                Ok(None) => {}
+                Err(fault) if faults.len() < room => faults.push(fault),
+                Err(_) => {}
+            }
+        }
+        (whole, faults)
+    });
+    let (whole, faults) =
+        read.await.map_err(|error| CatalogError::Internal(format!("a check ended early: {error}")))?;
+    check.files_read = Some(whole);
+    check.faults.extend(faults);
+    Ok(())
 }
 
 /// Removes files that no row names and that have not changed for `grace`. Returns those that were removed.

@@ -153,6 +153,11 @@ impl Principal {
         self.role
     }
 
+    /// Whether the caller is an administrator of all databases, who may do what is outside of any, such as on the server's disks.
+    pub fn is_server_admin(&self) -> bool {
+        self.role == Role::Admin && self.scope == DatabaseScope::All
+    }
+
     /// The databases the caller may see.
     pub fn scope(&self) -> &DatabaseScope {
         &self.scope

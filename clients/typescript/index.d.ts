@@ -1850,6 +1850,8 @@ export interface PostCheckInput {
   remove_orphans?: boolean;
   /** how long such a file must not have changed */
   grace_seconds?: number;
+  /** reads the files of tables to see whether they are as written */
+  contents?: boolean;
 }
 
 export interface PostCompleteInput {

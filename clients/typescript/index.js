@@ -423,7 +423,7 @@ export class QuerentClient {
   }
 
   postCheck(input = {}, options = {}) {
-    return this.#json("/v1/check", "POST", false, ["remove_orphans","grace_seconds"], [], input, options);
+    return this.#json("/v1/check", "POST", false, ["remove_orphans","grace_seconds","contents"], [], input, options);
   }
 
   postComplete(input = {}, options = {}) {

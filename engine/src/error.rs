@@ -4,6 +4,7 @@ mod mapping;
 mod other_dialects;
 mod store;
 mod told_by_text;
+mod told_places;
 mod unfit_calls;
 
 use std::time::Duration;
@@ -13,6 +14,7 @@ pub use querent_kql::KqlErrorCode;
 
 pub use store::StoreError;
 pub(crate) use store::{find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
+pub(crate) use told_places::FilePlace;
 
 /// What [`CatalogError::ObjectNotFound`] says of the query that `KILL` names.
 pub(crate) const RUNNING_QUERY: &str = "running query";

@@ -51,7 +51,8 @@ pub async fn workbook_sheets(path: &Path) -> Result<Vec<String>> {
     blocking(move || external::sheets_with_cells(&path, Box::new(external::open_local(&path)?))).await
 }
 
-/// An import takes as long as its files are long; it ends with its caller, or where the process has no memory for it.
+/// An import takes as long as its files are long, where nobody says otherwise; it ends with its caller, or where the process has
+/// no memory for it.
 const UNLIMITED: Duration = Duration::MAX;
 /// Batches waiting for the files to be written.
 const QUEUE: usize = 4;
@@ -100,18 +101,20 @@ impl Engine {
         request: ImportRequest,
         progress: Arc<dyn Progress>,
     ) -> Result<ImportOutcome> {
-        self.import_sent(principal, request, BTreeMap::new(), progress).await
+        self.import_sent(principal, request, BTreeMap::new(), UNLIMITED, progress).await
     }
 
-    /// As [`Engine::import`], of files that were sent: `names` says by their paths what their sender calls them.
+    /// As [`Engine::import`], of files that were sent, within a time: `names` says by their paths what their sender calls them.
+    /// Errors also: `wall_clock_exceeded`, with nothing imported.
     pub async fn import_sent(
         &self,
         principal: &Principal,
         request: ImportRequest,
         names: BTreeMap<String, String>,
+        within: Duration,
         progress: Arc<dyn Progress>,
     ) -> Result<ImportOutcome> {
-        let interrupt = Interrupt::new(QueryClock::start(UNLIMITED));
+        let interrupt = Interrupt::new(QueryClock::start(within));
         let _abandoned = interrupt.abandon_on_drop();
         let label = QueryLabel {
             subject: principal.subject().to_owned(),
@@ -206,6 +209,7 @@ async fn register(
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let rejects = external::rejects_of(&table, &schema, &files).await?;
     let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
+    stop_clock()?;
     let created = engine.catalog().tables().create_external(&request.table, table, &schema, if_exists).await?;
     let rejects = rejected.write(engine).await?;
     let created = matches!(created, Created::New(_));
@@ -236,6 +240,7 @@ async fn create(
     let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
+    stop_clock()?;
     let rows = engine
         .commit_files(files, async move {
             Ok(matches!(catalog.tables().create(draft, committed, if_exists).await?, Created::New(_)))
@@ -280,11 +285,21 @@ async fn append(
     let mut rows = Some(0);
     if !files.is_empty() {
         let committed = files.clone();
+        stop_clock()?;
         let appended = async move { Ok(catalog.tables().append(&table, committed).await.map(|_| true)?) };
         rows = engine.commit_files(files, appended).await?;
     }
     let rejects = rejected.write(engine).await?;
     Ok(ImportOutcome { rows, files: source.files.len(), created: false, reading, rejects })
+}
+
+/// Stops the clock of the import that this thread works for, all of whose rows are read: what is committed is not to be reported as
+/// failed. Errors: the time is over.
+fn stop_clock() -> Result<()> {
+    let Some(usage) = QueryUsage::current() else { return Ok(()) };
+    usage.check()?;
+    usage.stop_clock();
+    Ok(())
 }
 
 /// The files of an import.

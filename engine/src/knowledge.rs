@@ -101,9 +101,9 @@ impl Session {
             wall_clock: self.limits().wall_clock.min(CHECK_TIME),
             ..self.limits().clone()
         };
-        let session = self.engine().session(self.principal().clone(), limits).read_only();
+        let session = self.engine().session(self.principal().clone(), limits).through(self.door()).read_only();
         let session = session.with_database(self.database()).await?;
-        let plan = session.authorize(session.plan_sql(sql).await?)?;
+        let plan = session.authorize(session.plan_sql(sql).await?)?.of_text(sql);
         for name in scanned_tables(plan.plan())? {
             tables.insert(name.to_string(), name);
         }

@@ -92,7 +92,7 @@ pub use plan_cache::{PlanCacheState, ResultCacheState};
 pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;
 pub use session::{
-    ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, PolicyExplanation, Session,
+    AuditedAct, ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, PolicyExplanation, Session,
     StatementDescription,
 };
 pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};

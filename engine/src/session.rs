@@ -64,6 +64,7 @@ use crate::telemetry;
 use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 
+pub use audit::AuditedAct;
 pub use describe::StatementDescription;
 pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
 pub use ingest::IngestMode;
@@ -321,7 +322,7 @@ impl Session {
         // async method of a trait that awaits it, which took seconds each.
         let work = async move { work(session, interrupt).await }.boxed();
         let running = RunningQuery { limits: &self.limits, clock, abandoned, usage: &usage, span: span.clone() };
-        let started = QueryStream::start(&lane, work, running).await;
+        let started = self.without_places(QueryStream::start(&lane, work, running).await, &usage);
         if audited.is_none() && span.is_disabled() {
             return started;
         }

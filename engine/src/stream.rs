@@ -18,13 +18,14 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 use querent_kql::{BindErrorCode, KqlError, KqlErrorCode};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, Span};
 
-use crate::error::Result;
+use crate::error::{FilePlace, Result};
 use crate::limits::{AbandonOnDrop, Limits, QueryClock, QueryUsage};
 use crate::slots::QuerySlot;
 use crate::threads::Lane;
@@ -64,6 +65,8 @@ pub struct QueryStream {
     failed: Option<&'static str>,
     /// Who is told how it ended.
     listener: Option<EndListener>,
+    /// Where files lie, which its errors do not say.
+    untold: Option<Arc<Mutex<Vec<FilePlace>>>>,
 }
 
 /// Is told what a stream delivered and which error ended it.
@@ -124,12 +127,19 @@ impl QueryStream {
             stats: QueryStats { truncated: !is_all, from_result_cache: is_kept, ..QueryStats::default() },
             failed: None,
             listener: None,
+            untold: None,
         })
     }
 
     /// Returns the stream, of whose end `listener` is told once.
     pub(crate) fn told(mut self, listener: EndListener) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Returns the stream, whose errors do not say where these files lie.
+    pub(crate) fn without_places(mut self, places: Arc<Mutex<Vec<FilePlace>>>) -> Self {
+        self.untold = Some(places);
         self
     }
 
@@ -236,6 +246,10 @@ impl Stream for QueryStream {
                     }
                 }
                 Poll::Ready(ended) => {
+                    let ended = ended.map(|last| match &this.untold {
+                        Some(places) => last.map_err(|error| error.without_places(&places.lock())),
+                        None => last,
+                    });
                     this.failed = ended.as_ref().and_then(|ended| ended.as_ref().err()).map(|error| error.code());
                     this.end();
                     return Poll::Ready(ended);

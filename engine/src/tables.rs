@@ -18,12 +18,14 @@ pub use external::{ReadColumn, SourceReading, check_reader_options};
 
 use crate::error::{EngineError, Result};
 
-/// Returns the provider of a managed or external table. Nothing is read before it is scanned.
+/// Returns the provider of a managed or external table; `is_part` says that the caller sees a part of it only, whatever `table` has.
+/// Nothing is read before it is scanned.
 /// Views are planned by `sql`, and system tables come from [`system::provider`].
 pub(crate) async fn provider(
     catalog: &Arc<Catalog>,
     state: &dyn Session,
     table: &ResolvedTable,
+    is_part: bool,
 ) -> Result<Arc<dyn TableProvider>> {
     match &table.source {
         TableSource::Managed(managed) => {
@@ -33,7 +35,7 @@ pub(crate) async fn provider(
             Ok(Arc::new(external::LanceTable::new(table, external)))
         }
         TableSource::External(external) => {
-            Ok(Arc::new(external::ExternalTableProvider::try_new(state, table, external).await?))
+            Ok(Arc::new(external::ExternalTableProvider::try_new(state, table, external, is_part).await?))
         }
         TableSource::View { .. } => {
             Err(EngineError::Internal(format!("view {} reached the table provider", table.info.name)))

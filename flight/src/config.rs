@@ -317,6 +317,8 @@ pub struct HttpSettings {
     pub body_timeout: DurationSetting,
     /// Largest body of a query or a question.
     pub max_query_bytes: ByteSize,
+    /// How long an import may take once its body is there.
+    pub import_timeout: DurationSetting,
     /// Largest body of an import.
     pub max_import_bytes: ByteSize,
 }
@@ -466,6 +468,7 @@ impl Default for HttpSettings {
             header_timeout: DurationSetting(Duration::from_secs(30)),
             body_timeout: DurationSetting(Duration::from_secs(30)),
             max_query_bytes: ByteSize(16 << 20),
+            import_timeout: DurationSetting(Duration::from_secs(3_600)),
             max_import_bytes: ByteSize(16 << 30),
         }
     }

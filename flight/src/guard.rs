@@ -22,7 +22,7 @@ use crate::auth::CLIENT_CERTIFICATE;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-pub(crate) use same_site::{check, check_origin};
+pub(crate) use same_site::{check, check_host, check_origin};
 
 /// Where a connection comes from, in the extensions of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! HTTP: one file a surface, every route in one table ([`routes`]).
 //!
-//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`], [`continued`], [`elsewhere`] and [`idempotency`] know
-//! no route;
+//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`content_encoding`], [`stream`], [`continued`], [`elsewhere`] and
+//! [`idempotency`] know no route;
 //! [`route`] says what a route is, and refuses parameters that none takes; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
@@ -13,6 +13,7 @@ mod arriving;
 mod ask;
 mod complete;
 mod console;
+mod content_encoding;
 mod continued;
 mod cube;
 mod elsewhere;
@@ -51,11 +52,14 @@ mod tokens;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 
 use crate::error::{ApiError, ErrorCode};
+use crate::guard::check_host;
 use crate::state::AppState;
+use content_encoding::BodyEncoding;
 use holmes::error::HolmesError;
 use middleware::ERROR_CODE;
 use openai::error::OpenAiError;
@@ -68,7 +72,25 @@ pub(crate) use openai::azure::take_azure_address;
 
 /// All HTTP routes.
 pub(crate) fn router(state: &AppState) -> Router {
-    routes::router(state).fallback(not_found).method_not_allowed_fallback(method_not_allowed).with_state(state.clone())
+    let routes = routes::router(state).fallback(not_found).method_not_allowed_fallback(method_not_allowed);
+    routes.layer(from_fn(read_headers)).with_state(state.clone())
+}
+
+/// Does what the headers of a request say of it, whatever route it is for: its host is one, and its body is decompressed.
+async fn read_headers(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let encoding = check_host(headers).and_then(|()| BodyEncoding::of(headers));
+    match encoding {
+        Ok(None) => next.run(request).await,
+        Ok(Some(encoding)) => next.run(encoding.decoded(request)).await,
+        Err(error) => {
+            let schema = match request.extensions().get::<MatchedPath>() {
+                Some(route) => routes::errors_of(route.as_str()),
+                None => routes::errors_near(request.uri().path()),
+            };
+            in_shape_of(schema, &request, error)
+        }
+    }
 }
 
 async fn not_found(request: Request) -> Response {

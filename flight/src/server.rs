@@ -250,6 +250,9 @@ impl Server {
         }
         let (settings, anonymous) = (&server.state.settings, server.state.auth.is_open());
         tracing::info!(url = server.url(), data = %settings.data.display(), anonymous, "listening");
+        if anonymous && settings.http.cors_allowed_origins.iter().any(|origin| origin == "*") {
+            tracing::warn!("http.cors_allowed_origins has *, which lets no page in while there are no tokens");
+        }
         if let Some(path) = &settings.listen_unix {
             tracing::info!(path = %path.display(), "listening on a socket in the file system");
         }

@@ -71,6 +71,39 @@ async fn each_statement_is_recorded_with_what_it_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_without_a_statement_is_recorded_too() {
+    let server = started().await;
+    server.execute("CREATE TABLE t AS SELECT 1 AS a").await;
+    let import = async |token: &str, body: &'static str| {
+        let url = server.url("/v1/import?table=sent&format=csv");
+        server.http.post(url).bearer_auth(token).body(body).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(import("boss-tok", "a\n1\n2\n").await, 200);
+    assert_eq!(import("boss-tok", "a\n1\n").await, 409);
+    let boss = Some("boss-tok");
+    let made = server.post("/v1/tokens", &json!({ "name": "reader", "role": "read" }), boss).await.json();
+    let secret = made["token"].as_str().unwrap().to_owned();
+    server.send(server.http.delete(server.url(&format!("/v1/tokens/{}", made["id"]))), boss).await;
+    let metric = json!({ "name": "m", "table": { "database": "default", "table": "t" }, "expression": "sum(a)" });
+    assert_eq!(server.post("/v1/catalog/metrics", &metric, boss).await.status, 201);
+    server.post("/v1/query", &json!({ "sql": "SELECT * FROM 's3://AKIAKEY:hushhush@bucket/x.csv'" }), boss).await;
+    let kept = records(&server).await;
+    let of = |start: &str| -> Vec<_> {
+        kept.iter().map(|kept| &kept.record).filter(|record| record.statement.starts_with(start)).collect()
+    };
+    let [done, failed] = of("import into default.sent")[..] else { panic!("{kept:#?}") };
+    assert_eq!((done.subject.as_str(), done.door.as_str(), done.rows), ("boss", "http", 2));
+    assert_eq!((done.outcome, done.written.as_deref()), (AuditOutcome::Done, Some("default.sent")));
+    assert_eq!((failed.outcome, failed.error.as_deref()), (AuditOutcome::Failed, Some("already_exists")));
+    assert_eq!(of("CREATE TOKEN reader SUBJECT reader ROLE read").len(), 1);
+    assert_eq!(of("REVOKE TOKEN").len(), 1);
+    let [metric] = of("SELECT sum(a)")[..] else { panic!("{kept:#?}") };
+    assert_eq!((metric.subject.as_str(), metric.door.as_str()), ("boss", "http"));
+    let all = format!("{kept:?}");
+    assert!(!all.contains(&secret) && !all.contains("hushhush") && !all.contains("AKIAKEY"), "{all}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_the_log_is_noticed() {
     let server = started().await;
     for number in 0..10 {

@@ -103,6 +103,21 @@ async fn calls_that_no_grpc_client_makes_are_refused() {
 }
 
 #[tokio::test]
+async fn a_request_is_for_one_host() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let plan = framed(&descriptor(&statement("select 1")));
+    let hosts = [("host", "localhost"), ("host", "evil.example")];
+    for path in ["/v1/query", "/health", "/", "/nowhere", "/v1/messages"] {
+        let answer = http_1(&server, path, &hosts, b"select 1").await;
+        assert_eq!(answer.status, 400, "{path}");
+    }
+    let answer = http_1(&server, "/v1/query", &hosts, b"select 1").await;
+    assert_eq!(answer.header("x-querent-error-code"), "bad_header");
+    let answer = http_1(&server, &format!("{PREFIX}/GetFlightInfo"), &hosts, &plan).await;
+    assert_eq!((answer.status, answer.header("x-querent-code")), (400, "bad_header"));
+}
+
+#[tokio::test]
 async fn a_message_that_cannot_be_read_is_its_senders_fault() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut http_2 = Http2::connect(&server).await;

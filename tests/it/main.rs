@@ -63,6 +63,7 @@ mod object_store_lake;
 mod object_stores;
 mod oidc;
 mod old_snapshots;
+mod older_folders;
 mod openai;
 mod pages;
 mod plan_cache;

@@ -57,6 +57,40 @@ async fn a_check_says_what_is_damaged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_changed_bit_in_a_page_is_found() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    let series = "SELECT value AS v, 'row ' || value AS s FROM generate_series(1, 200000) AS t(value)";
+    rows(&root, &format!("CREATE TABLE a AS {series}")).await.unwrap();
+    rows(&root, "CREATE TABLE b AS SELECT 1 AS \"querent-crc32:\"").await.unwrap();
+    rows(&root, "DELETE FROM a WHERE v % 1000 = 7").await.unwrap();
+    let whole = engine.check_contents(None).await.unwrap();
+    assert_eq!((whole.faults.len(), whole.files_read), (0, Some(3)), "{whole:?}");
+    for file in parquet_files(&folder.path().join("data")) {
+        let bytes = std::fs::read(&file).unwrap();
+        let footer: [u8; 4] = bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap();
+        let footer_at = bytes.len() - 8 - u32::from_le_bytes(footer) as usize;
+        let footer = String::from_utf8_lossy(&bytes[footer_at..]).into_owned();
+        let said = footer.rsplit("querent-crc32:").next().unwrap();
+        let covered = usize::from_str_radix(&said[..16], 16).unwrap();
+        assert!(covered > 4 && covered <= footer_at, "{covered} of {footer_at}");
+        for place in [4, covered / 2, covered - 1] {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 0x10;
+            std::fs::write(&file, &damaged).unwrap();
+            assert_eq!(engine.check(None).await.unwrap().faults, Vec::<String>::new(), "the length is the same");
+            let found = engine.check_contents(None).await.unwrap();
+            let name = file.file_name().unwrap().to_string_lossy();
+            assert_eq!(found.files_read, Some(2), "{found:?}");
+            assert!(found.faults.len() == 1 && found.faults[0].contains(&*name), "byte {place}: {found:?}");
+        }
+        std::fs::write(&file, &bytes).unwrap();
+    }
+    assert_eq!(rows(&root, "SELECT count(*) FROM a").await.unwrap(), [["199800"]]);
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_gone_is_named_without_its_place() {
     let (folder, engine) = engine().await;
     let root = admin(&engine);

@@ -2,11 +2,13 @@
 //! administrator of a catalog that has no more than the caller sees.
 
 mod doors;
+mod hidden_names;
 mod property;
 mod renames;
 mod row_changes;
 mod stored_runs;
 mod table_functions;
+mod told_places;
 
 use querent_catalog::{Identity, Principal, Role};
 use querent_engine::{Engine, Limits, Session};
@@ -183,6 +185,7 @@ async fn rows_and_values_are_those_of_the_policies() {
         ("CREATE ROW POLICY p ON sales.big USING (true) TO PUBLIC", "unsupported"),
         ("CREATE ROW POLICY p ON sales.nothing USING (true) TO PUBLIC", "table_not_found"),
         ("CREATE MASK m ON sales.orders(nothing) USING (1) TO PUBLIC", "column_not_found"),
+        ("CREATE MASK m ON sales.orders(id) USING ('words') TO PUBLIC", "sql_plan_error"),
         ("DROP MASK m ON sales.orders", "object_not_found"),
     ] {
         assert_eq!(code(&root, statement).await, expected, "{statement}");

@@ -39,6 +39,21 @@ fn flags_go_over_the_environment_over_the_file() {
 }
 
 #[test]
+fn lists_are_written_with_commas_or_as_in_a_file() {
+    let origins = |text: &str| {
+        let sources = SettingSources::default().with_flag("http.cors_allowed_origins", text);
+        Config::load(&sources).map(|config| config.settings.http.cors_allowed_origins)
+    };
+    for text in ["https://a, https://b", r#"["https://a", "https://b"]"#] {
+        assert_eq!(origins(text).unwrap(), ["https://a", "https://b"], "{text}");
+    }
+    for wrong in [r#"["https://a""#, "[1]", "[https://a]"] {
+        let sources = SettingSources::default().with_flag("http.cors_allowed_origins", wrong);
+        assert_says(&sources, &["http.cors_allowed_origins", "write a,b"], wrong);
+    }
+}
+
+#[test]
 fn the_bounds_of_tools_and_prompts_reach_the_agent() {
     let defaults = Config::load(&SettingSources::default()).unwrap().settings.agent_config();
     assert_eq!(defaults, AgentConfig::DEFAULT);

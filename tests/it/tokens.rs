@@ -140,6 +140,12 @@ async fn an_administrator_of_some_databases_makes_no_token_for_others() {
         let body = json!({ "name": "x", "role": "read", "databases": databases });
         assert_eq!(server.post("/v1/tokens", &body, Some(&lead)).await.status, 400, "{body}");
     }
+    // Of the time before there were tokens, and of applications' users.
+    for (subject, creator) in [("local", lead.as_str()), ("cube:7", lead.as_str()), ("cube:7", "boss-tok")] {
+        let body = json!({ "name": "x", "role": "read", "databases": ["sales"], "subject": subject });
+        let refused = server.post("/v1/tokens", &body, Some(creator)).await;
+        assert_eq!(refused.status, 400, "{subject}: {}", refused.text);
+    }
     create(&server, json!({ "name": "y", "role": "read", "databases": ["SALES"] }), Some(&lead)).await;
     let listed = server.get("/v1/tokens", Some(&lead)).await.json();
     let names: Vec<&Value> = listed["tokens"].as_array().unwrap().iter().map(|token| &token["name"]).collect();

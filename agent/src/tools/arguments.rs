@@ -133,8 +133,19 @@ impl<'a> ToolArguments<'a> {
             .with_hint(format!("{tool} takes {}", self.taken.join(", "))))
     }
 
-    fn get(&self, name: &str, aliases: &[&str]) -> Option<&'a Value> {
-        std::iter::once(&name).chain(aliases).filter_map(|name| self.object.get(*name)).find(|value| !value.is_null())
+    /// Returns the value under a name or one of its aliases. Two that differ are a problem: one of them would be dropped.
+    fn get(&mut self, name: &str, aliases: &[&str]) -> Option<&'a Value> {
+        let object = self.object;
+        let mut given = std::iter::once(&name)
+            .chain(aliases)
+            .filter_map(|name| Some((*name, object.get(*name)?)))
+            .filter(|(_, value)| !value.is_null());
+        let (first, value) = given.next()?;
+        let other = given.find(|(_, other)| *other != value).map(|(other, _)| other);
+        if let Some(other) = other {
+            self.problem(format!("`{first}` and `{other}` are the same argument and differ; give one of them"));
+        }
+        Some(value)
     }
 
     /// Notes a problem; returns `""`, in the place of a string.
@@ -158,6 +169,20 @@ mod tests {
         assert_eq!(arguments.count("max_rows", 200, 1..=1000), 20);
         assert_eq!(arguments.optional("database"), None);
         assert_eq!(arguments.finish("run_sql"), Ok(()));
+    }
+
+    #[test]
+    fn no_alias_is_dropped_in_silence() {
+        let read = |object: Value| {
+            let object = arguments_object(&object).unwrap();
+            let mut arguments = ToolArguments::new(&object);
+            arguments.required("sql", &["query"]);
+            arguments.finish("run_sql").map_err(|error| error.message)
+        };
+        let both = "`sql` and `query` are the same argument and differ; give one of them";
+        assert_eq!(read(json!({"sql": "SELECT 1", "query": "SELECT 2"})), Err(both.to_owned()));
+        assert_eq!(read(json!({"sql": "SELECT 1", "query": "SELECT 1"})), Ok(()));
+        assert_eq!(read(json!({"sql": null, "query": "SELECT 2"})), Ok(()));
     }
 
     #[test]

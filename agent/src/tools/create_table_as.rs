@@ -17,6 +17,10 @@ impl Tool for CreateTableAs {
         NAME
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["name", "query"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
@@ -40,7 +44,7 @@ impl Tool for CreateTableAs {
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         let writer = writer(context)?;
-        let name = table_name(writer, database, &table);
+        let name = table_name(writer, database, &table)?;
         // Anything but a query is refused before it becomes part of a statement that writes.
         drop(context.session.sql(&sql).await?);
         let sql = sql.trim().trim_end_matches(';');

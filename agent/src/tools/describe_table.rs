@@ -27,6 +27,10 @@ impl Tool for DescribeTable {
         NAME
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["table_name"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
@@ -47,7 +51,7 @@ impl Tool for DescribeTable {
         let table = arguments.required("table", &["table_name"]);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
-        let description = TableDescription::read(context, table_name(&context.session, database, &table)).await?;
+        let description = TableDescription::read(context, table_name(&context.session, database, &table)?).await?;
         let samples = samples(context, &description.name).await;
         let text = description.to_text(&samples, context.text_tokens);
         let whole = description.to_text(&samples, usize::MAX);

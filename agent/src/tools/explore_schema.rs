@@ -32,6 +32,10 @@ impl Tool for ExploreSchema {
         &[("depth", MAX_DEPTH)]
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["table", "database"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
@@ -48,20 +52,32 @@ impl Tool for ExploreSchema {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let has = |name: &str| arguments.get(name).is_some_and(|value| !value.is_null());
+        // A database by itself is what is asked for, and beside a table where that is.
+        let (is_of_database, is_apart) = match (has("name") || has("table"), has("database")) {
+            (false, true) => (true, false),
+            (_, is_given) => (false, is_given),
+        };
         let mut arguments = ToolArguments::new(arguments);
-        let name = arguments.required("name", &["table", "database"]);
+        let name = match is_of_database {
+            true => arguments.required("database", &[]),
+            false => arguments.required("name", &["table"]),
+        };
+        let database = if is_apart { arguments.optional("database") } else { None };
         let depth = arguments.count("depth", DEFAULT_DEPTH, 1..=MAX_DEPTH);
         arguments.finish(NAME)?;
         let session = &context.session;
         let catalog = session.engine().catalog();
-        let table = table_name(session, None, &name);
+        let table = table_name(session, database, &name)?;
         let resolved =
             catalog.tables().resolve(session.principal(), std::slice::from_ref(&table)).await?.pop().flatten();
         let explored = match resolved {
             Some(found) => Explored::from_table(context, found.info, depth).await?,
             None => match catalog.databases().get(session.principal(), &name).await? {
-                Some(database) => Explored::from_database(context, &database.name).await?,
-                None => return Err(catalog.tables().not_found(session.principal(), &table).await.into()),
+                Some(database) if !is_apart || database.name.eq_ignore_ascii_case(&table.database) => {
+                    Explored::from_database(context, &database.name).await?
+                }
+                Some(_) | None => return Err(catalog.tables().not_found(session.principal(), &table).await.into()),
             },
         };
         explored.output(context, &name).await

@@ -22,6 +22,10 @@ impl Tool for FindReferencesTo {
         NAME
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["column", "name"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -26,6 +26,10 @@ impl Tool for GraphTraverseTool {
         &[("max_hops", MAX_HOPS)]
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["table", "from", "to"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
@@ -59,7 +63,7 @@ impl Tool for GraphTraverseTool {
         let edge_types = arguments.values("edge_type", false);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
-        let table = table_name(&context.session, database, &table);
+        let table = table_name(&context.session, database, &table)?;
         let mut kql = format!(
             "{} | graph-traverse source {} from {} to {} max-hops {max_hops} direction {direction}",
             bracketed(&table.table),

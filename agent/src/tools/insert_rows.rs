@@ -19,6 +19,10 @@ impl Tool for InsertRows {
         NAME
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["name"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
@@ -46,7 +50,7 @@ impl Tool for InsertRows {
             return Err(ToolError::new("invalid_arguments", message).with_hint("insert them in several calls"));
         }
         let writer = writer(context)?;
-        let name = table_name(writer, database, &table);
+        let name = table_name(writer, database, &table)?;
         let statement = insert_statement(&quoted_name(&name), &rows)?;
         writer.sql(&statement).await?.collect().await?;
         Ok(ToolOutput::new(

@@ -24,6 +24,10 @@ impl Tool for RunKql {
         &[("max_rows", MAX_TOOL_ROWS)]
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["query", CHART]
+    }
+
     fn spec(&self, default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -38,6 +38,10 @@ impl Tool for RunSql {
         &[("max_rows", MAX_TOOL_ROWS)]
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["query", CHART]
+    }
+
     fn spec(&self, default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -24,6 +24,10 @@ impl Tool for SampleRows {
         &[("n", MAX_TOOL_ROWS)]
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["table_name"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
@@ -46,7 +50,7 @@ impl Tool for SampleRows {
         let n = arguments.count("n", DEFAULT_ROWS, 1..=MAX_TOOL_ROWS);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
-        let name = table_name(&context.session, database, &table);
+        let name = table_name(&context.session, database, &table)?;
         let rows = ToolRows::read_and_keep(context.session.sample(&name, n).await?, n, context).await?;
         Ok(rows.to_output(context.text_tokens))
     }

@@ -18,6 +18,10 @@ impl Tool for SaveVerifiedQuery {
         NAME
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["query"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -25,6 +25,10 @@ impl Tool for SearchSchema {
         &[("top_k", MAX_TABLES)]
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["question", "keywords", "q"]
+    }
+
     fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

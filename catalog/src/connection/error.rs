@@ -57,6 +57,12 @@ impl DatabaseError {
     pub fn fault(&self) -> DatabaseFault {
         use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, DiskFull, NotADatabase};
         match self {
+            // Of the index of the log, which grows with it.
+            DatabaseError::Sqlite(rusqlite::Error::SqliteFailure(error, _))
+                if error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE =>
+            {
+                DatabaseFault::Full
+            }
             DatabaseError::Sqlite(error) => match error.sqlite_error_code() {
                 Some(DatabaseCorrupt | NotADatabase) => DatabaseFault::Damaged,
                 Some(DatabaseBusy | DatabaseLocked) => DatabaseFault::Locked,

@@ -41,6 +41,16 @@ impl Engine {
         Ok(check)
     }
 
+    /// As [`Engine::check`], and reads the files of managed tables to see whether their pages are as they were written. Files that do
+    /// not say how they were, as those of DuckDB, are left out, and so are those in an object store.
+    pub async fn check_contents(&self, remove_orphans: Option<Duration>) -> Result<FolderCheck> {
+        let mut check = self.check(remove_orphans).await?;
+        if self.table_files().remote().is_none() {
+            self.catalog().check_contents(&mut check).await?;
+        }
+        Ok(check)
+    }
+
     /// Removes files that no row names and that have not changed for `grace`: what a write left that never committed. Errors:
     /// those of the object store; `location_not_allowed` where its prefix is another lake's.
     pub async fn remove_orphans(&self, grace: Duration) -> Result<Vec<Orphan>> {

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use super::clock::{QueryClock, QueryEnd};
 use super::interrupt::Interrupt;
 use super::resident::ResidentLimit;
-use crate::error::EngineError;
+use crate::error::{EngineError, FilePlace};
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<QueryUsage>>> = const { RefCell::new(None) };
@@ -62,6 +62,8 @@ pub(crate) struct QueryUsage {
     /// The bytes of values that functions made last, which no pool knows.
     made: AtomicUsize,
     touched: Arc<Mutex<TouchedTables>>,
+    /// Where the files lie that it reads.
+    places: Arc<Mutex<Vec<FilePlace>>>,
     /// Tells that its threads are in use, for as long as any task of the query is.
     _lane: Arc<dyn Any + Send + Sync>,
 }
@@ -83,6 +85,7 @@ impl QueryUsage {
             pools: Mutex::new(Vec::new()),
             made: AtomicUsize::new(0),
             touched: Arc::default(),
+            places: Arc::default(),
             _lane: lane,
         });
         resident.watch(&usage);
@@ -116,6 +119,20 @@ impl QueryUsage {
         Arc::clone(&self.touched)
     }
 
+    /// Remembers where files lie that the query of this thread reads.
+    pub(crate) fn note_place(place: FilePlace) {
+        let Some(usage) = Self::current() else { return };
+        let mut places = usage.places.lock();
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+
+    /// Returns where the files lie that the query reads, as far as that is known.
+    pub(crate) fn places(&self) -> Arc<Mutex<Vec<FilePlace>>> {
+        Arc::clone(&self.places)
+    }
+
     /// Ends the query because somebody asked for it.
     pub(crate) fn cancel(&self) {
         self.interrupt.clock().end(QueryEnd::Cancelled);
@@ -129,6 +146,11 @@ impl QueryUsage {
     /// Returns the future, which works for this query.
     pub(crate) fn scope<F: Future>(self: &Arc<Self>, work: F) -> InQuery<F> {
         InQuery { usage: Arc::clone(self), work: Box::pin(work) }
+    }
+
+    /// Lets the query go on for as long as it takes.
+    pub(crate) fn stop_clock(&self) {
+        self.interrupt.clock().stop();
     }
 
     /// Returns the clock of the query.

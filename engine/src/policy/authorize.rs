@@ -77,7 +77,8 @@ impl StatementRights<'_> {
             let why = match (self.mode, self.who.role()) {
                 (Mode::ReadOnly, _) => " in read-only mode",
                 (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
-                (Mode::ReadWrite, Role::Admin) => return Ok(()),
+                (Mode::ReadWrite, Role::Admin) if self.who.is_server_admin() => return Ok(()),
+                (Mode::ReadWrite, Role::Admin) => " for an administrator of some databases",
             };
             return Err(EngineError::NotAllowed { what: change.label().to_owned(), why: why.to_owned() });
         }

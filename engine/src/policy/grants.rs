@@ -92,6 +92,8 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         WriteStatement::CreateExternalTable(request) => {
             require_privilege(what, Privilege::Modify, &request.name, None, rights)
         }
+        // Nothing is dropped then: `apply_write` asks again.
+        WriteStatement::DropTable { name, if_missing_ok: true, .. } if !rights.may_see(&name.database) => Ok(()),
         WriteStatement::DropTable { name, if_missing_ok, .. } => {
             // What may not be seen is not there.
             if !*if_missing_ok && !rights.may_see_table(name) {
@@ -100,7 +102,7 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
             require_privilege(what, Privilege::Modify, name, None, rights)
         }
         WriteStatement::Comment { target, .. } => match target {
-            CommentTarget::Database(name) => require_database(what, name, rights),
+            CommentTarget::Database(name) => require_seen_database(what, name, rights),
             CommentTarget::Table(name) | CommentTarget::Column(name, _) if !rights.may_see_table(name) => {
                 Err(table_not_found(name))
             }
@@ -112,8 +114,10 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         WriteStatement::DropVectorIndex { found: Some((_, table)), .. } => require_table(what, table, rights),
         WriteStatement::DropVectorIndex { found: None, .. } => Ok(()),
         WriteStatement::CreateDatabase { name, .. } => require_database(what, name, rights),
+        // Nothing is dropped then: `apply_write` asks again.
+        WriteStatement::DropDatabase { name, if_missing_ok: true, .. } if !rights.may_see(name) => Ok(()),
         WriteStatement::DropDatabase { name, cascade, .. } => {
-            require_database(what, name, rights)?;
+            require_seen_database(what, name, rights)?;
             match rights.partly_seen(name).filter(|_| *cascade) {
                 // What could not be dropped by itself does not go with its database.
                 Some(part) => Err(EngineError::NotAllowed {
@@ -123,7 +127,7 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 None => Ok(()),
             }
         }
-        WriteStatement::ChangeGraph { database, .. } => require_database(what, database, rights),
+        WriteStatement::ChangeGraph { database, .. } => require_seen_database(what, database, rights),
         // Tables of the session, and the caller's own queries. What they read is resolved for the caller.
         WriteStatement::CreateTemporary { .. }
         | WriteStatement::InsertTemporary { .. }
@@ -142,6 +146,14 @@ fn require_table(what: &str, table: &TableName, rights: Rights<'_>) -> Result<()
         return Err(table_not_found(table));
     }
     require_privilege(what, Privilege::Modify, table, None, rights)
+}
+
+/// As [`require_database`], of a database that is to be there. What may not be seen is not.
+fn require_seen_database(what: &str, database: &str, rights: Rights<'_>) -> Result<()> {
+    if !rights.may_see(database) {
+        return Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into());
+    }
+    require_database(what, database, rights)
 }
 
 fn require_database(what: &str, database: &str, rights: Rights<'_>) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Where external tables may lie: in local files, for role `write` only below the folders that the operator named; and at
-//! URLs only below those that the operator named, whoever asks.
+//! Where external tables may lie: in local files, for role `write` and administrators of some databases only below the folders that
+//! the operator named; and at URLs only below those that the operator named, whoever asks.
 //!
 //! Links are followed before anything is compared, so that a link inside an allowed folder opens nothing outside it.
 
@@ -54,8 +54,11 @@ fn allowed_url(url: &StoreUrl, who: &Principal, roots: &[UrlRoot]) -> Result<Str
     if covering.is_empty() {
         return refused("it is not below a URL that query.external_urls names");
     }
-    if !named && who.role() != Role::Admin {
-        return refused("role write reads only the buckets and hosts that query.external_urls names");
+    if !named && !who.is_server_admin() {
+        return refused(
+            "role write, and administrators of some databases, read only the buckets and hosts that \
+             query.external_urls names",
+        );
     }
     if !named && url.address().is_some_and(|address| !is_public(address)) {
         return refused("its host is not of the public Internet; name the host in query.external_urls to read from it");
@@ -69,9 +72,9 @@ async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf
     let path = local_path(location).map_err(&refused)?;
     let path = std::path::absolute(&path).map_err(|error| refused(error.to_string()))?;
     // For others the answer would say which folders there are.
-    let path = match who.role() {
-        Role::Admin => without_parents(&path).await.map_err(&refused)?,
-        Role::Write | Role::Read => path,
+    let path = match who.is_server_admin() {
+        true => without_parents(&path).await.map_err(&refused)?,
+        false => path,
     };
     if path.components().any(|part| matches!(part, Component::ParentDir)) {
         return Err(refused("it contains `..`".into()));
@@ -84,14 +87,16 @@ async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf
         }
     }
     match who.role() {
-        Role::Admin => {}
-        Role::Write => {
+        Role::Admin if who.is_server_admin() => {}
+        Role::Write | Role::Admin => {
             let mut inside = false;
             for root in external_roots {
                 inside |= real.starts_with(real_prefix(root).await);
             }
             if !inside {
-                return Err(refused("role write reads only the folders that the server's settings name".into()));
+                let reader =
+                    if who.role() == Role::Admin { "an administrator of some databases" } else { "role write" };
+                return Err(refused(format!("{reader} reads only the folders that the server's settings name")));
             }
         }
         Role::Read => return Err(refused("role read creates no tables".into())),

@@ -10,6 +10,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
+use querent_catalog::policy::Rights;
 use querent_catalog::{
     CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, SortedByKey,
     TableAlteration, TableKind, TableName, TableSource, UniqueKey,
@@ -39,6 +40,9 @@ pub(super) async fn apply_write(
         WriteStatement::CreateDatabase { name, if_exists } => {
             catalog.databases().create(&name, if_exists).await?;
         }
+        // What the caller may not see is not there.
+        WriteStatement::DropDatabase { name, if_missing_ok: true, .. } if !sees_database(session, &name) => {}
+        WriteStatement::DropTable { name, if_missing_ok: true, .. } if !sees_database(session, &name.database) => {}
         WriteStatement::DropDatabase { name, if_missing_ok, cascade } => {
             catalog.databases().drop(&name, if_missing_ok, cascade).await?;
             catalog.vector_indexes().forget_dropped().await?;
@@ -352,6 +356,12 @@ async fn insert(
     Ok(written.unwrap_or_default())
 }
 
+/// Whether a database exists for the caller, if it exists.
+fn sees_database(session: &Session, database: &str) -> bool {
+    let policies = session.engine().catalog().policies().current();
+    Rights::new(session.principal(), &policies).may_see(database)
+}
+
 async fn create_external_table(session: &Session, request: ExternalTableRequest) -> Result<()> {
     let format = match request.format.to_uppercase().as_str() {
         "PARQUET" => FileFormat::Parquet,
@@ -368,6 +378,11 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         }
     };
     let engine = session.engine();
+    let database = &request.name.database;
+    // Looked for before the location is, as it is where the caller may not see it.
+    if engine.catalog().databases().get(session.principal(), database).await?.is_none() {
+        return Err(CatalogError::DatabaseNotFound { database: database.clone(), nearest: None }.into());
+    }
     let location = allowed_location(&request.location, session.principal(), engine).await?;
     if let Some(existing) = existing(session, &request.name).await? {
         match request.if_exists {

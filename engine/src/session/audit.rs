@@ -16,8 +16,9 @@ use crate::limits::{QueryLabel, QueryUsage, TouchedTables};
 use crate::sql::catalog_table::CatalogTable;
 use crate::stream::QueryStats;
 
-/// Words after which a text may be a secret.
-const SECRETIVE: [&str; 6] = ["secret", "password", "passwd", "token", "credential", "access_key"];
+/// Words after which a text may be a secret. The last three sign URLs.
+const SECRETIVE: [&str; 9] =
+    ["secret", "password", "passwd", "token", "credential", "access_key", "signature=", "sig=", "x-amz-"];
 /// What the tokens of the catalog begin with.
 const TOKEN_PREFIX: &str = "qrt_";
 
@@ -63,10 +64,35 @@ impl Session {
         Some(AuditedStatement { catalog: Arc::clone(catalog), touched, record, began: Instant::now(), slow_after })
     }
 
+    /// Returns what the audit log says that its statements came through.
+    pub(crate) fn door(&self) -> &'static str {
+        self.door
+    }
+
+    /// Begins to record what is done by other means than a statement, such as an import; `text` says what it is.
+    pub fn audited_act(&self, text: &str, written: Option<String>) -> AuditedAct {
+        let touched = TouchedTables { written, ..TouchedTables::default() };
+        let audited = self.audited(&self.label(text), None);
+        AuditedAct(audited.map(|audited| AuditedStatement { touched: Some(Arc::new(Mutex::new(touched))), ..audited }))
+    }
+
     /// Records a statement that failed or was refused while it was planned, by a door at which that is a step of its own.
     pub fn record_failure(&self, text: &str, error: &EngineError) {
         if let Some(audited) = self.audited(&self.label(text), None) {
             audited.ended(QueryStats::default(), Some(error.code()));
+        }
+    }
+}
+
+/// What is done by other means than a statement, while it is.
+pub struct AuditedAct(Option<AuditedStatement>);
+
+impl AuditedAct {
+    /// Records how it ended: the rows that it wrote, or the code of its error.
+    pub fn ended(self, outcome: Result<u64, &'static str>) {
+        if let Some(audited) = self.0 {
+            let stats = QueryStats { rows: outcome.unwrap_or_default(), ..QueryStats::default() };
+            audited.ended(stats, outcome.err());
         }
     }
 }
@@ -152,6 +178,7 @@ pub(super) fn without_secrets(text: &str) -> String {
         true => without_texts(text),
         false => text.to_owned(),
     };
+    let text = without_user_info(text);
     if !text.contains(TOKEN_PREFIX) {
         return text;
     }
@@ -160,6 +187,24 @@ pub(super) fn without_secrets(text: &str) -> String {
     for part in parts {
         kept.push_str("***");
         kept.push_str(part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    }
+    kept
+}
+
+/// Puts stars in the place of what URLs say before an `@`: a name and a password, or keys.
+fn without_user_info(text: String) -> String {
+    if !text.contains("://") || !text.contains('@') {
+        return text;
+    }
+    let mut parts = text.split("://");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '\'' | '"');
+        let (authority, rest) = part.split_at(part.find(ends).unwrap_or(part.len()));
+        let host = authority.rsplit_once('@').map(|(_, host)| format!("***@{host}"));
+        kept.push_str("://");
+        kept.push_str(host.as_deref().unwrap_or(authority));
+        kept.push_str(rest);
     }
     kept
 }
@@ -188,5 +233,10 @@ mod tests {
             "CREATE EXTERNAL TABLE t OPTIONS ('***' '***', '***' '***''***')"
         );
         assert_eq!(without_secrets("SELECT 'qrt_0123abz' x"), "SELECT '***z' x");
+        assert_eq!(
+            without_secrets("SELECT a@b FROM 's3://key:pa@ss@bucket/x@y.csv', 'https://h/a@b', 'az://c@d'"),
+            "SELECT a@b FROM 's3://***@bucket/x@y.csv', 'https://h/a@b', 'az://***@d'"
+        );
+        assert_eq!(without_secrets("SELECT * FROM 'https://h/x.csv?sv=1&sig=abc'"), "SELECT * FROM '***'");
     }
 }

@@ -74,13 +74,14 @@ impl Session {
         Ok(WriteStatement::CopyTo { target, input: Arc::new(input) }.into_plan())
     }
 
-    /// Errors: `not_allowed`, for everybody but an administrator who speaks for itself.
+    /// Errors: `not_allowed`, for everybody but an administrator of all databases who speaks for itself.
     fn may_write_files(&self, file: &str) -> Result<()> {
         let why = match (self.mode(), self.principal().role()) {
             _ if !self.reads_files => " for what runs on behalf of a caller",
             (Mode::ReadOnly, _) => " in read-only mode",
             (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
-            (Mode::ReadWrite, Role::Admin) => return Ok(()),
+            (Mode::ReadWrite, Role::Admin) if self.principal().is_server_admin() => return Ok(()),
+            (Mode::ReadWrite, Role::Admin) => " for an administrator of some databases",
         };
         Err(EngineError::NotAllowed { what: format!("writing the file `{file}`"), why: why.to_owned() })
     }

@@ -332,7 +332,8 @@ impl Session {
         let _abandoned = interrupt.abandon_on_drop();
         let (lane, usage) = self.lane_of(self.label("(planning)"), &interrupt)?;
         let work = usage.scope(work).boxed();
-        clock.limit_time(lane.run(work)).boxed().await
+        let planned = clock.limit_time(lane.run(work)).boxed().await;
+        planned.map_err(|error| self.error_without_places(error, &usage))
     }
 }
 

@@ -10,7 +10,8 @@ use datafusion::execution::SessionState;
 use querent_catalog::Role;
 
 use super::Session;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, FilePlace, Result};
+use crate::limits::QueryUsage;
 use crate::policy::{Mode, allowed_location};
 use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
@@ -59,6 +60,7 @@ impl Session {
         let mut allowed = Vec::with_capacity(request.locations.len());
         for location in &request.locations {
             let place = allowed_location(location, &self.principal, &self.engine).await?;
+            QueryUsage::note_place(FilePlace::of_statement(&place, location));
             match request.by_name {
                 true => allowed.extend(single_files(state, &place, request.format).await?),
                 false => allowed.push(place),

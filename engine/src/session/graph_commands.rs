@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use querent_catalog::{GraphModel, GraphSnapshot, IfExists, TableKind, TableName};
+use querent_catalog::policy::Rights;
+use querent_catalog::{DatabaseScope, GraphModel, GraphSnapshot, IfExists, TableKind, TableName};
 use querent_kql::graph::{GraphModelDefinition, restored, storable};
 use querent_kql::{KqlParameters, KqlType};
 
@@ -29,22 +30,22 @@ impl Session {
                 GraphModelDefinition::parse(&definition)
                     .map_err(|message| refused(format!("the graph model `{name}`: {message}")))?;
                 self.change_graph(GraphChange::Save { name: name.clone(), definition }, interrupt).await?;
-                saved_row(&self.graph_model(&name).await?)
+                saved_row(&self.stored_model(&name).await?)
             }
             GraphCommand::Drop { name, if_missing_ok } => {
                 self.change_graph(GraphChange::Drop { name, if_missing_ok }, interrupt).await?;
-                model_rows(&models.list(self.principal(), self.database()).await?, false)
+                model_rows(&self.graph_models(interrupt).await?, false)
             }
             GraphCommand::Show { name, is_detailed, operators } => {
                 let shown = match name {
-                    None => models.list(self.principal(), self.database()).await?,
-                    Some(name) => vec![self.graph_model(&name).await?],
+                    None => self.graph_models(interrupt).await?,
+                    Some(name) => vec![self.graph_model(&name, interrupt).await?],
                 };
                 format!("{} {operators}", model_rows(&shown, is_detailed))
             }
             GraphCommand::Make { model, snapshot } => self.make_snapshot(&model, &snapshot, interrupt).await?,
             GraphCommand::DropSnapshot { model, snapshot } => {
-                let model = self.graph_model(&model).await?;
+                let model = self.graph_model(&model, interrupt).await?;
                 let all = models.snapshots(&model).await?;
                 let dropped = all.iter().find(|known| same_name(&known.name, &snapshot)).cloned();
                 let change = GraphChange::DropSnapshot { model: Box::new(model.clone()), name: snapshot };
@@ -55,8 +56,8 @@ impl Session {
             }
             GraphCommand::ShowSnapshots { model, operators } => {
                 let shown = match model {
-                    None => models.list(self.principal(), self.database()).await?,
-                    Some(model) => vec![self.graph_model(&model).await?],
+                    None => self.graph_models(interrupt).await?,
+                    Some(model) => vec![self.graph_model(&model, interrupt).await?],
                 };
                 let mut snapshots = Vec::new();
                 for model in &shown {
@@ -69,11 +70,58 @@ impl Session {
         Ok(Cow::Owned(rows))
     }
 
+    /// Returns a model of which the caller may see what it is made of. Errors: `kql_invalid` where there is none of that name.
+    async fn graph_model(&self, name: &str, interrupt: &Interrupt) -> Result<GraphModel> {
+        let model = self.stored_model(name).await?;
+        match self.sees_graph(&model.definition, interrupt).await? {
+            true => Ok(model),
+            false => Err(self.unknown_model(name)),
+        }
+    }
+
     /// Errors: `kql_invalid` where there is none of that name.
-    async fn graph_model(&self, name: &str) -> Result<GraphModel> {
+    async fn stored_model(&self, name: &str) -> Result<GraphModel> {
         let models = self.engine().catalog().graph_models();
         let found = models.get(self.principal(), self.database(), name).await?;
-        found.ok_or_else(|| refused(format!("unknown graph model `{name}` in database `{}`", self.database())))
+        found.ok_or_else(|| self.unknown_model(name))
+    }
+
+    fn unknown_model(&self, name: &str) -> EngineError {
+        refused(format!("unknown graph model `{name}` in database `{}`", self.database()))
+    }
+
+    /// Returns the models of the session's database of which the caller may see what they are made of.
+    async fn graph_models(&self, interrupt: &Interrupt) -> Result<Vec<GraphModel>> {
+        let mut seen = Vec::new();
+        for model in self.engine().catalog().graph_models().list(self.principal(), self.database()).await? {
+            if self.sees_graph(&model.definition, interrupt).await? {
+                seen.push(model);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Whether the caller may see all that a graph is made of. Otherwise its definition, and errors of what it reads, would tell
+    /// names of it.
+    pub(super) async fn sees_graph(&self, definition: &str, interrupt: &Interrupt) -> Result<bool> {
+        let policies = self.engine().catalog().policies().current();
+        let is_unbound = Rights::new(self.principal(), &policies).is_unbound();
+        if is_unbound && *self.principal().scope() == DatabaseScope::All {
+            return Ok(true);
+        }
+        let Ok(definition) = GraphModelDefinition::parse(definition) else { return Ok(true) };
+        for query in definition.queries() {
+            let state = self.engine().planning_state();
+            let host = SessionHost::new(self, &state, interrupt).beneath_a_graph();
+            match querent_kql::plan(&host, query, &KqlParameters::new()).await {
+                Ok(_) => {}
+                Err(EngineError::Kql { .. } | EngineError::Catalog(_) | EngineError::NotAllowed { .. }) => {
+                    return Ok(false);
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(true)
     }
 
     async fn change_graph(&self, change: GraphChange, interrupt: &Interrupt) -> Result<()> {
@@ -84,7 +132,7 @@ impl Session {
 
     /// Makes a table of the rows of each of a model's queries, and of these a snapshot.
     async fn make_snapshot(&self, model: &str, snapshot: &str, interrupt: &Interrupt) -> Result<String> {
-        let model = self.graph_model(model).await?;
+        let model = self.graph_model(model, interrupt).await?;
         let policies = self.engine().catalog().policies().current();
         if !policies.document.row_policies.is_empty() || !policies.document.masks.is_empty() {
             return Err(EngineError::NotAllowed {

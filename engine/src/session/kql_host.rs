@@ -17,9 +17,9 @@ use querent_kql::{
 };
 
 use super::Session;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, FilePlace, Result};
 use crate::identifiers::same_name;
-use crate::limits::{Interrupt, PlanningMemory, check_plan_size};
+use crate::limits::{Interrupt, PlanningMemory, QueryUsage, check_plan_size};
 use crate::policy::{AuthorizedPlan, Mode, allowed_location};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::json_columns::json_columns_behind;
@@ -39,17 +39,25 @@ pub(crate) struct SessionHost<'s> {
     memory: PlanningMemory,
     /// The rows beyond which the query's result fails.
     failing_beyond: Option<u64>,
+    /// Whether a stored graph is looked at before its definition is planned: not beneath one that is being looked at.
+    looks_at_graphs: bool,
 }
 
 impl<'s> SessionHost<'s> {
     pub(crate) fn new(session: &'s Session, state: &'s SessionState, interrupt: &'s Interrupt) -> Self {
         let pool = session.engine().runtime().query_memory(session.limits());
-        Self { session, state, interrupt, memory: PlanningMemory::in_pool(pool), failing_beyond: None }
+        let memory = PlanningMemory::in_pool(pool);
+        Self { session, state, interrupt, memory, failing_beyond: None, looks_at_graphs: true }
     }
 
     /// Returns the host of a query that fails where its result has more rows, as whoever executes it sees to.
     pub(crate) fn failing_beyond(self, rows: Option<u64>) -> Self {
         Self { failing_beyond: rows, ..self }
+    }
+
+    /// Returns the host of a stored graph's own queries.
+    pub(super) fn beneath_a_graph(self) -> Self {
+        Self { looks_at_graphs: false, ..self }
     }
 
     /// Returns the memory that the plan keeps of rows that were read for it, to be held until it has run.
@@ -62,6 +70,19 @@ impl<'s> SessionHost<'s> {
         check_plan_size(&plan)?;
         let analysed = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
         self.session.authorize(analysed)
+    }
+}
+
+impl SessionHost<'_> {
+    /// Returns the definition of a graph, unless the caller may not see what it is made of.
+    async fn if_seen(&self, definition: Option<String>) -> Result<Option<String>> {
+        match definition {
+            Some(definition) if self.looks_at_graphs => {
+                let is_seen = Box::pin(self.session.sees_graph(&definition, self.interrupt)).await?;
+                Ok(is_seen.then_some(definition))
+            }
+            known => Ok(known),
+        }
     }
 }
 
@@ -123,16 +144,17 @@ impl KqlHost for SessionHost<'_> {
         let found = models.get(self.session.principal(), self.session.database(), &graph.model).await?;
         let Some(model) = found else { return Ok(None) };
         let mut snapshots = match graph.version {
-            GraphVersion::Transient => return Ok(Some(model.definition)),
+            GraphVersion::Transient => return self.if_seen(Some(model.definition)).await,
             GraphVersion::Latest | GraphVersion::Snapshot(_) => models.snapshots(&model).await?,
         };
-        Ok(match &graph.version {
+        let definition = match &graph.version {
             GraphVersion::Snapshot(name) => {
                 let named = snapshots.into_iter().find(|snapshot| same_name(&snapshot.name, name));
                 named.map(|snapshot| snapshot.definition)
             }
             _ => Some(snapshots.pop().map_or(model.definition, |latest| latest.definition)),
-        })
+        };
+        self.if_seen(definition).await
     }
 
     /// Returns the files of an `externaldata`. Only administrators may read any file, and not in read-only mode; the rules
@@ -147,6 +169,7 @@ impl KqlHost for SessionHost<'_> {
             return Err(EngineError::NotAllowed { what: "externaldata".to_owned(), why: why.to_owned() });
         }
         let location = allowed_location(&files.location, self.session.principal(), self.session.engine()).await?;
+        QueryUsage::note_place(FilePlace::of_statement(&location, &files.location));
         let bounds = Bounds { pool: Arc::clone(self.memory.pool()), interrupt: self.interrupt.clone() };
         let (table, bytes) = ad_hoc_table(self.state, &location, files.layout, files.skips_first, bounds).await?;
         self.memory.keep(bytes)?;

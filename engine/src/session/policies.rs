@@ -15,7 +15,7 @@ use crate::policy;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::policy_statement::{PolicyStatement, parse_policy_file};
-use crate::sql::restrictions::{in_types_of, restricted_plan};
+use crate::sql::restrictions::{in_types_of, restricted_plan, unfit_mask};
 use crate::sql::write_statement::WriteStatement;
 use crate::tables;
 
@@ -108,11 +108,16 @@ impl Session {
             find_column(&table, column)?;
         }
         let state = self.planning_state();
-        let provider = tables::provider(self.engine.catalog(), &*state, &table).await?;
+        let provider = tables::provider(self.engine.catalog(), &*state, &table, false).await?;
         let schema = provider.schema();
         let restriction = Restriction { whole: table.info.clone(), rows, masks: mask.into_iter().collect() };
         let plan = restricted_plan(&state, &self.principal, &table.info, &restriction, provider)?;
         policy::authorize(plan.clone(), &self.principal, policy::Mode::ReadOnly)?;
+        // Nobody whom it is for could read the table.
+        if let Some((column, mask)) = unfit_mask(&schema, &plan, &restriction) {
+            let message = format!("the mask `{mask}` is a value that column `{column}` of `{name}` cannot have");
+            return Err(EngineError::Plan { message });
+        }
         in_types_of(&schema, plan).map(drop)
     }
 

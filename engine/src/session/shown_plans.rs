@@ -1,5 +1,5 @@
-//! What EXPLAIN shows of the files that a plan reads, to callers who are not administrators: their names, and not where on the
-//! server's disks or in its stores they lie.
+//! What EXPLAIN and errors show of the files that a plan reads, to callers who are not administrators: their names, and not where
+//! on the server's disks or in its stores they lie.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,7 +17,9 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use querent_catalog::Role;
 
 use super::Session;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
+use crate::limits::QueryUsage;
+use crate::stream::QueryStream;
 
 /// The column that has the text of a plan.
 const PLAN: &str = "plan";
@@ -30,6 +32,23 @@ static NAMES_OF_FILES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 });
 
 impl Session {
+    /// Returns the stream, or the error, of a query of this caller, which say where files lie to administrators only.
+    pub(super) fn without_places(&self, begun: Result<QueryStream>, usage: &QueryUsage) -> Result<QueryStream> {
+        match begun {
+            Ok(stream) if self.principal.role() == Role::Admin => Ok(stream),
+            Ok(stream) => Ok(stream.without_places(usage.places())),
+            Err(error) => Err(self.error_without_places(error, usage)),
+        }
+    }
+
+    /// Returns an error as this caller reads it: it says where files lie to administrators only.
+    pub(super) fn error_without_places(&self, error: EngineError, usage: &QueryUsage) -> EngineError {
+        match self.principal.role() {
+            Role::Admin => error,
+            Role::Read | Role::Write => error.without_places(&usage.places().lock()),
+        }
+    }
+
     /// Returns what EXPLAIN and EXPLAIN ANALYZE show this caller.
     pub(super) fn with_names_of_files(&self, shown: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if self.principal.role() == Role::Admin {

@@ -229,6 +229,8 @@ impl ResolvedNames {
         match error {
             DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => Self::missing_in(inner),
             DataFusionError::Shared(inner) => Self::missing_in(inner),
+            // Of both sides of a set operation.
+            DataFusionError::Collection(errors) => errors.first().and_then(Self::missing_in),
             DataFusionError::External(inner) => inner.downcast_ref::<UnknownTable>().map(|missing| &missing.0),
             _ => None,
         }
@@ -343,7 +345,7 @@ async fn resolve_level(
                 }))
             }
             Source::Managed(_) | Source::External(_) => {
-                let provider = tables::provider(catalog, state, &table.whole()).await?;
+                let provider = tables::provider(catalog, state, &table.whole(), table.restriction.is_some()).await?;
                 let provider = match &table.restriction {
                     Some(restriction) => restricted_table(state, who, &table.info, restriction, provider)?,
                     None => provider,

@@ -66,7 +66,11 @@ pub(super) fn restricted_table(
 }
 
 /// Returns the first mask that is a value which its column's type cannot have, with the column: the table was changed since.
-fn unfit_mask(schema: &SchemaRef, part: &LogicalPlan, restriction: &Restriction) -> Option<(String, String)> {
+pub(crate) fn unfit_mask(
+    schema: &SchemaRef,
+    part: &LogicalPlan,
+    restriction: &Restriction,
+) -> Option<(String, String)> {
     let LogicalPlan::Projection(projection) = part else { return None };
     projection.expr.iter().zip(projection.schema.fields()).find_map(|(expr, field)| {
         let (column, mask, _) = restriction.masks.iter().find(|(masked, ..)| *masked == field.name().to_lowercase())?;
@@ -111,7 +115,14 @@ pub(crate) fn restricted_plan(
     let source = provider_as_source(Arc::new(CatalogTable::new(None, whole)));
     let names = ResolvedNames::with_single(name, source);
     let scope = PlanningScope { names: &names, state, database: &name.database, sees_temporary: false };
-    let plan = nesting.with_room(|| plan_folded(&scope, statement, &[]))?;
+    let plan = nesting.with_room(|| plan_folded(&scope, statement, &[]));
+    let plan = plan.map_err(|error| match ResolvedNames::missing_in(&error) {
+        Some(other) => EngineError::Unsupported {
+            what: format!("a policy of `{name}` that reads `{other}`"),
+            hint: "write a condition over the table's own columns and what is known of the caller".into(),
+        },
+        None => error.into(),
+    })?;
     Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
 }
 

@@ -18,7 +18,7 @@ use super::session_settings::SessionSetting;
 use super::session_variables::SessionVariables;
 use super::sort_orders::order_clause;
 use crate::error::{EngineError, Result};
-use crate::identifiers::quote_identifier;
+use crate::identifiers::{quote_identifier, same_name};
 use crate::tables::system::{self, is_system_database};
 use crate::type_names::sql_name;
 
@@ -176,7 +176,14 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
             let filter = KeyFilter { table: named, ..KeyFilter::default() };
             let keys = catalog.keys().list(who, &filter, PageRequest::first(MAX_KEYS)).await?.items;
             parts.extend(keys.iter().filter(|key| key.table == *own).map(key_clause));
-            let order = order_clause(&catalog.tables().sort_order(managed).await?);
+            let mut sorted_by = catalog.tables().sort_order(managed).await?;
+            // By columns that the caller may not see nothing is sorted for it.
+            if table.restriction.is_some() {
+                let is_seen = |name: &str| table.info.columns.iter().any(|column| same_name(&column.name, name));
+                let seen = sorted_by.iter().take_while(|key| key.column().is_some_and(|name| is_seen(&name))).count();
+                sorted_by.truncate(seen);
+            }
+            let order = order_clause(&sorted_by);
             format!("CREATE TABLE {shown} ({}){order}", parts.join(", "))
         }
         TableSource::External(external) => {

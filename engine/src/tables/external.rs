@@ -60,7 +60,8 @@ pub(super) use scan::ExternalTableProvider;
 pub(crate) use scan::{object_meta, parquet_scan, store_of};
 pub(crate) use workbook::{TypedWorkbook, WorkbookFiles, WorkbookSource, sheets_with_cells};
 
-use crate::error::{EngineError, Result, store_error_in};
+use crate::error::{EngineError, FilePlace, Result, store_error_in};
+use crate::limits::QueryUsage;
 use crate::stores::StoreUrl;
 
 /// The bytes of text that are read to infer the types of an external table, over all its files. An import reads all of it.
@@ -258,6 +259,16 @@ async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<(Sche
         }
     }
     infer_parquet(state, files, UnlikeTypes::Refused).await
+}
+
+/// Has the errors of this thread's query name the files of a table without saying where they lie, for those who may not know; of
+/// one of which the caller sees a part only, without saying what is in them.
+pub(super) fn note_place(table: &str, location: &str, is_part: bool) {
+    let place = match StoreUrl::parse(location) {
+        Ok(Some(url)) => FilePlace::of_table(table, &format!("{}/{}", url.store(), url.base()), Some(url.store())),
+        Ok(None) | Err(_) => FilePlace::of_table(table, &base_folder(location).to_string_lossy(), None),
+    };
+    QueryUsage::note_place(place.seen_in_part(is_part));
 }
 
 /// Returns the location as an absolute path, or as a URL in its one spelling.
@@ -494,7 +505,11 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> EngineError {
     if let Some(said) = store_error_in(error) {
         return said;
     }
-    EngineError::BadData { location: path.display().to_string(), detail: error.to_string() }
+    let detail = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "the server may not read it".to_owned(),
+        _ => error.to_string(),
+    };
+    EngineError::BadData { location: path.display().to_string(), detail }
 }
 
 /// Returns the text, shortened for a message.

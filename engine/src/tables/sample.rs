@@ -38,7 +38,7 @@ pub(crate) async fn by_position(
             contents.is_whole_files().then_some(contents.scan)
         }
         TableSource::External(external) => {
-            ExternalTableProvider::try_new(state, table, external).await?.file_scan(state, &[]).await?
+            ExternalTableProvider::try_new(state, table, external, false).await?.file_scan(state, &[]).await?
         }
         TableSource::View { .. } => None,
     };

@@ -23,6 +23,7 @@ use crate::config::DurationSetting;
 Examples:
   querent check --data ./querent-data
   querent check --remove-orphans
+  querent check --contents
 
 Exits with 1 where something is wrong.")]
 pub(super) struct CheckArgs {
@@ -32,6 +33,9 @@ pub(super) struct CheckArgs {
     /// How long such a file must not have changed
     #[arg(long, value_name = "TIME", default_value_t = DurationSetting(ORPHAN_GRACE))]
     grace: DurationSetting,
+    /// Read the files of tables, to see whether they are as they were written
+    #[arg(long)]
+    contents: bool,
     #[command(flatten)]
     target: TargetArgs,
 }
@@ -85,14 +89,21 @@ pub(super) async fn check(args: CheckArgs) -> Result<(), CliError> {
     let found = match args.target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
-            let parameters =
-                [("remove_orphans", args.remove_orphans.to_string()), ("grace_seconds", grace.to_string())];
+            let parameters = [
+                ("remove_orphans", args.remove_orphans.to_string()),
+                ("grace_seconds", grace.to_string()),
+                ("contents", args.contents.to_string()),
+            ];
             let request = client.request(Method::POST, "/v1/check")?.query(&parameters);
             client.answer(request).await?
         }
         CliTarget::Embedded(config) => {
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
-            let checked = embedded.engine.check(args.remove_orphans.then_some(args.grace.0)).await;
+            let remove_orphans = args.remove_orphans.then_some(args.grace.0);
+            let checked = match args.contents {
+                true => embedded.engine.check_contents(remove_orphans).await,
+                false => embedded.engine.check(remove_orphans).await,
+            };
             embedded.close().await?;
             json!(checked?)
         }
@@ -103,6 +114,9 @@ pub(super) async fn check(args: CheckArgs) -> Result<(), CliError> {
 fn report(found: &Value) -> Result<(), CliError> {
     let number = |key: &str| found[key].as_u64().unwrap_or_default();
     output::print_line(&format!("{} files, {} bytes", number("files"), number("bytes")))?;
+    if let Some(read) = found["files_read"].as_u64() {
+        output::print_line(&format!("{read} files are as they were written"))?;
+    }
     if number("pending_objects") > 0 {
         output::note(&format!(
             "{} objects are not in the schema index yet; it follows by itself",

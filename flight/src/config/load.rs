@@ -281,6 +281,7 @@ impl Config {
         }
         for (key, timeout) in [
             ("http.body_timeout", settings.http.body_timeout),
+            ("http.import_timeout", settings.http.import_timeout),
             ("flight.upload_idle_timeout", settings.flight.upload_idle_timeout),
         ] {
             if timeout.0.is_zero() {
@@ -432,6 +433,11 @@ fn read(key: &SettingKey, text: &str, origin: &Origin) -> Result<Value, ConfigEr
             "false" | "0" | "no" | "off" => Ok(Value::from(false)),
             _ => Err(invalid(format!("`{text}` is neither true nor false"))),
         },
+        // As a settings file has it.
+        SettingKind::List if text.trim_start().starts_with('[') => {
+            let wrong = || invalid("it is no list of texts; write a,b or [\"a\", \"b\"]".to_owned());
+            Ok(Value::from(array(text).ok_or_else(wrong)?))
+        }
         SettingKind::List => Ok(Value::from(items(text).collect::<Vec<_>>())),
         SettingKind::Tokens => {
             let tokens = items(text).map(|item| token(item).map_err(&invalid)).collect::<Result<Vec<_>, _>>()?;
@@ -443,6 +449,12 @@ fn read(key: &SettingKey, text: &str, origin: &Origin) -> Result<Value, ConfigEr
 
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Parses an array of texts as TOML has it.
+fn array(text: &str) -> Option<Vec<String>> {
+    let table = format!("list = {}", text.trim()).parse::<toml::Table>().ok()?;
+    table.get("list")?.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// Parses `token:role[:subject]`. An error never repeats the token.

@@ -48,6 +48,7 @@ pub(super) async fn admit(state: &AppState, mut parts: Parts, body: Body) -> Res
 }
 
 async fn check_headers(state: &AppState, parts: &mut Parts) -> Result<BodyBounds, ApiError> {
+    same_site::check_host(&parts.headers)?;
     take_handshake_token(&mut parts.headers);
     let (service, method) = service_and_method(parts);
     let (bounds, known) = match (service == SERVICE_NAME).then(|| bounds_of(method, &state.settings)).flatten() {

@@ -17,12 +17,14 @@ use crate::error::{ApiError, ErrorCode};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// What to do where a page is refused.
-const ALLOWED: &str = "allow the origin in http.cors_allowed_origins";
+const ALLOWED: &str =
+    "allow the origin in http.cors_allowed_origins; on a server without tokens it has to be named, and * names none";
 
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow, and, unless remote callers are
 /// allowed, requests to a host name that is not this machine's.
 pub(crate) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
-    check_origin(parts, settings)?;
+    // Where every caller is an administrator, a page has to be named.
+    check_page(parts, settings, false)?;
     let host = host_of(parts);
     let is_local = |host: &str| names_this_machine(host) || (is_unix(parts) && names_socket(host, settings));
     if settings.auth.allow_anonymous_remote || host.is_none_or(is_local) {
@@ -32,13 +34,29 @@ pub(crate) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> 
         .with_hint("use an address of this machine, or set auth.tokens or auth.allow_anonymous_remote"))
 }
 
+/// Refuses (`bad_header`) a request that says of several hosts that it is for them: a proxy before this server may have looked at
+/// another one than this does.
+pub(crate) fn check_host(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers.get_all(HOST).iter().count() {
+        0 | 1 => Ok(()),
+        hosts => {
+            let message = format!("the request has {hosts} Host headers; it is for one host");
+            Err(ApiError::new(ErrorCode::BadHeader, message))
+        }
+    }
+}
+
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow.
 pub(crate) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
+    // A browser shows its certificate for whatever page opens a WebSocket: only a page that is named may use it.
+    check_page(parts, settings, !parts.headers.contains_key(&CLIENT_CERTIFICATE))
+}
+
+/// As [`check_origin`]; `any` says whether `*` allows all pages.
+fn check_page(parts: &Parts, settings: &Settings, any: bool) -> Result<(), ApiError> {
     let allowed = &settings.http.cors_allowed_origins;
     let host = host_of(parts);
     if let Some(origin) = text(&parts.headers, &ORIGIN) {
-        // A browser shows its certificate for whatever page opens a WebSocket: only a page that is named may use it.
-        let any = !parts.headers.contains_key(&CLIENT_CERTIFICATE);
         let known = allowed.iter().any(|known| (any && known == "*") || known.eq_ignore_ascii_case(origin));
         if !known && !is_same(origin, host) {
             return Err(refusal(&format!("a page of {origin}")).with_hint(ALLOWED));
@@ -130,6 +148,19 @@ mod tests {
         ] {
             assert_eq!(status(&refused).unwrap_err().code(), ErrorCode::Forbidden, "{refused:?}");
         }
+    }
+
+    #[test]
+    fn all_pages_are_none_where_every_caller_is_an_administrator() {
+        let mut settings = Settings::default();
+        settings.http.cors_allowed_origins = vec!["*".to_owned(), "https://app.example".to_owned()];
+        let is_allowed = |origin: &str| {
+            let request = Request::builder().uri("/v1/query").header("host", "localhost:8080").header("origin", origin);
+            let parts = request.body(()).unwrap().into_parts().0;
+            (check(&parts, &settings).is_ok(), check_origin(&parts, &settings).is_ok())
+        };
+        assert_eq!(is_allowed("https://any.example"), (false, true));
+        assert_eq!(is_allowed("https://app.example"), (true, true));
     }
 
     #[test]

@@ -44,7 +44,11 @@ async fn arrived(body: Body, limit: u64, arriving: &mut ArrivingBody) -> Result<
     while let Some(frame) = limited.frame().await {
         let frame = frame.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
             Some(_) => too_large(limit),
-            None => ApiError::new(ErrorCode::BadRequestBody, format!("the request's body broke off: {error}")),
+            None => {
+                let message =
+                    format!("the request's body broke off, or is not what its Content-Encoding says: {error}");
+                ApiError::new(ErrorCode::BadRequestBody, message)
+            }
         })?;
         // Trailers say nothing that is asked for.
         if let Ok(data) = frame.into_data() {

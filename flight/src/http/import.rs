@@ -7,19 +7,20 @@ mod spool;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::response::Response;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, TableName};
-use querent_engine::{ImportRequest, check_reader_options, kql};
+use querent_engine::{ImportRequest, Limits, check_reader_options, kql};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as ValueError;
 use serde_json::json;
 
-use crate::error::{ApiError, ErrorCode};
+use crate::error::{ApiError, Budget, ErrorCode};
 use crate::http::request::{ApiCall, Params};
 use crate::http::response::json_response;
 use spool::Spool;
@@ -104,11 +105,12 @@ pub(super) async fn import(
             UploadIfExists::Append => None,
         },
     };
-    let outcome = state
-        .engine
-        .import_sent(&principal, request, spool.names(), Arc::new(NoProgress))
-        .await
-        .map_err(|error| spool.as_client_names(error))?;
+    let session = state.session(principal.clone(), Limits::default());
+    let act = session.audited_act(&format!("import into {table}"), Some(table.to_string()));
+    let within = state.settings.http.import_timeout.0;
+    let imported = state.engine.import_sent(&principal, request, spool.names(), within, Arc::new(NoProgress)).await;
+    act.ended(imported.as_ref().map(|done| done.rows.unwrap_or_default()).map_err(|error| error.code()));
+    let outcome = imported.map_err(|error| spool.as_client_names(error))?;
     tracing::info!(%table, rows = outcome.rows, files = outcome.files, "imported");
     let mut body = json!({
         "database": table.database,
@@ -156,6 +158,14 @@ impl ImportParams {
 fn is_of_type(request: &Request, media_type: &str) -> bool {
     let said = request.headers().get(CONTENT_TYPE).and_then(|said| said.to_str().ok());
     said.is_some_and(|said| said.to_lowercase().starts_with(media_type))
+}
+
+/// Returns the error of an import whose time is over.
+pub(super) fn too_long(limit: Duration) -> ApiError {
+    let message = format!("the import took longer than {limit:?}");
+    ApiError::new(ErrorCode::WallClockExceeded, message)
+        .with_budget(Budget::WallClockMs(limit.as_millis()))
+        .with_hint("import fewer rows at a time, or raise http.import_timeout on the server")
 }
 
 fn no_format() -> ApiError {

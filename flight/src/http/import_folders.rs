@@ -10,12 +10,13 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header;
 use querent_catalog::NoProgress;
-use querent_engine::{EngineError, TreeEvent, TreeRequest, TreeSummary};
+use querent_engine::{EngineError, Limits, TreeEvent, TreeRequest, TreeSummary};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::error::{ApiError, ErrorShape};
 use crate::folder_import::TreeLine;
+use crate::http::import::too_long;
 use crate::http::request::{ApiCall, JsonBody, RequestId};
 
 /// The most lines of one chunk.
@@ -37,16 +38,22 @@ pub(super) async fn import_folders(
     JsonBody(body): JsonBody<FolderImportBody>,
 ) -> Result<Response, ApiError> {
     let FolderImportBody { source, database, dry_run } = body;
+    let session = state.session(principal.clone(), Limits::default());
+    let act = session.audited_act(&format!("import the folders of {source}"), database.clone());
     let request = TreeRequest { source, database, dry_run };
     // Unbounded, but no longer than the tree's listing, which is in memory too.
     let (sender, mut decided) = unbounded_channel();
-    let engine = state.engine.clone();
+    let (engine, within) = (state.engine.clone(), state.settings.http.import_timeout.0);
     let mut import = async move {
         let report = move |event: TreeEvent| {
             // A closed channel means that the import is about to be dropped.
             let _ = sender.send(event);
         };
-        engine.import_tree(&principal, request, Arc::new(NoProgress), &report).await
+        let registered = engine.import_tree(&principal, request, Arc::new(NoProgress), &report);
+        let registered = tokio::time::timeout(within, registered).await;
+        let registered = registered.unwrap_or(Err(EngineError::WallClockExceeded { limit: within }));
+        act.ended(registered.as_ref().map(|_| 0).map_err(|error| error.code()));
+        registered
     }
     .boxed();
     let mut first = Vec::new();
@@ -56,7 +63,7 @@ pub(super) async fn import_folders(
         _ = decided.recv_many(&mut first, LINES_A_CHUNK) => None,
     };
     if let Some(Err(error)) = outcome {
-        return Err(error.into());
+        return Err(told(error));
     }
     let lines = lines(first, decided, import, outcome, request_id);
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], Body::from_stream(lines)).into_response())
@@ -88,11 +95,18 @@ fn lines(
         match outcome {
             Some(Ok(summary)) => yield Ok(text([TreeLine::Summary(summary)].into_iter())),
             Some(Err(error)) => {
-                let body = ApiError::from(error).body(ErrorShape::Object, &request_id.0);
+                let body = told(error).body(ErrorShape::Object, &request_id.0);
                 yield Ok(format!("{body}\n").into());
             }
             None => {}
         }
+    }
+}
+
+fn told(error: EngineError) -> ApiError {
+    match error {
+        EngineError::WallClockExceeded { limit } => too_long(limit),
+        error => error.into(),
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct CheckParams {
     #[serde(default)]
     remove_orphans: bool,
     grace_seconds: Option<u64>,
+    #[serde(default)]
+    contents: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +54,11 @@ pub(super) async fn check(
 ) -> Result<Response, ApiError> {
     require_all_databases(&principal)?;
     let grace = params.grace_seconds.map_or(ORPHAN_GRACE, Duration::from_secs);
-    let found = state.engine.check(params.remove_orphans.then_some(grace)).await?;
+    let remove_orphans = params.remove_orphans.then_some(grace);
+    let found = match params.contents {
+        true => state.engine.check_contents(remove_orphans).await?,
+        false => state.engine.check(remove_orphans).await?,
+    };
     Ok(json_response(StatusCode::OK, &json!(found)))
 }
 

@@ -1,5 +1,8 @@
 //! `POST /v1/import`: a file in the body becomes a table, all or nothing.
 
+use std::time::Duration;
+
+use querent_flight::config::DurationSetting;
 use querent_tests::{HttpReply, TestServer, TestSettings};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -50,6 +53,21 @@ async fn a_bad_row_is_named_and_nothing_is_imported() {
     let message = bad.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("p.csv, line 2002"), "names the file and the line: {message}");
     assert!(!message.contains("spool"), "does not show where the server keeps things: {message}");
+    let schema = server.get("/v1/catalog/schema", None).await;
+    assert!(!schema.text.contains("people"), "{}", schema.text);
+    assert_spool_is_empty(&server);
+}
+
+#[tokio::test]
+async fn an_import_that_takes_too_long_leaves_nothing() {
+    let short = DurationSetting(Duration::from_millis(1));
+    let settings = TestSettings::default().change(move |settings| settings.http.import_timeout = short);
+    let server = TestServer::start(settings).await;
+    let csv: String = std::iter::once("n\n".to_owned()).chain((0..500_000).map(|row| format!("{row}\n"))).collect();
+    let late = import(&server, "table=people&format=csv", &csv, None).await;
+    let error = &late.json()["error"];
+    assert_eq!((late.status, &error["code"]), (429, &json!("wall_clock_exceeded")), "{}", late.text);
+    assert!(error["hint"].as_str().unwrap().contains("http.import_timeout"), "{}", late.text);
     let schema = server.get("/v1/catalog/schema", None).await;
     assert!(!schema.text.contains("people"), "{}", schema.text);
     assert_spool_is_empty(&server);

@@ -33,6 +33,38 @@ async fn json_says_the_columns_even_of_no_rows() {
 }
 
 #[tokio::test]
+async fn a_compressed_body_is_decompressed_within_the_limits_of_its_route() {
+    let settings = TestSettings::default().change(|settings| settings.http.max_query_bytes.0 = 64 << 10);
+    let server = TestServer::start(settings).await;
+    let zip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let send = async |path: &str, media_type: &str, encoding: &str, body: Vec<u8>| {
+        let request = server.http.post(server.url(path)).header("content-type", media_type);
+        let answer = request.header("content-encoding", encoding).body(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let sql = "application/sql";
+    assert_eq!(send("/v1/query", sql, "gzip", zip("SELECT 41 + 1 AS n")).await, (200, "{\"n\":42}\n".to_owned()));
+    let kusto = r#"{"db": "default", "csl": "print n = 42"}"#;
+    let (status, answer) = send("/v1/rest/query", "application/json", "gzip", zip(kusto)).await;
+    assert!(status == 200 && answer.contains("[42]"), "{answer}");
+    let (status, answer) = send("/v1/query", sql, "gzip", zip(&format!("SELECT 1 --{}", " ".repeat(1 << 20)))).await;
+    assert!(status == 413 && answer.contains("body_too_large"), "{answer}");
+    let (status, answer) = send("/v1/query", sql, "gzip", b"SELECT 1".to_vec()).await;
+    assert!(status == 400 && answer.contains("bad_request_body"), "{answer}");
+    let mut cut = zip("SELECT 41 + 1 AS n");
+    cut.truncate(cut.len() - 6);
+    assert_eq!(send("/v1/query", sql, "gzip", cut).await.0, 400);
+    for path in ["/v1/query", "/v1/complete", "/v1/agent/ask", "/v1/catalog/metrics", "/v1/responses", "/v1/messages"] {
+        let (status, answer) = send(path, "application/json", "br", b"{}".to_vec()).await;
+        assert!(status == 415 && answer.contains("Content-Encoding"), "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn many_batches_arrive_whole_in_every_format() {
     let server = TestServer::start(TestSettings::default()).await;
     let sql = "SELECT value AS i, 'row ' || value AS s FROM generate_series(1, 50000) AS t(value) ORDER BY i";

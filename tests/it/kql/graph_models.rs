@@ -208,3 +208,46 @@ async fn a_snapshot_stays_as_it_was() {
     cells(&session, ".drop graph_model Work").await;
     assert_eq!(kept().await, "0");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_of_what_the_caller_may_not_see_is_not_there() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    for sql in [
+        "CREATE DATABASE vault",
+        "CREATE TABLE vault.zebra AS SELECT 'a' AS f, 'b' AS t",
+        "CREATE TABLE people AS SELECT 'p1' AS \"Id\", 'p2' AS \"Boss\", 7 AS \"Salary\"",
+        "GRANT SELECT ON vault.zebra TO ROLE keeper",
+        "GRANT SELECT (\"Id\", \"Boss\") ON people TO PUBLIC",
+    ] {
+        rows(&root, sql).await.unwrap();
+    }
+    let models = [
+        ("Hidden", "database('vault').zebra", "f", "t"),
+        ("Paid", "people | where Salary > 1", "Id", "Boss"),
+        ("Shown", "people", "Id", "Boss"),
+    ];
+    for (name, query, from, to) in models {
+        let step =
+            format!(r#"{{"Kind": "AddEdges", "Query": "{query}", "SourceColumn": "{from}", "TargetColumn": "{to}"}}"#);
+        let made = format!(r#".create-or-alter graph_model {name} {{"Definition": {{"Steps": [{step}]}}}}"#);
+        answered(&root, &made).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let ann = engine.session(Principal::new("ann", Role::Read), Limits::default());
+    assert_eq!(cells(&root, ".show graph_models | project Name").await.len(), 3);
+    assert_eq!(cells(&ann, ".show graph_models | project Name").await, [["Shown"]]);
+    assert_eq!(cells(&ann, "graph('Shown') | graph-to-table edges | count").await, [["1"]]);
+    for name in ["Hidden", "Paid"] {
+        for kql in [
+            format!("graph('{name}') | graph-to-table edges"),
+            format!("graph('{name}', true) | graph-match (a)-[e]->(b) project e"),
+            format!(".show graph_model {name} details"),
+            format!(".show graph_snapshots {name}"),
+        ] {
+            let hidden = answered(&ann, &kql).await.unwrap_err().to_string();
+            let absent = answered(&ann, &kql.replace(name, "Absent")).await.unwrap_err().to_string();
+            assert_eq!(hidden.replace(name, "Absent").replace('^', ""), absent.replace('^', ""), "{kql}");
+            assert!(!hidden.contains("zebra") && !hidden.contains("Salary"), "{hidden}");
+        }
+    }
+}

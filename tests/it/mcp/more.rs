@@ -81,6 +81,12 @@ async fn arguments_are_held_to_their_schemas() {
         assert!(refused.to_string().contains(&format!("`{name}`")), "{refused}");
     }
     assert_eq!(call(json!({ "query": "SELECT 1 AS a", "max_rows": 1 })).await["isError"], false);
+    let both = call(json!({ "sql": "SELECT 1 AS a", "query": "SELECT 2 AS a" })).await;
+    assert_eq!(both["structuredContent"]["error"]["code"], "invalid_arguments", "{both}");
+    assert!(both.to_string().contains("`sql` and `query`"), "{both}");
+    let two = json!({ "name": "describe_table", "arguments": { "table": "a.t", "database": "b" } });
+    let two = called(&server, "tools/call", two).await;
+    assert!(two["isError"] == true && two.to_string().contains("`b`"), "{two}");
 }
 
 #[tokio::test]

@@ -47,6 +47,33 @@ async fn tools_over_the_schema_show_what_the_caller_may_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_argument_is_dropped_in_silence() {
+    let script = json!({"runs": [{"turns": [
+        {"events": [
+            tool_call("explore_schema", json!({"table": "orders", "database": "shop"})),
+            tool_call("explore_schema", json!({"database": "shop"})),
+            tool_call("explore_schema", json!({"table": "orders", "name": "customers"})),
+            tool_call("sample_rows", json!({"table": "shop.orders", "columns": ["carrier"], "n": 1, "database": null})),
+            tool_call("sample_rows", json!({"table": "shop.orders", "database": "hr"})),
+            tool_call("describe_table", json!({"table": "other.shop.orders"})),
+            tool_call("describe_table", json!({"table": "querent.shop.orders", "database": "Shop"})),
+        ]},
+        {"events": [{"text": "Done."}]},
+    ]}]});
+    let server = seeded(TestSettings::default().script(script)).await;
+    let found = results(&server, "admin-tok").await;
+    let [apart, database, two, ignored, other, catalog, whole] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(apart["tables"][0]["table"], "orders", "{apart}");
+    assert_eq!(database["table_count"], 3, "{database}");
+    for (refused, said) in [(two, "`name` and `table`"), (other, "`hr`"), (catalog, "other.shop.orders")] {
+        assert_eq!(refused["error"]["code"], "invalid_arguments", "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains(said), "{refused}");
+    }
+    assert_eq!(ignored["ignored_arguments"], json!(["columns"]), "{ignored}");
+    assert!(whole["error"].is_null() && whole["ignored_arguments"].is_null(), "{whole}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_prompt_shows_joins_similar_queries_and_metrics() {
     let server = seeded(TestSettings::default()).await;
     let path = "/v1/catalog/verified-queries";

@@ -111,7 +111,7 @@ async fn columns_of_named_tables(context: &ToolContext, session: &Session, sql: 
     let names: Vec<_> = relations_named_in(sql)
         .iter()
         .take(HINTED_TABLES)
-        .map(|relation| table_name(session, None, relation))
+        .filter_map(|relation| table_name(session, None, relation).ok())
         .collect();
     let resolved = session.engine().catalog().tables().resolve(session.principal(), &names).await.ok()?;
     let tables: Vec<String> = resolved

@@ -22,6 +22,7 @@ use querent_catalog::{ExternalTable, ResolvedTable};
 use url::Url;
 
 use super::ipc::plain_types;
+use super::note_place;
 use super::scan::projected;
 use crate::error::{EngineError, Result, store_error_in};
 use crate::stores::{DatasetFolder, StoreUrl};
@@ -139,6 +140,9 @@ impl TableProvider for LanceTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        if self.name != self.location {
+            note_place(&self.name, &self.location, false);
+        }
         let dataset = open_dataset(state, &self.location).await?;
         let provider = LanceTableProvider::new(dataset, false, false);
         let mut positions = self.positions(&provider.schema(), projection.map(Vec::as_slice))?;

@@ -4,7 +4,7 @@
 //! leads to outside of it: a folder never stands for more than what lies in it. No file is opened.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -59,9 +59,11 @@ const CLOCK_STEP: Duration = Duration::from_millis(20);
 /// The folder that Hive writes for a null value.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Returns the non-empty files of a location in order of their paths. Blocks. Errors: `no_files`, `location_not_allowed`.
+/// Returns the non-empty files of a location in order of their paths. Blocks. Errors: `no_files`, `location_not_allowed`, and
+/// `bad_data` for what may not be read.
 pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFile>> {
     let path = Path::new(location);
+    refuse_closed(&base_folder(location))?;
     let mut found = Vec::new();
     if let Ok(metadata) = std::fs::metadata(path) {
         if format == FileFormat::Lance {
@@ -90,6 +92,29 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
+}
+
+/// Returns an error for a file or a folder that cannot be looked at, so that nobody is told that it is not there.
+fn refuse_closed(path: &Path) -> Result<()> {
+    let looked = std::fs::metadata(path).and_then(|metadata| match metadata.is_dir() {
+        true => std::fs::read_dir(path).map(drop),
+        false => Ok(()),
+    });
+    match looked {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(unreadable(path, &error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Returns what is known of a file below a folder; `None` where a link leads nowhere. Errors: it may not be looked at.
+fn metadata_below(path: &Path) -> Result<Option<std::fs::Metadata>> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(unreadable(path, &error)),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Returns the non-empty files of every known format below a folder, in order of their paths. Blocks.
@@ -175,6 +200,7 @@ pub(super) fn document(start: &[u8]) -> Option<&'static str> {
 /// The format that all files below a location have, when their endings say one and the same, or the one that a single file
 /// with another ending begins like.
 pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
+    refuse_closed(&base_folder(location))?;
     if is_lance(Path::new(location)) {
         return Ok(FileFormat::Lance);
     }
@@ -278,7 +304,7 @@ fn expand(location: &str, format: FileFormat, found: &mut Vec<LocatedFile>) -> R
     let mut visited = BTreeSet::new();
     for entry in matches {
         let path = entry.map_err(|error| bad(error.to_string()))?;
-        let Ok(metadata) = std::fs::metadata(&path) else { continue };
+        let Some(metadata) = metadata_below(&path)? else { continue };
         if !canonical(&path)?.starts_with(&canonical_base) {
             if metadata.is_file() {
                 return Err(leads_elsewhere(&path));
@@ -310,11 +336,10 @@ fn walk(
     for entry in entries {
         let path = entry.map_err(|error| unreadable(folder, &error))?.path();
         let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with(['.', '_']));
-        // A link that leads nowhere is skipped.
-        let Ok(metadata) = std::fs::metadata(&path) else { continue };
         if hidden {
             continue;
         }
+        let Some(metadata) = metadata_below(&path)? else { continue };
         let is_wanted =
             metadata.is_file() && format_of(&path).is_some_and(|found| format.is_none_or(|wanted| wanted == found));
         if !canonical(&path)?.starts_with(canonical_base) {
@@ -413,6 +438,7 @@ fn canonical(path: &Path) -> Result<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test may wait")]
 mod tests {
     use super::*;
 
@@ -423,6 +449,33 @@ mod tests {
         assert_eq!(format_of(Path::new("/a/part-0.parquet")), Some(FileFormat::Parquet));
         assert_eq!(format_of(Path::new("/a/b.txt")), None);
         assert_eq!(format_of(Path::new("/a/gz")), None);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let in_circles = folder.path().join("a.csv");
+        std::os::unix::fs::symlink(&in_circles, &in_circles).unwrap();
+        let location = in_circles.display().to_string();
+        let error = locate(&location, FileFormat::Csv).unwrap_err();
+        assert!(matches!(error, EngineError::BadData { .. }), "{error}");
+        assert!(matches!(infer_format(&location), Err(EngineError::BadData { .. })));
+        let absent = folder.path().join("b.csv").display().to_string();
+        assert!(matches!(locate(&absent, FileFormat::Csv), Err(EngineError::NoFiles { .. })));
+        let closed = folder.path().join("closed");
+        std::fs::create_dir(&closed).unwrap();
+        std::fs::write(closed.join("c.csv"), "x\n1\n").unwrap();
+        std::fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+        // Root may look at everything.
+        if std::fs::read_dir(&closed).is_err() {
+            let pattern = format!("{}/*.csv", closed.display());
+            let file = closed.join("c.csv").display().to_string();
+            for location in [closed.display().to_string(), pattern, file] {
+                let error = locate(&location, FileFormat::Csv).unwrap_err();
+                assert!(error.to_string().ends_with("the server may not read it"), "{error}");
+            }
+        }
+        std::fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     }
 
     #[test]

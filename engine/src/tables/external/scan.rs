@@ -29,7 +29,7 @@ use super::ipc;
 use super::ipc::IpcReader;
 use super::parquet_columns::{RenamedParquetReader, check_footer_length};
 use super::reader_options::COLUMN_KEYS;
-use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, open, text_reader};
+use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, note_place, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
 use crate::tables::decoded_parquet::NamedParquet;
@@ -46,6 +46,8 @@ pub(in crate::tables) struct ExternalTableProvider {
     schema: SchemaRef,
     file_schema: SchemaRef,
     partitioning: Partitioning,
+    /// Whether the caller sees a part of the table only.
+    is_part: bool,
 }
 
 impl ExternalTableProvider {
@@ -54,7 +56,9 @@ impl ExternalTableProvider {
         state: &dyn Session,
         resolved: &ResolvedTable,
         table: &ExternalTable,
+        is_part: bool,
     ) -> Result<Self> {
+        note_place(&resolved.info.name.to_string(), &table.location, is_part);
         let takes_dictionaries = state.config().get_extension::<ResultTypes>().is_some_and(|types| types.dictionaries);
         let schema = match table.format {
             FileFormat::Arrow if takes_dictionaries => {
@@ -69,7 +73,7 @@ impl ExternalTableProvider {
         };
         let scope = TableReference::bare(resolved.info.uuid.to_string());
         let provider = Self::with_schema(table.clone(), schema, Some(scope));
-        Ok(Self { name: resolved.info.name.to_string(), ..provider })
+        Ok(Self { name: resolved.info.name.to_string(), is_part, ..provider })
     }
 
     /// Returns a provider that reads files as these columns.
@@ -85,6 +89,7 @@ impl ExternalTableProvider {
             schema: Arc::new(Schema::new(ordered)),
             file_schema: Arc::new(Schema::new(file_fields)),
             partitioning: Partitioning::with_fields(partition_fields),
+            is_part: false,
         }
     }
 
@@ -235,6 +240,10 @@ impl TableProvider for ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        // Tables alone have a scope. What a statement names itself it may be told.
+        if self.scope.is_some() {
+            note_place(&self.name, &self.table.location, self.is_part);
+        }
         let Some(mut scan) = self.file_scan(state, filters).await? else {
             return self.scan_streams(state, projection, filters, limit).await;
         };

@@ -10,8 +10,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
 use parquet::basic::Compression;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use querent_catalog::{DataFile, DeletedRows, NewDeleteFile};
+use querent_catalog::{ChecksumWriter, DataFile, DeletedRows, NewDeleteFile, PageChecksum};
 use uuid::Uuid;
 
 use super::deletes::file_positions;
@@ -120,7 +121,7 @@ fn write_positions(location: &Path, data_file: &str, positions: &BTreeSet<u64>) 
         let file = File::create(&path).map_err(|source| io_error(&path, source))?;
         let schema = delete_schema();
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))
+        let mut writer = ArrowWriter::try_new(ChecksumWriter::new(file), Arc::clone(&schema), Some(properties))
             .map_err(|error| parquet_error(&path, &error))?;
         let all: Vec<i64> = positions.iter().filter_map(|position| i64::try_from(*position).ok()).collect();
         for part in all.chunks(BATCH_ROWS) {
@@ -132,9 +133,13 @@ fn write_positions(location: &Path, data_file: &str, positions: &BTreeSet<u64>) 
             let batch = batch.map_err(|error| EngineError::Internal(error.to_string()))?;
             writer.write(&batch).map_err(|error| parquet_error(&path, &error))?;
         }
+        writer.flush().map_err(|error| parquet_error(&path, &error))?;
+        writer.sync().map_err(|source| io_error(&path, source))?;
+        let checksum = writer.inner().checksum().to_string();
+        writer.append_key_value_metadata(KeyValue::new(PageChecksum::KEY.to_owned(), checksum));
         // `into_inner` would leave out why the last bytes cannot be written.
         writer.finish().map_err(|error| parquet_error(&path, &error))?;
-        let file = writer.inner();
+        let file = writer.inner().inner();
         file.sync_all().map_err(|source| io_error(&path, source))?;
         sync_folder(location)?;
         Ok(NewDeleteFile {

@@ -15,8 +15,9 @@ use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves,
 };
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::writer::SerializedFileWriter;
+use querent_catalog::{ChecksumWriter, PageChecksum};
 
 use crate::limits::batch_bytes;
 
@@ -29,7 +30,7 @@ const MAX_ENCODING: usize = 4;
 
 /// A Parquet file that is being written.
 pub(super) struct RowGroupWriter {
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<ChecksumWriter<File>>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     /// The rows of the next group.
@@ -45,7 +46,7 @@ pub(super) struct RowGroupWriter {
 
 impl RowGroupWriter {
     pub(super) fn try_new(file: File, schema: SchemaRef, options: ArrowWriterOptions) -> Result<Self> {
-        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)?;
+        let writer = ArrowWriter::try_new_with_options(ChecksumWriter::new(file), Arc::clone(&schema), options)?;
         let (file, factory) = writer.into_serialized_writer()?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
@@ -86,11 +87,12 @@ impl RowGroupWriter {
 
     /// Returns the file.
     pub(super) fn file(&self) -> &File {
-        self.file.inner()
+        self.file.inner().inner()
     }
 
-    /// Writes what is left, and the footer. The file is still to be synced.
-    pub(super) fn finish(mut self) -> Result<(ParquetMetaData, SerializedFileWriter<File>)> {
+    /// Writes what is left, and the footer, which has a checksum over what comes before it and the indexes. The file is still to be
+    /// synced.
+    pub(super) fn finish(mut self) -> Result<(ParquetMetaData, SerializedFileWriter<ChecksumWriter<File>>)> {
         if self.encoding.is_empty() && !self.batches.is_empty() {
             // The only group, or the last: nothing could be done beside it.
             let (batches, writers) = self.take_group()?;
@@ -101,6 +103,9 @@ impl RowGroupWriter {
         while !self.encoding.is_empty() {
             self.append_oldest()?;
         }
+        self.file.flush()?;
+        let checksum = self.file.inner().checksum().to_string();
+        self.file.append_key_value_metadata(KeyValue::new(PageChecksum::KEY.to_owned(), checksum));
         let metadata = self.file.finish()?;
         Ok((metadata, self.file))
     }
@@ -148,7 +153,7 @@ fn encode(
     writers.into_iter().map(ArrowColumnWriter::close).collect()
 }
 
-fn append(file: &mut SerializedFileWriter<File>, chunks: Vec<ArrowColumnChunk>) -> Result<()> {
+fn append(file: &mut SerializedFileWriter<ChecksumWriter<File>>, chunks: Vec<ArrowColumnChunk>) -> Result<()> {
     let mut group = file.next_row_group()?;
     for chunk in chunks {
         chunk.append_to_row_group(&mut group)?;

@@ -346,7 +346,7 @@ impl OpenDataFile {
         };
         let finished = (|| {
             let (metadata, writer) = writer.finish().map_err(|error| parquet_error(&self.path, &error))?;
-            let file = writer.inner();
+            let file = writer.inner().inner();
             self.early_sync.end().and_then(|()| file.sync_all()).map_err(|source| io_error(&self.path, source))?;
             let file_size_bytes = file.metadata().map_err(|source| io_error(&self.path, source))?.len();
             let footer_size = footer_size(&self.path)?;

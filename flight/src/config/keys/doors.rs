@@ -50,6 +50,12 @@ pub(super) const KEYS: &[SettingKey] = &[
         SettingKind::Text,
         "largest body of a query or question",
     ),
+    key(
+        "http.import_timeout",
+        &["QUERENT_HTTP_IMPORT_TIMEOUT"],
+        SettingKind::Text,
+        "how long an import may take once its body is there",
+    ),
     key("http.max_import_bytes", &["QUERENT_HTTP_MAX_IMPORT_BYTES"], SettingKind::Text, "largest body of an import"),
     key(
         "flight.max_message_bytes",

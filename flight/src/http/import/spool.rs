@@ -3,21 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
-use futures::{Stream, StreamExt, TryStreamExt};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use futures::{Stream, StreamExt};
 use querent_catalog::{CatalogError, is_full};
 use querent_engine::EngineError;
 use tokio::io::AsyncWriteExt;
-use tokio_util::io::{ReaderStream, StreamReader};
 use uuid::Uuid;
 
-use super::{FORM, UploadFormat, is_of_type, no_format};
+use super::{FORM, UploadFormat, is_of_type, no_format, too_long};
 use crate::config::HttpSettings;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{header_text, too_large, too_slow};
+use crate::http::content_encoding::DecodedBody;
+use crate::http::request::{too_large, too_slow};
 
 /// The most files of one form.
 const MAX_FILES: usize = 10_000;
@@ -67,14 +65,13 @@ impl Spool {
         name: Option<&str>,
         settings: &HttpSettings,
     ) -> Result<(), ApiError> {
-        let is_encoded = request.headers().contains_key(CONTENT_ENCODING);
-        let request = decoded(request)?;
+        let was_encoded = request.extensions().get::<DecodedBody>().is_some();
         if is_of_type(&request, FORM) {
             return self.fill_from_form(request, settings).await;
         }
         let name = name.unwrap_or(BODY);
         // What was decoded on its way is not what its name says any more.
-        let ending = if is_encoded { self.ending_of(BODY)? } else { self.ending_of(name)? };
+        let ending = if was_encoded { self.ending_of(BODY)? } else { self.ending_of(name)? };
         let path = self.folder.join(format!("body.{ending}"));
         self.files.push((path.clone(), name.to_owned()));
         let chunks = request.into_body().into_data_stream();
@@ -207,6 +204,7 @@ impl Spool {
                 EngineError::NoFiles { location: named(location), format }.into()
             }
             EngineError::Unsupported { what, hint } => EngineError::Unsupported { what: named(what), hint }.into(),
+            EngineError::WallClockExceeded { limit } => too_long(limit),
             error => error.into(),
         }
     }
@@ -217,31 +215,6 @@ impl Drop for Spool {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Returns the request with its body decompressed. Errors: an encoding that is not known.
-fn decoded(request: Request) -> Result<Request, ApiError> {
-    let encoding = header_text(request.headers(), &[CONTENT_ENCODING.as_str()])?.unwrap_or_default().to_lowercase();
-    if encoding.is_empty() || encoding == "identity" {
-        return Ok(request);
-    }
-    let (mut parts, body) = request.into_parts();
-    parts.headers.remove(CONTENT_ENCODING);
-    parts.headers.remove(CONTENT_LENGTH);
-    let bytes = StreamReader::new(body.into_data_stream().map_err(std::io::Error::other));
-    let body = match encoding.as_str() {
-        "gzip" | "x-gzip" => {
-            let mut decoder = GzipDecoder::new(bytes);
-            decoder.multiple_members(true);
-            Body::from_stream(ReaderStream::with_capacity(decoder, 64 << 10))
-        }
-        "zstd" => Body::from_stream(ReaderStream::with_capacity(ZstdDecoder::new(bytes), 64 << 10)),
-        other => {
-            let message = format!("the body's Content-Encoding `{other}` is not known; send gzip, zstd or none");
-            return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
-        }
-    };
-    Ok(Request::from_parts(parts, body))
 }
 
 fn bad_body(message: impl Into<String>) -> ApiError {

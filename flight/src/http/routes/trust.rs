@@ -102,6 +102,7 @@ pub(super) const TRUST: Surface = Surface {
             .query(&[
                 Field::new("remove_orphans", FieldKind::Flag, "removes files that no table has"),
                 Field::new("grace_seconds", FieldKind::Integer, "how long such a file must not have changed"),
+                Field::new("contents", FieldKind::Flag, "reads the files of tables to see whether they are as written"),
             ]),
         Route::post(
             "/v1/snapshots/expire",
