@@ -8,6 +8,7 @@
 mod arithmetic;
 mod bounds;
 mod dates;
+mod earlier;
 mod ranks;
 mod rows;
 mod tokens;
@@ -15,9 +16,11 @@ mod tokens;
 use chrono::{Datelike, NaiveDate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use arithmetic::WantedNumber;
 use bounds::{NumberBound, bound_before, bound_origin, count_origin};
+use earlier::{EarlierConversation, refers_back};
 use rows::{ProofRows, TokenPlace, share_scale};
 pub(crate) use tokens::sentence_end;
 use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, day_of, tokens_in};
@@ -45,6 +48,9 @@ pub struct ProofLink {
 /// A cell of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellReference {
+    /// The earlier run of the conversation whose call it is; absent of a call of the answer's own run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<Uuid>,
     /// The call whose result it is of.
     pub call_index: u32,
     /// Its row, from 0.
@@ -88,8 +94,25 @@ pub enum ProofOrigin {
         /// The call that ran it.
         call_index: u32,
     },
+    /// It was said earlier in the conversation, or returned by the application's own tool.
+    Conversation,
     /// Nothing.
     Unproven,
+}
+
+impl ProofOrigin {
+    /// Returns the first cell that it rests on.
+    pub(crate) fn first_cell(&self) -> Option<&CellReference> {
+        match self {
+            ProofOrigin::Cell { cell, .. } => Some(cell),
+            ProofOrigin::Expression { cells, .. } => cells.first(),
+            ProofOrigin::RowCount { .. }
+            | ProofOrigin::Question
+            | ProofOrigin::Query { .. }
+            | ProofOrigin::Conversation
+            | ProofOrigin::Unproven => None,
+        }
+    }
 }
 
 /// What the answers of one run are proven by.
@@ -98,6 +121,7 @@ pub(crate) struct Prover {
     question: Vec<TextToken>,
     question_text: String,
     results: Vec<ProofRows>,
+    earlier: EarlierConversation,
 }
 
 /// A number in a text that is replaced.
@@ -110,11 +134,25 @@ struct NumberCorrection {
 
 impl Prover {
     pub(crate) fn new(question: &str) -> Self {
-        Self { question: tokens_in(question), question_text: question.to_lowercase(), results: Vec::new() }
+        Self { question: tokens_in(question), question_text: question.to_lowercase(), ..Self::default() }
+    }
+
+    /// Adds the result of a call of an earlier run of the conversation.
+    pub(crate) fn add_earlier_result(&mut self, run_id: Uuid, call_index: u32, result: &Value) {
+        self.earlier.add_result(run_id, call_index, result);
+    }
+
+    /// Adds what was said in the conversation, or returned by the application's own tool.
+    pub(crate) fn add_said(&mut self, text: &str) {
+        self.earlier.add_said(text);
     }
 
     /// Adds the result of a call, as its event has it.
     pub(crate) fn add_result(&mut self, call_index: u32, query: Option<&str>, result: &Value) {
+        self.add_rows(None, call_index, query, result);
+    }
+
+    fn add_rows(&mut self, run_id: Option<Uuid>, call_index: u32, query: Option<&str>, result: &Value) {
         let Some(rows) = result.get("rows").and_then(Value::as_array) else { return };
         let columns: Vec<String> = match result.get("columns").and_then(Value::as_array) {
             Some(columns) => columns.iter().filter_map(|column| column["name"].as_str().map(str::to_owned)).collect(),
@@ -127,6 +165,7 @@ impl Prover {
         let rows_kept: Vec<Vec<Value>> = rows.iter().take(MAX_ROWS).map(cells).collect();
         let scales = columns.iter().enumerate().map(|(column, name)| share_scale(name, &rows_kept, column)).collect();
         self.results.push(ProofRows {
+            run_id,
             call_index,
             rows: rows_kept,
             scales,
@@ -267,9 +306,14 @@ impl Prover {
         links
     }
 
+    /// Returns the latest rows: of the run, else of an earlier one.
+    fn latest_rows(&self) -> Option<&ProofRows> {
+        self.results.last().or_else(|| self.earlier.rows()?.results.last())
+    }
+
     /// Returns what proves a place in an order; `None` where nobody can say of what it is.
     fn rank(&self, rank: usize, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-        let result = self.results.last()?;
+        let result = self.latest_rows()?;
         match result.named_rows(place).as_slice() {
             [row] => ranks::rank_origin(result, *row, rank, place.sentence),
             _ => None,
@@ -278,12 +322,33 @@ impl Prover {
 
     /// Returns what proves that one row has so many times as much as another.
     fn factor(&self, factor: f64, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-        let result = self.results.last()?;
+        let result = self.latest_rows()?;
         ranks::factor_origin(result, &result.labels_in_order(place.sentence), factor, place.sentence)
     }
 
     /// Returns what proves a number or a date in its clause.
     fn origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
+        let own = self.own_origin(token, place);
+        if own != ProofOrigin::Unproven {
+            return own;
+        }
+        let may_be_earlier = self.results.is_empty() || refers_back(place.sentence);
+        let earlier = may_be_earlier.then(|| self.earlier.origin(token, place)).flatten();
+        earlier.or_else(|| self.origin_across(token, place)).unwrap_or(own)
+    }
+
+    /// Returns the arithmetic over cells of several results that a number is: `100 more than in 2012`, where each year
+    /// was asked for by a query of its own.
+    fn origin_across(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let TextTokenKind::Number(number) = &token.kind else { return None };
+        let earlier = self.earlier.rows().map(|rows| rows.results.as_slice()).unwrap_or_default();
+        let results = earlier.iter().chain(&self.results);
+        let (expression, value, cells) = arithmetic::expression_across(number, results, place.clause, place.sentence)?;
+        Some(ProofOrigin::Expression { expression, value, cells })
+    }
+
+    /// Returns what of the run itself proves a number or a date in its clause.
+    fn own_origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let TokenPlace { clause, sentence, .. } = place;
         if let Some(month) = token.month().filter(|_| !self.has_days()) {
             return self.month_origin(token, month, place);
@@ -451,7 +516,8 @@ impl Prover {
     /// Returns the names of rows that stand in a clause.
     fn names_in(&self, clause: &str) -> Vec<(usize, usize, ProofOrigin)> {
         let mut found: Vec<(usize, usize, ProofOrigin)> = Vec::new();
-        for result in self.results.iter().rev() {
+        let earlier = self.earlier.rows().map(|rows| rows.results.as_slice()).unwrap_or_default();
+        for result in self.results.iter().rev().chain(earlier.iter().rev()) {
             for (row, column, value) in result.cells() {
                 let Value::String(name) = value else { continue };
                 if name.chars().count() < SHORTEST_LABEL || !name.chars().any(char::is_alphabetic) {

@@ -2,6 +2,7 @@
 //! linked to what was read. The model is scripted; the engine and the data are real.
 
 mod checks;
+mod followups;
 mod foreign_queries;
 mod learned;
 mod proofs;

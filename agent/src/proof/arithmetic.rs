@@ -4,8 +4,9 @@
 use super::tokens::{ShareScale, WrittenNumber};
 use super::{CellReference, ProofRows, number_of};
 
-/// Cells of which pairs are tried.
+/// Cells of which pairs are tried, and those of several results.
 const MAX_PAIRED: usize = 24;
+const MAX_ACROSS: usize = 8;
 
 /// What words announce.
 struct AnnouncedOperation {
@@ -195,6 +196,34 @@ pub(super) fn expression_of(
             .collect();
         paired(wanted, &cells, &announced, ShareScale::Unknown)
     })
+}
+
+/// Returns the expression over cells of several results that a number is: of the one row that each has, or of the rows
+/// that the sentence names.
+pub(super) fn expression_across<'r>(
+    number: &WrittenNumber,
+    results: impl Iterator<Item = &'r ProofRows>,
+    clause: &str,
+    sentence: &str,
+) -> Option<(String, f64, Vec<CellReference>)> {
+    let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
+    let mut cells = Vec::new();
+    let mut of_several = 0;
+    for result in results {
+        let rows = if result.rows.len() == 1 { vec![0] } else { result.labelled(sentence) };
+        let before = cells.len();
+        for row in rows {
+            let Some(values) = result.rows.get(row) else { continue };
+            cells.extend(values.iter().enumerate().filter_map(|(column, value)| {
+                Some(NumberCell { value: number_of(value)?, text: text_of(value), reference: result.cell(row, column) })
+            }));
+        }
+        of_several += usize::from(cells.len() > before);
+    }
+    if of_several < 2 || cells.len() > MAX_ACROSS {
+        return None;
+    }
+    paired(&WantedNumber { number, rows: &[], change: None }, &cells, &announced, ShareScale::Unknown)
 }
 
 fn paired(

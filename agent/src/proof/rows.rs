@@ -2,6 +2,7 @@
 //! or in a list of names beside as many numbers.
 
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, tokens_in};
 use super::{CellReference, SHORTEST_LABEL, number_of};
@@ -12,6 +13,8 @@ const LONGEST_LISTED: usize = 400;
 /// The rows of one call.
 #[derive(Debug, Clone)]
 pub(super) struct ProofRows {
+    /// The earlier run that it is of.
+    pub(super) run_id: Option<Uuid>,
     pub(super) call_index: u32,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
@@ -41,7 +44,7 @@ impl ProofRows {
 
     pub(super) fn cell(&self, row: usize, column: usize) -> CellReference {
         let column = self.columns.get(column).cloned().unwrap_or_default();
-        CellReference { call_index: self.call_index, row, column }
+        CellReference { run_id: self.run_id, call_index: self.call_index, row, column }
     }
 
     pub(super) fn share_scale(&self, column: usize) -> ShareScale {
