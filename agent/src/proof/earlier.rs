@@ -67,7 +67,11 @@ impl EarlierConversation {
 
     /// Returns what proves a number or a date by what was before this run.
     pub(super) fn origin(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-        let by_rows = self.rows().map(|rows| rows.origin(token, place));
+        let by_rows = self.rows().map(|rows| match rows.origin(token, place) {
+            // Only cells say of which run they are.
+            ProofOrigin::RowCount { .. } | ProofOrigin::Query { .. } => ProofOrigin::Conversation,
+            other => other,
+        });
         by_rows.filter(|origin| *origin != ProofOrigin::Unproven).or_else(|| {
             let is_said = self.said.iter().any(|known| says(known, token)) || self.has_text(token);
             is_said.then_some(ProofOrigin::Conversation)
