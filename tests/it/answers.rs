@@ -11,6 +11,7 @@ mod readings;
 mod repairs;
 mod unanswerable;
 mod votes;
+mod wordings;
 
 use std::sync::Arc;
 

@@ -65,6 +65,11 @@ impl EarlierConversation {
         self.rows.as_deref().filter(|rows| rows.has_rows())
     }
 
+    /// Returns what was said, in lower case.
+    pub(super) fn said_text(&self) -> &str {
+        &self.said_text
+    }
+
     /// Returns what proves a number or a date by what was before this run.
     pub(super) fn origin(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let by_rows = self.rows().map(|rows| match rows.origin(token, place) {
