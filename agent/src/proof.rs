@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use bounds::bound_before;
 use earlier::{EarlierConversation, refers_back};
-use names::{KnownNames, wrong_extreme};
+use names::{NamedRows, wrong_extreme};
 use rows::{ProofRows, TokenPlace, share_scale};
 pub(crate) use tokens::sentence_end;
 use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_fences, day_of, tokens_in};
@@ -289,7 +289,7 @@ impl Prover {
         let mut left = corrections.to_vec();
         let fences = code_fences(text);
         let said = format!("{} {}", self.question_text, self.earlier.said_text());
-        let names = self.results.last().and_then(|result| KnownNames::new(result, &self.results, &said));
+        let names = self.results.last().and_then(|result| NamedRows::new(result, &self.results, &said));
         let mut before = "";
         for (sentence, sentence_start) in tokens::sentences(text) {
             // A query that the answer shows is no claim.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
 use super::tokens::{find_word, is_name, last_words};
-use super::{ProofLink, ProofOrigin, number_of};
+use super::{CellReference, ProofLink, ProofOrigin, number_of};
 use crate::coverage::is_common_word;
 
 /// Rows of which the most and the least are known.
@@ -138,7 +138,7 @@ fn is_of_column(result: &ProofRows, column: usize, word: &str) -> bool {
 }
 
 /// What may be named in an answer.
-pub(super) struct KnownNames<'a> {
+pub(super) struct NamedRows<'a> {
     result: &'a ProofRows,
     words: HashSet<String>,
     /// The letters of each, where rows have codes in the place of names: `UA` and `DL`.
@@ -148,7 +148,7 @@ pub(super) struct KnownNames<'a> {
 /// A name in a text, by bytes.
 pub(super) type NamePlace = (usize, usize);
 
-impl<'a> KnownNames<'a> {
+impl<'a> NamedRows<'a> {
     /// Takes in the words of rows, of the question and of queries; `None` where the rows have no names.
     pub(super) fn new(result: &'a ProofRows, others: &[ProofRows], said: &str) -> Option<Self> {
         let labels = result.label_columns();
@@ -256,7 +256,10 @@ impl<'a> KnownNames<'a> {
         }
         let rests_on_cell = links.iter().any(|link| {
             let is_number = link.text.chars().any(|c| c.is_ascii_digit());
-            is_number && matches!(&link.origin, ProofOrigin::Cell { cell, .. } if cell.run_id == self.result.run_id && cell.call_index == self.result.call_index)
+            let cell = link.origin.first_cell();
+            let is_of_result =
+                |cell: &CellReference| cell.run_id == self.result.run_id && cell.call_index == self.result.call_index;
+            is_number && matches!(link.origin, ProofOrigin::Cell { .. }) && cell.is_some_and(is_of_result)
         });
         if rests_on_cell { self.names_in(sentence) } else { Vec::new() }
     }
@@ -338,7 +341,7 @@ impl<'a> KnownNames<'a> {
 }
 
 /// Whether a text ends with a row's name: `The names are Ada`.
-fn last_is_row_name(known: &KnownNames<'_>, text: &str) -> bool {
+fn last_is_row_name(known: &NamedRows<'_>, text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     (1..=MOST_WORDS.min(words.len())).any(|count| known.is_row_name(&words[words.len() - count..].join(" ")))
 }
