@@ -302,7 +302,7 @@ fn of_row(
     if cells.len() < 2 || sum == 0.0 || cells.iter().any(|cell| cell.value < 0.0) {
         return None;
     }
-    let references = || cells.iter().map(|cell| cell.reference.clone()).collect();
+    let references = || -> Vec<CellReference> { cells.iter().map(|cell| cell.reference.clone()).collect() };
     let added = cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
     if announced.total && cells.len() > 2 && !number.is_percent && number.stands_for(sum, ShareScale::Unknown) {
         return Some((added, sum, references()));

@@ -3,7 +3,7 @@
 
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, tokens_in};
-use super::{ProofOrigin, number_of};
+use super::{CellReference, ProofOrigin, number_of};
 
 /// Cells that are looked at.
 const MAX_CELLS: usize = 60;
@@ -140,7 +140,7 @@ fn rest_of_sum(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Op
             .collect();
         let sum: f64 = cells.iter().map(|(_, value)| value).sum();
         let added = cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + ");
-        let references = || cells.iter().map(|(row, _)| result.cell(*row, column)).collect();
+        let references = || -> Vec<CellReference> { cells.iter().map(|(row, _)| result.cell(*row, column)).collect() };
         cells.iter().filter(|(row, _)| rows.contains(row)).find_map(|(_, value)| {
             let (rest, share) = (sum - value, 100.0 * (sum - value) / sum);
             if !number.is_percent && number.stands_for(rest, ShareScale::Unknown) {

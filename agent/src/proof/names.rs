@@ -155,7 +155,7 @@ impl<'a> NamedRows<'a> {
         let names: Vec<&str> = result
             .rows
             .iter()
-            .flat_map(|row| labels.iter().filter_map(|column| row.get(*column)?.as_str()))
+            .flat_map(|row| labels.iter().filter_map(move |column| row.get(*column)?.as_str()))
             .filter(|name| is_name(name))
             .collect();
         let is_written_out =
@@ -325,7 +325,7 @@ impl<'a> NamedRows<'a> {
     /// Whether a text says a row's name, or a word of one.
     fn names_a_row(&self, text: &str) -> bool {
         let labels = self.result.label_columns();
-        let names = self.result.rows.iter().flat_map(|row| labels.iter().filter_map(|column| row.get(*column)));
+        let names = self.result.rows.iter().flat_map(|row| labels.iter().filter_map(move |column| row.get(*column)));
         let mut names = names.filter_map(Value::as_str);
         names.any(|name| {
             find_word(text, name).is_some()
@@ -335,7 +335,8 @@ impl<'a> NamedRows<'a> {
 
     fn is_row_name(&self, text: &str) -> bool {
         let labels = self.result.label_columns();
-        let mut names = self.result.rows.iter().flat_map(|row| labels.iter().filter_map(|column| row.get(*column)));
+        let mut names =
+            self.result.rows.iter().flat_map(|row| labels.iter().filter_map(move |column| row.get(*column)));
         names.any(|name| name.as_str().is_some_and(|name| name.eq_ignore_ascii_case(text)))
     }
 }

@@ -148,7 +148,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
         let is_first = number_end.is_none();
         let next = text[word_end..].strip_prefix([' ', '-']).map(|_| word_at(word_end + 1)).unwrap_or_default();
         let next = next.to_ascii_lowercase();
-        if let Some(value) = small_number(&lower, is_first, &next) {
+        if let Some(value) = small_number(&lower, is_first) {
             // `Two three` are two numbers.
             let rest = current % HUNDRED;
             let fits = if value < 10.0 { rest == 0.0 || rest >= 20.0 && rest % 10.0 == 0.0 } else { rest == 0.0 };
@@ -173,7 +173,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
             current = 0.0;
             tolerance = 0.5 * scale;
             largest_scale = scale;
-        } else if lower == "and" && number_end == Some(at - 1) && small_number(&next, false, "").is_some() {
+        } else if lower == "and" && number_end == Some(at - 1) && small_number(&next, false).is_some() {
             let is_behind_scale = current == 0.0 || current % HUNDRED == 0.0;
             if !is_behind_scale {
                 break;
@@ -190,6 +190,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
         at = word_end + 1;
     }
     let number_end = number_end?;
+    // `One` alone is more often a pronoun.
     if first == "one" && total + current == 1.0 && !is_counted_one(text, start, end) {
         return None;
     }
@@ -199,7 +200,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
 }
 
 /// Returns the number below a hundred that a lowercase word is.
-fn small_number(word: &str, is_first: bool, next: &str) -> Option<f64> {
+fn small_number(word: &str, is_first: bool) -> Option<f64> {
     let position = |words: &[&str]| words.iter().position(|known| *known == word);
     if let Some(index) = position(&WORDS) {
         return Some((index + 2) as f64);
@@ -210,8 +211,6 @@ fn small_number(word: &str, is_first: bool, next: &str) -> Option<f64> {
     match word {
         "zero" if is_first => Some(0.0),
         "dozen" if is_first => Some(12.0),
-        // `One` alone is more often a pronoun.
-        "one" if !is_first || next == "hundred" || scale_of(next).is_some() => Some(1.0),
         "one" => Some(1.0),
         _ => None,
     }
@@ -298,7 +297,7 @@ fn read_digits(rest: &str) -> WrittenDigits {
         end += 1 + decimals;
     }
     let other = match (mark, decimals) {
-        (Some(","), 0) if groups == 1 => {
+        (Some(","), 0) if groups == 1 && !rest[..end].ends_with("000") => {
             let plain = rest[..end].replacen(',', ".", 1);
             plain.parse().ok().map(|value: f64| (value, 0.0005))
         }

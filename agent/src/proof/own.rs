@@ -150,21 +150,33 @@ impl Prover {
         self.bound(bound, number, place)
     }
 
-    /// Whether a number is said to be what was found, where the run has found one number and the sentence says another:
-    /// that the question or the query says it too is no proof then.
+    /// Whether a number is said to be what was found, where the sentence says nothing that the row holds which it is about:
+    /// that the question or the query says the number too is no proof then.
     fn is_said_as_found(&self, token: &TextToken, place: TokenPlace<'_>) -> bool {
-        let TextTokenKind::Number(number) = &token.kind else { return false };
-        let Some(result) = self.results.last().filter(|result| result.rows.len() == 1) else { return false };
-        let mut numbers = result.cells().filter_map(|(_, _, value)| number_of(value));
-        let (Some(only), None) = (numbers.next(), numbers.next()) else { return false };
-        let is_behind = BEFORE_FOUND.contains(&tokens::last_words(&place.clause[..token.start], 1).as_str());
+        let (TextTokenKind::Number(_), Some(result)) = (&token.kind, self.results.last()) else { return false };
+        let row = match (result.rows.len(), result.labelled(place.clause).as_slice()) {
+            (1, _) => 0,
+            (_, [row]) => *row,
+            _ => return false,
+        };
+        let labels = if result.rows.len() > 1 { result.label_columns() } else { Vec::new() };
+        let of_row = result.cells().filter(|(of, column, _)| *of == row && !labels.contains(column));
+        let numbers: Vec<f64> = of_row.filter_map(|(_, _, value)| number_of(value)).collect();
+        let says_one = tokens::tokens_in(place.sentence).iter().any(|one| match &one.kind {
+            TextTokenKind::Number(said) => numbers.iter().any(|number| said.stands_for(*number, ShareScale::Unknown)),
+            _ => false,
+        });
+        if numbers.is_empty() || says_one {
+            return false;
+        }
+        let before = place.clause[..token.start].to_lowercase();
+        let last = tokens::last_words(&before, 1);
         let behind = place.clause[token.end..].strip_prefix(' ').unwrap_or_default();
         let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         let is_counted = next.chars().any(char::is_alphabetic) && !["in", "and", "or", "to"].contains(&next);
-        let says_it = tokens::tokens_in(place.sentence)
-            .iter()
-            .any(|one| matches!(&one.kind, TextTokenKind::Number(said) if said.stands_for(only, ShareScale::Unknown)));
-        is_behind && is_counted && !says_it && !number.stands_for(only, ShareScale::Unknown)
+        let names_result = ["number of", "count", "total", "answer", "result"].iter().any(|word| before.contains(word));
+        let is_result = names_result && ["is", "was", "of"].contains(&last.trim_end_matches(':'));
+        is_result || (BEFORE_FOUND.contains(&last.as_str()) && is_counted)
     }
 
     fn of_query(&self, token: &TextToken) -> Option<ProofOrigin> {
