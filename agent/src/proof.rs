@@ -25,6 +25,7 @@ use uuid::Uuid;
 use bounds::bound_before;
 use earlier::{EarlierConversation, refers_back};
 use names::{NamedRows, wrong_extreme};
+use ranks::WordedFactor;
 use rows::{ProofRows, TokenPlace, share_scale};
 pub(crate) use tokens::sentence_end;
 use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_fences, day_of, tokens_in};
@@ -221,6 +222,7 @@ impl Prover {
             if let ([only], Some((cell, value))) = (wrong.as_slice(), self.only_cell(clause))
                 && bound_before(clause, only.start).is_none()
                 && !is_part_of_number(only)
+                && is_of_magnitude(only, &value)
                 && !arithmetic::announces_more(sentence)
                 && !self.is_said_of(&cell, sentence)
                 && !self.is_other_kind(only, &cell, &value)
@@ -259,7 +261,15 @@ impl Prover {
     /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
     fn is_aside(&self, token: &TextToken, clause: &str) -> bool {
         let is_said = token.aside_word(clause).is_some_and(|word| word == "top" || !self.question_text.contains(word));
-        is_said || token.is_beside(clause) || (token.is_quarter() && !self.has_days())
+        is_said || token.is_beside(clause) || (token.is_quarter() && !self.has_days()) || self.is_of_column(token)
+    }
+
+    /// Whether a code is a part of a column's name: `p99` of `p99_ms`.
+    fn is_of_column(&self, token: &TextToken) -> bool {
+        let TextTokenKind::Code(code) = &token.kind else { return false };
+        let code = code.to_lowercase();
+        let mut columns = self.results.iter().flat_map(|result| &result.columns);
+        columns.any(|column| tokens::find_word(&column.replace('_', " "), &code).is_some())
     }
 
     /// Returns the one number that a clause can be about: the only one of the last result, or of the row that the
@@ -335,7 +345,10 @@ impl Prover {
         for token in tokens_in(clause) {
             let found = match token.kind {
                 TextTokenKind::Rank(rank) => self.rank(rank, place),
-                TextTokenKind::Factor(factor) => self.factor(factor, place),
+                TextTokenKind::Factor(times) => {
+                    let bound = bound_before(clause, token.start);
+                    self.factor(WordedFactor { times, bound }, place)
+                }
                 TextTokenKind::Weekday(weekday) => self.weekday(weekday, &token, place),
                 _ => Some(self.origin(&token, place)),
             };
@@ -401,7 +414,7 @@ impl Prover {
     }
 
     /// Returns what proves that one row has so many times as much as another.
-    fn factor(&self, factor: f64, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    fn factor(&self, factor: WordedFactor, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let result = self.latest_rows()?;
         ranks::factor_origin(result, &result.labels_in_order(place.sentence), factor, place.sentence)
     }
@@ -451,6 +464,14 @@ impl Prover {
         }
         found
     }
+}
+
+/// Whether a number may be a slip for what a cell holds: one of another magnitude is in another unit, or something else.
+fn is_of_magnitude(token: &TextToken, value: &Value) -> bool {
+    const MOST: f64 = 1_000.0;
+    let (TextTokenKind::Number(number), Some(value)) = (&token.kind, number_of(value)) else { return true };
+    let (written, found) = (number.value.abs(), value.abs());
+    written == 0.0 || found == 0.0 || (written <= found * MOST && found <= written * MOST)
 }
 
 /// Whether a number is written with more than its digits, which alone would be replaced.

@@ -54,53 +54,54 @@ impl AnnouncedOperation {
                     "across",
                 ]),
             average: has(&["average", "mean", "on avg"]),
-            difference: has(&[
-                "more",
-                "less",
-                "fewer",
-                "difference",
-                "gap",
-                "increase",
-                "decrease",
-                "ahead",
-                "behind",
-                "higher",
-                "lower",
-                "grew",
-                "fell",
-                "rose",
-                "between",
-                "range",
-                "change",
-                "drop",
-                "declin",
-                "growth",
-                "up by",
-                "down by",
-                " gain",
-                "above",
-                "below",
-                "that leaves",
-                "leaving",
-                "remain",
-                "the rest",
-                "were not ",
-                "was not ",
-                "outsold",
-                "outnumber",
-                "beat",
-                "exceed",
-                "surpass",
-                "trail",
-                "span",
-                "margin",
-                "apart",
-                "differ",
-                "short of",
-                "lead of",
-                "leads by",
-                COMPARES,
-            ]),
+            difference: is_by_number(&text)
+                || has(&[
+                    "more",
+                    "less",
+                    "fewer",
+                    "difference",
+                    "gap",
+                    "increase",
+                    "decrease",
+                    "ahead",
+                    "behind",
+                    "higher",
+                    "lower",
+                    "grew",
+                    "fell",
+                    "rose",
+                    "between",
+                    "range",
+                    "change",
+                    "drop",
+                    "declin",
+                    "growth",
+                    "up by",
+                    "down by",
+                    " gain",
+                    "above",
+                    "below",
+                    "that leaves",
+                    "leaving",
+                    "remain",
+                    "the rest",
+                    "were not ",
+                    "was not ",
+                    "outsold",
+                    "outnumber",
+                    "beat",
+                    "exceed",
+                    "surpass",
+                    "trail",
+                    "span",
+                    "margin",
+                    "apart",
+                    "differ",
+                    "short of",
+                    "lead of",
+                    "leads by",
+                    COMPARES,
+                ]),
             direction: match (has(&UP), has(&DOWN)) {
                 (true, false) => Some(ChangeDirection::Up),
                 (false, true) => Some(ChangeDirection::Down),
@@ -111,6 +112,8 @@ impl AnnouncedOperation {
             ]),
             ratio: has_times_mark(&text)
                 || has(&[
+                    " to one",
+                    " to 1",
                     "times",
                     "ratio",
                     "twice",
@@ -151,7 +154,8 @@ pub(super) fn announces_more(sentence: &str) -> bool {
         ["not", "remaining", "rest", "without", "outside", "other", "others", "except", "excluding"];
     let announced = AnnouncedOperation::in_text(sentence);
     let is_rest = OF_REST.iter().any(|word| find_word(sentence, word).is_some());
-    announced.difference || announced.ratio || announced.growth || announced.share || is_rest
+    let is_of_several = announced.total || announced.average;
+    announced.difference || announced.ratio || announced.growth || announced.share || is_of_several || is_rest
 }
 
 /// Returns a lowercase text without the words that bound a number, `more than 5`, which announce no difference; those of
@@ -176,6 +180,14 @@ fn without_bounds(text: &str) -> String {
         }
     }
     plain
+}
+
+/// Whether a text says by how much: `won by 532 votes`.
+fn is_by_number(text: &str) -> bool {
+    text.match_indices(" by ").any(|(at, by)| {
+        let behind = text[at + by.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+        behind.starts_with(|c: char| c.is_ascii_digit())
+    })
 }
 
 /// Whether a text says so many times as much: `4x`.
@@ -252,8 +264,10 @@ pub(super) fn expression_of(
         };
         let sum: f64 = cells.iter().map(|cell| cell.value).sum();
         let added = cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
+        // A number of four digits is no sum by chance, where the clause names no row.
+        let is_exact = number.value >= 1_000.0 && number.tolerance <= 0.5 && !number.is_percent;
         if cells.len() > 1 {
-            if announced.total
+            if (announced.total || (is_exact && wanted.rows.is_empty() && result.rows.len() == result.row_count))
                 && let Some(found) = whole(added.clone(), sum)
             {
                 return Some(found);

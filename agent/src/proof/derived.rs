@@ -26,7 +26,7 @@ const OF_REST: [&str; 15] = [
     "no",
 ];
 /// Units by their dimension, each with what one of it is in the least.
-const UNITS: [(&str, char, f64); 35] = [
+const UNITS: [(&str, char, f64); 43] = [
     ("ms", 't', 0.001),
     ("millisecond", 't', 0.001),
     ("milliseconds", 't', 0.001),
@@ -48,6 +48,7 @@ const UNITS: [(&str, char, f64); 35] = [
     ("days", 't', 86_400.0),
     ("mm", 'l', 0.001),
     ("cm", 'l', 0.01),
+    ("m", 'l', 1.0),
     ("meters", 'l', 1.0),
     ("metres", 'l', 1.0),
     ("km", 'l', 1_000.0),
@@ -59,9 +60,16 @@ const UNITS: [(&str, char, f64); 35] = [
     ("kg", 'm', 1_000.0),
     ("tons", 'm', 1e6),
     ("tonnes", 'm', 1e6),
+    ("bytes", 'b', 1.0),
     ("kb", 'b', 1e3),
     ("mb", 'b', 1e6),
     ("gb", 'b', 1e9),
+    ("tb", 'b', 1e12),
+    ("kib", 'b', 1_024.0),
+    ("mib", 'b', 1_048_576.0),
+    ("gib", 'b', 1_073_741_824.0),
+    ("tib", 'b', 1_099_511_627_776.0),
+    ("byte", 'b', 1.0),
 ];
 
 /// See the module; of the rows that are named, or of all.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::arithmetic::WantedNumber;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
 use super::derived::derived_origin;
+use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
 use super::{ProofOrigin, Prover, arithmetic, number_of, ranks};
@@ -86,6 +87,7 @@ impl Prover {
             if let Some(bound) = bound.filter(|bound| bound.is_strict()) {
                 return self
                     .bound(bound, number, place)
+                    .or_else(|| self.bounded_ratio(bound, number.value, place))
                     .or_else(|| self.of_query(token))
                     .unwrap_or(ProofOrigin::Unproven);
             }
@@ -143,6 +145,17 @@ impl Prover {
         results.find_map(|result| bound_origin(result, bound, number, &result.named_rows(place), place.sentence))
     }
 
+    /// Returns what proves `more than four to one`, and `more than three times as much`.
+    fn bounded_ratio(&self, bound: NumberBound, times: f64, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let lower = place.sentence.to_lowercase();
+        let is_ratio = [" times", " to one", " to 1", "-fold"].iter().any(|words| lower.contains(words));
+        let result = self.results.last().filter(|_| is_ratio)?;
+        let named = result.labels_in_order(place.sentence);
+        let factor = WordedFactor { times, bound: Some(bound) };
+        let origin = ranks::factor_origin(result, &named, factor, place.sentence)?;
+        (origin != ProofOrigin::Unproven).then_some(origin)
+    }
+
     /// Returns what proves one of the two numbers of `between 40 and 50`.
     fn between(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let TextTokenKind::Number(number) = &token.kind else { return None };
@@ -181,7 +194,13 @@ impl Prover {
 
     fn of_query(&self, token: &TextToken) -> Option<ProofOrigin> {
         let mut results = self.results.iter().rev();
-        let result = results.find(|result| result.query.iter().any(|known| token.is_said_by(known)))?;
+        let names_it = |result: &ProofRows| {
+            token.text.len() == 4
+                && token.text.chars().all(|c| c.is_ascii_digit())
+                && result.columns.iter().any(|name| name.contains(&token.text))
+        };
+        let result =
+            results.find(|result| result.query.iter().any(|known| token.is_said_by(known)) || names_it(result))?;
         Some(ProofOrigin::Query { call_index: result.call_index })
     }
 

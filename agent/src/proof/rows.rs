@@ -191,12 +191,30 @@ impl ProofRows {
         is_year && token.text.starts_with(['1', '2']) && self.query.iter().any(|known| known.kind == token.kind)
     }
 
+    /// Whether a column of numbers tells rows apart: `order_id`.
+    fn is_key(&self, column: usize) -> bool {
+        let name = self.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+        let last = name.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        if !["id", "no", "number", "nr", "key"].contains(&last) {
+            return false;
+        }
+        let mut numbers: Vec<String> =
+            self.rows.iter().filter_map(|row| row.get(column)).map(ToString::to_string).collect();
+        let count = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len() == count && count > 1
+    }
+
     /// Returns the columns that tell rows apart by name: those of texts, else the first of several.
     pub(super) fn label_columns(&self) -> Vec<usize> {
         let is_text = |column: &usize| {
             self.rows.iter().any(|row| row.get(*column).and_then(Value::as_str).is_some_and(tokens::is_name))
         };
-        let texts: Vec<usize> = (0..self.columns.len()).filter(is_text).collect();
+        let mut texts: Vec<usize> = (0..self.columns.len()).filter(is_text).collect();
+        if !texts.is_empty() {
+            texts.extend((0..self.columns.len()).filter(|column| !is_text(column) && self.is_key(*column)));
+        }
         match (texts.is_empty(), self.columns.len()) {
             (false, _) => texts,
             (true, 2..) => vec![0],
