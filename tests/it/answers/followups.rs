@@ -88,7 +88,7 @@ async fn a_session_of_the_ask_protocol_names_the_earlier_run() {
     let answer = data(&second, "answer_final");
     let number = answer["proof"].as_array().into_iter().flatten().find(|link| link["text"] == "48,213").cloned();
     let number = number.unwrap_or_else(|| panic!("{answer}"));
-    let run_id = &data(&first, "run_started")["run_id"];
+    let run_id = data(&first, "run_started")["run_id"].clone();
     assert_eq!(number["cell"], json!({"run_id": run_id, "call_index": 0, "row": 0, "column": "votes"}), "{answer}");
     assert_eq!(answer["confidence"]["level"], "likely", "{answer}");
 }
