@@ -64,6 +64,8 @@ pub(crate) struct AnswerEvidence {
     pub(crate) retrieval_margin: Option<f64>,
     /// Numbers and dates of the answer that no row proves.
     pub(crate) unproven: u32,
+    /// Whether it rests on what was said earlier in the conversation, or on what an application's own tool returned.
+    pub(crate) is_of_conversation: bool,
     /// What the question asks for and nothing in the data speaks of.
     pub(crate) missing: Vec<String>,
     /// Names of the question that no value has.
@@ -121,6 +123,11 @@ impl ResultEvidence {
         }
     }
 
+    /// Reads what a result of an earlier run says of its query. What its vote left open was said then.
+    pub(crate) fn of_earlier(result: &Value) -> Self {
+        Self { candidates: Vec::new(), ..Self::of_result(result) }
+    }
+
     /// Whether the query has found no row, or nothing but zeros and nulls.
     pub(crate) fn found_nothing(&self) -> bool {
         self.found_nothing
@@ -159,7 +166,7 @@ impl AnswerEvidence {
         let features = [
             ("agreement", if of > 1 { (votes as f64 - 1.0) / (of as f64 - 1.0) } else { 0.0 }),
             ("voted", flag(of > 1)),
-            ("no_query", flag(self.result.is_none())),
+            ("no_query", flag(self.result.is_none() && !self.is_of_conversation)),
             ("failed_queries", share(self.failed_queries, 3)),
             ("repaired_names", share(result.repaired_names, 3)),
             ("repaired_others", share(result.repaired_others, 3)),
@@ -211,7 +218,7 @@ impl AnswerEvidence {
                 *(if is_strong { &mut strong } else { &mut mild }) += 1;
             }
         };
-        doubt(self.result.is_none(), true, "no query answers it".to_owned());
+        doubt(self.result.is_none() && !self.is_of_conversation, true, "no query answers it".to_owned());
         doubt(
             self.failed_queries > 0,
             false,
@@ -245,6 +252,9 @@ impl AnswerEvidence {
             if votes * 2 > of && votes > 1 {
                 mild = mild.saturating_sub(1);
             }
+        }
+        if reasons.is_empty() && self.result.is_none() && self.is_of_conversation {
+            reasons.push("it says what was said or returned earlier in the conversation".to_owned());
         }
         if reasons.is_empty() {
             reasons.push("nothing was repaired and no check found anything".to_owned());

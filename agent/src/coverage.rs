@@ -15,11 +15,65 @@ use querent_catalog::TableInfo;
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
 
-use lexicon::{is_function_word, is_generic};
+use lexicon::{is_function_word, is_generic, is_opaque};
 use words::SplitWord;
 
 /// Words that stand between the capitals of one name.
 const NAME_LINKS: &[&str] = &["of", "de", "la", "del", "van", "von", "du", "the"];
+
+/// Words with which people open sentences and headings about data.
+const OPENERS: &[&str] = &[
+    "key",
+    "findings",
+    "finding",
+    "note",
+    "insight",
+    "insights",
+    "conclusion",
+    "analysis",
+    "breakdown",
+    "based",
+    "according",
+    "however",
+    "additionally",
+    "meanwhile",
+    "notably",
+    "finally",
+    "therefore",
+    "interestingly",
+    "similarly",
+    "conversely",
+    "combined",
+    "altogether",
+    "together",
+    "nearly",
+    "almost",
+    "only",
+    "both",
+    "yes",
+    "sure",
+    "great",
+    "none",
+    "congratulations",
+    "step",
+    "ranking",
+    "top",
+    "gross",
+    "net",
+    "grand",
+];
+
+/// Whether a lowercase word is no name: it connects others, goes with any data, or opens sentences.
+pub(crate) fn is_common_word(word: &str) -> bool {
+    is_function_word(word) || is_generic(word) || OPENERS.contains(&word)
+}
+
+/// Whether a column's name may mean anything: a short code that is no word, such as `abv` or `ibu`.
+pub(crate) fn is_opaque_name(column: &str) -> bool {
+    let lower = column.to_lowercase();
+    let mut parts = lower.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
+    parts.all(is_opaque)
+}
 
 /// What of a question nothing explains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,5 +169,7 @@ fn names_in(words: &[SplitWord]) -> Vec<(usize, usize)> {
     runs
 }
 
+#[cfg(test)]
+mod meaning_tests;
 #[cfg(test)]
 mod tests;

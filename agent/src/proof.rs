@@ -8,19 +8,27 @@
 mod arithmetic;
 mod bounds;
 mod dates;
+mod derived;
+mod earlier;
+mod names;
+mod numbers;
+mod own;
 mod ranks;
 mod rows;
 mod tokens;
 
-use chrono::{Datelike, NaiveDate};
+use chrono::{Datelike, Weekday};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
-use arithmetic::WantedNumber;
-use bounds::{NumberBound, bound_before, bound_origin, count_origin};
+use bounds::bound_before;
+use earlier::{EarlierConversation, refers_back};
+use names::{NamedRows, wrong_extreme};
+use ranks::WordedFactor;
 use rows::{ProofRows, TokenPlace, share_scale};
 pub(crate) use tokens::sentence_end;
-use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, day_of, tokens_in};
+use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_fences, day_of, tokens_in};
 
 /// Rows of one result that are looked at.
 const MAX_ROWS: usize = 500;
@@ -45,6 +53,9 @@ pub struct ProofLink {
 /// A cell of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellReference {
+    /// The earlier run of the conversation whose call it is; absent of a call of the answer's own run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<Uuid>,
     /// The call whose result it is of.
     pub call_index: u32,
     /// Its row, from 0.
@@ -88,8 +99,25 @@ pub enum ProofOrigin {
         /// The call that ran it.
         call_index: u32,
     },
+    /// It was said earlier in the conversation, or returned by the application's own tool.
+    Conversation,
     /// Nothing.
     Unproven,
+}
+
+impl ProofOrigin {
+    /// Returns the first cell that it rests on.
+    pub(crate) fn first_cell(&self) -> Option<&CellReference> {
+        match self {
+            ProofOrigin::Cell { cell, .. } => Some(cell),
+            ProofOrigin::Expression { cells, .. } => cells.first(),
+            ProofOrigin::RowCount { .. }
+            | ProofOrigin::Question
+            | ProofOrigin::Query { .. }
+            | ProofOrigin::Conversation
+            | ProofOrigin::Unproven => None,
+        }
+    }
 }
 
 /// What the answers of one run are proven by.
@@ -98,6 +126,7 @@ pub(crate) struct Prover {
     question: Vec<TextToken>,
     question_text: String,
     results: Vec<ProofRows>,
+    earlier: EarlierConversation,
 }
 
 /// A number in a text that is replaced.
@@ -110,11 +139,25 @@ struct NumberCorrection {
 
 impl Prover {
     pub(crate) fn new(question: &str) -> Self {
-        Self { question: tokens_in(question), question_text: question.to_lowercase(), results: Vec::new() }
+        Self { question: tokens_in(question), question_text: question.to_lowercase(), ..Self::default() }
+    }
+
+    /// Adds the result of a call of an earlier run of the conversation.
+    pub(crate) fn add_earlier_result(&mut self, run_id: Uuid, call_index: u32, result: &Value) {
+        self.earlier.add_result(run_id, call_index, result);
+    }
+
+    /// Adds what was said in the conversation, or returned by the application's own tool.
+    pub(crate) fn add_said(&mut self, text: &str) {
+        self.earlier.add_said(text);
     }
 
     /// Adds the result of a call, as its event has it.
     pub(crate) fn add_result(&mut self, call_index: u32, query: Option<&str>, result: &Value) {
+        self.add_rows(None, call_index, query, result);
+    }
+
+    fn add_rows(&mut self, run_id: Option<Uuid>, call_index: u32, query: Option<&str>, result: &Value) {
         let Some(rows) = result.get("rows").and_then(Value::as_array) else { return };
         let columns: Vec<String> = match result.get("columns").and_then(Value::as_array) {
             Some(columns) => columns.iter().filter_map(|column| column["name"].as_str().map(str::to_owned)).collect(),
@@ -127,12 +170,14 @@ impl Prover {
         let rows_kept: Vec<Vec<Value>> = rows.iter().take(MAX_ROWS).map(cells).collect();
         let scales = columns.iter().enumerate().map(|(column, name)| share_scale(name, &rows_kept, column)).collect();
         self.results.push(ProofRows {
+            run_id,
             call_index,
             rows: rows_kept,
             scales,
             row_count: count.and_then(|count| usize::try_from(count).ok()).unwrap_or(rows.len()),
             columns,
             query: query.map(tokens_in).unwrap_or_default(),
+            query_text: query.unwrap_or_default().to_owned(),
         });
     }
 
@@ -159,10 +204,16 @@ impl Prover {
     fn corrections(&self, sentence: &str) -> Vec<NumberCorrection> {
         let mut corrections = Vec::new();
         for (clause, offset) in clauses(sentence) {
-            let place = TokenPlace { clause, sentence, offset };
+            let place = TokenPlace { clause, sentence, offset, before: "" };
             let tokens = tokens_in(clause);
-            let numbers: Vec<&TextToken> =
-                tokens.iter().filter(|token| matches!(token.kind, TextTokenKind::Number(_))).collect();
+            // The 54 of `Studio 54` is a part of a name.
+            let names = self.names_in(clause);
+            let is_in_name =
+                |token: &TextToken| names.iter().any(|(start, end, _)| (*start..*end).contains(&token.start));
+            let numbers: Vec<&TextToken> = tokens
+                .iter()
+                .filter(|token| matches!(token.kind, TextTokenKind::Number(_)) && !is_in_name(token))
+                .collect();
             let wrong: Vec<&&TextToken> = numbers
                 .iter()
                 .filter(|token| self.origin(token, place) == ProofOrigin::Unproven && !self.is_aside(token, clause))
@@ -170,6 +221,9 @@ impl Prover {
             // Of several that are wrong nobody can say which is meant.
             if let ([only], Some((cell, value))) = (wrong.as_slice(), self.only_cell(clause))
                 && bound_before(clause, only.start).is_none()
+                && !is_part_of_number(only)
+                && is_of_magnitude(only, &value)
+                && !arithmetic::announces_more(sentence)
                 && !self.is_said_of(&cell, sentence)
                 && !self.is_other_kind(only, &cell, &value)
             {
@@ -186,7 +240,7 @@ impl Prover {
     /// Whether a sentence says what a cell holds.
     fn is_said_of(&self, cell: &CellReference, sentence: &str) -> bool {
         clauses(sentence).into_iter().any(|(clause, offset)| {
-            let place = TokenPlace { clause, sentence, offset };
+            let place = TokenPlace { clause, sentence, offset, before: "" };
             let mut tokens = tokens_in(clause).into_iter();
             tokens.any(
                 |token| matches!(self.origin(&token, place), ProofOrigin::Cell { cell: found, .. } if found == *cell),
@@ -206,7 +260,16 @@ impl Prover {
 
     /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
     fn is_aside(&self, token: &TextToken, clause: &str) -> bool {
-        token.aside_word(clause).is_some_and(|word| word == "top" || !self.question_text.contains(word))
+        let is_said = token.aside_word(clause).is_some_and(|word| word == "top" || !self.question_text.contains(word));
+        is_said || token.is_beside(clause) || (token.is_quarter() && !self.has_days()) || self.is_of_column(token)
+    }
+
+    /// Whether a code is a part of a column's name: `p99` of `p99_ms`.
+    fn is_of_column(&self, token: &TextToken) -> bool {
+        let TextTokenKind::Code(code) = &token.kind else { return false };
+        let code = code.to_lowercase();
+        let mut columns = self.results.iter().flat_map(|result| &result.columns);
+        columns.any(|column| tokens::find_word(&column.replace('_', " "), &code).is_some())
     }
 
     /// Returns the one number that a clause can be about: the only one of the last result, or of the row that the
@@ -234,42 +297,116 @@ impl Prover {
     pub(crate) fn links(&self, text: &str, corrections: &[(String, String)]) -> Vec<ProofLink> {
         let mut links = Vec::new();
         let mut left = corrections.to_vec();
+        let fences = code_fences(text);
+        let said = format!("{} {}", self.question_text, self.earlier.said_text());
+        let names = self.results.last().and_then(|result| NamedRows::new(result, &self.results, &said));
+        let mut before = "";
         for (sentence, sentence_start) in tokens::sentences(text) {
-            for (clause, clause_start) in clauses(sentence) {
-                let place = TokenPlace { clause, sentence, offset: clause_start };
-                for token in tokens_in(clause) {
-                    let found = match token.kind {
-                        TextTokenKind::Rank(rank) => self.rank(rank, place),
-                        TextTokenKind::Factor(factor) => self.factor(factor, place),
-                        _ => Some(self.origin(&token, place)),
-                    };
-                    let Some(mut origin) = found else { continue };
-                    if origin == ProofOrigin::Unproven && self.is_aside(&token, clause) {
-                        continue;
-                    }
-                    if let ProofOrigin::Cell { corrected_from, .. } = &mut origin
-                        && let Some(index) = left.iter().position(|(_, now)| *now == token.text)
-                    {
-                        *corrected_from = Some(left.remove(index).0);
-                    }
-                    let start = sentence_start + clause_start + token.start;
-                    let end = sentence_start + clause_start + token.end;
-                    links.push(link(text, start, end, origin));
-                }
-                for (start, end, origin) in self.names_in(clause) {
-                    let offset = sentence_start + clause_start;
-                    links.push(link(text, offset + start, offset + end, origin));
-                }
+            // A query that the answer shows is no claim.
+            if fences.iter().any(|fence| fence.contains(&sentence_start)) {
+                continue;
             }
+            let mut of_sentence = Vec::new();
+            for (clause, clause_start) in clauses(sentence) {
+                let place = TokenPlace { clause, sentence, offset: clause_start, before };
+                let offset = sentence_start + clause_start;
+                of_sentence.extend(self.links_of_clause(text, place, offset, &mut left));
+            }
+            let wrong = names.as_ref().map(|names| names.wrong_names(sentence, &of_sentence)).unwrap_or_default();
+            let unproven = |(start, end): (usize, usize)| {
+                link(text, sentence_start + start, sentence_start + end, ProofOrigin::Unproven)
+            };
+            of_sentence.extend(wrong.into_iter().map(unproven));
+            links.extend(of_sentence);
+            if !sentence.trim().is_empty() {
+                before = sentence;
+            }
+        }
+        if let Some(names) = &names {
+            let wrong = names.wrong_lines(text).into_iter().chain(names.wrong_answer(text));
+            let of_text = wrong.filter(|(start, _)| !fences.iter().any(|fence| fence.contains(start)));
+            links.extend(of_text.map(|(start, end)| link(text, start, end, ProofOrigin::Unproven)));
         }
         links.sort_by_key(|link| (link.start, link.end));
         links.dedup_by(|later, earlier| later.start < earlier.end);
         links
     }
 
+    /// Links the parts of a clause that begins at the byte `offset` of the text.
+    fn links_of_clause(
+        &self,
+        text: &str,
+        place: TokenPlace<'_>,
+        offset: usize,
+        corrections: &mut Vec<(String, String)>,
+    ) -> Vec<ProofLink> {
+        let mut links = Vec::new();
+        let clause = place.clause;
+        for token in tokens_in(clause) {
+            let found = match token.kind {
+                TextTokenKind::Rank(rank) => self.rank(rank, place),
+                TextTokenKind::Factor(times) => {
+                    let bound = bound_before(clause, token.start);
+                    self.factor(WordedFactor { times, bound }, place)
+                }
+                TextTokenKind::Weekday(weekday) => self.weekday(weekday, &token, place),
+                _ => Some(self.origin(&token, place)),
+            };
+            let Some(mut origin) = found else { continue };
+            if origin == ProofOrigin::Unproven && self.is_aside(&token, clause) {
+                continue;
+            }
+            if let ProofOrigin::Cell { corrected_from, .. } = &mut origin
+                && let Some(index) = corrections.iter().position(|(_, now)| *now == token.text)
+            {
+                *corrected_from = Some(corrections.remove(index).0);
+            }
+            links.push(link(text, offset + token.start, offset + token.end, origin));
+        }
+        let names = self.names_in(clause);
+        links.extend(names.into_iter().map(|(start, end, origin)| link(text, offset + start, offset + end, origin)));
+        // A row that is said to be the most, and is not.
+        if let Some(result) = self.latest_rows()
+            && let Some(row) = wrong_extreme(result, clause, place.sentence)
+        {
+            let labels = result.label_columns();
+            let is_label = |link: &&mut ProofLink| match &link.origin {
+                ProofOrigin::Cell { cell, .. } => labels.iter().any(|column| *cell == result.cell(row, *column)),
+                _ => false,
+            };
+            links.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
+        }
+        links
+    }
+
+    /// Returns what proves the day of a week: the date beside it, or the only day that the rows have. `None` where nobody
+    /// can say of which day it is.
+    fn weekday(&self, weekday: Weekday, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let dates = tokens_in(place.sentence);
+        let mut days = dates.iter().filter_map(|one| match &one.kind {
+            TextTokenKind::Date(days) if days.len() == 1 => days.first(),
+            _ => None,
+        });
+        if let Some(day) = days.next() {
+            return (day.weekday() != weekday && days.next().is_none()).then_some(ProofOrigin::Unproven);
+        }
+        let result = self.latest_rows().filter(|result| result.rows.len() == 1)?;
+        let mut days = result.cells().filter(|(_, _, value)| day_of(value).is_some());
+        let (Some((row, column, value)), None) = (days.next(), days.next()) else { return None };
+        Some(match token.equals(value, ShareScale::Unknown) {
+            true => ProofOrigin::Cell { cell: result.cell(row, column), value: value.clone(), corrected_from: None },
+            false => ProofOrigin::Unproven,
+        })
+    }
+
+    /// Returns the latest rows: of the run, else of an earlier one.
+    fn latest_rows(&self) -> Option<&ProofRows> {
+        self.results.last().or_else(|| self.earlier.rows()?.results.last())
+    }
+
     /// Returns what proves a place in an order; `None` where nobody can say of what it is.
     fn rank(&self, rank: usize, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-        let result = self.results.last()?;
+        let result = self.latest_rows()?;
         match result.named_rows(place).as_slice() {
             [row] => ranks::rank_origin(result, *row, rank, place.sentence),
             _ => None,
@@ -277,181 +414,37 @@ impl Prover {
     }
 
     /// Returns what proves that one row has so many times as much as another.
-    fn factor(&self, factor: f64, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-        let result = self.results.last()?;
+    fn factor(&self, factor: WordedFactor, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let result = self.latest_rows()?;
         ranks::factor_origin(result, &result.labels_in_order(place.sentence), factor, place.sentence)
     }
 
     /// Returns what proves a number or a date in its clause.
     fn origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
-        let TokenPlace { clause, sentence, .. } = place;
-        if let Some(month) = token.month().filter(|_| !self.has_days()) {
-            return self.month_origin(token, month, place);
+        let own = self.own_origin(token, place);
+        if own != ProofOrigin::Unproven {
+            return own;
         }
-        let bound = bound_before(clause, token.start);
-        let is_bound = bound.is_some_and(NumberBound::is_strict);
-        for result in self.results.iter().rev() {
-            let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
-                Some(row) => vec![row],
-                None => result.named_rows(place),
-            };
-            let candidates = result.cells().filter(|(row, _, _)| labelled.is_empty() || labelled.contains(row));
-            // `More than 1.5 million` is no 1.47 million, which is written so.
-            let mut equal = candidates.filter(|(_, column, value)| match is_bound {
-                true => token.is_exactly(value),
-                false => token.equals(value, result.share_scale(*column)) || token.is_loss_of(value, clause),
-            });
-            if let Some((row, column, value)) = equal.next() {
-                return ProofOrigin::Cell {
-                    cell: result.cell(row, column),
-                    value: value.clone(),
-                    corrected_from: None,
-                };
-            }
-            // `South is number 3 by orders`.
-            if let (TextTokenKind::Number(number), [row]) = (&token.kind, labelled.as_slice())
-                && ranks::is_said_as_rank(clause, token.start)
-                && let Some(origin) = ranks::rank_origin(result, *row, number.value as usize, sentence)
-            {
-                return origin;
-            }
-            // A difference of the rows that are named may be what another row has, by chance.
-            if let (TextTokenKind::Number(number), [_, _, ..]) = (&token.kind, labelled.as_slice()) {
-                let wanted = WantedNumber { number, rows: &labelled, change: result.change_in(sentence) };
-                if !is_bound
-                    && let Some((expression, value, cells)) =
-                        arithmetic::expression_of(&wanted, result, clause, sentence)
-                {
-                    return ProofOrigin::Expression { expression, value, cells };
-                }
-            }
-        }
-        // What the asker said comes before counts and sums, which are equal by chance more often.
-        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
-            return ProofOrigin::Question;
-        }
-        if let TextTokenKind::Number(number) = &token.kind {
-            let counted = self.results.iter().rev().find_map(|result| count_origin(result, number, sentence));
-            if let Some(origin) = counted.filter(|_| bound.is_none()) {
-                return origin;
-            }
-            // What bounds is no difference, although it says `more`.
-            if let Some(bound) = bound.filter(|bound| bound.is_strict()) {
-                return self
-                    .bound(bound, number, place)
-                    .or_else(|| self.of_query(token))
-                    .unwrap_or(ProofOrigin::Unproven);
-            }
-        }
-        // A cell of another row is no proof, whatever else the number could be.
-        let equals = |result: &ProofRows| {
-            result.cells().any(|(_, column, value)| token.equals(value, result.share_scale(column)))
-        };
-        if self.results.iter().any(equals) {
-            return ProofOrigin::Unproven;
-        }
-        for result in self.results.iter().rev() {
-            if result.rows.len() > 1
-                && (result.labelled(clause).is_empty() || is_of_all(clause, token.start))
-                && token.kind == TextTokenKind::Number(WrittenNumber::whole(result.row_count))
-            {
-                return ProofOrigin::RowCount { call_index: result.call_index };
-            }
-        }
-        if let TextTokenKind::Number(number) = &token.kind {
-            for result in self.results.iter().rev() {
-                let rows = result.named_rows(place);
-                let wanted = WantedNumber { number, rows: &rows, change: result.change_in(sentence) };
-                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
-                    return ProofOrigin::Expression { expression, value, cells };
-                }
-            }
-        }
-        if let Some(origin) = self.of_query(token) {
-            return origin;
-        }
-        let rounded = match (&token.kind, bound) {
-            (TextTokenKind::Number(number), Some(bound)) => self.bound(bound, number, place),
-            _ => None,
-        };
-        rounded.unwrap_or(ProofOrigin::Unproven)
+        let may_be_earlier = self.results.is_empty() || refers_back(place.sentence);
+        let earlier = may_be_earlier.then(|| self.earlier.origin(token, place)).flatten();
+        earlier.or_else(|| self.origin_across(token, place)).unwrap_or(own)
     }
 
-    fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-        let mut results = self.results.iter().rev();
-        results.find_map(|result| bound_origin(result, bound, number, &result.named_rows(place), place.sentence))
-    }
-
-    fn of_query(&self, token: &TextToken) -> Option<ProofOrigin> {
-        let mut results = self.results.iter().rev();
-        let result = results.find(|result| result.query.iter().any(|known| token.is_said_by(known)))?;
-        Some(ProofOrigin::Query { call_index: result.call_index })
-    }
-
-    /// Whether any cell holds a day.
-    fn has_days(&self) -> bool {
-        self.results.iter().any(|result| result.cells().any(|(_, _, value)| day_of(value).is_some()))
-    }
-
-    /// Returns what proves `April 2013` where no cell holds a day: a text, what the question or the query says, and the
-    /// year.
-    fn month_origin(&self, token: &TextToken, month: NaiveDate, place: TokenPlace<'_>) -> ProofOrigin {
-        for result in self.results.iter().rev() {
-            if let Some((row, column, value)) =
-                result.cells().find(|(_, _, value)| token.equals(value, ShareScale::Unknown))
-            {
-                return ProofOrigin::Cell {
-                    cell: result.cell(row, column),
-                    value: value.clone(),
-                    corrected_from: None,
-                };
-            }
-        }
-        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
-            return ProofOrigin::Question;
-        }
-        if let Some(origin) = self.of_query(token) {
-            return origin;
-        }
-        if self.lacks_month(month) {
-            return ProofOrigin::Unproven;
-        }
-        let year = usize::try_from(month.year()).unwrap_or_default();
-        let kind = TextTokenKind::Number(WrittenNumber::whole(year));
-        self.origin(&TextToken { text: year.to_string(), kind, ..token.clone() }, place)
-    }
-
-    /// Whether results have a column of months, and none of them is this one.
-    fn lacks_month(&self, month: NaiveDate) -> bool {
-        let name = month.format("%b").to_string();
-        let is_month = |value: &Value| match (number_of(value), value.as_str().and_then(|text| text.get(..name.len())))
-        {
-            (Some(number), _) => number == f64::from(month.month()),
-            (None, Some(begin)) => begin.eq_ignore_ascii_case(&name),
-            (None, None) => false,
-        };
-        let mut has_months = false;
-        for result in &self.results {
-            for (_, column, value) in result.cells() {
-                if result.columns.get(column).is_some_and(|column| column.to_lowercase().ends_with("month")) {
-                    has_months = true;
-                    if is_month(value) {
-                        return false;
-                    }
-                }
-            }
-        }
-        has_months
-    }
-
-    fn question_has(&self, token: &TextToken) -> bool {
-        token.text.chars().any(char::is_alphabetic) && self.question_text.contains(&token.text.to_lowercase())
+    /// Returns the arithmetic over cells of several results that a number is: `100 more than in 2012`, where each year
+    /// was asked for by a query of its own.
+    fn origin_across(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let TextTokenKind::Number(number) = &token.kind else { return None };
+        let earlier = self.earlier.rows().map(|rows| rows.results.as_slice()).unwrap_or_default();
+        let results = earlier.iter().chain(&self.results);
+        let (expression, value, cells) = arithmetic::expression_across(number, results, place.clause, place.sentence)?;
+        Some(ProofOrigin::Expression { expression, value, cells })
     }
 
     /// Returns the names of rows that stand in a clause.
     fn names_in(&self, clause: &str) -> Vec<(usize, usize, ProofOrigin)> {
         let mut found: Vec<(usize, usize, ProofOrigin)> = Vec::new();
-        for result in self.results.iter().rev() {
+        let earlier = self.earlier.rows().map(|rows| rows.results.as_slice()).unwrap_or_default();
+        for result in self.results.iter().rev().chain(earlier.iter().rev()) {
             for (row, column, value) in result.cells() {
                 let Value::String(name) = value else { continue };
                 if name.chars().count() < SHORTEST_LABEL || !name.chars().any(char::is_alphabetic) {
@@ -473,9 +466,17 @@ impl Prover {
     }
 }
 
-/// Whether a number is of all rows by the words before it: `the 3 methods`.
-fn is_of_all(clause: &str, start: usize) -> bool {
-    ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
+/// Whether a number may be a slip for what a cell holds: one of another magnitude is in another unit, or something else.
+fn is_of_magnitude(token: &TextToken, value: &Value) -> bool {
+    const MOST: f64 = 1_000.0;
+    let (TextTokenKind::Number(number), Some(value)) = (&token.kind, number_of(value)) else { return true };
+    let (written, found) = (number.value.abs(), value.abs());
+    written == 0.0 || found == 0.0 || (written <= found * MOST && found <= written * MOST)
+}
+
+/// Whether a number is written with more than its digits, which alone would be replaced.
+fn is_part_of_number(token: &TextToken) -> bool {
+    matches!(&token.kind, TextTokenKind::Number(number) if number.is_scaled)
 }
 
 /// Returns the number that a cell is.

@@ -88,30 +88,50 @@ struct QuestionWord {
     folded: String,
     start: usize,
     end: usize,
+    /// Whether it is written in capitals: `US` is no `us`.
+    is_code: bool,
 }
 
 impl QuestionWord {
+    fn new(text: &str, start: usize, end: usize) -> Self {
+        let word = &text[start..end];
+        let is_code = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
+        Self { folded: folded(word), start, end, is_code }
+    }
+
     fn is_filler(&self) -> bool {
-        FILLERS.contains(&self.folded.as_str())
+        !self.is_code && FILLERS.contains(&self.folded.as_str())
+    }
+
+    /// Whether it is a sign, as `<` and `%` are.
+    fn is_sign(&self) -> bool {
+        !self.folded.chars().any(char::is_alphanumeric)
     }
 }
 
 fn words_of(text: &str) -> Vec<QuestionWord> {
     let mut words = Vec::new();
     let mut start = None;
-    let is_inner = |c: char| matches!(c, '.' | '-' | ',' | ':' | '_' | '/');
+    let is_inner = |c: char| matches!(c, '.' | '-' | ',' | ':' | '_' | '/' | '&');
+    // Signs say what is asked as words do: `> 100` is not `< 100`, and `$100` not `€100`.
+    let is_sign = |c: char| "<>=≤≥≠+%&$€£¥₹".contains(c);
     let ends: Vec<(usize, char)> = text.char_indices().chain([(text.len(), ' ')]).collect();
     for (position, (at, letter)) in ends.iter().enumerate() {
         let next = ends.get(position + 1).map_or(' ', |(_, next)| *next);
-        // A dot or a dash belongs to a word that goes on: 2013-01-05, 1,200, B-52.
-        let is_part = letter.is_alphanumeric() || (start.is_some() && is_inner(*letter) && next.is_alphanumeric());
+        // A dot or a dash belongs to a word that goes on: 2013-01-05, 1,200, B-52. So does the sign of a number.
+        let is_minus = start.is_none() && matches!(*letter, '-' | '−') && next.is_ascii_digit();
+        let is_part =
+            letter.is_alphanumeric() || is_minus || (start.is_some() && is_inner(*letter) && next.is_alphanumeric());
         match (start, is_part) {
             (None, true) => start = Some(*at),
             (Some(first), false) => {
-                words.push(QuestionWord { folded: folded(&text[first..*at]), start: first, end: *at });
+                words.push(QuestionWord::new(text, first, *at));
                 start = None;
             }
             _ => {}
+        }
+        if start.is_none() && (is_sign(*letter) || (*letter == '!' && next == '=')) {
+            words.push(QuestionWord::new(text, *at, at + letter.len_utf8()));
         }
     }
     words
@@ -150,7 +170,10 @@ impl Slot {
         let text = question.get(words.first()?.start..words.last()?.end)?;
         if self.is_number {
             let [word] = words else { return None };
-            return number_of(&word.folded).filter(|number| number.contains('.') == self.value.contains('.'));
+            let is_year = |number: &str| number.len() == 4 && (number.starts_with("19") || number.starts_with("20"));
+            return number_of(&word.folded).filter(|number| {
+                number.contains('.') == self.value.contains('.') && is_year(number) == is_year(&self.value)
+            });
         }
         let of_digits = |text: &str| text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect::<String>();
         let has_digits_only =
@@ -159,7 +182,8 @@ impl Slot {
         if has_digits_only && of_digits(&self.value) != of_digits(text) {
             return None;
         }
-        let said_more = words.iter().any(|word| NOT_IN_VALUES.contains(&word.folded.as_str()));
+        let said_more =
+            words.iter().any(|word| word.is_sign() || (!word.is_code && NOT_IN_VALUES.contains(&word.folded.as_str())));
         (!said_more).then(|| text.to_owned())
     }
 }
@@ -174,7 +198,16 @@ fn number_of(word: &str) -> Option<String> {
 /// Returns the literals of a query that its question names, each exactly once, in the order of the question.
 fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
     let mut slots: Vec<Slot> = Vec::new();
+    let mut before = None;
     for (index, token) in tokens.iter().enumerate() {
+        // A number with a sign is not the one that a question says without.
+        let is_signed = before == Some(&Token::Minus);
+        if !matches!(token, Token::Whitespace(_)) {
+            before = Some(token);
+        }
+        if is_signed {
+            continue;
+        }
         let (value, is_number, prefix, suffix) = match token {
             Token::Number(number, _) => (number.clone(), true, String::new(), String::new()),
             Token::SingleQuotedString(text) => {
@@ -340,6 +373,33 @@ mod tests {
         assert_eq!(filled("rows with 5 or 5", "SELECT 5", "rows with 5 or 6"), None);
         let date = "SELECT count(*) FROM t WHERE day = '2018-01-02'";
         assert_eq!(filled("rows on 2018-01-02", date, "rows on Monday"), None);
+    }
+
+    #[test]
+    fn signs_and_currencies_say_what_is_asked() {
+        for (verified, sql, question) in [
+            ("Rows colder than -5 degrees?", "SELECT 1 FROM t WHERE temp < -5", "Rows colder than 5 degrees?"),
+            ("Rows colder than -5 degrees?", "SELECT 1 FROM t WHERE temp < -5", "Rows colder than 10 degrees?"),
+            ("Rows colder than -5 degrees?", "SELECT 1 FROM t WHERE temp < -5", "Rows colder than -10 degrees?"),
+            ("Rows with amount > 100?", "SELECT 1 FROM t WHERE amount > 100", "Rows with amount < 100?"),
+            ("Rows with amount > 100?", "SELECT 1 FROM t WHERE amount > 100", "Rows with amount >= 200?"),
+            ("Rows above $100?", "SELECT 1 FROM t WHERE amount > 100", "Rows above €100?"),
+            ("Rows above 100?", "SELECT 1 FROM t WHERE amount > 100", "Rows above 100 %?"),
+            ("Rows of the year 2018?", "SELECT 1 FROM t WHERE year >= 2018", "Rows of the year 18?"),
+            ("Rows from CA?", "SELECT 1 FROM t WHERE state = 'CA'", "Rows from CA & NY?"),
+        ] {
+            assert_eq!(filled(verified, sql, question), None, "{question}");
+        }
+        for (verified, sql, question, expected) in [
+            ("Rows colder than -5?", "SELECT 1 FROM t WHERE temp < -5", "rows colder than -5", "temp < -5"),
+            ("Rows above $100?", "SELECT 1 FROM t WHERE amount > 100", "Rows above $200?", "amount > 200"),
+            ("Rows from US?", "SELECT 1 FROM t WHERE state = 'US'", "Rows from US?", "state = 'US'"),
+            ("Rows from US?", "SELECT 1 FROM t WHERE state = 'US'", "Rows from ME?", "state = 'ME'"),
+            ("Rows of AT&T?", "SELECT 1 FROM t WHERE firm = 'AT&T'", "Rows of R&D?", "firm = 'R&D'"),
+        ] {
+            let sql = filled(verified, sql, question).unwrap_or_else(|| panic!("{question}"));
+            assert!(sql.ends_with(expected), "{sql}");
+        }
     }
 
     #[test]

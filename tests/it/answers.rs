@@ -2,6 +2,7 @@
 //! linked to what was read. The model is scripted; the engine and the data are real.
 
 mod checks;
+mod followups;
 mod foreign_queries;
 mod learned;
 mod proofs;
@@ -10,6 +11,7 @@ mod readings;
 mod repairs;
 mod unanswerable;
 mod votes;
+mod wordings;
 
 use std::sync::Arc;
 

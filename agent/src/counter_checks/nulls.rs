@@ -205,7 +205,10 @@ fn denied(condition: &Expr) -> Vec<NullCondition<'_>> {
 
 /// Returns the query that finds a null among what a subquery returns; `None` where it depends on the query around.
 fn null_in(query: &Query) -> Option<String> {
-    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    // Of a query that is more than a SELECT, around it.
+    let around =
+        || Some(format!("SELECT 1 FROM ({query}) AS listed (listed_value) WHERE listed_value IS NULL LIMIT 1"));
+    let SetExpr::Select(select) = query.body.as_ref() else { return around() };
     let [SelectItem::UnnamedExpr(column) | SelectItem::ExprWithAlias { expr: column, .. }] =
         select.projection.as_slice()
     else {
@@ -213,7 +216,7 @@ fn null_in(query: &Query) -> Option<String> {
     };
     let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
     if query.with.is_some() || query.limit_clause.is_some() || is_grouped {
-        return None;
+        return around();
     }
     let filter = select.selection.as_ref().map(|filter| format!("({filter}) AND ")).unwrap_or_default();
     let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();

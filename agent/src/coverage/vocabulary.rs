@@ -7,12 +7,14 @@ use std::collections::HashSet;
 use strsim::osa_distance;
 
 use super::lexicon::{is_function_word, is_generic, is_whole_word, same_meaning};
-use super::words::{SplitWord, stem};
+use super::words::{SplitWord, stem, without_plural};
 
 /// The shortest abbreviation, by its first letters or without vowels.
 const MIN_ABBREVIATION: usize = 3;
 /// The shortest part of a longer name.
 const MIN_PART: usize = 4;
+/// The shortest beginning of a compound before a word of the data: `wildfire` of `fire`.
+const MIN_BEFORE_PART: usize = 3;
 /// First letters that words of one family share, such as `arrival` and `arrived`; at least half of each.
 const MIN_FAMILY: usize = 5;
 /// The shortest word with a typing error, and from which length on it may have two.
@@ -26,7 +28,9 @@ const MAX_INITIALS: usize = 4;
 const PEOPLE: &str = "\
     person people user customer client employee author owner player member student teacher manager artist singer driver \
     staff patient passenger candidate voter contestant director writer doctor fname lname firstname lastname first last \
-    surname username email email_address father mother friend";
+    surname username email email_address father mother friend musician performer actor worker nurse captain pilot \
+    volunteer resident guest subscriber taster judge agent rider lawyer athlete coach officer engineer developer tenant \
+    borrower farmer crew jockey referee";
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
@@ -131,6 +135,7 @@ impl Vocabulary {
             return true;
         }
         let length = lower.chars().count();
+        let singular = without_plural(lower);
         self.words.iter().any(|known| {
             let known_length = known.chars().count();
             let is_abbreviation = known_length >= MIN_ABBREVIATION
@@ -139,6 +144,9 @@ impl Vocabulary {
                     || (is_without_vowels(known) && is_short_for(known, lower)));
             let is_part =
                 length >= MIN_PART && known_length > length && (known.starts_with(&stem) || known.ends_with(lower));
+            let before =
+                singular.strip_suffix(without_plural(known).as_str()).map_or(0, |before| before.chars().count());
+            let is_compound = known_length >= MIN_PART && before >= MIN_BEFORE_PART;
             let shared = known.chars().zip(lower.chars()).take_while(|(one, other)| one == other).count();
             let is_family = shared >= MIN_FAMILY && 2 * shared >= length.max(known_length);
             let allowed = if length >= MISSPELT.1 { 2 } else { 1 };
@@ -146,7 +154,7 @@ impl Vocabulary {
                 && known_length >= MISSPELT.0
                 && length.abs_diff(known_length) <= allowed
                 && osa_distance(lower, known) <= allowed;
-            is_abbreviation || is_part || is_family || is_misspelt
+            is_abbreviation || is_part || is_compound || is_family || is_misspelt
         })
     }
 }

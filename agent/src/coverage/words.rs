@@ -194,7 +194,8 @@ fn without_last_e(stem: String) -> String {
     }
 }
 
-fn without_plural(word: &str) -> String {
+/// Returns a word in the singular.
+pub(super) fn without_plural(word: &str) -> String {
     let ending = |ending: &str| word.strip_suffix(ending).filter(|stem| stem.chars().count() >= MIN_STEM_CHARS - 1);
     if let Some(stem) = ending("ies").filter(|stem| stem.chars().count() >= MIN_STEM_CHARS - 1) {
         return format!("{stem}y");

@@ -1,11 +1,13 @@
 //! Numbers that are arithmetic over cells: totals, averages, differences, ratios and shares. A text has to say that it
 //! means one: with enough cells any number is the difference of two.
 
-use super::tokens::{ShareScale, WrittenNumber};
+use super::bounds::PERIODS;
+use super::tokens::{ShareScale, WrittenNumber, find_word};
 use super::{CellReference, ProofRows, number_of};
 
-/// Cells of which pairs are tried.
+/// Cells of which pairs are tried, and those of several results.
 const MAX_PAIRED: usize = 24;
+const MAX_ACROSS: usize = 8;
 
 /// What words announce.
 struct AnnouncedOperation {
@@ -33,11 +35,13 @@ const COMPARES: &str = "er than ";
 
 impl AnnouncedOperation {
     fn in_text(text: &str) -> Self {
-        let text = text.to_lowercase();
+        let text = without_bounds(&text.to_lowercase());
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let is_over_time = has(&["over "]) && PERIODS.iter().any(|period| find_word(&text, period).is_some());
         Self {
             // `Of 1,000 payments 310 were in cash`.
-            total: text.trim_start().starts_with("of ")
+            total: is_over_time
+                || text.trim_start().starts_with("of ")
                 || has(&[
                     "total",
                     "sum",
@@ -50,40 +54,54 @@ impl AnnouncedOperation {
                     "across",
                 ]),
             average: has(&["average", "mean", "on avg"]),
-            difference: has(&[
-                "more",
-                "less",
-                "fewer",
-                "difference",
-                "gap",
-                "increase",
-                "decrease",
-                "ahead",
-                "behind",
-                "higher",
-                "lower",
-                "grew",
-                "fell",
-                "rose",
-                "between",
-                "range",
-                "change",
-                "drop",
-                "declin",
-                "growth",
-                "up by",
-                "down by",
-                " gain",
-                "above",
-                "below",
-                "that leaves",
-                "leaving",
-                "remain",
-                "the rest",
-                "were not ",
-                "was not ",
-                COMPARES,
-            ]),
+            difference: is_by_number(&text)
+                || has(&[
+                    "more",
+                    "less",
+                    "fewer",
+                    "difference",
+                    "gap",
+                    "increase",
+                    "decrease",
+                    "ahead",
+                    "behind",
+                    "higher",
+                    "lower",
+                    "grew",
+                    "fell",
+                    "rose",
+                    "between",
+                    "range",
+                    "change",
+                    "drop",
+                    "declin",
+                    "growth",
+                    "up by",
+                    "down by",
+                    " gain",
+                    "above",
+                    "below",
+                    "that leaves",
+                    "leaving",
+                    "remain",
+                    "the rest",
+                    "were not ",
+                    "was not ",
+                    "outsold",
+                    "outnumber",
+                    "beat",
+                    "exceed",
+                    "surpass",
+                    "trail",
+                    "span",
+                    "margin",
+                    "apart",
+                    "differ",
+                    "short of",
+                    "lead of",
+                    "leads by",
+                    COMPARES,
+                ]),
             direction: match (has(&UP), has(&DOWN)) {
                 (true, false) => Some(ChangeDirection::Up),
                 (false, true) => Some(ChangeDirection::Down),
@@ -92,10 +110,93 @@ impl AnnouncedOperation {
             growth: has(&[
                 "grew", "fell", "rose", "increase", "decrease", "growth", "drop", "declin", "up by", "down by",
             ]),
-            ratio: has(&["times", "ratio", "twice", "per ", "factor", "one in ", "1 in ", "density"]),
-            share: has(&["%", "percent", "share", "proportion", "fraction"]),
+            ratio: has_times_mark(&text)
+                || has(&[
+                    " to one",
+                    " to 1",
+                    "times",
+                    "ratio",
+                    "twice",
+                    "per ",
+                    "factor",
+                    "one in ",
+                    "1 in ",
+                    "density",
+                    "for every ",
+                    "for each ",
+                ]),
+            share: has(&[
+                "%",
+                "percent",
+                "prozent",
+                "pour cent",
+                "share",
+                "proportion",
+                "fraction",
+                "out of every ",
+                "out of 100",
+                "quarter of",
+                "quarters of",
+                "third of",
+                "thirds of",
+                "fifth of",
+                "fifths of",
+                "tenth of",
+                "tenths of",
+            ]),
         }
     }
+}
+
+/// Whether a sentence says more of a number than that it was found: then nobody knows which number is meant.
+pub(super) fn announces_more(sentence: &str) -> bool {
+    const OF_REST: [&str; 9] =
+        ["not", "remaining", "rest", "without", "outside", "other", "others", "except", "excluding"];
+    let announced = AnnouncedOperation::in_text(sentence);
+    let is_rest = OF_REST.iter().any(|word| find_word(sentence, word).is_some());
+    let is_of_several = announced.total || announced.average;
+    announced.difference || announced.ratio || announced.growth || announced.share || is_of_several || is_rest
+}
+
+/// Returns a lowercase text without the words that bound a number, `more than 5`, which announce no difference; those of
+/// `3 more than 5` do.
+fn without_bounds(text: &str) -> String {
+    const BOUNDS: [&str; 6] =
+        ["more than ", "less than ", "fewer than ", "higher than ", "lower than ", "greater than "];
+    let mut plain = text.to_owned();
+    for phrase in BOUNDS {
+        let mut from = 0;
+        while let Some(at) = plain.get(from..).and_then(|rest| rest.find(phrase)).map(|at| from + at) {
+            let behind = plain[at + phrase.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+            let is_bound = behind.starts_with(|c: char| c.is_ascii_digit());
+            let before = plain[..at].split_whitespace().next_back().unwrap_or_default();
+            let is_difference = before.contains(|c: char| c.is_ascii_digit()) || before.ends_with('%');
+            if is_bound && !is_difference {
+                plain.replace_range(at..at + phrase.len(), "");
+                from = at;
+            } else {
+                from = at + phrase.len();
+            }
+        }
+    }
+    plain
+}
+
+/// Whether a text says by how much: `won by 532 votes`.
+fn is_by_number(text: &str) -> bool {
+    text.match_indices(" by ").any(|(at, by)| {
+        let behind = text[at + by.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+        behind.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether a text says so many times as much: `4x`.
+fn has_times_mark(text: &str) -> bool {
+    text.match_indices(['x', '×']).any(|(at, mark)| {
+        let is_behind_digit = text[..at].ends_with(|c: char| c.is_ascii_digit());
+        let is_end = text[at + mark.len()..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+        is_behind_digit && is_end
+    })
 }
 
 /// A number that is looked for, and the rows that its sentence names; it is of these.
@@ -137,7 +238,12 @@ pub(super) fn expression_of(
 ) -> Option<(String, f64, Vec<CellReference>)> {
     let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     let number = wanted.number;
-    for column in 0..result.columns.len() {
+    // The last year without the first is no measure, unless a time is asked for.
+    let labels = result.label_columns();
+    let is_of_time =
+        announced.total || ["span", "range", "cover", "between"].iter().any(|word| sentence.contains(word));
+    let is_label = |column: &usize| result.rows.len() > 1 && labels.contains(column) && !is_of_time;
+    for column in (0..result.columns.len()).filter(|column| !is_label(column)) {
         let cells: Vec<NumberCell> = result
             .rows
             .iter()
@@ -158,8 +264,10 @@ pub(super) fn expression_of(
         };
         let sum: f64 = cells.iter().map(|cell| cell.value).sum();
         let added = cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
+        // A number of four digits is no sum by chance, where the clause names no row.
+        let is_exact = number.value >= 1_000.0 && number.tolerance <= 0.5 && !number.is_percent;
         if cells.len() > 1 {
-            if announced.total
+            if (announced.total || (is_exact && wanted.rows.is_empty() && result.rows.len() == result.row_count))
                 && let Some(found) = whole(added.clone(), sum)
             {
                 return Some(found);
@@ -193,8 +301,63 @@ pub(super) fn expression_of(
                 Some(NumberCell { value: number_of(value)?, text: text_of(value), reference: result.cell(row, column) })
             })
             .collect();
-        paired(wanted, &cells, &announced, ShareScale::Unknown)
+        of_row(number, &cells, &announced).or_else(|| paired(wanted, &cells, &announced, ShareScale::Unknown))
     })
+}
+
+/// Returns the total of the columns of one row that a number is, or the share of one in it: `81 % completed` of 812
+/// completed and 188 failed.
+fn of_row(
+    number: &WrittenNumber,
+    cells: &[NumberCell],
+    announced: &AnnouncedOperation,
+) -> Option<(String, f64, Vec<CellReference>)> {
+    let sum: f64 = cells.iter().map(|cell| cell.value).sum();
+    if cells.len() < 2 || sum == 0.0 || cells.iter().any(|cell| cell.value < 0.0) {
+        return None;
+    }
+    let references = || -> Vec<CellReference> { cells.iter().map(|cell| cell.reference.clone()).collect() };
+    let added = cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
+    if announced.total && cells.len() > 2 && !number.is_percent && number.stands_for(sum, ShareScale::Unknown) {
+        return Some((added, sum, references()));
+    }
+    if !announced.share || announced.growth || !number.is_percent {
+        return None;
+    }
+    cells.iter().find_map(|cell| {
+        let share = 100.0 * cell.value / sum;
+        number
+            .stands_for(share, ShareScale::Percent)
+            .then(|| (format!("100.0e0 * {} / CAST({added} AS DOUBLE)", cell.text), share, references()))
+    })
+}
+
+/// Returns the expression over cells of several results that a number is: of the one row that each has, or of the rows
+/// that the sentence names.
+pub(super) fn expression_across<'r>(
+    number: &WrittenNumber,
+    results: impl Iterator<Item = &'r ProofRows>,
+    clause: &str,
+    sentence: &str,
+) -> Option<(String, f64, Vec<CellReference>)> {
+    let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
+    let mut cells = Vec::new();
+    let mut of_several = 0;
+    for result in results {
+        let rows = if result.rows.len() == 1 { vec![0] } else { result.labelled(sentence) };
+        let before = cells.len();
+        for row in rows {
+            let Some(values) = result.rows.get(row) else { continue };
+            cells.extend(values.iter().enumerate().filter_map(|(column, value)| {
+                Some(NumberCell { value: number_of(value)?, text: text_of(value), reference: result.cell(row, column) })
+            }));
+        }
+        of_several += usize::from(cells.len() > before);
+    }
+    if of_several < 2 || cells.len() > MAX_ACROSS {
+        return None;
+    }
+    paired(&WantedNumber { number, rows: &[], change: None }, &cells, &announced, ShareScale::Unknown)
 }
 
 fn paired(
@@ -205,6 +368,8 @@ fn paired(
 ) -> Option<(String, f64, Vec<CellReference>)> {
     let cells = &cells[..cells.len().min(MAX_PAIRED)];
     let number = wanted.number;
+    // `Two regions had a rate above 20 %`: two is no share.
+    let may_be_share = number.is_percent || number.tolerance < 0.5;
     // A percentage is a difference or a sum only of percentages.
     let is_of_kind = !number.is_percent || matches!(scale, ShareScale::Fraction | ShareScale::Percent);
     for (index, left) in cells.iter().enumerate() {
@@ -219,7 +384,7 @@ fn paired(
             let (l, r) = (&left.text, &right.text);
             let has_ratio = right.value != 0.0;
             // What has the share is named, where only one is.
-            let has_share = announced.share && has_ratio && wanted.is_named(left);
+            let has_share = announced.share && has_ratio && wanted.is_named(left) && may_be_share;
             let is_change = wanted.change.is_none_or(|rows| rows == (left.reference.row, right.reference.row));
             let grows = left.value >= right.value;
             let is_directed = match announced.direction {

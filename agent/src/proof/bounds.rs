@@ -1,8 +1,9 @@
 //! Numbers that say no value but a bound of one: `more than 48,000`, `nearly 50,000`, and how many rows are beyond one,
 //! as in `four of the five have more than a million`. They are counted again over the cells of a column.
 
+use super::numbers::scale_of;
 use super::ranks::measured_columns;
-use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, scale_of, tokens_in};
+use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, tokens_in};
 use super::{ProofOrigin, ProofRows, number_of};
 
 /// Rows that are counted.
@@ -104,8 +105,31 @@ fn denies(sentence: &str) -> bool {
     ["none", "no", "never", "neither", "nobody"].iter().any(|word| find_word(&plain, word).is_some())
 }
 
+/// Words for the time over which something is: `over five years` bounds nothing.
+pub(super) const PERIODS: [&str; 10] =
+    ["years", "months", "weeks", "days", "quarters", "hours", "minutes", "seasons", "decades", "periods"];
+
+/// Returns how `between 40 and 50` bounds the number that begins at a place of a sentence.
+pub(super) fn bound_between(sentence: &str, start: usize) -> Option<NumberBound> {
+    let before = sentence[..start].trim_end_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
+    let words = last_words(before, LONGEST_PHRASE);
+    if words == "between" || words.ends_with(" between") {
+        return Some(NumberBound::AtLeast);
+    }
+    let (_, first) = words.rsplit_once("between ")?;
+    let is_second = first.ends_with(" and") && tokens_in(first).len() == 1;
+    is_second.then_some(NumberBound::AtMost)
+}
+
 /// Returns how the words before a number bound it.
 pub(super) fn bound_before(clause: &str, start: usize) -> Option<NumberBound> {
+    let unit = clause[start..].split_whitespace().nth(1).unwrap_or_default();
+    let is_period = PERIODS.contains(&unit.trim_matches(|c: char| !c.is_alphanumeric()));
+    let known = bound_of_words(clause, start);
+    known.filter(|bound| !(is_period && *bound == NumberBound::Above && last_words(&clause[..start], 1) == "over"))
+}
+
+fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
     let before = clause[..start].trim_end_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
     let words = last_words(before, LONGEST_PHRASE);
     let ends_with =
@@ -133,7 +157,7 @@ fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
         for (at, _) in sentence.match_indices(article) {
             let word = sentence[at + article.len()..].split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
             if let (Some(value), Some(bound)) = (scale_of(word), bound_before(sentence, at + 1)) {
-                let number = WrittenNumber { value, tolerance: 0.5, is_percent: false };
+                let number = WrittenNumber { value, ..WrittenNumber::whole(0) };
                 found.push(BoundedNumber { bound, number });
             }
         }

@@ -1,37 +1,65 @@
 //! The dates of a text, in the forms in which people write them.
 
-use chrono::NaiveDate;
+use chrono::{Datelike, NaiveDate};
 
+use super::numbers::ORDINALS;
 use super::tokens::{TextToken, TextTokenKind};
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+/// The names of months in several languages; of the English ones the first letters do as well.
+const MONTHS: [&[&str]; 12] = [
+    &["january", "januar", "janvier", "enero", "gennaio", "januari", "janeiro"],
+    &["february", "februar", "février", "fevrier", "febrero", "febbraio", "februari", "fevereiro"],
+    &["march", "märz", "maerz", "mars", "marzo", "maart", "março"],
+    &["april", "avril", "abril", "aprile"],
+    &["may", "mai", "mayo", "maggio", "mei", "maio"],
+    &["june", "juni", "juin", "junio", "giugno", "junho"],
+    &["july", "juli", "juillet", "julio", "luglio", "julho"],
+    &["august", "août", "aout", "agosto", "augustus"],
+    &["september", "septembre", "septiembre", "settembre", "setembro"],
+    &["october", "oktober", "octobre", "octubre", "ottobre", "outubro"],
+    &["november", "novembre", "noviembre", "novembro"],
+    &["december", "dezember", "décembre", "decembre", "diciembre", "dicembre", "dezembro"],
 ];
-
+/// Words between the parts of a date: `29 de febrero de 2024`, `the fifth of November`.
+const LINKS: [&str; 5] = ["of", "de", "del", "di", "den"];
+/// Days of a month in words, from the eleventh on.
+const LATER_ORDINALS: [&str; 21] = [
+    "eleventh",
+    "twelfth",
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
+    "eighteenth",
+    "nineteenth",
+    "twentieth",
+    "twenty-first",
+    "twenty-second",
+    "twenty-third",
+    "twenty-fourth",
+    "twenty-fifth",
+    "twenty-sixth",
+    "twenty-seventh",
+    "twenty-eighth",
+    "twenty-ninth",
+    "thirtieth",
+    "thirty-first",
+];
 /// What is a year behind the name of a month: `in March 1500 orders` has none.
 const YEARS: std::ops::Range<u32> = 1700..2200;
 
-/// Returns the dates of a text: `2014-03-09`, `March 9, 2014`, `9 March 2014`.
+/// A number in a date: where it begins and ends, and its value.
+type DatePart = (usize, usize, u32);
+
+/// Returns the dates of a text: `2014-03-09`, `March 9, 2014`, `9. März 2014`, `the ninth of March 2014`, `March 9`.
 pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
     let mut found = Vec::new();
-    let mut push = |start: usize, end: usize, days: Vec<NaiveDate>| {
-        if !days.is_empty() {
-            found.push(TextToken { text: text[start..end].to_owned(), start, end, kind: TextTokenKind::Date(days) });
-        }
+    let mut push = |start: usize, end: usize, kind: TextTokenKind| {
+        found.push(TextToken { text: text[start..end].to_owned(), start, end, kind });
     };
-    let of_day = |year: u32, month: u32, day: u32| -> Vec<NaiveDate> {
-        NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day).into_iter().collect()
+    let of_day = |year: u32, month: u32, day: u32| {
+        NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day).map(|day| TextTokenKind::Date(vec![day]))
     };
     let words: Vec<(usize, &str)> = text
         .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '\''))
@@ -41,52 +69,103 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
     for (index, (start, word)) in words.iter().enumerate() {
         if let Some(day) = word.get(..10)
             && word.get(10..).is_none_or(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+            && let Ok(day) = NaiveDate::parse_from_str(day, "%Y-%m-%d")
         {
-            push(*start, start + 10, NaiveDate::parse_from_str(day, "%Y-%m-%d").into_iter().collect());
+            push(*start, start + 10, TextTokenKind::Date(vec![day]));
         }
         let written = word.trim_end_matches(|c: char| !c.is_ascii_digit());
-        push(*start, start + written.len(), days_of_numbers(written));
-        let month = MONTHS.iter().position(|month| {
-            let word = word.trim_end_matches('.').to_lowercase();
-            *month == word || (word.len() >= 3 && word.len() < 5 && month.starts_with(&word))
-        });
-        let Some(month) = month.and_then(|month| u32::try_from(month + 1).ok()) else { continue };
-        let number = |index: Option<usize>| -> Option<(usize, usize, u32)> {
-            let (start, word) = words.get(index?)?;
-            let digits = word.trim_end_matches([',', '.', ';', ':', '!', '?']);
-            let digits =
-                ["th", "st", "nd", "rd"].iter().find_map(|ending| digits.strip_suffix(ending)).unwrap_or(digits);
-            Some((*start, start + digits.len(), digits.parse().ok()?))
-        };
-        let (next, after) = (number(Some(index + 1)), number(Some(index + 2)));
-        if let (Some((_, _, day)), Some((_, end, year))) = (next, after) {
-            push(*start, end, of_day(year, month, day));
+        let days = days_of_numbers(written);
+        if !days.is_empty() {
+            push(*start, start + written.len(), TextTokenKind::Date(days));
         }
-        match (number(index.checked_sub(1)), next) {
-            (Some((begin, _, day)), Some((_, end, year))) if day <= 31 && year > 31 => {
-                push(begin, end, of_day(year, month, day));
+        let Some(month) = month_of(word) else { continue };
+        let word_end = start + word.trim_end_matches([',', '.', ';', ':', '!', '?']).len();
+        let number = |index: Option<usize>| words.get(index?).and_then(|(start, word)| date_part(*start, word));
+        let is_link =
+            |index: usize| words.get(index).is_some_and(|(_, word)| LINKS.contains(&word.to_lowercase().as_str()));
+        // What stands before the month may end no sentence: `in 2013. March 2014`, but `5. November`.
+        let before = match index.checked_sub(1) {
+            Some(previous) if is_link(previous) => number(previous.checked_sub(1)),
+            previous => number(previous),
+        };
+        let before = before.filter(|(_, _, day)| (1..=31).contains(day));
+        let after = if is_link(index + 1) { index + 2 } else { index + 1 };
+        let (next, later) = (number(Some(after)), number(Some(after + 1)));
+        // `March 9, 2014`.
+        if let (Some((_, _, day)), Some((_, end, year))) = (next, later)
+            && YEARS.contains(&year)
+            && let Some(kind) = of_day(year, month, day)
+        {
+            push(*start, end, kind);
+            continue;
+        }
+        match (before, next) {
+            (Some((begin, _, day)), Some((_, end, year))) if year > 31 && of_day(year, month, day).is_some() => {
+                if let Some(kind) = of_day(year, month, day) {
+                    push(begin, end, kind);
+                }
             }
             // `April 1937` is any day of it.
             (_, Some((_, end, year))) if YEARS.contains(&year) => {
-                push(*start, end, (1..=31).flat_map(|day| of_day(year, month, day)).collect());
+                let first = NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, 1);
+                let days: Vec<NaiveDate> = first
+                    .into_iter()
+                    .flat_map(|first| first.iter_days().take(31))
+                    .filter(|day| day.month() == month)
+                    .collect();
+                push(*start, end, TextTokenKind::Date(days));
             }
+            // `March 9`, and `9 March`: of any year.
+            (_, Some((_, end, day))) if (1..=31).contains(&day) && !is_link(index + 1) => {
+                push(*start, end, TextTokenKind::YearDay { month, day });
+            }
+            (Some((begin, _, day)), _) => push(begin, word_end, TextTokenKind::YearDay { month, day }),
             _ => {}
         }
     }
     found
 }
 
-/// Returns the days that `03/30/2024`, `30/03/2024` or `30.03.2024` can be.
+/// Whether a lowercase word is the name of a month, or may become one as more of it arrives.
+pub(super) fn begins_month(word: &str) -> bool {
+    let word = word.trim_end_matches([',', '.']);
+    MONTHS.iter().flat_map(|names| names.iter()).any(|name| name.starts_with(word))
+}
+
+/// Returns the number of the month that a word is the name of.
+fn month_of(word: &str) -> Option<u32> {
+    let word = word.trim_end_matches(['.', ',']).to_lowercase();
+    let is_called = |names: &&[&str]| {
+        let is_short = word.len() >= 3 && word.len() < 5;
+        names.contains(&word.as_str()) || (is_short && names.first().is_some_and(|name| name.starts_with(&word)))
+    };
+    MONTHS.iter().position(is_called).and_then(|month| u32::try_from(month + 1).ok())
+}
+
+/// Returns the number that a word of a date is: `9`, `9th`, `9.`, `ninth`.
+fn date_part(start: usize, word: &str) -> Option<DatePart> {
+    let plain = word.trim_end_matches([',', '.', ';', ':', '!', '?']);
+    let lower = plain.to_lowercase();
+    let ordinal = ORDINALS.iter().chain(&LATER_ORDINALS).position(|known| *known == lower);
+    if let Some(index) = ordinal {
+        return Some((start, start + plain.len(), u32::try_from(index + 1).ok()?));
+    }
+    let digits = ["th", "st", "nd", "rd", "er"].iter().find_map(|ending| plain.strip_suffix(ending)).unwrap_or(plain);
+    Some((start, start + digits.len(), digits.parse().ok()?))
+}
+
+/// Returns the days that `03/30/2024`, `30/03/24`, `2024/03/30` or `30.03.2024` can be.
 fn days_of_numbers(word: &str) -> Vec<NaiveDate> {
-    let forms: &[&str] = match (word.matches('/').count(), word.matches('.').count()) {
-        (2, 0) => &["%m/%d/%Y", "%d/%m/%Y"],
-        (0, 2) => &["%d.%m.%Y"],
+    let parts: Vec<usize> = word.split(['/', '.']).map(str::len).collect();
+    let forms: &[&str] = match (word.matches('/').count(), word.matches('.').count(), parts.as_slice()) {
+        (2, 0, [_, _, 4]) => &["%m/%d/%Y", "%d/%m/%Y"],
+        (2, 0, [4, _, _]) => &["%Y/%m/%d"],
+        (2, 0, [_, 2, 2]) => &["%m/%d/%y", "%d/%m/%y"],
+        (0, 2, [_, _, 4]) => &["%d.%m.%Y"],
+        (0, 2, [2, 2, 2]) => &["%d.%m.%y"],
         _ => return Vec::new(),
     };
-    // A year of two digits is a part of something else.
-    let has_year = word.rsplit(['/', '.']).next().is_some_and(|year| year.len() == 4);
-    let mut days: Vec<NaiveDate> =
-        forms.iter().filter(|_| has_year).filter_map(|form| NaiveDate::parse_from_str(word, form).ok()).collect();
+    let mut days: Vec<NaiveDate> = forms.iter().filter_map(|form| NaiveDate::parse_from_str(word, form).ok()).collect();
     days.dedup();
     days
 }

@@ -1,6 +1,7 @@
 //! Places in an order (`ranks second`) and factors (`twice as many`) of the rows that a sentence names, counted and
 //! divided again over the cells of a column.
 
+use super::bounds::NumberBound;
 use super::tokens::find_word;
 use super::{CellReference, ProofOrigin, ProofRows, number_of};
 
@@ -8,6 +9,9 @@ use super::{CellReference, ProofOrigin, ProofRows, number_of};
 const MAX_RANKED: usize = 50;
 /// By how much, of itself, a factor in words may differ.
 const FACTOR_TOLERANCE: f64 = 0.05;
+/// The same of one that is called about so much, and nearly so much.
+const ABOUT_FACTOR: f64 = 0.1;
+const NEARLY_FACTOR: f64 = 0.2;
 /// Words by which the greatest comes first.
 const FROM_GREATEST: [&str; 9] =
     ["highest", "largest", "greatest", "biggest", "most", "longest", "busiest", "richest", "tallest"];
@@ -75,12 +79,33 @@ pub(super) fn rank_origin(result: &ProofRows, row: usize, rank: usize, sentence:
     found
 }
 
+/// So many times as much, and how that is bounded: `nearly twice`, `more than four times`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WordedFactor {
+    pub(super) times: f64,
+    pub(super) bound: Option<NumberBound>,
+}
+
+impl WordedFactor {
+    fn holds(self, ratio: f64) -> bool {
+        let Self { times, bound } = self;
+        match bound {
+            None => (ratio - times).abs() <= times * FACTOR_TOLERANCE,
+            Some(NumberBound::About) => (ratio - times).abs() <= times * ABOUT_FACTOR,
+            Some(NumberBound::Nearly) => ratio < times && ratio >= times * (1.0 - NEARLY_FACTOR),
+            // Nobody calls 9 more than twice.
+            Some(NumberBound::Above | NumberBound::AtLeast) => ratio >= times && ratio < times + 1.0,
+            Some(NumberBound::Below | NumberBound::AtMost) => ratio <= times && ratio > times - 1.0,
+        }
+    }
+}
+
 /// Returns what proves that of the two rows that a sentence names one has `factor` times what the other has. `None`
 /// where it names another number of rows, or there is nothing to divide.
 pub(super) fn factor_origin(
     result: &ProofRows,
     named: &[(usize, usize)],
-    factor: f64,
+    factor: WordedFactor,
     sentence: &str,
 ) -> Option<ProofOrigin> {
     let [(first, _), (second, _)] = *named else { return None };
@@ -96,7 +121,7 @@ pub(super) fn factor_origin(
         let order = if is_of_second { [(second, first), (first, second)] } else { [(first, second), (second, first)] };
         for (left, right) in order.into_iter().take(if goes_both_ways { 2 } else { 1 }) {
             let (l, r) = if left == first { (of_first, of_second) } else { (of_second, of_first) };
-            if r != 0.0 && (l / r - factor).abs() <= factor * FACTOR_TOLERANCE {
+            if r != 0.0 && factor.holds(l / r) {
                 let cells: Vec<CellReference> = vec![result.cell(left, column), result.cell(right, column)];
                 let expression = format!("{l:?} / CAST({r:?} AS DOUBLE)");
                 return Some(ProofOrigin::Expression { expression, value: l / r, cells });

@@ -2,16 +2,24 @@
 //! or in a list of names beside as many numbers.
 
 use serde_json::Value;
+use uuid::Uuid;
 
-use super::tokens::{self, ShareScale, TextToken, TextTokenKind, tokens_in};
-use super::{CellReference, SHORTEST_LABEL, number_of};
+use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
+use super::{CellReference, ProofOrigin, SHORTEST_LABEL, number_of};
+use crate::coverage::is_common_word;
 
+/// Rows whose names are looked for in part, and by their days.
+const MOST_NAMED: usize = 100;
+/// Words of a name that is looked for in part.
+const MOST_WORDS: usize = 4;
 /// A longer sentence is no list of names and of as many numbers.
 const LONGEST_LISTED: usize = 400;
 
 /// The rows of one call.
 #[derive(Debug, Clone)]
 pub(super) struct ProofRows {
+    /// The earlier run that it is of.
+    pub(super) run_id: Option<Uuid>,
     pub(super) call_index: u32,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
@@ -20,6 +28,8 @@ pub(super) struct ProofRows {
     pub(super) row_count: usize,
     /// Numbers and texts of the query.
     pub(super) query: Vec<TextToken>,
+    /// The query.
+    pub(super) query_text: String,
 }
 
 /// Where a token stands.
@@ -29,7 +39,12 @@ pub(super) struct TokenPlace<'t> {
     pub(super) sentence: &'t str,
     /// Where the clause begins in the sentence.
     pub(super) offset: usize,
+    /// The sentence before it, of which `its` and `they` speak.
+    pub(super) before: &'t str,
 }
+
+/// Words that speak of what the sentence before names.
+const PRONOUNS: [&str; 8] = ["its", "their", "his", "her", "it", "they", "he", "she"];
 
 impl ProofRows {
     pub(super) fn cells(&self) -> impl Iterator<Item = (usize, usize, &Value)> {
@@ -41,7 +56,7 @@ impl ProofRows {
 
     pub(super) fn cell(&self, row: usize, column: usize) -> CellReference {
         let column = self.columns.get(column).cloned().unwrap_or_default();
-        CellReference { call_index: self.call_index, row, column }
+        CellReference { run_id: self.run_id, call_index: self.call_index, row, column }
     }
 
     pub(super) fn share_scale(&self, column: usize) -> ShareScale {
@@ -81,10 +96,50 @@ impl ProofRows {
     pub(super) fn named_rows(&self, place: TokenPlace<'_>) -> Vec<usize> {
         // `Between 2021 and 2022` is two clauses.
         let is_cut = place.clause.trim_end().ends_with("and") && tokens::find_word(place.clause, "between").is_some();
-        match self.labelled(place.clause) {
+        let mut rows = match self.labelled(place.clause) {
             rows if rows.is_empty() || is_cut => self.labelled(place.sentence),
             rows => rows,
+        };
+        if !rows.is_empty() && PRONOUNS.iter().any(|word| tokens::find_word(place.clause, word).is_some()) {
+            rows.extend(self.labelled(place.before));
+            rows.sort_unstable();
+            rows.dedup();
         }
+        rows
+    }
+
+    /// Whether a token is an hour, and the cell one of a column of hours: `17:00` and `5 PM` of 17.
+    pub(super) fn is_hour(&self, token: &TextToken, column: usize, value: &Value) -> bool {
+        let is_of_hours = self.columns.get(column).is_some_and(|name| name.to_lowercase().contains("hour"));
+        let hour = match &token.kind {
+            TextTokenKind::Hour(hour) => Some(*hour),
+            TextTokenKind::Code(code) => code.strip_suffix(":00").and_then(|hour| hour.parse().ok()),
+            _ => None,
+        };
+        is_of_hours && hour.is_some_and(|hour| number_of(value) == Some(f64::from(hour)))
+    }
+
+    /// Whether a text names every row.
+    pub(super) fn names_every_row(&self, text: &str) -> bool {
+        self.rows.len() > 1 && self.called(text).len() == self.rows.len()
+    }
+
+    /// Returns what proves a number of values of a column, where some are missing: `the two scores`.
+    pub(super) fn count_of_values(&self, number: &WrittenNumber) -> Option<ProofOrigin> {
+        let count_in = |column: usize| -> Vec<usize> {
+            let has_value = |row: &usize| self.rows[*row].get(column).is_some_and(|value| number_of(value).is_some());
+            (0..self.rows.len()).filter(has_value).collect()
+        };
+        let is_whole = number.tolerance <= 0.5 && !number.is_percent && self.rows.len() == self.row_count;
+        let labels = self.label_columns();
+        let columns = (0..self.columns.len()).filter(|column| is_whole && !labels.contains(column));
+        columns.map(|column| (column, count_in(column))).find(|(_, rows)| rows.len() as f64 == number.value).map(
+            |(column, rows)| ProofOrigin::Expression {
+                expression: vec!["1"; rows.len().max(1)].join(" + "),
+                value: number.value,
+                cells: rows.into_iter().map(|row| self.cell(row, column)).collect(),
+            },
+        )
     }
 
     /// Returns the rows whose labels stand in a sentence, in the order in which they do, with where they end.
@@ -136,12 +191,30 @@ impl ProofRows {
         is_year && token.text.starts_with(['1', '2']) && self.query.iter().any(|known| known.kind == token.kind)
     }
 
+    /// Whether a column of numbers tells rows apart: `order_id`.
+    fn is_key(&self, column: usize) -> bool {
+        let name = self.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+        let last = name.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        if !["id", "no", "number", "nr", "key"].contains(&last) {
+            return false;
+        }
+        let mut numbers: Vec<String> =
+            self.rows.iter().filter_map(|row| row.get(column)).map(ToString::to_string).collect();
+        let count = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len() == count && count > 1
+    }
+
     /// Returns the columns that tell rows apart by name: those of texts, else the first of several.
     pub(super) fn label_columns(&self) -> Vec<usize> {
         let is_text = |column: &usize| {
             self.rows.iter().any(|row| row.get(*column).and_then(Value::as_str).is_some_and(tokens::is_name))
         };
-        let texts: Vec<usize> = (0..self.columns.len()).filter(is_text).collect();
+        let mut texts: Vec<usize> = (0..self.columns.len()).filter(is_text).collect();
+        if !texts.is_empty() {
+            texts.extend((0..self.columns.len()).filter(|column| !is_text(column) && self.is_key(*column)));
+        }
         match (texts.is_empty(), self.columns.len()) {
             (false, _) => texts,
             (true, 2..) => vec![0],
@@ -151,6 +224,63 @@ impl ProofRows {
 
     /// Returns the rows whose labels stand in a text; none of a result of one row.
     pub(super) fn labelled(&self, text: &str) -> Vec<usize> {
+        let mut found = self.called(text);
+        if found.is_empty() {
+            found = self.called_in_part(text);
+        }
+        if found.is_empty() {
+            found = self.dated(text);
+        }
+        // Labels that every row has tell nothing.
+        if found.len() == self.rows.len() { Vec::new() } else { found }
+    }
+
+    /// Returns the rows of whose names one word stands in a text that no other row has: `Omar` of `Omar Diaz`.
+    fn called_in_part(&self, text: &str) -> Vec<usize> {
+        let is_word = |word: &str| {
+            let is_long = word.chars().count() > 2 && word.starts_with(char::is_uppercase);
+            is_long && !is_common_word(&word.to_lowercase())
+        };
+        let words_of = |row: &Vec<Value>| -> Vec<String> {
+            let names = self.label_columns().into_iter().filter_map(|column| row.get(column)?.as_str());
+            let several = names.filter(|name| (2..=MOST_WORDS).contains(&name.split_whitespace().count()));
+            several.flat_map(str::split_whitespace).filter(|word| is_word(word)).map(str::to_owned).collect()
+        };
+        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+            return Vec::new();
+        }
+        let words: Vec<Vec<String>> = self.rows.iter().map(words_of).collect();
+        let is_own = |row: usize, word: &String| {
+            let is_shared = words.iter().enumerate().any(|(other, list)| other != row && list.contains(word));
+            !is_shared && has_exact_word(text, word)
+        };
+        (0..self.rows.len()).filter(|row| words[*row].iter().any(|word| is_own(*row, word))).collect()
+    }
+
+    /// Returns the rows whose day, month or hour stands in a text.
+    fn dated(&self, text: &str) -> Vec<usize> {
+        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+            return Vec::new();
+        }
+        let is_time = |token: &TextToken| match token.kind {
+            TextTokenKind::Date(_) | TextTokenKind::YearDay { .. } | TextTokenKind::Hour(_) => true,
+            TextTokenKind::Code(_) => token.text.contains(':'),
+            _ => false,
+        };
+        let times: Vec<TextToken> = tokens_in(text).into_iter().filter(is_time).collect();
+        if times.is_empty() {
+            return Vec::new();
+        }
+        let has_time = |row: &usize| {
+            self.rows[*row].first().is_some_and(|value| {
+                times.iter().any(|time| time.equals(value, ShareScale::Unknown) || self.is_hour(time, 0, value))
+            })
+        };
+        (0..self.rows.len()).filter(has_time).collect()
+    }
+
+    /// Returns the rows whose labels stand in a text, all of them where every row's does.
+    fn called(&self, text: &str) -> Vec<usize> {
         if self.rows.len() < 2 {
             return Vec::new();
         }
@@ -165,11 +295,13 @@ impl ProofRows {
             _ => false,
         };
         let has_label = |row: &Vec<Value>| labels.iter().filter_map(|column| row.get(*column)).any(stands);
-        let found: Vec<usize> =
-            self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect();
-        // Labels that every row has tell nothing.
-        if found.len() == self.rows.len() { Vec::new() } else { found }
+        self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect()
     }
+}
+
+/// Whether a word stands in a text in the very same case.
+fn has_exact_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|one| one == word)
 }
 
 /// Whether a text ends with a name, as words of their own.

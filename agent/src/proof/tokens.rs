@@ -1,10 +1,11 @@
 //! The numbers, dates and codes of a text, and its sentences and clauses.
 
-use chrono::NaiveDate;
+use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 
-use super::dates::dates_in;
+use super::dates::{begins_month, dates_in};
 use super::number_of;
+use super::numbers::{ORDINALS, digits_at, number_at, number_in_words};
 
 /// A number, a date or a code in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,15 @@ pub(super) enum TextTokenKind {
     Number(WrittenNumber),
     /// The days that a date can be: `04/11/2024` is one of two.
     Date(Vec<NaiveDate>),
+    /// A day of no year: `March 9`. `March 9 orders` is a number.
+    YearDay {
+        month: u32,
+        day: u32,
+    },
+    /// `Sunday`.
+    Weekday(Weekday),
+    /// An hour of 24: `2 PM`.
+    Hour(u32),
     /// A place in an order: `second` of `ranks second`.
     Rank(usize),
     /// How many times as much: 2 of `twice` and `doubled`.
@@ -49,26 +59,35 @@ pub(super) struct WrittenNumber {
     /// By how much another number may differ that is written so.
     pub(super) tolerance: f64,
     pub(super) is_percent: bool,
+    /// Whether a word or a letter behind it is a part of it: `1.2 million`.
+    pub(super) is_scaled: bool,
+    /// What it is read as too, with how far it rounds: `48.213` of 48213, and `42 per million` of 0.000042.
+    pub(super) other: Option<(f64, f64)>,
 }
 
 impl WrittenNumber {
     pub(super) fn whole(number: usize) -> Self {
-        Self { value: number as f64, tolerance: 0.5, is_percent: false }
+        Self { value: number as f64, tolerance: 0.5, is_percent: false, is_scaled: false, other: None }
     }
 
     /// Whether `value` is written so when it is rounded to as many digits.
     pub(super) fn stands_for(&self, value: f64, scale: ShareScale) -> bool {
-        let close =
-            |value: f64| (value - self.value).abs() <= self.tolerance * 1.000_001 && !self.is_other_whole(value);
+        let reads = |value: f64, written: f64, tolerance: f64| {
+            (value - written).abs() <= tolerance * 1.000_001 && !is_other_whole(value, written, tolerance)
+        };
+        let close = |value: f64| {
+            reads(value, self.value, self.tolerance)
+                || self.other.is_some_and(|(written, tolerance)| reads(value, written, tolerance))
+        };
         let as_it_is = !(self.is_percent && matches!(scale, ShareScale::Fraction | ShareScale::Amount));
         let as_percent = self.is_percent && !matches!(scale, ShareScale::Percent | ShareScale::Amount);
         (as_it_is && close(value)) || (as_percent && close(value * 100.0))
     }
+}
 
-    /// Whether both are whole numbers, and not the same.
-    fn is_other_whole(&self, value: f64) -> bool {
-        self.tolerance <= 0.5 && value.fract() == 0.0 && self.value.fract() == 0.0 && value != self.value
-    }
+/// Whether both are whole numbers, and not the same.
+fn is_other_whole(value: f64, written: f64, tolerance: f64) -> bool {
+    tolerance <= 0.5 && value.fract() == 0.0 && written.fract() == 0.0 && value != written
 }
 
 impl TextToken {
@@ -83,18 +102,32 @@ impl TextToken {
                 Some(month) => text.starts_with(&month.format("%Y-%m").to_string()),
                 None => days.iter().any(|day| text.starts_with(&day.format("%Y-%m-%d").to_string())),
             }),
+            TextTokenKind::YearDay { month, day } => {
+                day_of(value).is_some_and(|found| (found.month(), found.day()) == (*month, *day))
+            }
+            TextTokenKind::Weekday(weekday) => day_of(value).is_some_and(|day| day.weekday() == *weekday),
+            TextTokenKind::Hour(hour) => hour_in(value) == Some(*hour),
             TextTokenKind::Rank(_) | TextTokenKind::Factor(_) => false,
             TextTokenKind::Code(code) => value.as_str().is_some_and(|text| {
                 let text = text.to_lowercase();
                 // A time of day that is counted to 12 there as well.
                 let is_of_half_day = text.ends_with("am") || text.ends_with("pm");
-                text.contains(&code.to_lowercase()) || (is_of_half_day && text.contains(&self.text.to_lowercase()))
+                text.contains(&code.to_lowercase())
+                    || (is_of_half_day && text.contains(&self.text.to_lowercase()))
+                    || padded_time(code).is_some_and(|time| text.contains(&time))
+                    || (self.is_quarter() && day_of(value).is_some_and(|day| code.ends_with(quarter_of(day))))
             }),
         }
     }
 }
 
 impl TextToken {
+    /// Whether it is a whole number, and no percentage.
+    pub(super) fn is_whole(&self, count: usize) -> bool {
+        matches!(&self.kind, TextTokenKind::Number(number)
+            if number.value == count as f64 && !number.is_percent && !number.is_scaled && number.tolerance <= 0.5)
+    }
+
     /// Whether a cell holds a day of the year that is written.
     fn is_year_of(&self, value: &Value) -> bool {
         let year = day_of(value).map(|day| day.format("%Y").to_string());
@@ -120,13 +153,19 @@ impl TextToken {
     pub(super) fn is_said_by(&self, known: &Self) -> bool {
         match (&self.kind, &known.kind) {
             (TextTokenKind::Date(days), TextTokenKind::Date(others)) => days.iter().any(|day| others.contains(day)),
+            (TextTokenKind::YearDay { month, day }, TextTokenKind::Date(others)) => {
+                others.iter().any(|other| (other.month(), other.day()) == (*month, *day)) && others.len() <= 2
+            }
+            (TextTokenKind::Number(number), TextTokenKind::Number(other)) => {
+                number.value == other.value && number.is_percent == other.is_percent
+            }
             (kind, other) => kind == other,
         }
     }
 
     /// Whether a cell holds the loss that is written: `lost 45,210` of a profit of -45210.
     pub(super) fn is_loss_of(&self, value: &Value, clause: &str) -> bool {
-        const LOSSES: [&str; 14] = [
+        const LOSSES: [&str; 18] = [
             "lost",
             "loss",
             "losses",
@@ -141,11 +180,31 @@ impl TextToken {
             "early",
             "down",
             "below",
+            "red",
+            "minus",
+            "under",
+            "shortfalls",
         ];
         let TextTokenKind::Number(number) = &self.kind else { return false };
         let is_less =
             number_of(value).is_some_and(|value| value < 0.0 && number.stands_for(-value, ShareScale::Unknown));
         is_less && number.value > 0.0 && LOSSES.iter().any(|word| find_word(clause, word).is_some())
+    }
+
+    /// Whether it is `Q1`.
+    pub(super) fn is_quarter(&self) -> bool {
+        matches!(&self.kind, TextTokenKind::Code(_))
+            && self.text.len() == 2
+            && self.text.starts_with(['Q', 'q'])
+            && self.text.ends_with(['1', '2', '3', '4'])
+    }
+
+    /// Whether it only stands beside another number: the 1 of `1.62 to 1`, the 100 of `22 out of every 100`.
+    pub(super) fn is_beside(&self, clause: &str) -> bool {
+        let TextTokenKind::Number(number) = &self.kind else { return false };
+        let before = last_words(&clause[..self.start], 3);
+        (number.value == 1.0 && before.ends_with(" to") && before.contains(|c: char| c.is_ascii_digit()))
+            || (number.value == 100.0 && (before.ends_with("out of every") || before.ends_with("out of")))
     }
 
     /// Returns the word that makes a number no claim about rows: `step 2`, `version 2.1`, `top 3`, `1 table`.
@@ -165,6 +224,23 @@ impl TextToken {
     }
 }
 
+fn quarter_of(day: NaiveDate) -> char {
+    char::from_digit(day.month0() / 3 + 1, 10).unwrap_or('0')
+}
+
+/// Returns the hour of the time that a cell holds.
+fn hour_in(value: &Value) -> Option<u32> {
+    let text = value.as_str()?;
+    let (before, _) = text.split_once(':')?;
+    let digits = before.get(before.len().checked_sub(2)?..).unwrap_or(before);
+    digits.trim().parse().ok()
+}
+
+/// Returns `06:45` of `6:45`, as a cell has it.
+fn padded_time(code: &str) -> Option<String> {
+    (code.find(':') == Some(1)).then(|| format!("0{code}"))
+}
+
 /// Returns the day that a cell holds.
 pub(super) fn day_of(value: &Value) -> Option<NaiveDate> {
     NaiveDate::parse_from_str(value.as_str()?.get(..10)?, "%Y-%m-%d").ok()
@@ -177,57 +253,18 @@ pub(super) fn last_words(text: &str, most: usize) -> String {
     words.join(" ").trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned()
 }
 
-/// Returns what `million` and its like stand for.
-pub(super) fn scale_of(word: &str) -> Option<f64> {
-    let known = SCALES.iter().find(|(name, _)| word.eq_ignore_ascii_case(name) && name.len() > 2);
-    known.map(|(_, factor)| *factor)
-}
-
-/// Returns how far a scale rounds: `2 million` may be 2.1, and `two hundred` are no 240.
-fn tolerance_scale(factor: f64) -> f64 {
-    if factor > HUNDRED { factor } else { 1.0 }
-}
-
-const HUNDRED: f64 = 1e2;
-const SCALES: [(&str, f64); 9] = [
-    ("hundred", HUNDRED),
-    ("thousand", 1e3),
-    ("million", 1e6),
-    ("billion", 1e9),
-    ("trillion", 1e12),
-    ("k", 1e3),
-    ("mn", 1e6),
-    ("bn", 1e9),
-    ("m", 1e6),
-];
-const WORDS: [&str; 18] = [
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 /// Units of areas and volumes, and a gas.
 const UNITS_WITH_DIGITS: [&str; 8] = ["km2", "m2", "m3", "cm2", "cm3", "ft2", "mi2", "co2"];
-const ORDINALS: [&str; 10] =
-    ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 /// Words behind an ordinal that make it a place in an order, and words before it.
 const RANK_AFTER: &str = " place position rank largest biggest highest most best top longest greatest busiest oldest ";
 const RANK_BEFORE: &str = " rank ranks ranked ranking placed places comes came is was ";
+const PLACED: &str = " comes came ranks ranked placed places finished finishes ";
+/// Parts of a whole, in the singular, each with how many make it.
+const PARTS: [(&str, f64); 4] = [("quarter", 4.0), ("third", 3.0), ("fifth", 5.0), ("tenth", 10.0)];
+/// Words behind `a third` that make it a part of something.
+const BEHIND_PART: [&str; 8] = ["of", "were", "was", "are", "is", "have", "had", "has"];
+/// How far a part rounds, of itself.
+const PART_TOLERANCE: f64 = 0.1;
 const FACTORS: [(&str, f64); 7] = [
     ("twice", 2.0),
     ("double", 2.0),
@@ -245,6 +282,11 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
         let is_part = at > 0 && text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let is_of_name = first.is_ascii_digit() && is_hyphened(&text[..at]);
+        if is_of_name {
+            at += digits_at(text, at);
+            continue;
+        }
         if taken(at, &found) || is_part || !(first.is_alphanumeric()) {
             at += first.len_utf8();
             continue;
@@ -262,8 +304,13 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
                     let kind = TextTokenKind::Code(word.to_owned());
                     found.push(TextToken { text: word.to_owned(), start: at, end, kind });
                 }
+            } else if let Some((kind, start)) = part_of_whole(text, at, end, &found) {
+                found.retain(|known| known.start < start || known.end > end);
+                found.push(TextToken { text: text[start..end].to_owned(), start, end, kind });
             } else if let Some(kind) = rank_or_factor(text, at, end) {
                 found.push(TextToken { text: word.to_owned(), start: at, end, kind });
+            } else if let Some(weekday) = weekday_of(word) {
+                found.push(TextToken { text: word.to_owned(), start: at, end, kind: TextTokenKind::Weekday(weekday) });
             } else if let Some((number, number_end)) = number_in_words(text, at, end) {
                 end = number_end;
                 let kind = TextTokenKind::Number(number);
@@ -276,43 +323,46 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
     found
 }
 
-/// Returns the number that words are, `seven`, `a dozen` or `thirty-four`, and where it ends.
-fn number_in_words(text: &str, start: usize, end: usize) -> Option<(WrittenNumber, usize)> {
-    let position = |words: &[&str], word: &str| words.iter().position(|known| word.eq_ignore_ascii_case(known));
-    let word_at = |at: usize| {
-        let length = text[at..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len() - at);
-        &text[at..at + length]
+/// Whether what follows belongs to a word before it: the 19 of `COVID-19`.
+fn is_hyphened(before: &str) -> bool {
+    let word = before.strip_suffix('-').unwrap_or_default();
+    word.ends_with(char::is_alphabetic)
+}
+
+/// Returns the share that `a third` or `two fifths` is, and where it begins.
+fn part_of_whole(text: &str, start: usize, end: usize, found: &[TextToken]) -> Option<(TextTokenKind, usize)> {
+    let word = text[start..end].to_ascii_lowercase();
+    let singular = word.strip_suffix('s').unwrap_or(&word);
+    let (_, parts) = PARTS.iter().find(|(name, _)| *name == singular)?;
+    let (count, begin) = if singular == word {
+        let next = text[end..].split_whitespace().next().unwrap_or_default().to_lowercase();
+        let before = last_words(&text[..start], 1);
+        let is_part = ["a", "one"].contains(&before.as_str()) && BEHIND_PART.contains(&next.as_str());
+        is_part.then_some((1.0, start))?
+    } else {
+        let before = found.iter().filter(|known| known.end <= start).max_by_key(|known| known.end);
+        let number = before.filter(|known| matches!(&text[known.end..start], " " | "-"))?;
+        let TextTokenKind::Number(WrittenNumber { value, is_percent: false, .. }) = number.kind else { return None };
+        (2.0..10.0).contains(&value).then_some((value, number.start))?
     };
-    let word = &text[start..end];
-    let (value, mut number_end) = match (position(&WORDS, word), position(&TENS, word)) {
-        (Some(index), _) => (index + 2, end),
-        (None, Some(index)) => {
-            let tens = (index + 2) * 10;
-            let unit = text[end..].strip_prefix(['-', ' ']).map(|_| word_at(end + 1)).unwrap_or_default();
-            // `The twenty-first` is a day or a century.
-            if text[end..].starts_with('-') && position(&ORDINALS, unit).is_some() {
-                return None;
-            }
-            match (unit.eq_ignore_ascii_case("one"), position(&WORDS[..8], unit)) {
-                (true, _) => (tens + 1, end + 1 + unit.len()),
-                (false, Some(index)) => (tens + index + 2, end + 1 + unit.len()),
-                _ => (tens, end),
-            }
-        }
-        _ if word.eq_ignore_ascii_case("dozen") => (12, end),
-        _ => return None,
-    };
-    let mut number = WrittenNumber::whole(value);
-    let scale = text[number_end..].strip_prefix(' ').map(|_| word_at(number_end + 1)).unwrap_or_default();
-    if let Some(factor) = scale_of(scale) {
-        number.value *= factor;
-        number.tolerance *= tolerance_scale(factor);
-        number_end += 1 + scale.len();
-    }
-    let behind = text[number_end..].trim_start();
-    let next: String = behind.chars().take("percent".len()).collect();
-    number.is_percent = behind.starts_with('%') || next.eq_ignore_ascii_case("percent");
-    Some((number, number_end))
+    let value = 100.0 * count / parts;
+    let number =
+        WrittenNumber { value, tolerance: value * PART_TOLERANCE, is_percent: true, ..WrittenNumber::whole(0) };
+    Some((TextTokenKind::Number(number), begin))
+}
+
+/// Returns the day of a week that a word with a capital is.
+fn weekday_of(word: &str) -> Option<Weekday> {
+    const WEEKDAYS: [(&str, Weekday); 7] = [
+        ("Monday", Weekday::Mon),
+        ("Tuesday", Weekday::Tue),
+        ("Wednesday", Weekday::Wed),
+        ("Thursday", Weekday::Thu),
+        ("Friday", Weekday::Fri),
+        ("Saturday", Weekday::Sat),
+        ("Sunday", Weekday::Sun),
+    ];
+    WEEKDAYS.iter().find(|(name, _)| *name == word).map(|(_, weekday)| *weekday)
 }
 
 /// Returns the place in an order, or the factor, that a word is; `None` of `the second flight` and `half of May`.
@@ -321,14 +371,17 @@ fn rank_or_factor(text: &str, start: usize, end: usize) -> Option<TextTokenKind>
     let next = text[end..].split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     if let Some((name, factor)) = FACTORS.iter().find(|(known, _)| *known == word) {
         let needs_as = ["half", "double", "twice"].contains(name);
-        return (!needs_as || next == "as").then_some(TextTokenKind::Factor(*factor));
+        let before = last_words(&text[..start], 1);
+        let is_part = *name == "half" && ["first", "second", "other", "latter"].contains(&before.as_str());
+        let compares = next == "as" || next == "the" || (*name == "half" && next == "of" && !is_part);
+        return (!needs_as || compares).then_some(TextTokenKind::Factor(*factor));
     }
     let ordinal = ORDINALS.iter().position(|known| *known == word).map(|index| index + 1)?;
     is_rank(text, start, end).then_some(TextTokenKind::Rank(ordinal))
 }
 
 /// Whether an ordinal is a place in an order, by the words beside it.
-fn is_rank(text: &str, start: usize, end: usize) -> bool {
+pub(super) fn is_rank(text: &str, start: usize, end: usize) -> bool {
     let plain = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
     let is_in = |list: &str, word: &str| !word.is_empty() && list.contains(&format!(" {} ", plain(word)));
     let mut before = text[..start].split_whitespace().rev();
@@ -336,129 +389,26 @@ fn is_rank(text: &str, start: usize, end: usize) -> bool {
     let previous =
         if ["in", "the"].contains(&plain(previous).as_str()) { before.next().unwrap_or_default() } else { previous };
     let next = text[end..].split_whitespace().next().unwrap_or_default();
+    let is_placed = is_in(PLACED, previous) && is_in(" with at in among overall for on ", next);
     let is_said_of = is_in(RANK_BEFORE, previous)
-        && (next.is_empty() || plain(next) == "by" || !next.starts_with(char::is_alphanumeric));
+        && (next.is_empty() || plain(next) == "by" || !next.starts_with(char::is_alphanumeric) || is_placed);
     is_in(RANK_AFTER, next) || is_said_of || plain(previous).starts_with("rank")
 }
 
-/// Reads what begins with a digit. Returns it, unless it is the number of a list or a rank, and where it ends.
-fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
-    let rest = &text[start..];
-    let bytes = rest.as_bytes();
-    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut end = digits(0);
-    // Groups of three, with the same mark between them; a dot stands between three groups at least.
-    let is_group = |at: usize, mark: &str| rest[at..].starts_with(mark) && digits(at + mark.len()) == 3;
-    let mark = GROUP_MARKS.into_iter().find(|mark| {
-        let second = end + mark.len() + 3;
-        end <= 3 && is_group(end, mark) && (*mark != "." || is_group(second, mark))
-    });
-    if let Some(mark) = mark {
-        while is_group(end, mark) {
-            end += mark.len() + 3;
-        }
-    }
-    let whole_end = end;
-    let mut decimals = 0;
-    let has_decimals = match bytes.get(end) {
-        Some(b'.') => digits(end + 1) > 0,
-        // `37,46`, as many languages write.
-        Some(b',') => mark != Some(",") && (1..=2).contains(&digits(end + 1)) && whole_end <= 3,
-        _ => false,
+/// Returns the fenced blocks of a text that hold a query or a program, by bytes.
+pub(super) fn code_fences(text: &str) -> Vec<std::ops::Range<usize>> {
+    let fences: Vec<usize> = text.match_indices("```").map(|(at, _)| at).collect();
+    let is_code = |block: &str| {
+        let first = block.split_whitespace().next().unwrap_or_default().to_lowercase();
+        ["sql", "kql", "kusto", "python", "select", "with", "postgresql"].contains(&first.as_str())
     };
-    if has_decimals {
-        decimals = digits(end + 1);
-        end += 1 + decimals;
-    }
-    // A time of day, a code, a rank.
-    if bytes.get(end) == Some(&b':') && digits(end + 1) > 0 {
-        let length = rest.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(rest.len());
-        let code = &rest[..length];
-        let kind = TextTokenKind::Code(hour_of_day(code, &rest[length..]));
-        return (Some(TextToken { text: code.to_owned(), start, end: start + length, kind }), start + length);
-    }
-    let letters: String = rest[end..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-    let is_scale = SCALES.iter().any(|(name, _)| letters.eq_ignore_ascii_case(name));
-    if !letters.is_empty() && !is_scale && !is_unit(&letters) {
-        let length = end + letters.len();
-        if ["st", "nd", "rd", "th"].contains(&letters.to_lowercase().as_str()) {
-            let rank = rest[..end].parse().ok().filter(|_| is_rank(text, start, start + length));
-            let text = rest[..length].to_owned();
-            let token =
-                rank.map(|rank| TextToken { text, start, end: start + length, kind: TextTokenKind::Rank(rank) });
-            return (token, start + length);
-        }
-        let code = &rest[..length];
-        let kind = TextTokenKind::Code(code.to_owned());
-        return (Some(TextToken { text: code.to_owned(), start, end: start + length, kind }), start + length);
-    }
-    let line = text[..start].rsplit('\n').next().unwrap_or_default().trim();
-    let ends_item = rest[end..].starts_with(". ") || rest[end..].starts_with(") ");
-    if line.trim_matches(['-', '*', '(', ' ', '#']).is_empty() && decimals == 0 && ends_item {
-        return (None, start + end);
-    }
-    // The places of a table's rows: `| 1 | Berlin |`.
-    let begins_row = line.starts_with('|') && line.trim_matches(['|', ' ']).is_empty();
-    if begins_row && decimals == 0 && whole_end <= 2 && rest[end..].trim_start().starts_with('|') {
-        return (None, start + end);
-    }
-    let whole = rest[..whole_end].chars().filter(char::is_ascii_digit);
-    let plain: String = match decimals {
-        0 => whole.collect(),
-        _ => whole.chain(['.']).chain(rest[whole_end + 1..end].chars()).collect(),
-    };
-    let Ok(mut value) = plain.parse::<f64>() else { return (None, start + end) };
-    let mut tolerance = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
-    let after = rest[end..].trim_start();
-    let word: String = after.chars().take_while(|c| c.is_alphabetic()).collect();
-    let scale = if letters.is_empty() { &word } else { &letters };
-    // A letter behind a space is a unit, not a scale.
-    let scale =
-        SCALES.iter().find(|(name, _)| scale.eq_ignore_ascii_case(name) && (!letters.is_empty() || name.len() > 2));
-    if let Some((_, factor)) = scale {
-        value *= factor;
-        tolerance *= tolerance_scale(*factor);
-    }
-    let is_percent = after.starts_with('%') || ["percent", "percentage"].contains(&word.to_ascii_lowercase().as_str());
-    let before = text[..start].chars().next_back();
-    let is_negative =
-        matches!(before, Some('-' | '−')) && text[..start].chars().rev().nth(1).is_none_or(|c| !c.is_alphanumeric());
-    let is_said_negative = last_words(&text[..start], 1) == "minus";
-    if is_negative || is_said_negative {
-        value = -value;
-    }
-    let sign = match (is_negative, is_said_negative) {
-        (true, _) => before.map_or(0, char::len_utf8),
-        (false, true) => text[..start].len() - text[..start].trim_end().len() + "minus".len(),
-        _ => 0,
-    };
-    let token = TextToken {
-        text: text[start - sign..start + end].to_owned(),
-        start: start - sign,
-        end: start + end,
-        kind: TextTokenKind::Number(WrittenNumber { value, tolerance, is_percent }),
-    };
-    (Some(token), start + end + letters.len())
-}
-
-/// Marks between the groups of three digits of a number.
-const GROUP_MARKS: [&str; 9] = [",", "_", " ", "\u{a0}", "\u{202f}", "\u{2009}", "'", "\u{2019}", "."];
-
-/// Returns a time of day as it is counted to 24 hours: `17:30` of `5:30 PM`.
-fn hour_of_day(time: &str, behind: &str) -> String {
-    let behind: String = behind.trim_start().chars().filter(|c| *c != '.').take(2).collect();
-    let is_afternoon = behind.eq_ignore_ascii_case("pm");
-    match time.split_once(':').and_then(|(hour, rest)| Some((hour.parse::<u32>().ok()?, rest))) {
-        Some((hour, rest)) if is_afternoon && hour < 12 => format!("{}:{rest}", hour + 12),
-        Some((12, rest)) if behind.eq_ignore_ascii_case("am") => format!("00:{rest}"),
-        _ => time.to_owned(),
-    }
-}
-
-/// Whether letters right behind a number are a unit.
-fn is_unit(letters: &str) -> bool {
-    ["ms", "s", "h", "min", "km", "kg", "g", "cm", "mm", "gb", "mb", "kb", "tb", "x", "usd", "eur", "hp", "mpg"]
-        .contains(&letters.to_lowercase().as_str())
+    fences
+        .chunks(2)
+        .filter_map(|pair| {
+            let (open, close) = (*pair.first()?, pair.get(1).copied().unwrap_or(text.len()));
+            is_code(text.get(open + 3..close)?).then_some(open..close)
+        })
+        .collect()
 }
 
 /// Returns the sentences of a text, each with where it begins. Lines end sentences.
@@ -481,13 +431,24 @@ pub(crate) fn sentence_end(text: &str) -> Option<usize> {
             // The number of a list ends no sentence.
             let before = text[..index].trim().trim_start_matches(['-', '*', '#', ' ']);
             let is_item = before.strip_suffix('.').is_some_and(|item| item.chars().all(|c| c.is_ascii_digit()));
-            if c == '\n' || !is_item {
+            // `Am 5. November 2023`.
+            let is_day = previous == '.' && is_day_of_month(&text[..index], &text[index..]);
+            if c == '\n' || !(is_item || is_day) {
                 return Some(index + c.len_utf8());
             }
         }
         previous = c;
     }
     None
+}
+
+/// Whether a text ends with the day of a month, as some languages write it, and the month follows, as far as one sees.
+fn is_day_of_month(before: &str, behind: &str) -> bool {
+    let day = last_words(before, 1);
+    let day = day.trim_end_matches('.');
+    let is_day = (1..=2).contains(&day.len()) && day.chars().all(|c| c.is_ascii_digit());
+    let month = behind.split_whitespace().next().unwrap_or_default().to_lowercase();
+    is_day && begins_month(&month)
 }
 
 /// Returns the clauses of a sentence, each with where it begins.

@@ -4,6 +4,7 @@ mod calls;
 mod checked_text;
 mod choice;
 mod compaction;
+mod earlier;
 mod gaps;
 mod opening;
 mod plain_form;
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 
 use self::calls::WaitingToolCall;
 use self::checked_text::CheckedText;
+use self::earlier::{EarlierResult, add_earlier};
 use self::gaps::GapSearch;
 use self::opening::{FirstMessages, first_messages};
 use self::readings::TwinSearch;
@@ -105,6 +107,8 @@ pub(super) struct Turns<'a> {
     stored_events: usize,
     /// What the answer's text is proven by.
     prover: Prover,
+    /// The results of earlier runs of the conversation among that.
+    earlier: Vec<EarlierResult>,
     /// The text of this turn.
     checked: CheckedText,
     /// What the answer rests on.
@@ -158,6 +162,8 @@ impl<'a> Turns<'a> {
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
         // Kept from the start: a run that continues a failed one begins with these messages.
         task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
+        let mut prover = Prover::new(&task.request.question());
+        let earlier = add_earlier(task, &mut prover).await;
         let text_tokens = if capabilities.small {
             task.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
         } else {
@@ -195,7 +201,8 @@ impl<'a> Turns<'a> {
             answer_ticket: None,
             store_at: Instant::now() + STORE_EVERY,
             stored_events: 1,
-            prover: Prover::new(&task.request.question()),
+            prover,
+            earlier,
             checked: CheckedText::default(),
             assessment: AnswerAssessment::default(),
             evidence: AnswerEvidence { retrieval_margin: margin, ..AnswerEvidence::default() },

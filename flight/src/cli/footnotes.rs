@@ -48,13 +48,15 @@ pub(super) fn origin_text(link: &Value) -> String {
         "row_count" => format!("the rows of query {}", number(&link["call_index"])),
         "question" => "as asked".to_owned(),
         "query" => format!("as query {} says", number(&link["call_index"])),
+        "conversation" => "as said or returned earlier".to_owned(),
         _ => "NOT PROVEN: no row says it".to_owned(),
     }
 }
 
 fn cell_text(cell: &Value) -> String {
     let row = cell["row"].as_u64().unwrap_or_default() + 1;
-    format!("query {}, row {row}, {}", number(&cell["call_index"]), text(cell, "column"))
+    let of_run = cell["run_id"].as_str().map(|run_id| format!(" of run {run_id}")).unwrap_or_default();
+    format!("query {}{of_run}, row {row}, {}", number(&cell["call_index"]), text(cell, "column"))
 }
 
 /// Returns the number of a call as people count.

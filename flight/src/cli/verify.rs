@@ -26,7 +26,8 @@ const MAX_ROWS: usize = 1_000;
 /// Check the answer of a run again
 ///
 /// Every number, date and name of the answer that is linked to a cell is compared with the rows that the run has read,
-/// and with those that its queries return now. Exits with 1 where one is not proven, or has changed.
+/// and with those that its queries return now: the row of the same name must have the same value. Exits with 1 where one
+/// is not proven, or has changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,12 +45,21 @@ pub(super) async fn run(args: VerifyArgs) -> Result<(), CliError> {
     let found = match args.target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
-            let request = client.request(Method::GET, &format!("/v1/agent/runs/{}", args.run_id))?;
-            let run: Value = client.answer(request).await?;
-            let answer = StoredAnswer::new(&run)?;
+            let mut answer = StoredAnswer::new(&stored_run(&client, args.run_id).await?)?;
+            for earlier in answer.earlier_runs() {
+                // What cannot be read any more is not proven.
+                if let Ok(run) = stored_run(&client, earlier).await {
+                    answer.add_calls(Some(earlier), &run);
+                }
+            }
             let mut now = BTreeMap::new();
-            for (call, query) in &answer.queries {
-                now.insert(*call, read(client.sql(query, None).await).await);
+            for (key, query) in answer.queries() {
+                let database = query.database.as_deref();
+                let rows = match query.is_kql {
+                    true => client.kql(query.text.clone(), database).await,
+                    false => client.sql(&query.text, database).await,
+                };
+                now.insert(key, read(rows).await);
             }
             answer.check(&now)
         }
@@ -70,20 +80,37 @@ pub(super) async fn run(args: VerifyArgs) -> Result<(), CliError> {
     }
 }
 
+async fn stored_run(client: &Client, run_id: Uuid) -> Result<Value, CliError> {
+    let request = client.request(Method::GET, &format!("/v1/agent/runs/{run_id}"))?;
+    client.answer(request).await
+}
+
 async fn check_here(embedded: &EmbeddedEngine, run_id: Uuid) -> Result<Verdict, CliError> {
-    let run = embedded.engine.catalog().runs().get(&Principal::local_admin(), run_id).await?;
-    let decoded = querent_catalog::RunRecord {
-        trace_json: querent_agent::protocols::ask::decode_trace(run.trace_json.clone()),
-        ..run
-    };
-    let answer = StoredAnswer::new(&run_json(&decoded))?;
-    let session = embedded.session(None).await?;
+    let mut answer = StoredAnswer::new(&run_here(embedded, run_id).await?)?;
+    for earlier in answer.earlier_runs() {
+        if let Ok(run) = run_here(embedded, earlier).await {
+            answer.add_calls(Some(earlier), &run);
+        }
+    }
     let mut now = BTreeMap::new();
-    for (call, query) in &answer.queries {
-        let rows = session.sql(query).await.map(StreamedRows::from).map_err(CliError::from);
-        now.insert(*call, read(rows).await);
+    for (key, query) in answer.queries() {
+        let rows = async {
+            let session = embedded.session(query.database.as_deref()).await?;
+            let rows = match query.is_kql {
+                true => session.kql(&query.text).await?,
+                false => session.sql(&query.text).await?,
+            };
+            Ok::<_, CliError>(StreamedRows::from(rows))
+        };
+        now.insert(key, read(rows.await).await);
     }
     Ok(answer.check(&now))
+}
+
+async fn run_here(embedded: &EmbeddedEngine, run_id: Uuid) -> Result<Value, CliError> {
+    let run = embedded.engine.catalog().runs().get(&Principal::local_admin(), run_id).await?;
+    let trace_json = querent_agent::protocols::ask::decode_trace(run.trace_json.clone());
+    Ok(run_json(&querent_catalog::RunRecord { trace_json, ..run }))
 }
 
 /// Rows as texts, by column; `Err` says why there are none.
@@ -109,13 +136,30 @@ pub(super) async fn read(rows: Result<StreamedRows, CliError>) -> RowsNow {
     Ok(read)
 }
 
-/// An answer with its proof, and what its run has read.
+/// A call: the earlier run that it is of, and its number.
+type CallKey = (Option<Uuid>, u64);
+
+/// An answer with its proof, and what its run, and earlier ones of the conversation, have read.
 struct StoredAnswer {
     links: Vec<Value>,
-    /// The rows of each call.
-    rows: BTreeMap<u64, Vec<Value>>,
-    /// The SQL of each call.
-    queries: BTreeMap<u64, String>,
+    calls: BTreeMap<CallKey, StoredCall>,
+}
+
+/// What a call has read.
+struct StoredCall {
+    columns: Vec<String>,
+    rows: Vec<Value>,
+    /// How many there were; `None` where not all were read.
+    row_count: Option<usize>,
+    /// `None` of a tool that is no query.
+    query: Option<StoredQuery>,
+}
+
+/// A query as it ran.
+struct StoredQuery {
+    text: String,
+    is_kql: bool,
+    database: Option<String>,
 }
 
 /// What was found.
@@ -129,42 +173,73 @@ struct Verdict {
 
 impl StoredAnswer {
     fn new(run: &Value) -> Result<Self, CliError> {
-        let frames: Vec<&Value> = run["trace"].as_array().into_iter().flatten().collect();
-        let data =
-            |name: &'static str| frames.iter().filter(move |frame| frame["event"] == name).map(|frame| &frame["data"]);
-        let Some(answer) = data("answer_final").next() else {
+        let Some(answer) = frames(run, "answer_final").next() else {
             return Err(CliError::failed("the run has no answer to verify"));
         };
-        let sent: BTreeMap<u64, &Value> =
-            data("tool_call").filter_map(|call| Some((call["call_index"].as_u64()?, call))).collect();
-        let (mut rows, mut queries) = (BTreeMap::new(), BTreeMap::new());
-        for result in data("tool_result") {
-            let Some(index) = result["call_index"].as_u64() else { continue };
-            let Some(found) = result["result"]["rows"].as_array() else { continue };
-            rows.insert(index, found.clone());
-            let ran = result["result"]["repaired"]["ran"].as_str();
-            let args = sent.get(&index).map(|call| &call["args"]);
-            let written = args.and_then(|args| args["sql"].as_str().or(args["query"].as_str()));
-            if result["tool"] == "run_sql"
-                && let Some(query) = ran.or(written)
-            {
-                queries.insert(index, query.to_owned());
-            }
-        }
-        Ok(Self { links: answer["proof"].as_array().cloned().unwrap_or_default(), rows, queries })
+        let links = answer["proof"].as_array().cloned().unwrap_or_default();
+        let mut stored = Self { links, calls: BTreeMap::new() };
+        stored.add_calls(None, run);
+        Ok(stored)
     }
 
-    fn check(&self, now: &BTreeMap<u64, RowsNow>) -> Verdict {
+    /// Returns the earlier runs that the proof names.
+    fn earlier_runs(&self) -> Vec<Uuid> {
+        let mut runs: Vec<Uuid> =
+            self.links.iter().flat_map(cells_of).filter_map(|cell| cell["run_id"].as_str()?.parse().ok()).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs
+    }
+
+    /// Adds what the calls of a run have read.
+    fn add_calls(&mut self, run_id: Option<Uuid>, run: &Value) {
+        // Where bare names of a query resolve whose call says no database.
+        let of_run = frames(run, "answer_final").next().and_then(|answer| answer["sql_database"].as_str());
+        let sent: BTreeMap<u64, &Value> =
+            frames(run, "tool_call").filter_map(|call| Some((call["call_index"].as_u64()?, call))).collect();
+        for data in frames(run, "tool_result") {
+            let result = &data["result"];
+            let (Some(index), Some(rows)) = (data["call_index"].as_u64(), result["rows"].as_array()) else { continue };
+            let args = sent.get(&index).map(|call| &call["args"]);
+            let tool = data["tool"].as_str().unwrap_or_default();
+            let written = args.and_then(|args| {
+                ["sql", "kql", "query"].iter().find_map(|name| args[*name].as_str()).map(str::to_owned)
+            });
+            // The query of a vote that was chosen, or that the model wrote when it was asked again, ran in its place.
+            let chosen = result["vote"]["chosen"].as_u64().and_then(|chosen| usize::try_from(chosen).ok());
+            let elected = chosen.and_then(|chosen| result["vote"]["candidates"][chosen]["sql"].as_str());
+            let again = result["asked_again"]["sql"].as_str();
+            let ran = again.or(elected).or(result["repaired"]["ran"].as_str()).map(str::to_owned);
+            let named = [&result["asked_again"]["database"], args.map_or(&Value::Null, |args| &args["database"])];
+            let database = named.iter().find_map(|name| name.as_str()).or(of_run).map(str::to_owned);
+            let query = ["run_sql", "run_kql"].contains(&tool).then(|| ran.or(written)).flatten();
+            let query = query.map(|text| StoredQuery { text, is_kql: tool == "run_kql", database });
+            let count = ["total_rows", "row_count"].iter().find_map(|name| result[*name].as_u64());
+            let row_count = count.filter(|_| result["truncated"] != true).and_then(|count| usize::try_from(count).ok());
+            let names = result["columns"].as_array().into_iter().flatten();
+            let columns = names.filter_map(|column| column["name"].as_str().map(str::to_owned)).collect();
+            self.calls.insert((run_id, index), StoredCall { columns, rows: rows.clone(), row_count, query });
+        }
+    }
+
+    /// Returns the queries, which can be run again.
+    fn queries(&self) -> impl Iterator<Item = (CallKey, &StoredQuery)> {
+        self.calls.iter().filter_map(|(key, call)| Some((*key, call.query.as_ref()?)))
+    }
+
+    fn check(&self, now: &BTreeMap<CallKey, RowsNow>) -> Verdict {
         let mut verdict = Verdict::default();
         for link in &self.links {
             let text = link["text"].as_str().unwrap_or_default();
             let state = match link["origin"].as_str().unwrap_or_default() {
                 "cell" => self.cell_state(&link["cell"], now),
                 "expression" => {
-                    let states = link["cells"].as_array().into_iter().flatten().map(|cell| self.cell_state(cell, now));
-                    states.max().unwrap_or(CellState::Unproven)
+                    let states = cells_of(link).into_iter().map(|cell| self.cell_state(cell, now));
+                    let of_cells = states.max().unwrap_or(CellState::Unproven);
+                    of_cells.max(self.whole_state(link, now))
                 }
-                "question" | "query" | "row_count" => CellState::Same,
+                "row_count" => self.count_state((None, link["call_index"].as_u64().unwrap_or_default()), now),
+                "question" | "query" | "conversation" => CellState::Same,
                 _ => CellState::Unproven,
             };
             let word = match state {
@@ -186,21 +261,90 @@ impl StoredAnswer {
         verdict
     }
 
-    fn cell_state(&self, cell: &Value, now: &BTreeMap<u64, RowsNow>) -> CellState {
-        let stored = || -> Option<&Value> {
-            let row = usize::try_from(cell["row"].as_u64()?).ok()?;
-            let value = self.rows.get(&cell["call_index"].as_u64()?)?.get(row)?.get(cell["column"].as_str()?)?;
-            Some(value)
-        };
-        let Some(value) = stored() else { return CellState::Unproven };
-        let index = cell["call_index"].as_u64().unwrap_or_default();
-        // Other tools than SQL are not called again.
-        let Some(rows) = now.get(&index) else { return CellState::Same };
+    /// Returns how a cell stands: the row of the same labels has the same value now.
+    fn cell_state(&self, cell: &Value, now: &BTreeMap<CallKey, RowsNow>) -> CellState {
+        let key = key_of(cell);
         let column = cell["column"].as_str().unwrap_or_default();
+        let row = cell["row"].as_u64().and_then(|row| usize::try_from(row).ok());
+        let stored = self.calls.get(&key).zip(row).and_then(|(call, row)| call.rows.get(row));
+        let Some(stored) = stored.filter(|stored| stored.get(column).is_some()) else { return CellState::Unproven };
+        // Other tools than queries are not called again.
+        let Some(rows) = now.get(&key) else { return CellState::Same };
+        let labels = self.calls.get(&key).map(|call| call.labels(column)).unwrap_or_default();
+        let has = |row: &BTreeMap<String, String>, name: &str| {
+            row.get(name).is_some_and(|found| same_value(&stored[name], found))
+        };
         let is_there = rows
             .as_ref()
-            .is_ok_and(|rows| rows.iter().any(|row| row.get(column).is_some_and(|found| same_value(value, found))));
+            .is_ok_and(|rows| rows.iter().any(|row| has(row, column) && labels.iter().all(|label| has(row, label))));
         if is_there { CellState::Same } else { CellState::Changed }
+    }
+
+    /// Returns how an expression over all rows of a result stands, which another row changes.
+    fn whole_state(&self, link: &Value, now: &BTreeMap<CallKey, RowsNow>) -> CellState {
+        let cells = cells_of(link);
+        let Some(key) = cells.first().map(|cell| key_of(cell)) else { return CellState::Unproven };
+        let rows = self.calls.get(&key).map_or(0, |call| call.rows.len());
+        let is_of_all = rows > 2 || rows == 2 && link["expression"].as_str().is_some_and(|text| text.contains(" + "));
+        match is_of_all && cells.len() >= rows {
+            true => self.count_state(key, now),
+            false => CellState::Same,
+        }
+    }
+
+    /// Returns how the number of rows of a call stands.
+    fn count_state(&self, key: CallKey, now: &BTreeMap<CallKey, RowsNow>) -> CellState {
+        let Some(call) = self.calls.get(&key) else { return CellState::Unproven };
+        match (call.row_count, now.get(&key)) {
+            (Some(count), Some(rows)) => match rows {
+                Ok(rows) if rows.len() == count.min(MAX_ROWS) => CellState::Same,
+                Ok(_) | Err(_) => CellState::Changed,
+            },
+            _ => CellState::Same,
+        }
+    }
+}
+
+/// Returns the data of a run's frames of one name.
+fn frames<'r>(run: &'r Value, name: &'static str) -> impl Iterator<Item = &'r Value> {
+    run["trace"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(move |frame| frame["event"] == name)
+        .map(|frame| &frame["data"])
+}
+
+/// Returns the cells that a link rests on.
+fn cells_of(link: &Value) -> Vec<&Value> {
+    match link["origin"].as_str() {
+        Some("cell") => vec![&link["cell"]],
+        _ => link["cells"].as_array().into_iter().flatten().collect(),
+    }
+}
+
+fn key_of(cell: &Value) -> CallKey {
+    let run_id = cell["run_id"].as_str().and_then(|run_id| run_id.parse().ok());
+    (run_id, cell["call_index"].as_u64().unwrap_or_default())
+}
+
+impl StoredCall {
+    /// Returns the columns by which the rows are told apart, without `column` itself: those of names, else the first of
+    /// several. One row needs none.
+    fn labels(&self, column: &str) -> Vec<&str> {
+        if self.rows.len() < 2 {
+            return Vec::new();
+        }
+        let is_name = |name: &&str| {
+            let mut texts = self.rows.iter().filter_map(|row| row[*name].as_str());
+            texts.any(|text| !text.is_empty() && text.parse::<f64>().is_err())
+        };
+        let mut labels: Vec<&str> = self.columns.iter().map(String::as_str).filter(is_name).collect();
+        if labels.is_empty() {
+            labels.extend(self.columns.first().map(String::as_str));
+        }
+        labels.retain(|name| *name != column);
+        labels
     }
 }
 

@@ -174,6 +174,14 @@ const CASES: &[(&str, &[&str])] = &[
          NULL)",
         &[],
     ),
+    (
+        "SELECT name FROM shop.customers WHERE id NOT IN (SELECT customer_id FROM shop.orders UNION ALL SELECT 9)",
+        &["nulls"],
+    ),
+    (
+        "SELECT name FROM shop.customers WHERE id NOT IN (SELECT customer_id FROM shop.orders GROUP BY customer_id)",
+        &["nulls"],
+    ),
     ("SELECT count(*) AS n FROM shop.orders WHERE status <> 'paid'", &["nulls"]),
     ("SELECT count(*) AS n FROM shop.customers WHERE name <> 'Ann'", &[]),
     (

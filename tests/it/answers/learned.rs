@@ -205,6 +205,18 @@ async fn a_question_that_says_more_goes_to_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_no_row_has_is_left_to_the_model() {
+    let server = started().await;
+    let sql = "SELECT count(*) AS n FROM votes WHERE state <> 'CA'";
+    let body = json!({"question": "How many votes outside CA?", "sql": sql});
+    assert_eq!(server.post("/v1/catalog/verified-queries", &body, Some("writer-tok")).await.status, 201);
+    let events = ask(&server, "How many votes outside NY?").await;
+    assert!(data(&events, "answer_final")["text"].to_string().contains("n: 3."), "{events:?}");
+    let events = ask(&server, "How many votes outside Narnia?").await;
+    assert!(data(&events, "answer_final")["verified_query"].is_null(), "all votes are outside of it: {events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_setting_switches_it_off() {
     let script = json!({"runs": [{"turns": [{"events": [{"text": "I do not know."}]}], "repeat_last": true}]});
     let settings = TestSettings::default().tokens("admin-tok:admin:root").script(script).change(|settings| {

@@ -90,6 +90,24 @@ async fn a_number_that_contradicts_its_only_cell_is_corrected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_number_of_the_question_is_no_proof_of_what_was_found() {
+    let fixture = AnswersFixture::new().await;
+    for (text, is_wrong) in [
+        ("There are 30 rows.", true),
+        ("The number of rows is 30.", true),
+        ("2 rows are above 30.", false),
+        ("There are 2 rows above 30.", false),
+        ("With more than 30 there are two.", false),
+    ] {
+        let (_, links) = answer(&fixture.ask("How many rows are above 30?", turns(ABOVE_30, text)).await);
+        let is_doubted = links.iter().any(|link| {
+            matches!(link.origin, ProofOrigin::Unproven | ProofOrigin::Cell { corrected_from: Some(_), .. })
+        });
+        assert_eq!(is_doubted, is_wrong, "{text} {links:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_claim_is_left_as_it_is() {
     let fixture = AnswersFixture::new().await;
     for (sql, text) in [
@@ -123,6 +141,8 @@ async fn what_a_number_is_proven_by_is_said() {
         assert_eq!(found, Some(json!(origin)), "{text} {links:?}");
     }
 }
+
+const ABOVE_30: &str = "SELECT count(*) AS n FROM (VALUES (1), (40), (50)) AS t(x) WHERE x > 30";
 
 /// Regions with orders, revenue, a share as a fraction, and a day.
 const REGIONS: &str = "SELECT * FROM (VALUES ('North', 1284, 45210.75, 0.125, DATE '2024-02-03'), \

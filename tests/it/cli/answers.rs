@@ -51,6 +51,35 @@ fn answers_found_right_fail_where_their_data_changes() {
 }
 
 #[test]
+fn a_value_that_moves_to_another_row_has_changed() {
+    let work = WorkFolder::new();
+    let rows = "CREATE TABLE votes AS SELECT * FROM (VALUES ('CA', 3), ('NY', 2)) AS t(state, n)";
+    work.run(&["sql", rows]).succeeded();
+    let turns = script("SELECT state, n FROM votes ORDER BY state", "CA had 3 votes, and both states 5 in total.");
+    std::fs::write(work.path("script.json"), turns.to_string()).unwrap();
+    let mut command = work.querent(&["ask", "--json", "how many votes?"]);
+    let asked = Done::of(command.env("QUERENT_AGENT_SCRIPT", work.path("script.json")).output().unwrap());
+    let run = json_lines(&asked.succeeded())[0]["data"]["run_id"].as_str().unwrap().to_owned();
+    work.run(&["verify", &run]).succeeded();
+    // Another row changes what is said of all rows.
+    work.run(&["sql", "INSERT INTO votes VALUES ('TX', 7)"]).succeeded();
+    work.run(&["verify", &run]).failed(1);
+    work.run(&["sql", "DELETE FROM votes WHERE state = 'TX'"]).succeeded();
+    work.run(&["verify", &run]).succeeded();
+    work.run(&["sql", "UPDATE votes SET n = 5 - n"]).succeeded();
+    work.run(&["verify", &run]).failed(1);
+}
+
+#[test]
+fn equal_rows_of_an_answer_are_counted() {
+    let work = WorkFolder::new();
+    work.run(&["sql", "CREATE TABLE t AS SELECT * FROM (VALUES (1), (1), (2)) AS v(x)"]).succeeded();
+    let line = json!({"question": "Which?", "sql": "SELECT x FROM t", "rows": [{"x": 1}, {"x": 2}, {"x": 2}]});
+    std::fs::write(work.path("answers.ndjson"), line.to_string()).unwrap();
+    work.run(&["test-answers", "answers.ndjson"]).failed(1);
+}
+
+#[test]
 fn an_answer_found_right_becomes_a_verified_query() {
     let work = WorkFolder::new();
     work.run(&["import", "flights.csv"]).succeeded();

@@ -106,12 +106,12 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "agent/src",
         floors: &[
-            &["error", "confidence", "prompt_form", "tokens", "sql_text"],
+            &["error", "confidence", "coverage", "prompt_form", "tokens", "sql_text"],
             &["config", "telemetry"],
             &["chart"],
             &["models"],
             &["attachments", "budget", "history", "proof", "repair", "template"],
-            &["assessment", "counter_checks", "coverage"],
+            &["assessment", "counter_checks"],
             &["event"],
             &["event_log", "results"],
             &["run_watcher"],

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
 use super::compaction::compaction_item;
-use super::object::{new_response, usage_json};
+use super::object::{new_response, response_id as id_of_response, usage_json};
 use crate::assessment::ASSESSMENT;
 use crate::event::{
     EventKind, RunErrorCode, RunEvent, RunOutcome, SERVER_LABEL, TextPhase, ToolCallStarted, ToolResult, ToolStatus,
@@ -502,10 +502,14 @@ fn citation(response_id: &str, link: &ProofLink) -> Option<Value> {
     let (cell, what) = match &link.origin {
         ProofOrigin::Cell { cell, .. } => (cell, String::new()),
         ProofOrigin::Expression { expression, cells, .. } => (cells.first()?, format!("{expression}, ")),
-        ProofOrigin::RowCount { .. } | ProofOrigin::Question | ProofOrigin::Query { .. } | ProofOrigin::Unproven => {
-            return None;
-        }
+        ProofOrigin::RowCount { .. }
+        | ProofOrigin::Question
+        | ProofOrigin::Query { .. }
+        | ProofOrigin::Conversation
+        | ProofOrigin::Unproven => return None,
     };
+    // A cell of an earlier run is one of that run's response.
+    let response = cell.run_id.map_or_else(|| response_id.to_owned(), id_of_response);
     let column = form_urlencoded::byte_serialize(cell.column.as_bytes()).collect::<String>();
     let place = format!("call={}&row={}&column={column}", cell.call_index, cell.row);
     Some(json!({
@@ -513,7 +517,7 @@ fn citation(response_id: &str, link: &ProofLink) -> Option<Value> {
         "start_index": link.start,
         "end_index": link.end,
         "title": format!("{what}query {}, row {}, {}", cell.call_index + 1, cell.row + 1, cell.column),
-        "url": format!("querent:{response_id}#{place}"),
+        "url": format!("querent:{response}#{place}"),
     }))
 }
 

@@ -18,6 +18,8 @@ pub(super) struct CheckedText {
     said: usize,
     /// What was written, and what stands there now.
     corrections: Vec<(String, String)>,
+    /// Whether a fence is open: what stands in it is shown as it is.
+    is_fenced: bool,
 }
 
 impl CheckedText {
@@ -52,11 +54,19 @@ impl CheckedText {
     }
 
     fn pass_on(&mut self, prover: &Prover, ready: &mut String) {
-        if self.said < self.sentence.len() {
-            let (text, corrections) = prover.correct(&self.sentence, self.said);
-            ready.push_str(&text);
-            self.corrections.extend(corrections);
+        let fences = self.sentence.matches("```").count();
+        let is_shown = self.is_fenced || fences > 0;
+        self.is_fenced ^= !fences.is_multiple_of(2);
+        if self.said >= self.sentence.len() {
+            return;
         }
+        if is_shown {
+            ready.push_str(&self.sentence[self.said..]);
+            return;
+        }
+        let (text, corrections) = prover.correct(&self.sentence, self.said);
+        ready.push_str(&text);
+        self.corrections.extend(corrections);
     }
 
     /// Takes what was corrected.

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use querent_catalog::{SearchRequest, TableInfo, TableKind, TableName};
 
 use super::Turns;
-use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, declines, gaps_of};
+use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, declines, gaps_of, is_opaque_name};
 use crate::prompt::{Examples, TaughtKnowledge};
 use crate::repair::tables_read;
 use crate::request::RunRequest;
@@ -27,6 +27,11 @@ const PROBED_COLUMNS: usize = 24;
 const MAX_LOOKED_FOR: usize = 6;
 /// Columns that hold one kept value.
 const MAX_VALUE_COLUMNS: usize = 100;
+/// A value that is a name and no text, in characters; the shortest word that is a part of one, and the longest that is not
+/// taken for the beginning of a word.
+const SHORT_VALUE: usize = 40;
+const SHORTEST_PART: usize = 3;
+const SHORTEST_STEM: usize = 4;
 /// Words of a KQL query that may name tables.
 const MAX_KQL_NAMES: usize = 64;
 /// Names that a missing word is compared with by meaning.
@@ -153,6 +158,11 @@ impl Turns<'_> {
             }
         }
         gaps.asked = missing;
+        // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name.
+        if uses_opaque_column(query, &read) {
+            gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
+            gaps.asked.clear();
+        }
         let mut elsewhere = Vec::new();
         for gap in &gaps.asked {
             elsewhere.extend(self.tables_about(gap, &tables).await);
@@ -215,9 +225,16 @@ impl Turns<'_> {
             return Vec::new();
         }
         let condition = |(word, is_name): &(&str, bool)| {
+            let (plain, one) = (escaped(word), escaped(&singular(word)));
             let test = |column: &String| match is_name {
-                true => format!("{column} ILIKE '%{}%'", escaped(word)),
-                false => format!("lower({column}) IN ('{}', '{}')", escaped(word), escaped(&singular(word))),
+                true => format!("{column} ILIKE '%{plain}%'"),
+                // `crude oil` is oil, and `Symphony No 5` one of the symphonies; who plays the violin is a violinist.
+                false if one.len() >= SHORTEST_PART => format!(
+                    "lower({column}) IN ('{plain}', '{one}') OR (length({column}) <= {SHORT_VALUE} AND ({column} ILIKE \
+                     '{one} %' OR {column} ILIKE '% {one}' OR {column} ILIKE '% {one} %' OR (length({column}) > \
+                     {SHORTEST_STEM} AND starts_with('{one}', lower({column})))))"
+                ),
+                false => format!("lower({column}) IN ('{plain}', '{one}')"),
             };
             let tests: Vec<String> = columns.iter().map(test).collect();
             format!("bool_or({})", tests.join(" OR "))
@@ -329,6 +346,13 @@ impl Turns<'_> {
     pub(super) fn gap_below(&mut self, said: &str) -> Option<String> {
         self.gaps.take_note().filter(|_| !declines(said))
     }
+}
+
+/// Whether a query names a column, of the tables that it reads, whose name says nothing.
+fn uses_opaque_column(query: &str, read: &[TableInfo]) -> bool {
+    let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let mut columns = read.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
+    columns.any(|name| is_opaque_name(name) && words.iter().any(|word| word.eq_ignore_ascii_case(name)))
 }
 
 fn table_in_words(table: &TableInfo) -> String {

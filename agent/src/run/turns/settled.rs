@@ -2,6 +2,7 @@
 //! ask for. No model is asked about itself.
 
 use super::Turns;
+use super::earlier::{evidence_of, rests_on_conversation};
 use super::readings::choices;
 use crate::confidence::{AnswerEvidence, Confidence, ConfidenceFit};
 use crate::coverage::declines;
@@ -21,7 +22,7 @@ impl Turns<'_> {
 
     /// Says an answer that was held, or in its place why it is held back.
     pub(super) fn settle(&mut self, text: &str) {
-        self.note_unproven(&self.prover.links(text, &[]));
+        self.note_proof(&self.prover.links(text, &[]));
         let confidence = self.evidence.confidence(self.fit());
         let looked = self.has_looked_at_data();
         let says_so = !self.evidence.missing.is_empty() && declines(text);
@@ -42,21 +43,27 @@ impl Turns<'_> {
         let AnswerEvidence { missing, unknown_names, .. } = &self.evidence;
         self.assessment.missing = missing.iter().chain(unknown_names).cloned().collect();
         if !self.holds_answers() || self.has_said_rows {
-            self.note_unproven(proof);
+            self.note_proof(proof);
             let confidence = self.evidence.confidence(self.fit());
             self.assessment.confidence = self.has_looked_at_data().then_some(confidence);
         }
         self.assessment.features = self.evidence.features();
     }
 
-    fn note_unproven(&mut self, proof: &[ProofLink]) {
+    /// Takes in what the answer is proven by: how much of it is not, and what it rests on where no query of its own ran.
+    fn note_proof(&mut self, proof: &[ProofLink]) {
+        self.evidence.is_of_conversation = rests_on_conversation(proof);
+        if self.evidence.result.is_none() {
+            self.evidence.result = evidence_of(&self.earlier, proof);
+        }
         let unproven = proof.iter().filter(|link| link.origin == ProofOrigin::Unproven).count();
         self.evidence.unproven = u32::try_from(unproven).unwrap_or(u32::MAX);
     }
 
     /// Whether the answer is about data: a greeting has no confidence.
     fn has_looked_at_data(&self) -> bool {
-        self.evidence.result.is_some() || self.evidence.failed_queries > 0 || self.evidence.unproven > 0
+        let AnswerEvidence { result, failed_queries, unproven, is_of_conversation, .. } = &self.evidence;
+        result.is_some() || *failed_queries > 0 || *unproven > 0 || *is_of_conversation
     }
 
     /// Returns the coefficients, where they were fitted to this model.

@@ -144,8 +144,9 @@ export function proofText(proof: Proof): string {
   switch (proof.origin) {
     case "cell": {
       const { cell } = proof;
+      const ofRun = cell?.run_id === undefined ? "" : `run ${cell.run_id}, `;
       return cell
-        ? `call ${cell.call_index + 1}, row ${cell.row + 1}, column ${cell.column}: ${String(proof.value)}${corrected}`
+        ? `${ofRun}call ${cell.call_index + 1}, row ${cell.row + 1}, column ${cell.column}: ${String(proof.value)}${corrected}`
         : `a cell${corrected}`;
     }
     case "expression":
@@ -156,6 +157,8 @@ export function proofText(proof: Proof): string {
       return "the question says it";
     case "query":
       return "the query says it";
+    case "conversation":
+      return "it was said or returned earlier in the conversation";
     case "unproven":
       return "not proven by any row: do not trust it";
   }

@@ -5,8 +5,9 @@ export interface Proof {
   text: string;
   start: number;
   end: number;
-  origin: "cell" | "expression" | "row_count" | "question" | "query" | "unproven";
-  cell?: { call_index: number; row: number; column: string };
+  origin: "cell" | "expression" | "row_count" | "question" | "query" | "conversation" | "unproven";
+  /** `run_id`: of an earlier run of the conversation. */
+  cell?: { run_id?: string; call_index: number; row: number; column: string };
   value?: unknown;
   expression?: string;
   corrected_from?: string;

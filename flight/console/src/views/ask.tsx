@@ -127,8 +127,9 @@ function Run({ run, isContinued }: { run: AskRun; isContinued: boolean }) {
   const [marked, mark] = useState<MarkedCell | null>(null);
   const place = useRef<HTMLElement>(null);
   const show = (proof: Proof) => {
-    const call = proof.cell?.call_index;
-    if (proof.cell) mark({ call: proof.cell.call_index, row: proof.cell.row, column: proof.cell.column });
+    // The rows of an earlier run are not shown here.
+    const call = proof.cell?.run_id === undefined ? proof.cell?.call_index : undefined;
+    if (proof.cell && call !== undefined) mark({ call: proof.cell.call_index, row: proof.cell.row, column: proof.cell.column });
     if (call === undefined) return;
     requestAnimationFrame(() => {
       const found = place.current?.querySelector(`#call-${call} .is-marked`) ?? place.current?.querySelector(`#call-${call}`);

@@ -1,0 +1,111 @@
+//! Words for what the data calls otherwise: synonyms, units for what they measure, and names that say nothing.
+
+use super::tests::{TestSchema, vocabulary};
+use super::{gaps_of, is_opaque_name};
+
+#[test]
+fn other_words_for_the_same_thing_are_explained() {
+    const GYM: TestSchema = TestSchema {
+        tables: &[
+            ("members", "member_id full_name joined plan city"),
+            ("visits", "visit_id member_id checked_in checked_out branch"),
+            ("trainers", "trainer_id full_name hourly_rate specialty"),
+        ],
+        values: "Gold Basic Downtown Harbour Yoga Boxing",
+    };
+    const FARM: TestSchema = TestSchema {
+        tables: &[
+            ("fields", "field_id name hectares soil"),
+            ("harvests", "harvest_id field_id crop tonnes harvested_on"),
+            ("tractors", "tractor_id maker model engine_hours purchased price"),
+        ],
+        values: "Hill Top River Side clay loam wheat maize John Deere Fendt",
+    };
+    const CINEMA: TestSchema = TestSchema {
+        tables: &[
+            ("films", "film_id title director released runtime_min genre"),
+            ("screenings", "screening_id film_id hall shown_at tickets_sold ticket_price"),
+        ],
+        values: "Alien Up Horror Animation Red Blue",
+    };
+    const STORE: TestSchema = TestSchema {
+        tables: &[("buyers", "id name city signup"), ("orders", "id buyer_id ordered_at status total discount")],
+        values: "shipped cancelled Berlin Paris",
+    };
+    const HARBOR: TestSchema = TestSchema {
+        tables: &[
+            ("port_calls", "call_id imo berth_id arrived_at departed_at dues_eur"),
+            ("berths", "berth_id code depth_m"),
+            ("cargo", "cargo_id call_id commodity tons operation"),
+        ],
+        values: "unload grain",
+    };
+    const FOREST: TestSchema = TestSchema {
+        tables: &[
+            ("parcels", "parcel_id name dominant_species hectares owner"),
+            ("fires", "fire_id parcel_id ignited_on burned_hectares cause"),
+            ("crews", "crew_id crew_name members"),
+        ],
+        values: "pine lightning Hotshots",
+    };
+    const STAGE: TestSchema = TestSchema {
+        tables: &[
+            ("concerts", "concert_id title held_on hall tickets_sold"),
+            ("pieces", "piece_id title composer minutes"),
+            ("pours", "pour_id beer_id poured_at liters"),
+        ],
+        values: "Bolero Ravel",
+    };
+    let asked = |schema: &TestSchema, question: &str| {
+        gaps_of(question, &vocabulary(schema)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for (schema, question) in [
+        (&HARBOR, "What is the average fee per call?"),
+        (&HARBOR, "How much money did the harbor make?"),
+        (&HARBOR, "Which docks are deeper than 10 meters?"),
+        (&HARBOR, "Which goods were unloaded?"),
+        (&HARBOR, "How much freight was handled in total?"),
+        (&FOREST, "What is the average size of a fire?"),
+        (&FOREST, "Which wildfires burned more than 100 hectares?"),
+        (&FOREST, "What trees grow in Sunset?"),
+        (&FOREST, "Which team is the largest?"),
+        (&STAGE, "Which venue hosted the most concerts?"),
+        (&STAGE, "What is the total duration of all pieces?"),
+        (&STAGE, "What volume did we pour in March?"),
+        (&STAGE, "How many drinks were served?"),
+        (&GYM, "Which coach charges the most per hour?"),
+        (&GYM, "Which instructors teach boxing?"),
+        (&GYM, "How many clients live in Lisbon?"),
+        (&GYM, "Which location is visited most often?"),
+        (&FARM, "How many vehicles did we buy from Fendt?"),
+        (&FARM, "How many acres of clay ground are there?"),
+        (&CINEMA, "Which movies run longer than 100 minutes?"),
+        (&CINEMA, "Which room sold the most seats?"),
+        (&STORE, "What was the revenue per month in 2024?"),
+        (&STORE, "How many sales were there in February 2024?"),
+    ] {
+        assert_eq!(asked(schema, question), [""; 0], "{question}");
+    }
+    assert_eq!(asked(&GYM, "How many calories did the members burn?"), ["calories"]);
+    assert_eq!(asked(&FARM, "How many cows do we own?"), ["cows"]);
+    assert_eq!(asked(&CINEMA, "How much popcorn was sold?"), ["popcorn"]);
+    assert_eq!(asked(&STORE, "How many reviews did we get?"), ["reviews"]);
+    assert_eq!(asked(&HARBOR, "Which trucks waited longest?"), ["trucks"]);
+    assert_eq!(asked(&FOREST, "How many wolves live in Elk Ridge?"), ["wolves"]);
+    assert_eq!(asked(&STAGE, "How many ushers were there?"), ["ushers"]);
+}
+
+#[test]
+fn a_short_code_may_mean_anything() {
+    for (name, is_opaque) in [
+        ("abv", true),
+        ("ibu", true),
+        ("IMO", true),
+        ("age", false),
+        ("id", false),
+        ("price", false),
+        ("abv_id", false),
+    ] {
+        assert_eq!(is_opaque_name(name), is_opaque, "{name}");
+    }
+}

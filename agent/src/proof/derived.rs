@@ -1,0 +1,180 @@
+//! Numbers that one cell gives: what a share leaves (`the other 76 %`), one in so many, a ratio as an increase, and a measure
+//! in another unit.
+
+use super::rows::{ProofRows, TokenPlace};
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, tokens_in};
+use super::{CellReference, ProofOrigin, number_of};
+
+/// Cells that are looked at.
+const MAX_CELLS: usize = 60;
+/// Words by which a number is what is left.
+const OF_REST: [&str; 15] = [
+    "remaining",
+    "remainder",
+    "rest",
+    "not",
+    "outside",
+    "other",
+    "others",
+    "stayed",
+    "remained",
+    "kept",
+    "without",
+    "except",
+    "retained",
+    "left",
+    "no",
+];
+/// Units by their dimension, each with what one of it is in the least.
+const UNITS: [(&str, char, f64); 43] = [
+    ("ms", 't', 0.001),
+    ("millisecond", 't', 0.001),
+    ("milliseconds", 't', 0.001),
+    ("s", 't', 1.0),
+    ("sec", 't', 1.0),
+    ("secs", 't', 1.0),
+    ("second", 't', 1.0),
+    ("seconds", 't', 1.0),
+    ("min", 't', 60.0),
+    ("mins", 't', 60.0),
+    ("minute", 't', 60.0),
+    ("minutes", 't', 60.0),
+    ("h", 't', 3_600.0),
+    ("hr", 't', 3_600.0),
+    ("hrs", 't', 3_600.0),
+    ("hour", 't', 3_600.0),
+    ("hours", 't', 3_600.0),
+    ("day", 't', 86_400.0),
+    ("days", 't', 86_400.0),
+    ("mm", 'l', 0.001),
+    ("cm", 'l', 0.01),
+    ("m", 'l', 1.0),
+    ("meters", 'l', 1.0),
+    ("metres", 'l', 1.0),
+    ("km", 'l', 1_000.0),
+    ("kilometers", 'l', 1_000.0),
+    ("kilometres", 'l', 1_000.0),
+    ("miles", 'l', 1_609.344),
+    ("g", 'm', 1.0),
+    ("grams", 'm', 1.0),
+    ("kg", 'm', 1_000.0),
+    ("tons", 'm', 1e6),
+    ("tonnes", 'm', 1e6),
+    ("bytes", 'b', 1.0),
+    ("kb", 'b', 1e3),
+    ("mb", 'b', 1e6),
+    ("gb", 'b', 1e9),
+    ("tb", 'b', 1e12),
+    ("kib", 'b', 1_024.0),
+    ("mib", 'b', 1_048_576.0),
+    ("gib", 'b', 1_073_741_824.0),
+    ("tib", 'b', 1_099_511_627_776.0),
+    ("byte", 'b', 1.0),
+];
+
+/// See the module; of the rows that are named, or of all.
+pub(super) fn derived_origin(
+    result: &ProofRows,
+    rows: &[usize],
+    token: &TextToken,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    let TextTokenKind::Number(number) = &token.kind else { return None };
+    let lower = place.sentence.to_lowercase();
+    let is_rest = OF_REST.iter().any(|word| find_word(&lower, word).is_some()) || lower.contains("n't ");
+    let is_one_in = lower.contains("one in ") || lower.contains("1 in ");
+    let unit = unit_behind(token, place.clause);
+    let is_of_rows = |row: &usize| rows.is_empty() || rows.contains(row);
+    for (row, column, cell) in result.cells().filter(|(row, _, _)| is_of_rows(row)).take(MAX_CELLS) {
+        let Some(value) = number_of(cell) else { continue };
+        let origin = |expression: String, value: f64| {
+            Some(ProofOrigin::Expression { expression, value, cells: vec![result.cell(row, column)] })
+        };
+        let is_share = |found: f64| number.stands_for(found, ShareScale::Percent);
+        // What the cell is in percent, where it can be a share.
+        let percent = match result.share_scale(column) {
+            ShareScale::Fraction => Some(("100.0e0 * ", 100.0)),
+            ShareScale::Percent => Some(("1.0e0 * ", 1.0)),
+            ShareScale::Unknown if (0.0..=1.0).contains(&value) => Some(("100.0e0 * ", 100.0)),
+            ShareScale::Unknown if (1.0..=100.0).contains(&value) => Some(("1.0e0 * ", 1.0)),
+            ShareScale::Unknown | ShareScale::Amount => None,
+        };
+        if let Some((factor_text, factor)) = percent {
+            let share = factor * value;
+            if is_rest && number.is_percent && is_share(100.0 - share) {
+                return origin(format!("100.0e0 - {factor_text}{value:?}"), 100.0 - share);
+            }
+            if is_one_in && share != 0.0 && !number.is_percent && number.stands_for(100.0 / share, ShareScale::Unknown)
+            {
+                return origin(format!("100.0e0 / ({factor_text}{value:?})"), 100.0 / share);
+            }
+        }
+        let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+        let is_ratio = ["ratio", "factor", "multiple", "index"].iter().any(|word| name.contains(word));
+        if is_ratio && number.is_percent && is_share(100.0 * (value - 1.0)) {
+            return origin(format!("100.0e0 * ({value:?} - 1)"), 100.0 * (value - 1.0));
+        }
+        if let Some((dimension, unit)) = unit
+            && let Some((of_column, column_unit)) = name.rsplit(|c: char| !c.is_alphanumeric()).find_map(unit_called)
+            && of_column == dimension
+            && unit != column_unit
+        {
+            let factor = column_unit / unit;
+            if number.stands_for(value * factor, ShareScale::Unknown) {
+                return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
+            }
+            // `37 minutes and 27 seconds`.
+            let part = (value - value.floor()) * factor;
+            let says_whole = tokens_in(place.sentence).iter().any(|one| is_whole_of(one, value));
+            if says_whole && factor > 1.0 && (part - number.value).abs() < 1.0 {
+                return origin(format!("(1.0e0 * {value:?} - floor(1.0e0 * {value:?})) * {factor:?}"), part);
+            }
+        }
+    }
+    if is_rest { rest_of_sum(result, rows, number) } else { None }
+}
+
+/// Returns what is left of a column's sum without a row that is named.
+fn rest_of_sum(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Option<ProofOrigin> {
+    if result.rows.len() < 2 || result.rows.len() < result.row_count || result.rows.len() > MAX_CELLS {
+        return None;
+    }
+    (0..result.columns.len()).filter(|column| !result.label_columns().contains(column)).find_map(|column| {
+        let cells: Vec<(usize, f64)> = result
+            .rows
+            .iter()
+            .enumerate()
+            .filter_map(|(row, values)| Some((row, number_of(values.get(column)?)?)))
+            .collect();
+        let sum: f64 = cells.iter().map(|(_, value)| value).sum();
+        let added = cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + ");
+        let references = || -> Vec<CellReference> { cells.iter().map(|(row, _)| result.cell(*row, column)).collect() };
+        cells.iter().filter(|(row, _)| rows.contains(row)).find_map(|(_, value)| {
+            let (rest, share) = (sum - value, 100.0 * (sum - value) / sum);
+            if !number.is_percent && number.stands_for(rest, ShareScale::Unknown) {
+                let expression = format!("{added} - ({value:?})");
+                return Some(ProofOrigin::Expression { expression, value: rest, cells: references() });
+            }
+            (number.is_percent && sum != 0.0 && number.stands_for(share, ShareScale::Percent)).then(|| {
+                let expression = format!("100.0e0 * ({added} - ({value:?})) / ({added})");
+                ProofOrigin::Expression { expression, value: share, cells: references() }
+            })
+        })
+    })
+}
+
+/// Whether a token is the whole part of a value.
+fn is_whole_of(token: &TextToken, value: f64) -> bool {
+    matches!(&token.kind, TextTokenKind::Number(number) if number.value == value.floor())
+}
+
+/// Returns the dimension and the size of the unit behind a number.
+fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
+    let behind = clause[token.end..].trim_start();
+    let word = behind.split(|c: char| !c.is_alphanumeric()).next()?;
+    unit_called(&word.to_lowercase())
+}
+
+fn unit_called(word: &str) -> Option<(char, f64)> {
+    UNITS.iter().find(|(name, _, _)| *name == word).map(|(_, dimension, size)| (*dimension, *size))
+}

@@ -1,0 +1,522 @@
+//! Numbers as people write them: digits with the marks of several languages, scientific, with a scale, signed, as a time of
+//! day, and in words.
+
+use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
+
+const HUNDRED: f64 = 1e2;
+/// What words and letters behind a number stand for. Single letters are scales only where nothing is between.
+const SCALES: [(&str, f64); 34] = [
+    ("hundred", HUNDRED),
+    ("thousand", 1e3),
+    ("million", 1e6),
+    ("billion", 1e9),
+    ("trillion", 1e12),
+    ("k", 1e3),
+    ("mn", 1e6),
+    ("bn", 1e9),
+    ("m", 1e6),
+    ("tausend", 1e3),
+    ("tsd", 1e3),
+    ("mille", 1e3),
+    ("mil", 1e3),
+    ("lakh", 1e5),
+    ("crore", 1e7),
+    ("mio", 1e6),
+    ("millionen", 1e6),
+    ("millions", 1e6),
+    ("millones", 1e6),
+    ("millón", 1e6),
+    ("milioni", 1e6),
+    ("milione", 1e6),
+    ("milhões", 1e6),
+    ("miljoen", 1e6),
+    ("mrd", 1e9),
+    ("milliarde", 1e9),
+    ("milliarden", 1e9),
+    ("milliard", 1e9),
+    ("milliards", 1e9),
+    ("miliardi", 1e9),
+    ("miljard", 1e9),
+    ("billions", 1e9),
+    ("thousands", 1e3),
+    ("trillions", 1e12),
+];
+const WORDS: [&str; 18] = [
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+];
+const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+/// Small numbers of other languages, but for words that are English as well.
+const FOREIGN_WORDS: [(&str, u32); 30] = [
+    ("zwei", 2),
+    ("drei", 3),
+    ("vier", 4),
+    ("fünf", 5),
+    ("sechs", 6),
+    ("sieben", 7),
+    ("acht", 8),
+    ("neun", 9),
+    ("zehn", 10),
+    ("zwölf", 12),
+    ("deux", 2),
+    ("trois", 3),
+    ("quatre", 4),
+    ("cinq", 5),
+    ("huit", 8),
+    ("neuf", 9),
+    ("onze", 11),
+    ("douze", 12),
+    ("cuatro", 4),
+    ("cinco", 5),
+    ("seis", 6),
+    ("siete", 7),
+    ("ocho", 8),
+    ("nueve", 9),
+    ("diez", 10),
+    ("quattro", 4),
+    ("cinque", 5),
+    ("sette", 7),
+    ("dieci", 10),
+    ("twee", 2),
+];
+pub(super) const ORDINALS: [&str; 10] =
+    ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
+/// Words before `one` by which it is a count, and words behind it by which it is none.
+const BEFORE_ONE: [&str; 9] = ["is", "was", "only", "exactly", "just", "has", "had", "have", "are"];
+const AFTER_ONE: [&str; 20] = [
+    "of", "in", "way", "thing", "more", "such", "that", "which", "who", "or", "another", "day", "with", "and", "where",
+    "is", "was", "to", "for", "from",
+];
+/// Marks between the groups of three digits of a number.
+const GROUP_MARKS: [&str; 9] = [",", "_", " ", "\u{a0}", "\u{202f}", "\u{2009}", "'", "\u{2019}", "."];
+const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
+const POWERS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+/// Fractions of one character, by their values.
+const FRACTIONS: [(char, f64); 5] = [('½', 0.5), ('¼', 0.25), ('¾', 0.75), ('⅓', 1.0 / 3.0), ('⅔', 2.0 / 3.0)];
+/// How far `28½` rounds.
+const FRACTION_TOLERANCE: f64 = 0.05;
+const PERCENT: [&str; 8] =
+    ["percent", "percentage", "prozent", "pct", "per cent", "pour cent", "por ciento", "por cento"];
+/// Words behind a number that make it one of a hundred.
+const OF_HUNDRED: [&str; 4] = ["out of every 100", "out of 100", "of every 100", "in every 100"];
+
+/// Returns what `million` and its like stand for.
+pub(super) fn scale_of(word: &str) -> Option<f64> {
+    let word = word.to_lowercase();
+    SCALES.iter().find(|(name, _)| *name == word && name.len() > 2).map(|(_, factor)| *factor)
+}
+
+/// Returns how far a scale rounds: `2 million` may be 2.1, and `two hundred` are no 240.
+fn tolerance_scale(factor: f64) -> f64 {
+    if factor > HUNDRED { factor } else { 1.0 }
+}
+
+/// Returns the number that words are, `seven`, `a dozen`, `thirty-four` or `two thousand five hundred`, and where it ends.
+pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(WrittenNumber, usize)> {
+    let word_at = |at: usize| {
+        let rest = text.get(at..).unwrap_or_default();
+        rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+    };
+    let first = text[start..end].to_lowercase();
+    if let Some((_, value)) = FOREIGN_WORDS.iter().find(|(word, _)| *word == first) {
+        return Some((with_percent(WrittenNumber::whole(*value as usize), &text[end..]), end));
+    }
+    let (mut total, mut current, mut tolerance) = (0.0, 0.0, 0.5);
+    let mut number_end = None;
+    let mut at = start;
+    let mut largest_scale = f64::INFINITY;
+    loop {
+        let word = word_at(at);
+        let lower = word.to_ascii_lowercase();
+        let word_end = at + word.len();
+        let is_first = number_end.is_none();
+        let next = text[word_end..].strip_prefix([' ', '-']).map(|_| word_at(word_end + 1)).unwrap_or_default();
+        let next = next.to_ascii_lowercase();
+        if let Some(value) = small_number(&lower, is_first) {
+            // `Two three` are two numbers.
+            let rest = current % HUNDRED;
+            let fits = if value < 10.0 { rest == 0.0 || rest >= 20.0 && rest % 10.0 == 0.0 } else { rest == 0.0 };
+            if !fits {
+                break;
+            }
+            // `The twenty-first` is a day or a century.
+            if text[word_end..].starts_with('-') && ORDINALS.contains(&next.as_str()) {
+                return None;
+            }
+            current += value;
+            tolerance = 0.5;
+        } else if is_first {
+            break;
+        } else if lower == "hundred" && current > 0.0 && current < HUNDRED {
+            current *= HUNDRED;
+        } else if let Some(scale) = scale_of(&lower).filter(|scale| *scale > HUNDRED)
+            && current > 0.0
+            && scale < largest_scale
+        {
+            total += current * scale;
+            current = 0.0;
+            tolerance = 0.5 * scale;
+            largest_scale = scale;
+        } else if lower == "and" && number_end == Some(at - 1) && small_number(&next, false).is_some() {
+            let is_behind_scale = current == 0.0 || current % HUNDRED == 0.0;
+            if !is_behind_scale {
+                break;
+            }
+            at = word_end + 1;
+            continue;
+        } else {
+            break;
+        }
+        number_end = Some(word_end);
+        if !text[word_end..].starts_with([' ', '-']) {
+            break;
+        }
+        at = word_end + 1;
+    }
+    let number_end = number_end?;
+    // `One` alone is more often a pronoun.
+    if first == "one" && total + current == 1.0 && !is_counted_one(text, start, end) {
+        return None;
+    }
+    let is_scaled = tolerance > 0.5;
+    let number = WrittenNumber { value: total + current, tolerance, is_percent: false, is_scaled, other: None };
+    Some((with_percent(number, &text[number_end..]), number_end))
+}
+
+/// Returns the number below a hundred that a lowercase word is.
+fn small_number(word: &str, is_first: bool) -> Option<f64> {
+    let position = |words: &[&str]| words.iter().position(|known| *known == word);
+    if let Some(index) = position(&WORDS) {
+        return Some((index + 2) as f64);
+    }
+    if let Some(index) = position(&TENS) {
+        return Some(((index + 2) * 10) as f64);
+    }
+    match word {
+        "zero" if is_first => Some(0.0),
+        "dozen" if is_first => Some(12.0),
+        "one" => Some(1.0),
+        _ => None,
+    }
+}
+
+/// Whether `one` is a count, by the words beside it.
+fn is_counted_one(text: &str, start: usize, end: usize) -> bool {
+    let before = last_words(&text[..start], 1);
+    let behind = text[end..].strip_prefix(' ').unwrap_or_default();
+    let after = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
+    BEFORE_ONE.contains(&before.as_str())
+        && after.chars().any(char::is_alphabetic)
+        && !AFTER_ONE.contains(&after.as_str())
+}
+
+fn with_percent(number: WrittenNumber, behind: &str) -> WrittenNumber {
+    WrittenNumber { is_percent: is_percent(behind), ..number }
+}
+
+/// Whether what stands behind a number makes it a percentage.
+fn is_percent(behind: &str) -> bool {
+    let behind = behind.trim_start();
+    let begin: String = behind.chars().take(20).collect::<String>().to_lowercase();
+    let is_word =
+        |word: &&str| begin.strip_prefix(*word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()));
+    behind.starts_with('%') || PERCENT.iter().chain(&OF_HUNDRED).any(is_word)
+}
+
+/// The digits of a number, by where they stand.
+struct WrittenDigits {
+    /// Where the whole part ends, and the whole number.
+    whole_end: usize,
+    end: usize,
+    /// Digits behind the mark.
+    decimals: usize,
+    /// What a point or a comma before three digits means in the other half of the world: the value, and how far it rounds.
+    other: Option<(f64, f64)>,
+}
+
+/// Returns how many digits stand at a place of a text.
+pub(super) fn digits_at(text: &str, from: usize) -> usize {
+    text.as_bytes().get(from..).map_or(0, |tail| tail.iter().take_while(|byte| byte.is_ascii_digit()).count())
+}
+
+/// Reads `1,234.5`, `1.234,5`, `1 234,5`, `12,34,567.8` and the like.
+fn read_digits(rest: &str) -> WrittenDigits {
+    let bytes = rest.as_bytes();
+    let digits = |from: usize| digits_at(rest, from);
+    let first = digits(0);
+    let mut end = first;
+    let is_group = |at: usize, mark: &str| {
+        rest.get(at..).is_some_and(|tail| tail.starts_with(mark)) && digits(at + mark.len()) == 3
+    };
+    // A point stands between three groups at least, or a comma follows.
+    let is_pointed =
+        |at: usize| is_group(at + 4, ".") || (bytes.get(at + 4) == Some(&b',') && (1..=2).contains(&digits(at + 5)));
+    let mark =
+        GROUP_MARKS.into_iter().find(|mark| first <= 3 && is_group(first, mark) && (*mark != "." || is_pointed(first)));
+    let mut groups = 0;
+    if let Some(mark) = mark {
+        while is_group(end, mark) {
+            end += mark.len() + 3;
+            groups += 1;
+        }
+    } else if let Some(lakh_end) = lakh_groups(rest, first) {
+        end = lakh_end;
+        groups = 2;
+    }
+    let whole_end = end;
+    let count = digits(end + 1);
+    let has_decimals = match bytes.get(end) {
+        Some(b'.') => count > 0 && mark != Some("."),
+        // `37,46`, as many languages write; `1,2,3` is a list.
+        Some(b',') => {
+            let is_list = bytes.get(end + 1 + count) == Some(&b',') && digits(end + 2 + count) > 0;
+            let is_mark = mark.is_some_and(|mark| mark != ",") || (mark.is_none() && groups == 0);
+            let is_small = rest.starts_with("0,") && count > 3;
+            is_mark && !is_list && ((1..=2).contains(&count) || is_small)
+        }
+        _ => false,
+    };
+    let decimals = if has_decimals { count } else { 0 };
+    if has_decimals {
+        end += 1 + decimals;
+    }
+    let other = match (mark, decimals) {
+        (Some(","), 0) if groups == 1 && !rest[..end].ends_with("000") => {
+            let plain = rest[..end].replacen(',', ".", 1);
+            plain.parse().ok().map(|value: f64| (value, 0.0005))
+        }
+        (None, 3) if first <= 3 && !rest.starts_with('0') && bytes.get(whole_end) == Some(&b'.') => {
+            rest[..end].replacen('.', "", 1).parse().ok().map(|value: f64| (value, 0.5))
+        }
+        _ => None,
+    };
+    WrittenDigits { whole_end, end, decimals, other }
+}
+
+/// Returns where the groups of `12,34,567` end.
+fn lakh_groups(rest: &str, first: usize) -> Option<usize> {
+    let bytes = rest.as_bytes();
+    let mut at = first;
+    let mut pairs = 0;
+    while bytes.get(at) == Some(&b',') && digits_at(rest, at + 1) == 2 && bytes.get(at + 3) == Some(&b',') {
+        at += 3;
+        pairs += 1;
+    }
+    let ends = bytes.get(at) == Some(&b',') && digits_at(rest, at + 1) == 3;
+    (first <= 2 && pairs > 0 && ends).then_some(at + 4)
+}
+
+/// Returns the power of ten behind digits, `e-5` or ` × 10⁻⁵`, and where it ends.
+fn exponent_at(rest: &str, end: usize) -> Option<(i32, usize)> {
+    let tail = rest.get(end..)?;
+    if let Some(power) = tail.strip_prefix(['e', 'E']) {
+        let sign = usize::from(power.starts_with(['+', '-']));
+        let count = digits_at(power, sign);
+        let behind = power.get(sign + count..)?.chars().next();
+        let is_end = behind.is_none_or(|c| !c.is_alphanumeric());
+        let value: i32 = power.get(..sign + count)?.trim_start_matches('+').parse().ok()?;
+        return ((1..=3).contains(&count) && is_end).then_some((value, end + 1 + sign + count));
+    }
+    let behind = tail.trim_start_matches(' ').strip_prefix(['×', 'x', '·', '*'])?.trim_start_matches(' ');
+    let power = behind.strip_prefix("10")?;
+    let (value, rest_behind): (i32, &str) = if let Some(power) = power.strip_prefix('^') {
+        let length = usize::from(power.starts_with('-')) + digits_at(power, usize::from(power.starts_with('-')));
+        (power.get(..length)?.parse().ok()?, power.get(length..)?)
+    } else {
+        let is_negative = power.starts_with('⁻');
+        let power = power.strip_prefix('⁻').unwrap_or(power);
+        let digits: Vec<usize> =
+            power.chars().map_while(|c| POWERS.iter().position(|known| *known == c)).take(3).collect();
+        let value = digits.iter().fold(0, |value, digit| value * 10 + i32::try_from(*digit).unwrap_or(0));
+        let length: usize = power.chars().take(digits.len()).map(char::len_utf8).sum();
+        if digits.is_empty() {
+            return None;
+        }
+        (if is_negative { -value } else { value }, power.get(length..)?)
+    };
+    Some((value, rest.len() - rest_behind.len()))
+}
+
+/// Reads what begins with a digit. Returns it, unless it is the number of a list or a rank, and where it ends.
+pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) {
+    let rest = &text[start..];
+    let WrittenDigits { whole_end, mut end, decimals, mut other } = read_digits(rest);
+    let token = |end: usize, kind: TextTokenKind| {
+        let text = rest[..end].to_owned();
+        (Some(TextToken { text, start, end: start + end, kind }), start + end)
+    };
+    // A time of day, a code, a rank.
+    if decimals == 0
+        && let Some((length, time)) = time_of_day(rest, end)
+    {
+        return token(length, time);
+    }
+    let exponent = exponent_at(rest, end);
+    if let Some((_, exponent_end)) = exponent {
+        end = exponent_end;
+    }
+    let letters: String =
+        rest[end..].chars().take_while(|c| c.is_alphabetic() || c.is_ascii_digit() || *c == '_').collect();
+    let has_currency = text[..start].trim_end().ends_with(CURRENCIES);
+    let is_attached_billion = letters.eq_ignore_ascii_case("b") && (decimals > 0 || has_currency);
+    let is_scale = is_attached_billion || SCALES.iter().any(|(name, _)| letters.to_lowercase() == *name);
+    if exponent.is_none() && !letters.is_empty() && !is_scale && !is_unit(&letters) {
+        let length = end + letters.len();
+        if ["st", "nd", "rd", "th"].contains(&letters.to_lowercase().as_str()) {
+            let rank = rest[..end].parse().ok().filter(|_| is_rank(text, start, start + length));
+            let text = rest[..length].to_owned();
+            let token =
+                rank.map(|rank| TextToken { text, start, end: start + length, kind: TextTokenKind::Rank(rank) });
+            return (token, start + length);
+        }
+        return token(length, TextTokenKind::Code(rest[..length].to_owned()));
+    }
+    let line = text[..start].rsplit('\n').next().unwrap_or_default().trim();
+    let ends_item = rest[end..].starts_with(". ") || rest[end..].starts_with(") ");
+    if line.trim_matches(['-', '*', '(', ' ', '#']).is_empty() && decimals == 0 && ends_item {
+        return (None, start + end);
+    }
+    // The places of a table's rows: `| 1 | Berlin |`.
+    let begins_row = line.starts_with('|') && line.trim_matches(['|', ' ']).is_empty();
+    if begins_row && decimals == 0 && whole_end <= 2 && rest[end..].trim_start().starts_with('|') {
+        return (None, start + end);
+    }
+    let whole = rest[..whole_end].chars().filter(char::is_ascii_digit);
+    let plain: String = match decimals {
+        0 => whole.collect(),
+        _ => whole.chain(['.']).chain(rest[whole_end + 1..whole_end + 1 + decimals].chars()).collect(),
+    };
+    let Ok(mut value) = plain.parse::<f64>() else { return (None, start + end) };
+    let mut tolerance = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
+    if let Some((power, _)) = exponent {
+        value *= 10f64.powi(power);
+        tolerance *= 10f64.powi(power);
+    }
+    let fraction = FRACTIONS.iter().find(|(mark, _)| letters.is_empty() && rest[end..].starts_with(*mark));
+    if let Some((mark, part)) = fraction {
+        value += part;
+        tolerance = FRACTION_TOLERANCE;
+        end += mark.len_utf8();
+    }
+    let after = rest[end..].trim_start();
+    let word: String = after.chars().take_while(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
+    let scale = if letters.is_empty() { word } else { letters.to_lowercase() };
+    // A letter behind a space is a unit, not a scale.
+    let known = SCALES.iter().find(|(name, _)| scale == *name && (!letters.is_empty() || name.len() > 1));
+    let factor = known.map(|(_, factor)| *factor).or_else(|| is_attached_billion.then_some(1e9));
+    if let Some(factor) = factor {
+        value *= factor;
+        tolerance *= tolerance_scale(factor);
+        other = other.map(|(value, tolerance)| (value * factor, tolerance * factor));
+    }
+    let is_percent = is_percent(after);
+    if other.is_none()
+        && let Some(per) = per_scale(after)
+    {
+        other = Some((value / per, tolerance / per));
+    }
+    let sign = sign_before(text, start);
+    if sign > 0 {
+        value = -value;
+        other = other.map(|(value, tolerance)| (-value, tolerance));
+    }
+    let number = WrittenNumber { value, tolerance, is_percent, is_scaled: factor.is_some(), other };
+    let token = TextToken {
+        text: text[start - sign..start + end].to_owned(),
+        start: start - sign,
+        end: start + end,
+        kind: TextTokenKind::Number(number),
+    };
+    (Some(token), start + end + letters.len())
+}
+
+/// Returns the bytes of a sign before a number, with a currency between; 0 where there is none.
+fn sign_before(text: &str, start: usize) -> usize {
+    if last_words(&text[..start], 1) == "minus" {
+        let before = text[..start].trim_end();
+        return start - before.len() + "minus".len();
+    }
+    let before = text[..start].trim_end_matches(' ');
+    let head = before.strip_suffix(CURRENCIES).unwrap_or(&text[..start]);
+    let mut back = head.chars().rev();
+    let Some(sign @ ('-' | '−' | '–')) = back.next() else { return 0 };
+    let outside = back.next();
+    let is_sign = match sign {
+        // Between words a long dash stands for a pause.
+        '–' => outside.is_none_or(|c| c.is_whitespace() || c == '('),
+        _ => outside.is_none_or(|c| !c.is_alphanumeric()),
+    };
+    if is_sign { start - head.len() + sign.len_utf8() } else { 0 }
+}
+
+/// Returns what a number is for each of: a million in `42 errors per million`.
+fn per_scale(after: &str) -> Option<f64> {
+    let near: String = after.chars().take(40).collect::<String>().to_lowercase();
+    let clause = near.split([',', ';', '\n']).next().unwrap_or_default();
+    let at = find_word(clause, "per")?;
+    let next = clause[at + "per".len()..].split_whitespace().next()?;
+    scale_of(next.trim_matches(|c: char| !c.is_alphanumeric()))
+}
+
+/// Returns a time of day that begins with these digits, counted to 24 hours, and where it ends: `17:30`, `14h07`, `5:30 PM`,
+/// `5 PM`.
+fn time_of_day(rest: &str, end: usize) -> Option<(usize, TextTokenKind)> {
+    let bytes = rest.as_bytes();
+    if bytes.get(end) == Some(&b':') && digits_at(rest, end + 1) > 0 {
+        let length = rest.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(rest.len());
+        let code = hour_of_day(&rest[..length], &rest[length..]);
+        return Some((length, TextTokenKind::Code(code)));
+    }
+    if bytes.get(end) == Some(&b'h') && digits_at(rest, end + 1) == 2 && end <= 2 {
+        let is_end = rest[end + 3..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+        let time = rest[..end + 3].replace('h', ":");
+        return is_end.then_some((end + 3, TextTokenKind::Code(time)));
+    }
+    let hour: u32 = rest.get(..end).filter(|digits| digits.len() <= 2)?.parse().ok()?;
+    let behind = rest[end..].trim_start_matches(' ');
+    let half: String = behind.chars().filter(|c| *c != '.').take(2).collect::<String>().to_lowercase();
+    let is_whole_word = behind.replace('.', "").chars().nth(2).is_none_or(|c| !c.is_alphanumeric());
+    let hour = match (half.as_str(), hour) {
+        ("am" | "pm", 0 | 13..) => return None,
+        ("am", 12) => 0,
+        ("am", hour) | ("pm", hour @ 12) => hour,
+        ("pm", hour) => hour + 12,
+        _ => return None,
+    };
+    // `9 am Montag`: in other languages it is a word.
+    let is_upper = behind.starts_with(['A', 'P']) || behind.chars().nth(1) == Some('.');
+    (is_whole_word && (is_upper || half == "pm")).then_some((end, TextTokenKind::Hour(hour)))
+}
+
+/// Returns a time of day as it is counted to 24 hours: `17:30` of `5:30 PM`.
+fn hour_of_day(time: &str, behind: &str) -> String {
+    let behind: String = behind.trim_start().chars().filter(|c| *c != '.').take(2).collect();
+    let is_afternoon = behind.eq_ignore_ascii_case("pm");
+    match time.split_once(':').and_then(|(hour, rest)| Some((hour.parse::<u32>().ok()?, rest))) {
+        Some((hour, rest)) if is_afternoon && hour < 12 => format!("{}:{rest}", hour + 12),
+        Some((12, rest)) if behind.eq_ignore_ascii_case("am") => format!("00:{rest}"),
+        _ => time.to_owned(),
+    }
+}
+
+/// Whether letters right behind a number are a unit.
+fn is_unit(letters: &str) -> bool {
+    ["ms", "s", "h", "min", "km", "kg", "g", "cm", "mm", "gb", "mb", "kb", "tb", "x", "usd", "eur", "hp", "mpg"]
+        .contains(&letters.to_lowercase().as_str())
+}

@@ -1,0 +1,302 @@
+//! What of a run's own rows, its question and its query proves a number or a date of a clause.
+
+use chrono::{Datelike, NaiveDate};
+use serde_json::Value;
+
+use super::arithmetic::WantedNumber;
+use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
+use super::derived::derived_origin;
+use super::ranks::WordedFactor;
+use super::rows::{ProofRows, TokenPlace};
+use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
+use super::{ProofOrigin, Prover, arithmetic, number_of, ranks};
+
+/// Words before a number by which it is what was found, where there is one number to find.
+const BEFORE_FOUND: [&str; 7] = ["are", "were", "had", "has", "have", "found", "counted"];
+
+impl Prover {
+    /// Returns what of the run itself proves a number or a date in its clause.
+    pub(super) fn own_origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
+        let TokenPlace { clause, sentence, .. } = place;
+        if let Some(month) = token.month().filter(|_| !self.has_days()) {
+            return self.month_origin(token, month, place);
+        }
+        if let TextTokenKind::YearDay { day, .. } = token.kind {
+            return self.year_day_origin(token, day, place);
+        }
+        let bound = bound_before(clause, token.start);
+        let is_bound = bound.is_some_and(NumberBound::is_strict);
+        for result in self.results.iter().rev() {
+            let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
+                Some(row) => vec![row],
+                None => result.named_rows(place),
+            };
+            let candidates = result.cells().filter(|(row, _, _)| labelled.is_empty() || labelled.contains(row));
+            // `More than 1.5 million` is no 1.47 million, which is written so.
+            let mut equal = candidates.filter(|(_, column, value)| match is_bound {
+                true => token.is_exactly(value),
+                false => {
+                    token.equals(value, result.share_scale(*column))
+                        || token.is_loss_of(value, clause)
+                        || result.is_hour(token, *column, value)
+                }
+            });
+            let found = equal.next();
+            // `2022 had 406 more than 2019`: a difference of rows that the sentence names, whatever a row has by chance.
+            let compared = match labelled.len() {
+                0 | 1 if is_said_as_difference(clause, token.end) => result.labelled(sentence),
+                _ => labelled.clone(),
+            };
+            if let TextTokenKind::Number(number) = &token.kind
+                && compared.len() > 1
+                && !is_bound
+                && found.is_none()
+            {
+                let wanted = WantedNumber { number, rows: &compared, change: result.change_in(sentence) };
+                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
+                    return ProofOrigin::Expression { expression, value, cells };
+                }
+            }
+            if let Some((row, column, value)) = found {
+                return ProofOrigin::Cell {
+                    cell: result.cell(row, column),
+                    value: value.clone(),
+                    corrected_from: None,
+                };
+            }
+            // `South is number 3 by orders`.
+            if let (TextTokenKind::Number(number), [row]) = (&token.kind, labelled.as_slice())
+                && ranks::is_said_as_rank(clause, token.start)
+                && let Some(origin) = ranks::rank_origin(result, *row, number.value as usize, sentence)
+            {
+                return origin;
+            }
+        }
+        // What the asker said comes before counts and sums, which are equal by chance more often.
+        if !self.is_said_as_found(token, place)
+            && (self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token))
+        {
+            return ProofOrigin::Question;
+        }
+        if let TextTokenKind::Number(number) = &token.kind {
+            let counted = self.results.iter().rev().find_map(|result| count_origin(result, number, sentence));
+            if let Some(origin) = counted.filter(|_| bound.is_none()) {
+                return origin;
+            }
+            // What bounds is no difference, although it says `more`.
+            if let Some(bound) = bound.filter(|bound| bound.is_strict()) {
+                return self
+                    .bound(bound, number, place)
+                    .or_else(|| self.bounded_ratio(bound, number.value, place))
+                    .or_else(|| self.of_query(token))
+                    .unwrap_or(ProofOrigin::Unproven);
+            }
+            for result in self.results.iter().rev() {
+                let rows = result.named_rows(place);
+                if let Some(origin) = derived_origin(result, &rows, token, place) {
+                    return origin;
+                }
+            }
+        }
+        // A cell of another row is no proof, whatever else the number could be.
+        let equals = |result: &ProofRows| {
+            result.cells().any(|(_, column, value)| token.equals(value, result.share_scale(column)))
+        };
+        if self.results.iter().any(equals) {
+            return self.between(token, place).unwrap_or(ProofOrigin::Unproven);
+        }
+        for result in self.results.iter().rev() {
+            let is_of_rows = result.rows.len() > 1
+                && (result.labelled(clause).is_empty()
+                    || is_of_all(clause, token.start)
+                    || result.names_every_row(sentence));
+            if is_of_rows && token.is_whole(result.row_count) {
+                return ProofOrigin::RowCount { call_index: result.call_index };
+            }
+        }
+        if let TextTokenKind::Number(number) = &token.kind {
+            for result in self.results.iter().rev() {
+                let rows = result.named_rows(place);
+                let wanted = WantedNumber { number, rows: &rows, change: result.change_in(sentence) };
+                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
+                    return ProofOrigin::Expression { expression, value, cells };
+                }
+                if is_of_all(clause, token.start)
+                    && let Some(origin) = result.count_of_values(number)
+                {
+                    return origin;
+                }
+            }
+        }
+        if !self.is_said_as_found(token, place)
+            && let Some(origin) = self.of_query(token)
+        {
+            return origin;
+        }
+        let rounded = match (&token.kind, bound) {
+            (TextTokenKind::Number(number), Some(bound)) => self.bound(bound, number, place),
+            _ => None,
+        };
+        rounded.or_else(|| self.between(token, place)).unwrap_or(ProofOrigin::Unproven)
+    }
+
+    fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let mut results = self.results.iter().rev();
+        results.find_map(|result| bound_origin(result, bound, number, &result.named_rows(place), place.sentence))
+    }
+
+    /// Returns what proves `more than four to one`, and `more than three times as much`.
+    fn bounded_ratio(&self, bound: NumberBound, times: f64, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let lower = place.sentence.to_lowercase();
+        let is_ratio = [" times", " to one", " to 1", "-fold"].iter().any(|words| lower.contains(words));
+        let result = self.results.last().filter(|_| is_ratio)?;
+        let named = result.labels_in_order(place.sentence);
+        let factor = WordedFactor { times, bound: Some(bound) };
+        let origin = ranks::factor_origin(result, &named, factor, place.sentence)?;
+        (origin != ProofOrigin::Unproven).then_some(origin)
+    }
+
+    /// Returns what proves one of the two numbers of `between 40 and 50`.
+    fn between(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+        let TextTokenKind::Number(number) = &token.kind else { return None };
+        let bound = bound_between(place.sentence, place.offset + token.start)?;
+        self.bound(bound, number, place)
+    }
+
+    /// Whether a number is said to be what was found, where the sentence says nothing that the row holds which it is about:
+    /// that the question or the query says the number too is no proof then.
+    fn is_said_as_found(&self, token: &TextToken, place: TokenPlace<'_>) -> bool {
+        let (TextTokenKind::Number(_), Some(result)) = (&token.kind, self.results.last()) else { return false };
+        let row = match (result.rows.len(), result.labelled(place.clause).as_slice()) {
+            (1, _) => 0,
+            (_, [row]) => *row,
+            _ => return false,
+        };
+        let labels = if result.rows.len() > 1 { result.label_columns() } else { Vec::new() };
+        let of_row = result.cells().filter(|(of, column, _)| *of == row && !labels.contains(column));
+        let numbers: Vec<f64> = of_row.filter_map(|(_, _, value)| number_of(value)).collect();
+        let says_one = tokens::tokens_in(place.sentence).iter().any(|one| match &one.kind {
+            TextTokenKind::Number(said) => numbers.iter().any(|number| said.stands_for(*number, ShareScale::Unknown)),
+            _ => false,
+        });
+        if numbers.is_empty() || says_one {
+            return false;
+        }
+        let before = place.clause[..token.start].to_lowercase();
+        let last = tokens::last_words(&before, 1);
+        let behind = place.clause[token.end..].strip_prefix(' ').unwrap_or_default();
+        let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let is_counted = next.chars().any(char::is_alphabetic) && !["in", "and", "or", "to"].contains(&next);
+        let names_result = ["number of", "count", "total", "answer", "result"].iter().any(|word| before.contains(word));
+        let is_result = names_result && ["is", "was", "of"].contains(&last.trim_end_matches(':'));
+        is_result || (BEFORE_FOUND.contains(&last.as_str()) && is_counted)
+    }
+
+    fn of_query(&self, token: &TextToken) -> Option<ProofOrigin> {
+        let mut results = self.results.iter().rev();
+        let names_it = |result: &ProofRows| {
+            token.text.len() == 4
+                && token.text.chars().all(|c| c.is_ascii_digit())
+                && result.columns.iter().any(|name| name.contains(&token.text))
+        };
+        let result =
+            results.find(|result| result.query.iter().any(|known| token.is_said_by(known)) || names_it(result))?;
+        Some(ProofOrigin::Query { call_index: result.call_index })
+    }
+
+    /// Whether any cell holds a day.
+    pub(super) fn has_days(&self) -> bool {
+        self.results.iter().any(|result| result.cells().any(|(_, _, value)| day_of(value).is_some()))
+    }
+
+    /// Returns what proves `March 9`: a day of the rows, what the question or the query says, else what proves the number.
+    fn year_day_origin(&self, token: &TextToken, day: u32, place: TokenPlace<'_>) -> ProofOrigin {
+        for result in self.results.iter().rev() {
+            let rows = result.named_rows(place);
+            let mut equal = result.cells().filter(|(row, _, value)| {
+                (rows.is_empty() || rows.contains(row)) && token.equals(value, ShareScale::Unknown)
+            });
+            if let Some((row, column, value)) = equal.next() {
+                return ProofOrigin::Cell {
+                    cell: result.cell(row, column),
+                    value: value.clone(),
+                    corrected_from: None,
+                };
+            }
+        }
+        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
+            return ProofOrigin::Question;
+        }
+        if let Some(origin) = self.of_query(token) {
+            return origin;
+        }
+        let kind = TextTokenKind::Number(WrittenNumber::whole(day as usize));
+        self.own_origin(&TextToken { kind, ..token.clone() }, place)
+    }
+
+    /// Returns what proves `April 2013` where no cell holds a day: a text, what the question or the query says, and the
+    /// year.
+    fn month_origin(&self, token: &TextToken, month: NaiveDate, place: TokenPlace<'_>) -> ProofOrigin {
+        for result in self.results.iter().rev() {
+            if let Some((row, column, value)) =
+                result.cells().find(|(_, _, value)| token.equals(value, ShareScale::Unknown))
+            {
+                return ProofOrigin::Cell {
+                    cell: result.cell(row, column),
+                    value: value.clone(),
+                    corrected_from: None,
+                };
+            }
+        }
+        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
+            return ProofOrigin::Question;
+        }
+        if let Some(origin) = self.of_query(token) {
+            return origin;
+        }
+        if self.lacks_month(month) {
+            return ProofOrigin::Unproven;
+        }
+        let year = usize::try_from(month.year()).unwrap_or_default();
+        let kind = TextTokenKind::Number(WrittenNumber::whole(year));
+        self.own_origin(&TextToken { text: year.to_string(), kind, ..token.clone() }, place)
+    }
+
+    /// Whether results have a column of months, and none of them is this one.
+    fn lacks_month(&self, month: NaiveDate) -> bool {
+        let name = month.format("%b").to_string();
+        let is_month = |value: &Value| match (number_of(value), value.as_str().and_then(|text| text.get(..name.len())))
+        {
+            (Some(number), _) => number == f64::from(month.month()),
+            (None, Some(begin)) => begin.eq_ignore_ascii_case(&name),
+            (None, None) => false,
+        };
+        let mut has_months = false;
+        for result in &self.results {
+            for (_, column, value) in result.cells() {
+                if result.columns.get(column).is_some_and(|column| column.to_lowercase().ends_with("month")) {
+                    has_months = true;
+                    if is_month(value) {
+                        return false;
+                    }
+                }
+            }
+        }
+        has_months
+    }
+
+    fn question_has(&self, token: &TextToken) -> bool {
+        token.text.chars().any(char::is_alphabetic) && self.question_text.contains(&token.text.to_lowercase())
+    }
+}
+
+/// Whether a number is of all rows by the words before it: `the 3 methods`.
+fn is_of_all(clause: &str, start: usize) -> bool {
+    ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
+}
+
+/// Whether a number is a difference by the word behind it: `406 more`.
+fn is_said_as_difference(clause: &str, end: usize) -> bool {
+    let next = clause[end..].split_whitespace().next().unwrap_or_default().to_lowercase();
+    ["more", "fewer", "less", "higher", "lower", "additional", "extra"].contains(&next.as_str())
+}
