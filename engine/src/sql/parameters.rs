@@ -7,6 +7,7 @@
 mod argument_types;
 mod sources;
 mod told_types;
+mod wide_decimals;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -33,6 +34,7 @@ use crate::error::{EngineError, Result};
 use crate::functions::{MAP, refuse_impossible_values};
 use crate::timestamp::fraction_digits;
 use told_types::told_types;
+use wide_decimals::with_wide_decimals;
 
 /// The most rows for which a statement is planned row by row.
 pub(crate) const MAX_PLANNED_ROWS: usize = 1_000;
@@ -56,7 +58,7 @@ impl ParameterValues {
     /// it would be written as it is.
     pub(crate) fn from_rows(rows: RecordBatch) -> Result<Self> {
         rows.columns().iter().try_for_each(refuse_impossible_values)?;
-        Ok(Self::Rows(rows))
+        Ok(Self::Rows(with_wide_decimals(rows)?))
     }
 
     /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the

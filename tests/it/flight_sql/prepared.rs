@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    ArrayRef, AsArray, Decimal32Array, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
@@ -254,6 +254,24 @@ async fn values_are_bound_and_bound_again() {
     for wrong in [row(vec![numbers(&[5])]), row(vec![numbers(&[5]), numbers(&[6]), numbers(&[7])])] {
         let bound = raw.bind(&handle, wrong).await.unwrap();
         assert_eq!(refused(raw.numbers_of(&bound).await).1, "sql_plan_error");
+    }
+}
+
+/// Of a few narrow ones the sum would wrap around.
+#[tokio::test]
+async fn decimals_are_summed_up_as_wide_ones() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let narrow = Decimal32Array::from(vec![999_999_999]).with_precision_and_scale(9, 0).unwrap();
+    for function in ["sum", "avg"] {
+        let sql = format!("select cast({function}(d) as bigint) from (select ? as d from generate_series(1, 5))");
+        let expected = if function == "sum" { 4_999_999_995 } else { 999_999_999 };
+        let handle = raw.prepare(&sql).await.unwrap().handle;
+        let bound = raw.bind(&handle, row(vec![Arc::new(narrow.clone())])).await.unwrap();
+        assert_eq!(raw.numbers_of(&bound).await.unwrap(), [expected], "{sql}");
+        // Those that a statement makes itself.
+        let cast = sql.replace('?', "arrow_cast(999999999, 'Decimal32(9, 0)')");
+        assert_eq!(raw.number(&cast).await, expected, "{cast}");
     }
 }
 
