@@ -251,6 +251,14 @@ async fn values_are_bound_and_bound_again() {
 
     let several = raw.bind(&handle, row(vec![numbers(&[1, 50]), numbers(&[2, 51])])).await.unwrap();
     assert_eq!(raw.numbers_of(&several).await.unwrap(), [1, 2, 50, 51], "each row is an execution");
+    // Some clients bind what they have, though that is nothing.
+    let answers = raw.put(&query(&several), &[]).await.unwrap();
+    let unbound = DoPutPreparedStatementResult::decode(answers[0].app_metadata.clone()).unwrap();
+    let unbound = unbound.prepared_statement_handle.unwrap();
+    assert_eq!(refused(raw.numbers_of(&unbound).await), open, "values are missing again");
+    let closed = raw.prepare("select cast(7 as bigint)").await.unwrap().handle;
+    raw.put(&query(&closed), &[]).await.unwrap();
+    assert_eq!(raw.numbers_of(&closed).await.unwrap(), [7], "nothing is bound to a statement that takes nothing");
     for wrong in [row(vec![numbers(&[5])]), row(vec![numbers(&[5]), numbers(&[6]), numbers(&[7])])] {
         let bound = raw.bind(&handle, wrong).await.unwrap();
         assert_eq!(refused(raw.numbers_of(&bound).await).1, "sql_plan_error");
