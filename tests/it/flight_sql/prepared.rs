@@ -300,7 +300,9 @@ async fn named_parameters_get_the_values_of_their_names() {
         assert_eq!(raw.numbers_of(&bound).await.unwrap(), [expected], "{names:?}");
     }
     let bound = raw.bind(&handle, values(["tens", "others"])).await.unwrap();
-    assert_eq!(refused(raw.numbers_of(&bound).await).0, Code::InvalidArgument);
+    let missing = raw.numbers_of(&bound).await.unwrap_err();
+    assert_eq!(missing.code(), Code::InvalidArgument);
+    assert!(missing.message().contains("parameter `$ones` has no value"), "{missing:?}");
 
     let or_five = raw.prepare("select coalesce($a, $b) as n").await.unwrap().handle;
     let untyped: ArrayRef = Arc::new(NullArray::new(1));
