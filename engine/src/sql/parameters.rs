@@ -5,9 +5,9 @@
 //! rows are scanned as a table; any other statement becomes a union.
 
 mod argument_types;
+mod held_values;
 mod sources;
 mod told_types;
-mod wide_decimals;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -33,8 +33,8 @@ use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::functions::{MAP, refuse_impossible_values};
 use crate::timestamp::fraction_digits;
+use held_values::with_held_types;
 use told_types::told_types;
-use wide_decimals::with_wide_decimals;
 
 /// The most rows for which a statement is planned row by row.
 pub(crate) const MAX_PLANNED_ROWS: usize = 1_000;
@@ -58,7 +58,7 @@ impl ParameterValues {
     /// it would be written as it is.
     pub(crate) fn from_rows(rows: RecordBatch) -> Result<Self> {
         rows.columns().iter().try_for_each(refuse_impossible_values)?;
-        Ok(Self::Rows(with_wide_decimals(rows)?))
+        Ok(Self::Rows(with_held_types(rows)?))
     }
 
     /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, Decimal32Array, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    ArrayRef, AsArray, Decimal32Array, FixedSizeBinaryArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
 use arrow_flight::Ticket;
@@ -281,6 +281,18 @@ async fn decimals_are_summed_up_as_wide_ones() {
         let cast = sql.replace('?', "arrow_cast(999999999, 'Decimal32(9, 0)')");
         assert_eq!(raw.number(&cast).await, expected, "{cast}");
     }
+}
+
+/// Few functions of bytes take those of a fixed number.
+#[tokio::test]
+async fn bytes_of_a_fixed_number_are_bytes() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let bytes: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([b"xyz"].into_iter()).unwrap());
+    let handle =
+        raw.prepare("select cast(length(?) + length(cast(? as varchar)) as bigint) as n").await.unwrap().handle;
+    let bound = raw.bind(&handle, row(vec![Arc::clone(&bytes), bytes])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [6]);
 }
 
 /// The columns of the values are in any order, and a plan that is kept is not that of another order.
