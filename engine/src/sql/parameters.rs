@@ -1,8 +1,8 @@
 //! A statement's parameters: which there are, of which types, and their values in its plan.
 //!
-//! Values come as one row, or as rows of a record batch. Several rows mean the statement once for each row, in one plan:
-//! where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`, `SELECT ? + 1`), the
-//! rows are scanned as a table; any other statement becomes a union.
+//! Values come as one row, or as rows of a record batch. One row becomes literals. Several rows mean the statement once for each
+//! row, in one plan: where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`,
+//! `SELECT ? + 1`), the rows are scanned as a table; any other statement becomes a union.
 
 mod argument_types;
 mod held_values;
@@ -38,6 +38,8 @@ use told_types::told_types;
 
 /// The most rows for which a statement is planned row by row.
 pub(crate) const MAX_PLANNED_ROWS: usize = 1_000;
+/// The most bytes of a row of values that becomes a part of the plan, though it could be a table.
+const MAX_LITERAL_BYTES: usize = 1 << 20;
 /// The name of the table of parameters in a plan.
 const PARAMETERS: &str = "parameters";
 
@@ -349,6 +351,10 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
         let input = bind_rows(input.clone(), rows)?;
         return Ok(change.with_input(input).into_plan());
     }
+    // Some functions want a value where the rows of a table would give them a column: the part of a date, a pattern.
+    if let Some(values) = values_of_one_row(rows) {
+        return Ok(plan.with_param_values(values)?);
+    }
     if let Some(vectorised) = over_rows(&plan, rows)? {
         return Ok(vectorised);
     }
@@ -371,8 +377,18 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
 }
 
 fn bind_row(plan: LogicalPlan, rows: &RecordBatch, row: usize) -> Result<LogicalPlan> {
-    let values = rows.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
-    Ok(plan.with_param_values(values.collect::<DataFusionResult<Vec<_>>>()?)?)
+    Ok(plan.with_param_values(values_of_row(rows, row)?)?)
+}
+
+fn values_of_row(rows: &RecordBatch, row: usize) -> DataFusionResult<Vec<ScalarValue>> {
+    rows.columns().iter().map(|column| ScalarValue::try_from_array(column, row)).collect()
+}
+
+/// Returns the values where there is one row of them, and it is small: what is in a plan is copied with it. `None` also where one
+/// is of a type that no value has.
+fn values_of_one_row(rows: &RecordBatch) -> Option<Vec<ScalarValue>> {
+    let is_small = rows.num_rows() == 1 && rows.get_array_memory_size() <= MAX_LITERAL_BYTES;
+    is_small.then(|| values_of_row(rows, 0).ok()).flatten()
 }
 
 /// Returns the plan over all rows of parameters at once; `None` where the statement does more than compute one row.

@@ -362,8 +362,12 @@ async fn parameters_are_arguments_of_every_function() {
     let part = "select cast(date_part(?, date '2024-05-06') as bigint) as n";
     let part = raw.prepare(part).await.unwrap().handle;
     let month: ArrayRef = Arc::new(StringArray::from(vec!["month"]));
-    let bound = raw.bind(&part, row(vec![month])).await.unwrap();
+    let bound = raw.bind(&part, row(vec![Arc::clone(&month)])).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5]);
+    let begin = "select cast(date_part('day', date_trunc(?, timestamp '2024-05-06 07:08:09')) as bigint) as n";
+    let begin = raw.prepare(begin).await.unwrap().handle;
+    let bound = raw.bind(&begin, row(vec![month])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [1]);
     let elements = raw.prepare("select unnest(?) as n").await.unwrap().handle;
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(7), Some(8)])]);
     let list: ArrayRef = Arc::new(list);
