@@ -104,7 +104,7 @@ impl ParameterValues {
             ParameterValues::Row(values) if values.is_empty() => Ok(plan),
             ParameterValues::Row(values) => {
                 check_count(&plan, values.len())?;
-                Ok(plan.with_param_values(values)?)
+                with_values(plan, values)
             }
             ParameterValues::Rows(rows) if rows.num_columns() == 0 => Ok(plan),
             ParameterValues::Rows(rows) => {
@@ -353,7 +353,7 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
     }
     // Some functions want a value where the rows of a table would give them a column: the part of a date, a pattern.
     if let Some(values) = values_of_one_row(rows) {
-        return Ok(plan.with_param_values(values)?);
+        return with_values(plan, values);
     }
     if let Some(vectorised) = over_rows(&plan, rows)? {
         return Ok(vectorised);
@@ -377,7 +377,24 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
 }
 
 fn bind_row(plan: LogicalPlan, rows: &RecordBatch, row: usize) -> Result<LogicalPlan> {
-    Ok(plan.with_param_values(values_of_row(rows, row)?)?)
+    with_values(plan, values_of_row(rows, row)?)
+}
+
+/// Returns the plan with values in place of its parameters. The parameters of lambdas are of the values' types then.
+fn with_values(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    let plan = plan.with_param_values(values)?;
+    let mut has_lambdas = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            has_lambdas |= expr.exists(|part| Ok(matches!(part, Expr::HigherOrderFunction(_))))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    if !has_lambdas {
+        return Ok(plan);
+    }
+    let resolved = plan.resolve_lambda_variables()?.data;
+    Ok(resolved.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?.data)
 }
 
 fn values_of_row(rows: &RecordBatch, row: usize) -> DataFusionResult<Vec<ScalarValue>> {

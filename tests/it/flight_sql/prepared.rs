@@ -368,6 +368,9 @@ async fn parameters_are_arguments_of_every_function() {
     let begin = raw.prepare(begin).await.unwrap().handle;
     let bound = raw.bind(&begin, row(vec![month])).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [1]);
+    let next = raw.prepare("select list_transform([?], x -> x + 1)[1] as n").await.unwrap().handle;
+    let bound = raw.bind(&next, row(vec![numbers(&[4])])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5]);
     let elements = raw.prepare("select unnest(?) as n").await.unwrap().handle;
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(7), Some(8)])]);
     let list: ArrayRef = Arc::new(list);
