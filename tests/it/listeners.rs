@@ -59,12 +59,15 @@ async fn a_client_without_tls_is_told_so() {
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("this port speaks TLS"), "{answer}");
 
-    let mut stream = TcpStream::connect(server.addr).await.unwrap();
-    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
-    let answer = read_to_end(&mut stream).await;
-    assert_eq!(answer[..9], [0, 0, 0, 4, 0, 0, 0, 0, 0], "settings come first");
-    assert_eq!(answer[12], 7, "GOAWAY");
-    assert!(String::from_utf8_lossy(&answer).contains("this port speaks TLS"));
+    // A client of gRPC whose connection is refused would send its call again at once, and again.
+    let url = format!("http://{}", server.addr);
+    let channel = Endpoint::from_shared(url.clone()).unwrap().connect().await.unwrap();
+    let refusal = tokio::time::timeout(PATIENCE, one_from(channel, None)).await.expect("in time").unwrap_err();
+    assert!(refusal.contains("this port speaks TLS"), "{refusal}");
+    let http = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let answer = http.get(format!("{url}/health")).send().await.unwrap();
+    assert_eq!(answer.status(), 400);
+    assert!(answer.text().await.unwrap().contains("this port speaks TLS"));
 
     // It is one port for all that, and goes on.
     assert_eq!(select_one(&server, authority.client_config(None), None).await, Ok(1));

@@ -14,7 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow};
+use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow, unknown_parameter};
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
@@ -353,7 +353,8 @@ fn from_plan_message(message: &str) -> EngineError {
         );
         return EngineError::Plan { message };
     }
-    from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
+    let known = unknown_parameter(message).or_else(|| from_unfit_call(message));
+    known.unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
 }
 
 /// Returns the column or expression that DataFusion finds outside of the groups. Its own message speaks of a wildcard,

@@ -32,7 +32,7 @@ use crate::sql::column_defaults::default_value;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
-use crate::tables::external::{is_json_text, table_type, wide_decimal};
+use crate::tables::external::{held_type, is_json_text, table_type};
 use crate::tables::system::is_system_database;
 use crate::temporary::no_session;
 
@@ -293,14 +293,20 @@ fn typed(data_type: &DataType) -> DataType {
         let metadata = if data_type == *field.data_type() { field.metadata().clone() } else { HashMap::new() };
         Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata))
     };
+    let of_values = |values: &DataType| {
+        let held = held_type(values);
+        if held == *values { data_type.clone() } else { held }
+    };
     match data_type {
         DataType::Null => DataType::Utf8,
+        DataType::Dictionary(_, values) => of_values(values),
+        DataType::RunEndEncoded(_, values) => of_values(values.data_type()),
         DataType::List(field) => DataType::List(item(field)),
         DataType::LargeList(field) => DataType::LargeList(item(field)),
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
         DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
-        other => wide_decimal(other),
+        other => held_type(other),
     }
 }
 

@@ -1,12 +1,15 @@
 //! Integers that leave the range of their type, and sums of decimals that do: an error in SQL, as in PostgreSQL and DuckDB, where
 //! Arrow's kernels wrap around. KQL's plans do not come here: Kusto wraps around.
 //!
+//! Decimals of 32 and 64 bits are summed up as those of 128 bits that tables have.
+//!
 //! What the types have room for stays an operator of DataFusion, which its rules know: sums and products of INTEGERs are BIGINTs,
 //! and no sum of INTEGERs leaves that. Only where a BIGINT takes part is the result looked at.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::expr::{Alias, Cast, WindowFunctionDefinition};
@@ -14,6 +17,7 @@ use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, ExprSchemable, Op
 
 use super::field_access::own_call;
 use crate::functions::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT, checked_sum};
+use crate::tables::external::wide_decimal;
 
 /// The bits of numbers of which 2^31 rows have a sum that is a BIGINT.
 const SUMMED_BITS: u32 = 32;
@@ -25,9 +29,9 @@ pub(super) fn may_overflow(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => function_of(*op).is_some(),
         Expr::Negative(_) => true,
-        Expr::AggregateFunction(call) => is_sum(&call.func),
+        Expr::AggregateFunction(call) => sums_up(&call.func),
         Expr::WindowFunction(call) => match &call.fun {
-            WindowFunctionDefinition::AggregateUDF(function) => is_sum(function),
+            WindowFunctionDefinition::AggregateUDF(function) => sums_up(function),
             WindowFunctionDefinition::WindowUDF(_) => false,
         },
         _ => false,
@@ -40,23 +44,24 @@ pub(super) fn with_checked_integers(expr: Expr, schema: &DFSchema) -> Result<Tra
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => checked_operation(*left, op, *right, schema),
         Expr::Negative(operand) => checked_negative(*operand, schema),
         Expr::AggregateFunction(mut call) => {
+            let is_wider = sums_up(&call.func) && widen_decimals(&mut call.params.args, schema);
             let is_checked = is_sum(&call.func) && needs_checked_sum(&call.params.args, schema);
             if is_checked {
                 call.func = checked_sum();
             }
-            Ok(Transformed::new_transformed(Expr::AggregateFunction(call), is_checked))
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(call), is_wider || is_checked))
         }
         Expr::WindowFunction(mut call) => {
-            let is_checked = match &call.fun {
-                WindowFunctionDefinition::AggregateUDF(function) => {
-                    is_sum(function) && needs_checked_sum(&call.params.args, schema)
-                }
-                WindowFunctionDefinition::WindowUDF(_) => false,
+            let function = match &call.fun {
+                WindowFunctionDefinition::AggregateUDF(function) => function,
+                WindowFunctionDefinition::WindowUDF(_) => return Ok(Transformed::no(Expr::WindowFunction(call))),
             };
+            let is_wider = sums_up(function) && widen_decimals(&mut call.params.args, schema);
+            let is_checked = is_sum(function) && needs_checked_sum(&call.params.args, schema);
             if is_checked {
                 call.fun = WindowFunctionDefinition::AggregateUDF(checked_sum());
             }
-            Ok(Transformed::new_transformed(Expr::WindowFunction(call), is_checked))
+            Ok(Transformed::new_transformed(Expr::WindowFunction(call), is_wider || is_checked))
         }
         other => Ok(Transformed::no(other)),
     }
@@ -73,6 +78,25 @@ fn function_of(op: Operator) -> Option<&'static str> {
 
 fn is_sum(function: &AggregateUDF) -> bool {
     function.inner().is::<Sum>()
+}
+
+/// Whether an aggregate has a sum that may wrap around.
+fn sums_up(function: &AggregateUDF) -> bool {
+    is_sum(function) || function.inner().is::<Avg>()
+}
+
+/// Casts narrow decimals among the arguments of an aggregate to wide ones. Returns whether there were any.
+fn widen_decimals(arguments: &mut [Expr], schema: &DFSchema) -> bool {
+    let mut is_wider = false;
+    for argument in arguments {
+        let Ok(found) = argument.get_type(schema) else { continue };
+        let wide = wide_decimal(&found);
+        if wide != found {
+            *argument = Expr::Cast(Cast::new(Box::new(std::mem::take(argument)), wide));
+            is_wider = true;
+        }
+    }
+    is_wider
 }
 
 fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

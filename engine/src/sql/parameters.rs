@@ -1,10 +1,11 @@
 //! A statement's parameters: which there are, of which types, and their values in its plan.
 //!
-//! Values come as one row, or as rows of a record batch. Several rows mean the statement once for each row, in one plan:
-//! where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`, `SELECT ? + 1`), the
-//! rows are scanned as a table; any other statement becomes a union.
+//! Values come as one row, or as rows of a record batch. One row becomes literals. Several rows mean the statement once for each
+//! row, in one plan: where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`,
+//! `SELECT ? + 1`), the rows are scanned as a table; any other statement becomes a union.
 
 mod argument_types;
+mod held_values;
 mod sources;
 mod told_types;
 
@@ -32,10 +33,13 @@ use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::functions::{MAP, refuse_impossible_values};
 use crate::timestamp::fraction_digits;
+use held_values::with_held_types;
 use told_types::told_types;
 
 /// The most rows for which a statement is planned row by row.
 pub(crate) const MAX_PLANNED_ROWS: usize = 1_000;
+/// The most bytes of a row of values that becomes a part of the plan, though it could be a table.
+const MAX_LITERAL_BYTES: usize = 1 << 20;
 /// The name of the table of parameters in a plan.
 const PARAMETERS: &str = "parameters";
 
@@ -56,7 +60,7 @@ impl ParameterValues {
     /// it would be written as it is.
     pub(crate) fn from_rows(rows: RecordBatch) -> Result<Self> {
         rows.columns().iter().try_for_each(refuse_impossible_values)?;
-        Ok(Self::Rows(rows))
+        Ok(Self::Rows(with_held_types(rows)?))
     }
 
     /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the
@@ -100,7 +104,7 @@ impl ParameterValues {
             ParameterValues::Row(values) if values.is_empty() => Ok(plan),
             ParameterValues::Row(values) => {
                 check_count(&plan, values.len())?;
-                Ok(plan.with_param_values(values)?)
+                with_values(plan, values)
             }
             ParameterValues::Rows(rows) if rows.num_columns() == 0 => Ok(plan),
             ParameterValues::Rows(rows) => {
@@ -347,6 +351,10 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
         let input = bind_rows(input.clone(), rows)?;
         return Ok(change.with_input(input).into_plan());
     }
+    // Some functions want a value where the rows of a table would give them a column: the part of a date, a pattern.
+    if let Some(values) = values_of_one_row(rows) {
+        return with_values(plan, values);
+    }
     if let Some(vectorised) = over_rows(&plan, rows)? {
         return Ok(vectorised);
     }
@@ -369,8 +377,35 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
 }
 
 fn bind_row(plan: LogicalPlan, rows: &RecordBatch, row: usize) -> Result<LogicalPlan> {
-    let values = rows.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
-    Ok(plan.with_param_values(values.collect::<DataFusionResult<Vec<_>>>()?)?)
+    with_values(plan, values_of_row(rows, row)?)
+}
+
+/// Returns the plan with values in place of its parameters. The parameters of lambdas are of the values' types then.
+fn with_values(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    let plan = plan.with_param_values(values)?;
+    let mut has_lambdas = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            has_lambdas |= expr.exists(|part| Ok(matches!(part, Expr::HigherOrderFunction(_))))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    if !has_lambdas {
+        return Ok(plan);
+    }
+    let resolved = plan.resolve_lambda_variables()?.data;
+    Ok(resolved.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?.data)
+}
+
+fn values_of_row(rows: &RecordBatch, row: usize) -> DataFusionResult<Vec<ScalarValue>> {
+    rows.columns().iter().map(|column| ScalarValue::try_from_array(column, row)).collect()
+}
+
+/// Returns the values where there is one row of them, and it is small: what is in a plan is copied with it. `None` also where one
+/// is of a type that no value has.
+fn values_of_one_row(rows: &RecordBatch) -> Option<Vec<ScalarValue>> {
+    let is_small = rows.num_rows() == 1 && rows.get_array_memory_size() <= MAX_LITERAL_BYTES;
+    is_small.then(|| values_of_row(rows, 0).ok()).flatten()
 }
 
 /// Returns the plan over all rows of parameters at once; `None` where the statement does more than compute one row.

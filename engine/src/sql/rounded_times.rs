@@ -35,10 +35,15 @@ pub(super) fn round_times(expr: &mut Expr) -> Result<()> {
                 }
                 return Ok(());
             }
-            if is_time || matches!(value.as_ref(), Expr::Value(_)) {
+            let is_parameter = |value: &Value| matches!(value, Value::Placeholder(_));
+            if matches!(value.as_ref(), Expr::Value(literal) if !(is_time && is_parameter(&literal.value))) {
                 return Ok(());
             }
             let step = 10_u64.pow(u32::try_from(MICROSECOND_DIGITS - digits).unwrap_or_default());
+            if is_time {
+                **value = parsed_form(&rounded_time(step), &[taken(value)])?;
+                return Ok(());
+            }
             let has_zone = matches!(data_type, DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz));
             let zone = if has_zone { " WITH TIME ZONE" } else { "" };
             let meaning = format!(
@@ -50,6 +55,17 @@ pub(super) fn round_times(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns the form of a time of day that is rounded to so many microseconds. What would be the next day is its last second, as for
+/// literals.
+fn rounded_time(step: u64) -> String {
+    let half = step / 2;
+    let last = 1_000_000 - half;
+    format!(
+        "CASE WHEN CAST($1 AS TIME) >= TIME '23:59:59.{last:06}' THEN TIME '23:59:59' ELSE CAST(date_bin(INTERVAL '{step} \
+         microseconds', DATE '2000-01-01' + CAST($1 AS TIME) + INTERVAL '{half} microseconds') AS TIME) END"
+    )
 }
 
 /// `'today'::DATE` and its kin of PostgreSQL.

@@ -6,11 +6,19 @@ use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit, when};
 use datafusion::scalar::ScalarValue;
 
 use super::field_access::own_call;
 use crate::functions::{REGEXP_REPLACEMENT, WITHOUT_OFFSET, without_offset};
+
+/// The functions that replace parts of a text.
+const REPLACING: [&str; 2] = ["regexp_replace", "replace"];
+
+/// Returns whether an expression may be a call whose texts DataFusion reads otherwise.
+pub(super) fn may_replace_texts(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if REPLACING.contains(&call.name()))
+}
 
 /// Returns a call or a cast whose texts are as DataFusion reads them.
 pub(super) fn with_text_arguments(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -51,6 +59,10 @@ pub(super) fn with_text_arguments(expr: Expr, schema: &DFSchema) -> Result<Trans
                 && !matches!(text, Expr::Literal(ScalarValue::Null, _)) =>
         {
             Ok(Transformed::yes(std::mem::take(text)))
+        }
+        ("replace", [text, sought, _]) if !matches!(sought, Expr::Literal(..)) => {
+            let (nothing, text) = (sought.clone().eq(lit("")), text.clone());
+            Ok(Transformed::yes(when(nothing, text).otherwise(Expr::ScalarFunction(call))?))
         }
         _ => Ok(Transformed::no(Expr::ScalarFunction(call))),
     }

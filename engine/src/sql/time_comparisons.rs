@@ -24,6 +24,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use super::computed_groups::with_computed_groups_below;
 use super::domain_checks::{may_leave_domain, with_domain_checks};
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
+use super::field_access::own_call;
 use super::float_order::{
     groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
     with_plain_rows,
@@ -41,9 +42,9 @@ use super::sql_types::has_nanoseconds;
 use super::subquery_places::{with_plain_tables, with_subqueries_below, with_values_beside_outer};
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
-use super::text_replacements::with_text_arguments;
+use super::text_replacements::{may_replace_texts, with_text_arguments};
 use super::value_casts::{may_convert, with_conversion, with_normal_form};
-use crate::functions::without_offset;
+use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
 
 /// The functions that give one of their arguments.
 const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
@@ -101,16 +102,18 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
         expr if may_be_text_cast(expr) || may_mix_numbers(expr) || may_compare_lists(expr) => true,
-        expr if may_overflow(expr) => true,
+        expr if may_overflow(expr) || may_replace_texts(expr) => true,
         expr if may_compare_zero(expr) || may_order_nested(expr) || may_leave_domain(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),
         Expr::TryCast(cast) => may_convert(cast.field.data_type()),
         Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            is_comparison(*op) && (text(left).is_some() || text(right).is_some())
+            is_comparison(*op) && may_be_texts_and_times(&[left.as_ref(), right.as_ref()])
         }
-        Expr::Between(Between { low, high, .. }) => text(low).is_some() || text(high).is_some(),
+        Expr::Between(Between { expr, low, high, .. }) => {
+            may_be_texts_and_times(&[expr.as_ref(), low.as_ref(), high.as_ref()])
+        }
         Expr::InList(InList { list, .. }) => list.iter().any(|item| text(item).is_some()),
         _ => false,
     };
@@ -130,6 +133,15 @@ fn is_comparison(op: Operator) -> bool {
         && matches!(op, Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
+/// Whether one of the values is a text that is written out, or may be one of a column, and another a timestamp.
+fn may_be_texts_and_times(values: &[&Expr]) -> bool {
+    let is_neither = |value: &&Expr| match value {
+        Expr::Literal(value, _) => !value.data_type().is_string() && !value.data_type().is_temporal(),
+        _ => false,
+    };
+    values.iter().any(|value| text(value).is_some()) || !values.iter().any(is_neither)
+}
+
 /// Returns the text of a literal.
 fn text(expr: &Expr) -> Option<&str> {
     match expr {
@@ -142,8 +154,8 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
             let (left_type, right_type) = (left.get_type(schema).ok(), right.get_type(schema).ok());
-            let left = as_time(*left, right_type.as_ref());
-            let right = as_time(*right, left_type.as_ref());
+            let left = as_time(*left, right_type.as_ref(), schema)?;
+            let right = as_time(*right, left_type.as_ref(), schema)?;
             let transformed = left.transformed || right.transformed;
             let (left, right) = (left.data, right.data);
             if let Some(place) = placement(&right, left_type.as_ref()) {
@@ -157,7 +169,8 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Between(Between { expr, negated, low, high }) => {
             let compared = expr.get_type(schema).ok();
-            let (low, high) = (as_time(*low, compared.as_ref()), as_time(*high, compared.as_ref()));
+            let low = as_time(*low, compared.as_ref(), schema)?;
+            let high = as_time(*high, compared.as_ref(), schema)?;
             let transformed = low.transformed || high.transformed;
             let (low, high) = (low.data, high.data);
             if placement(&low, compared.as_ref()).is_some() || placement(&high, compared.as_ref()).is_some() {
@@ -173,7 +186,8 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::InList(InList { expr, list, negated }) => {
             let compared = expr.get_type(schema).ok();
-            let list: Vec<Transformed<Expr>> = list.into_iter().map(|item| as_time(item, compared.as_ref())).collect();
+            let list = list.into_iter().map(|item| as_time(item, compared.as_ref(), schema));
+            let list: Vec<Transformed<Expr>> = list.collect::<Result<_>>()?;
             let transformed = list.iter().any(|item| item.transformed);
             let (never, list): (Vec<Expr>, Vec<Expr>) =
                 list.into_iter().map(|item| item.data).partition(|item| placement(item, compared.as_ref()).is_some());
@@ -202,10 +216,10 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits; and one that is compared
 /// with a boolean as a boolean, of which DataFusion finds no common type.
-fn as_time(expr: Expr, compared_with: Option<&DataType>) -> Transformed<Expr> {
+fn as_time(expr: Expr, compared_with: Option<&DataType>, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match (text(&expr).map(has_nanoseconds), compared_with) {
         (Some(_), Some(DataType::Boolean)) => {
-            Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean)))
+            Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean))))
         }
         (Some(has_nanoseconds), Some(DataType::Timestamp(_, zone))) => {
             let unit = if has_nanoseconds { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
@@ -215,10 +229,23 @@ fn as_time(expr: Expr, compared_with: Option<&DataType>) -> Transformed<Expr> {
                 _ => expr,
             };
             let literal = with_normal_form(&expr, &time).unwrap_or(expr);
-            Transformed::yes(Expr::Cast(Cast::new(Box::new(literal), time)))
+            Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(literal), time))))
         }
-        _ => Transformed::no(expr),
+        (None, Some(DataType::Timestamp(unit, None))) => read_as_time(expr, *unit, schema),
+        _ => Ok(Transformed::no(expr)),
     }
+}
+
+/// Returns texts that are compared with timestamps without a zone as CAST reads them, which leaves out their offsets.
+fn read_as_time(expr: Expr, unit: TimeUnit, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let is_text = expr.get_type(schema).is_ok_and(|found| found.is_string());
+    if !is_text || matches!(expr, Expr::Literal(..)) {
+        return Ok(Transformed::no(expr));
+    }
+    let unit = if unit == TimeUnit::Nanosecond { unit } else { TimeUnit::Microsecond };
+    let texts = own_call(WITHOUT_OFFSET, vec![expr])?;
+    let from = texts.get_type(schema)?;
+    Ok(Transformed::yes(converted(texts, &from, &DataType::Timestamp(unit, None), false)))
 }
 
 /// Where a literal is that is no value of the timestamps that it is compared with.

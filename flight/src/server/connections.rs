@@ -17,7 +17,7 @@ use tower::ServiceExt;
 
 use super::gathered::gathered;
 use super::half_close::{ClientStream, HalfCloseStream};
-use super::plaintext::tls_only;
+use super::plaintext::{LINGER, OpeningProtocol, opening_protocol, refuse};
 use super::socket_stream::SocketStream;
 use super::unix::UnixSocketFile;
 use crate::auth::{Authenticator, CLIENT_CERTIFICATE};
@@ -144,7 +144,7 @@ impl Connections {
         let within = self.state.settings.http.header_timeout.0;
         let encrypted = tokio::select! {
             () = self.state.shutdown.draining() => return,
-            encrypted = tokio::time::timeout(within, encrypt(tls, stream)) => encrypted,
+            encrypted = tokio::time::timeout(within, self.encrypt(tls, stream)) => encrypted,
         };
         match encrypted {
             Ok(Ok(Some(stream))) => {
@@ -155,6 +155,20 @@ impl Connections {
             Ok(Ok(None)) => tracing::debug!(%peer, "a client did not speak TLS"),
             Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS with a client"),
             Err(_) => tracing::debug!(%peer, "no TLS within the header timeout"),
+        }
+    }
+
+    /// Returns the encrypted stream; `None` if the client speaks something else, which it has been told.
+    async fn encrypt(&self, tls: &ServerTls, stream: TcpStream) -> std::io::Result<Option<TlsStream<TcpStream>>> {
+        match opening_protocol(stream).await? {
+            OpeningProtocol::Tls(stream) => tls.acceptor().accept(stream).await.map(Some),
+            OpeningProtocol::Http2(stream) => {
+                let refusing = hyper::service::service_fn(refuse);
+                let connection = self.builder.serve_connection(TokioIo::new(stream), refusing);
+                let _ = tokio::time::timeout(LINGER, connection).await;
+                Ok(None)
+            }
+            OpeningProtocol::Answered => Ok(None),
         }
     }
 
@@ -213,14 +227,6 @@ impl Connections {
                 }
             }
         }
-    }
-}
-
-/// Returns the encrypted stream; `None` if the client speaks something else.
-async fn encrypt(tls: &ServerTls, stream: TcpStream) -> std::io::Result<Option<TlsStream<TcpStream>>> {
-    match tls_only(stream).await? {
-        Some(stream) => tls.acceptor().accept(stream).await.map(Some),
-        None => Ok(None),
     }
 }
 

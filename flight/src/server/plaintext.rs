@@ -1,12 +1,20 @@
 //! Clients that do not speak TLS to a port that does: each is told so in its own protocol, and the connection is closed.
+//!
+//! HTTP/2 is answered call by call: a client of gRPC whose connection is refused sends its call again at once, until its
+//! deadline.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::body::Body;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tonic::Status;
 
-use crate::error::ErrorCode;
+use crate::error::{ApiError, ErrorCode};
 
 const MESSAGE: &str = "this port speaks TLS";
 const HINT: &str = "use https:// or grpc+tls://";
@@ -14,48 +22,66 @@ const HINT: &str = "use https:// or grpc+tls://";
 const TLS_HANDSHAKE: u8 = 0x16;
 /// As many bytes as tell HTTP/2 from HTTP/1.
 const PREFACE: &[u8] = b"PRI ";
-/// The frame of HTTP/2 with which a server begins, without settings.
-const EMPTY_SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-const GOAWAY: u8 = 7;
-const INADEQUATE_SECURITY: u32 = 0xc;
+/// How the content types of gRPC begin.
+const GRPC: &[u8] = b"application/grpc";
 /// How much of a request is read before the connection is closed, so that the client sees its answer and no reset.
 const DISCARDED_BYTES: usize = 64 << 10;
-const LINGER: Duration = Duration::from_secs(2);
+/// How long a client has to take its answer.
+pub(super) const LINGER: Duration = Duration::from_secs(2);
 
-/// Returns the connection if it begins as TLS does; others are answered. Nothing of it has been read then.
-pub(super) async fn tls_only(mut stream: TcpStream) -> std::io::Result<Option<TcpStream>> {
+/// What a connection begins with.
+pub(super) enum OpeningProtocol {
+    /// TLS, of which nothing has been read.
+    Tls(TcpStream),
+    /// HTTP/2 without TLS, of which nothing has been read: its calls are to be answered by [`refuse`].
+    Http2(TcpStream),
+    /// Anything else, which has been answered.
+    Answered,
+}
+
+/// Returns what a connection begins with.
+pub(super) async fn opening_protocol(mut stream: TcpStream) -> std::io::Result<OpeningProtocol> {
     let mut first = [0; PREFACE.len()];
     let read = stream.peek(&mut first).await?;
     let begin = first.get(..read).unwrap_or_default();
     match begin.first() {
-        None => return Ok(None),
-        Some(&TLS_HANDSHAKE) => return Ok(Some(stream)),
+        None => return Ok(OpeningProtocol::Answered),
+        Some(&TLS_HANDSHAKE) => return Ok(OpeningProtocol::Tls(stream)),
         // Neither of HTTP's versions: nothing would be understood.
-        Some(byte) if !byte.is_ascii_uppercase() => return Ok(None),
+        Some(byte) if !byte.is_ascii_uppercase() => return Ok(OpeningProtocol::Answered),
+        Some(_) if begin == PREFACE => return Ok(OpeningProtocol::Http2(stream)),
         Some(_) => {}
     }
-    stream.write_all(&if begin == PREFACE { http_2() } else { http_1() }).await?;
+    stream.write_all(&http_1()).await?;
     stream.shutdown().await?;
     let _ = tokio::time::timeout(LINGER, discard(&mut stream)).await;
-    Ok(None)
+    Ok(OpeningProtocol::Answered)
+}
+
+/// Answers a request over HTTP/2.
+pub(super) async fn refuse(request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    let content_type = request.headers().get(header::CONTENT_TYPE);
+    if content_type.is_some_and(|value| value.as_bytes().starts_with(GRPC)) {
+        return Ok(Status::from(ApiError::new(ErrorCode::BadRequest, MESSAGE).with_hint(HINT)).into_http());
+    }
+    let mut answer = Response::new(Body::from(error_text()));
+    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(answer)
+}
+
+fn error_text() -> String {
+    json!({ "error": { "code": ErrorCode::BadRequest, "message": MESSAGE, "hint": HINT } }).to_string()
 }
 
 fn http_1() -> Vec<u8> {
-    let error = json!({ "error": { "code": ErrorCode::BadRequest, "message": MESSAGE, "hint": HINT } }).to_string();
+    let error = error_text();
     let length = error.len();
     format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
          connection: close\r\n\r\n{error}"
     )
     .into_bytes()
-}
-
-fn http_2() -> Vec<u8> {
-    let text = format!("{MESSAGE}; {HINT}");
-    // The last stream, the error, and text for whoever debugs it.
-    let payload = [&0_u32.to_be_bytes(), &INADEQUATE_SECURITY.to_be_bytes(), text.as_bytes()].concat();
-    let [_, length @ ..] = u32::try_from(payload.len()).unwrap_or_default().to_be_bytes();
-    [&EMPTY_SETTINGS, &length[..], &[GOAWAY, 0, 0, 0, 0, 0], &payload].concat()
 }
 
 async fn discard(stream: &mut TcpStream) {

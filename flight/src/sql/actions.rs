@@ -17,8 +17,8 @@ use prost::Message;
 use super::caller::FlightCaller;
 use super::decode_command;
 use super::messages::{
-    CloseSessionResult, CloseSessionStatus, GetSessionOptionsResult, OptionError, OptionErrorKind,
-    SetSessionOptionsRequest, SetSessionOptionsResult,
+    CloseSessionRequest, CloseSessionResult, CloseSessionStatus, GetSessionOptionsRequest, GetSessionOptionsResult,
+    OptionError, OptionErrorKind, SetSessionOptionsRequest, SetSessionOptionsResult,
 };
 use super::sessions::{FlightSessions, expired_cookie};
 use super::statement::Statements;
@@ -106,11 +106,13 @@ pub(super) async fn act(
         }
         "SetSessionOptions" => set_options(state, sessions, caller, plain(name, &body)?).await,
         "GetSessionOptions" => {
+            let GetSessionOptionsRequest {} = plain(name, &body)?;
             let database = caller.engine_session(state, None).await?.database().to_owned();
             let options = caller.session().map(|session| session.options()).unwrap_or_default();
             Ok(ActionAnswer::message(&GetSessionOptionsResult { session_options: options.values(&database) }))
         }
         "CloseSession" => {
+            let CloseSessionRequest {} = plain(name, &body)?;
             let status = match caller.session() {
                 Some(session) => {
                     sessions.close(session, caller.connection());

@@ -152,7 +152,10 @@ async fn checked(state: &AppState, caller: &FlightCaller, command: CommandStatem
         match (name.as_str(), value.as_str()) {
             (PROGRESS, "true") => tells_progress = true,
             (PROGRESS, "false") => {}
-            (PROGRESS, _) => return Err(bad(format!("option {PROGRESS} must be true or false"), "")),
+            (PROGRESS, _) => {
+                let message = format!("the ingest option `{PROGRESS}` must be true or false, not `{value}`");
+                return Err(ApiError::new(ErrorCode::BadRequest, message));
+            }
             _ => return Err(not_served(&format!("the ingest option `{name}`"), "leave it out")),
         }
     }

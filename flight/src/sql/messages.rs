@@ -99,11 +99,17 @@ pub(super) enum OptionErrorKind {
     Error = 3,
 }
 
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct GetSessionOptionsRequest {}
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct GetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
     pub(super) session_options: HashMap<String, SessionOptionValue>,
 }
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct CloseSessionRequest {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CloseSessionResult {

@@ -64,7 +64,7 @@ impl Statements {
         self.tickets.prepared(&handle)
     }
 
-    /// Binds values to a prepared query. The answer's handle has them.
+    /// Binds values to a prepared query. The answer's handle has them; none, where none come, as for a statement that takes none.
     pub(super) async fn bind(
         &self,
         caller: &FlightCaller,
@@ -73,11 +73,11 @@ impl Statements {
     ) -> Result<DoPutPreparedStatementResult, ApiError> {
         let handle = self.tickets.open_handle(handle, &caller.principal)?;
         let statement = self.tickets.prepared(&handle)?;
-        let Some(values) = rows.parameters().await? else {
-            return Err(ApiError::new(ErrorCode::BadRequest, "no values came to be bound")
-                .with_hint("send a record batch with a column for each parameter"));
+        let statement = match rows.parameters().await? {
+            Some(values) => statement.with_parameters(&values)?,
+            None => StatementText { parameters: Bytes::new(), ..statement.as_ref().clone() },
         };
-        let bound = self.tickets.bound(&handle, statement.with_parameters(&values)?);
+        let bound = self.tickets.bound(&handle, statement);
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(self.tickets.seal(&bound)) })
     }
 

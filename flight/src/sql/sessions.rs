@@ -1,7 +1,7 @@
 //! Sessions: what a client sets for the statements that follow, and its temporary tables.
 //!
-//! A client that keeps cookies names its session by one. For a client that does not, such as ADBC's by default, the
-//! connection is the session, unless a proxy is in between, whose connections carry anybody's calls.
+//! A client that keeps cookies names its session by one. For a client that does not, such as ADBC's by default, or whose
+//! session is over, the connection is the session, unless a proxy is in between, whose connections carry anybody's calls.
 //!
 //! Invariants: a session is its caller's only; one that no connection and no cookie holds is forgotten, tables included.
 
@@ -120,17 +120,23 @@ impl FlightSessions {
         connection: Option<&ConnectionScope>,
     ) -> Option<Arc<FlightSession>> {
         let owner = caller_digest(caller);
-        if let Some(id) = cookie_of(headers) {
-            let mut sessions = self.by_id.lock();
-            let known = sessions.get_mut(id)?;
-            let session = known.session.upgrade().filter(|session| session.owner == owner)?;
-            known.last_used = Instant::now();
-            known.held = Some(Arc::clone(&session));
+        if let Some(session) = cookie_of(headers).and_then(|id| self.named(id, &owner)) {
             return Some(session);
         }
+        // A cookie may name a session that is over: its client sends it on, and sets things as before.
         let connection = connection.filter(|_| !is_proxied(headers))?;
         let session = connection.get_or_insert(&owner, || self.make(owner.clone()))?;
         self.touch(&session);
+        Some(session)
+    }
+
+    /// Returns the session that a cookie names, which holds it from now on.
+    fn named(&self, id: &str, owner: &Bytes) -> Option<Arc<FlightSession>> {
+        let mut sessions = self.by_id.lock();
+        let known = sessions.get_mut(id)?;
+        let session = known.session.upgrade().filter(|session| session.owner == *owner)?;
+        known.last_used = Instant::now();
+        known.held = Some(Arc::clone(&session));
         Some(session)
     }
 

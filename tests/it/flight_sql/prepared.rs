@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    ArrayRef, AsArray, Decimal32Array, FixedSizeBinaryArray, Int32Array, Int64Array, ListArray, NullArray, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
 use arrow_flight::Ticket;
@@ -251,10 +251,48 @@ async fn values_are_bound_and_bound_again() {
 
     let several = raw.bind(&handle, row(vec![numbers(&[1, 50]), numbers(&[2, 51])])).await.unwrap();
     assert_eq!(raw.numbers_of(&several).await.unwrap(), [1, 2, 50, 51], "each row is an execution");
+    // Some clients bind what they have, though that is nothing.
+    let answers = raw.put(&query(&several), &[]).await.unwrap();
+    let unbound = DoPutPreparedStatementResult::decode(answers[0].app_metadata.clone()).unwrap();
+    let unbound = unbound.prepared_statement_handle.unwrap();
+    assert_eq!(refused(raw.numbers_of(&unbound).await), open, "values are missing again");
+    let closed = raw.prepare("select cast(7 as bigint)").await.unwrap().handle;
+    raw.put(&query(&closed), &[]).await.unwrap();
+    assert_eq!(raw.numbers_of(&closed).await.unwrap(), [7], "nothing is bound to a statement that takes nothing");
     for wrong in [row(vec![numbers(&[5])]), row(vec![numbers(&[5]), numbers(&[6]), numbers(&[7])])] {
         let bound = raw.bind(&handle, wrong).await.unwrap();
         assert_eq!(refused(raw.numbers_of(&bound).await).1, "sql_plan_error");
     }
+}
+
+/// Of a few narrow ones the sum would wrap around.
+#[tokio::test]
+async fn decimals_are_summed_up_as_wide_ones() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let narrow = Decimal32Array::from(vec![999_999_999]).with_precision_and_scale(9, 0).unwrap();
+    for function in ["sum", "avg"] {
+        let sql = format!("select cast({function}(d) as bigint) from (select ? as d from generate_series(1, 5))");
+        let expected = if function == "sum" { 4_999_999_995 } else { 999_999_999 };
+        let handle = raw.prepare(&sql).await.unwrap().handle;
+        let bound = raw.bind(&handle, row(vec![Arc::new(narrow.clone())])).await.unwrap();
+        assert_eq!(raw.numbers_of(&bound).await.unwrap(), [expected], "{sql}");
+        // Those that a statement makes itself.
+        let cast = sql.replace('?', "arrow_cast(999999999, 'Decimal32(9, 0)')");
+        assert_eq!(raw.number(&cast).await, expected, "{cast}");
+    }
+}
+
+/// Few functions of bytes take those of a fixed number.
+#[tokio::test]
+async fn bytes_of_a_fixed_number_are_bytes() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let bytes: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([b"xyz"].into_iter()).unwrap());
+    let handle =
+        raw.prepare("select cast(length(?) + length(cast(? as varchar)) as bigint) as n").await.unwrap().handle;
+    let bound = raw.bind(&handle, row(vec![Arc::clone(&bytes), bytes])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [6]);
 }
 
 /// The columns of the values are in any order, and a plan that is kept is not that of another order.
@@ -274,7 +312,9 @@ async fn named_parameters_get_the_values_of_their_names() {
         assert_eq!(raw.numbers_of(&bound).await.unwrap(), [expected], "{names:?}");
     }
     let bound = raw.bind(&handle, values(["tens", "others"])).await.unwrap();
-    assert_eq!(refused(raw.numbers_of(&bound).await).0, Code::InvalidArgument);
+    let missing = raw.numbers_of(&bound).await.unwrap_err();
+    assert_eq!(missing.code(), Code::InvalidArgument);
+    assert!(missing.message().contains("parameter `$ones` has no value"), "{missing:?}");
 
     let or_five = raw.prepare("select coalesce($a, $b) as n").await.unwrap().handle;
     let untyped: ArrayRef = Arc::new(NullArray::new(1));
@@ -322,7 +362,14 @@ async fn parameters_are_arguments_of_every_function() {
     let part = "select cast(date_part(?, date '2024-05-06') as bigint) as n";
     let part = raw.prepare(part).await.unwrap().handle;
     let month: ArrayRef = Arc::new(StringArray::from(vec!["month"]));
-    let bound = raw.bind(&part, row(vec![month])).await.unwrap();
+    let bound = raw.bind(&part, row(vec![Arc::clone(&month)])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5]);
+    let begin = "select cast(date_part('day', date_trunc(?, timestamp '2024-05-06 07:08:09')) as bigint) as n";
+    let begin = raw.prepare(begin).await.unwrap().handle;
+    let bound = raw.bind(&begin, row(vec![month])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [1]);
+    let next = raw.prepare("select list_transform([?], x -> x + 1)[1] as n").await.unwrap().handle;
+    let bound = raw.bind(&next, row(vec![numbers(&[4])])).await.unwrap();
     assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5]);
     let elements = raw.prepare("select unnest(?) as n").await.unwrap().handle;
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(7), Some(8)])]);

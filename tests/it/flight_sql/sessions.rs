@@ -165,6 +165,11 @@ async fn a_cookie_names_a_session_across_connections_but_not_across_callers() {
     assert_eq!(later.option("query_language").await.as_deref(), Some("kql"));
     let mut bob = Raw::connect(&server).await.token("bob-tok").header("cookie", cookie);
     assert_eq!(bob.option("query_language").await.as_deref(), Some("sql"));
+    // One that names no session any more, as after a restart, is sent on and on.
+    let over = "arrow_flight_session_id=00000000-0000-0000-0000-000000000000";
+    let mut before = Raw::connect(&server).await.token("anna-tok").header("cookie", over);
+    before.rows("create temp table kept as select cast(1 as bigint) as a").await.unwrap();
+    assert_eq!(before.number("select a from kept").await, 1, "its connection is its session");
     // A proxy's connection carries the calls of many clients.
     let mut proxied = Raw::connect(&server).await.token("anna-tok").header("x-forwarded-for", "10.0.0.1");
     proxied.set(&[("query_language", text("kql"))]).await.unwrap();

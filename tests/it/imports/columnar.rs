@@ -87,6 +87,21 @@ async fn uuids_are_text_and_booleans_of_eight_bits_are_booleans() {
     assert_eq!(rows(&session, "SELECT ok FROM t").await.unwrap(), [["true"]]);
 }
 
+/// Few functions of bytes take those of a fixed number.
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_of_a_fixed_number_are_bytes() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let bytes = FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(b"xy"), None].into_iter(), 2).unwrap();
+    let batch = RecordBatch::try_from_iter([("f", Arc::new(bytes) as ArrayRef)]).unwrap();
+    for file in [parquet(&folder.path().join("x.parquet"), &batch), arrow_file(&folder.path().join("x.arrow"), &batch)]
+    {
+        let path = file.display();
+        let sql = format!("SELECT length(f), hex(f), CAST(f AS VARCHAR) FROM '{path}' WHERE f = X'7879' AND f = 'xy'");
+        assert_eq!(rows(&session, &sql).await.unwrap(), [["2", "7879", "xy"]], "{path}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_are_columns_whatever_files_hold() {
     let (folder, engine) = engine().await;

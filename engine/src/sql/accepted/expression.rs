@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::query::check_sorts;
 use super::{LEAVE_OUT, refuse, refuse_if};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::sql::collations::check_collation;
 use crate::sql::function_forms::is_aggregate_form;
 use crate::sql::marks;
@@ -257,9 +257,12 @@ fn check_value(value: &Value) -> Result<()> {
         | Value::DoubleQuotedString(_)
         | Value::Boolean(_)
         | Value::Null
-        | Value::Placeholder(_)
         | Value::UnicodeStringLiteral(_)
         | Value::NationalStringLiteral(_) => Ok(()),
+        Value::Placeholder(name) if name.starts_with('$') => Ok(()),
+        Value::Placeholder(name) => Err(EngineError::Plan {
+            message: format!("parameters are written `?`, `$1`, `$2`, ... or `$name`, not `{name}`"),
+        }),
         Value::SingleQuotedByteStringLiteral(_)
         | Value::DoubleQuotedByteStringLiteral(_)
         | Value::TripleSingleQuotedByteStringLiteral(_)

@@ -1,6 +1,7 @@
 //! Forms of PostgreSQL and DuckDB that are no expressions of the parser: those that say nothing are left out, the others are
 //! refused with what to write instead, where the parser would name a token.
 
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::is_word;
@@ -285,11 +286,15 @@ fn is_key_operator(tokens: &[TokenWithSpan], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| &token.token);
     let next = tokens.get(at + 1).map(|token| &token.token);
     let is_json = |token: &Token| is_word(token, "json") || is_word(token, "jsonb");
-    let ends_value = before.is_some_and(|token| {
-        matches!(token, Token::SingleQuotedString(_) | Token::RParen | Token::RBracket) || is_json(token)
+    let ends_value = before.is_some_and(|token| match token {
+        Token::SingleQuotedString(_) | Token::RParen | Token::RBracket => true,
+        // A column, behind which no parameter stands.
+        Token::Word(word) if word.quote_style.is_some() || word.keyword == Keyword::NoKeyword => true,
+        other => is_json(other),
     });
-    let begins_key = next.is_some_and(|token| {
-        matches!(token, Token::SingleQuotedString(_) | Token::Pipe | Token::Ampersand) || is_word(token, "array")
+    let begins_key = next.is_some_and(|token| match token {
+        Token::SingleQuotedString(_) | Token::Pipe | Token::Ampersand | Token::Placeholder(_) => true,
+        other => is_word(other, "array"),
     });
     ends_value && begins_key
 }

@@ -1,5 +1,5 @@
 //! The columns of Arrow and Parquet files as those of tables: each with a name of its own, as columns of CSV have, and of a
-//! type that tables have. A UUID is text, a boolean of eight bits a boolean, and decimals have 128 bits.
+//! type that tables have. A UUID is text, a boolean of eight bits a boolean, decimals have 128 bits, and bytes any number.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -45,7 +45,17 @@ pub(crate) fn table_type(field: &Field) -> DataType {
     match (field.extension_type_name(), field.data_type()) {
         (Some(UUID), DataType::FixedSizeBinary(16)) => DataType::Utf8,
         (Some(BOOL8), DataType::Int8) => DataType::Boolean,
-        (_, data_type) => wide_decimal(plain_type(data_type)),
+        (_, data_type) => held_type(plain_type(data_type)),
+    }
+}
+
+/// Returns the type in which tables hold values of a type: wide decimals, and bytes of any number in the place of a fixed one,
+/// which few functions of bytes take. Sixteen bytes stay what they are, as UUIDs.
+pub(crate) fn held_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::FixedSizeBinary(16) => data_type.clone(),
+        DataType::FixedSizeBinary(_) => DataType::Binary,
+        other => wide_decimal(other),
     }
 }
 
@@ -130,11 +140,12 @@ mod tests {
             Field::new("", DataType::FixedSizeBinary(16), true).with_metadata(extension(UUID)),
             Field::new("b", DataType::Int8, true).with_metadata(extension(BOOL8)),
             Field::new("d", DataType::Decimal32(9, 2), true),
+            Field::new("f", DataType::FixedSizeBinary(4), true),
         ]);
         let columns = table_columns(&file);
         let shown: Vec<_> =
             columns.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
-        assert_eq!(shown, ["a Int64", "A_1 Int64", "column_3 Utf8", "b Boolean", "d Decimal128(9, 2)"]);
+        assert_eq!(shown, ["a Int64", "A_1 Int64", "column_3 Utf8", "b Boolean", "d Decimal128(9, 2)", "f Binary"]);
         let json = |data_type| Field::new("j", data_type, true).with_metadata(extension(JSON));
         assert_eq!([DataType::Utf8, DataType::Binary].map(|stored| is_json_text(&json(stored))), [true, false]);
         assert_eq!(renamed_columns(&file).keys().collect::<Vec<_>>(), ["A_1", "column_3"]);

@@ -30,7 +30,9 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::TypePtr;
 
 use super::column_merge::{UnlikeTypes, merged_columns};
-use super::file_columns::{ColumnPlaces, is_json_text, renamed_columns, table_columns, table_names, table_type};
+use super::file_columns::{
+    ColumnPlaces, held_type, is_json_text, renamed_columns, table_columns, table_names, table_type,
+};
 use super::file_streams::{EachBatch, ScanReader};
 use super::reader_options::COLUMN_KEYS;
 use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
@@ -106,7 +108,7 @@ async fn file_schema(
         let data_type = match field.data_type() {
             DataType::FixedSizeBinary(16) if is_uuid => DataType::Utf8,
             _ if field.extension_type_name().is_some() => table_type(field),
-            plain => plain.clone(),
+            plain => held_type(plain),
         };
         Field::new(field.name(), data_type, field.is_nullable())
     });
