@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 use datafusion::execution::SessionStateDefaults;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, CaseWhen, CastFormat, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval, LambdaFunction,
-    OneOrManyWithParens, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowSpec, WindowType,
+    AccessExpr, Array, BinaryOperator, CaseWhen, CastFormat, CeilFloorKind, DateTimeField, DuplicateTreatment, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
+    LambdaFunction, OneOrManyWithParens, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use super::query::check_sorts;
@@ -300,6 +300,18 @@ fn check_function(function: &Function) -> Result<()> {
                 only_rows("DISTINCT")?;
             }
             args.iter().try_for_each(check_argument)?;
+            if args.iter().any(is_star) {
+                // The planner makes a constant of the star.
+                let is_distinct = matches!(duplicate_treatment, Some(DuplicateTreatment::Distinct));
+                refuse_if(
+                    is_distinct,
+                    "DISTINCT *",
+                    "count the rows of a query: SELECT count(*) FROM (SELECT DISTINCT * FROM t)",
+                )?;
+                let what = format!("`*` in {lowered}");
+                let is_refused = of_rows && !lowered.starts_with("count");
+                refuse_if(is_refused, &what, "name a column, or write COLUMNS(*) for each of them")?;
+            }
             for clause in clauses {
                 match clause {
                     FunctionArgumentClause::IgnoreOrRespectNulls(_) => treats_nulls = true,
@@ -368,6 +380,14 @@ fn check_argument(argument: &FunctionArg) -> Result<()> {
         // `COLUMNS(* EXCLUDE (a))`: see `expansion`, which refuses it elsewhere.
         | FunctionArgExpr::WildcardWithOptions(_) => Ok(()),
     }
+}
+
+/// Whether an argument is `*` or `t.*`.
+fn is_star(argument: &FunctionArg) -> bool {
+    let (FunctionArg::Named { name: _, arg, operator: _ }
+    | FunctionArg::ExprNamed { name: _, arg, operator: _ }
+    | FunctionArg::Unnamed(arg)) = argument;
+    !matches!(arg, FunctionArgExpr::Expr(_))
 }
 
 pub(super) fn check_window_spec(spec: &WindowSpec) -> Result<()> {
