@@ -14,7 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow};
+use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow, with_remedy};
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
@@ -326,7 +326,7 @@ fn from_plan_message(message: &str) -> EngineError {
     if message.contains("Aggregate ORDER BY is not implemented for window functions") {
         return EngineError::Unsupported {
             what: "an aggregate with an order of its own (arg_max, ORDER BY within it) as a window".into(),
-            hint: "write first_value(x) OVER (PARTITION BY g ORDER BY y DESC), or the order in OVER".into(),
+            hint: "write first_value(x) OVER (PARTITION BY g ORDER BY y DESC NULLS LAST), or the order in OVER".into(),
         };
     }
     if message.contains("OVER and WITHIN GROUP clause cannot be used together") {
@@ -353,7 +353,7 @@ fn from_plan_message(message: &str) -> EngineError {
         );
         return EngineError::Plan { message };
     }
-    from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
+    from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: with_remedy(plain_words(&tidy(message))) })
 }
 
 /// Returns the column or expression that DataFusion finds outside of the groups. Its own message speaks of a wildcard,

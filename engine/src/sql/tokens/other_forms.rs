@@ -86,6 +86,18 @@ const REFUSALS: &[RefusedForm] = &[
         what: "ALTER VIEW",
         instead: "write CREATE OR REPLACE VIEW name AS query, and DROP VIEW for the old name",
     },
+    RefusedForm { begins: &["create", "function"], what: "CREATE FUNCTION", instead: OWN_FUNCTION },
+    RefusedForm { begins: &["create", "or", "replace", "function"], what: "CREATE FUNCTION", instead: OWN_FUNCTION },
+    RefusedForm {
+        begins: &["create", "domain"],
+        what: "CREATE DOMAIN",
+        instead: "write its type where it is used, and look for values beside it with a WHERE",
+    },
+    RefusedForm {
+        begins: &["refresh", "materialized"],
+        what: "REFRESH MATERIALIZED VIEW",
+        instead: "leave it out: a view reads its tables each time; to keep its rows, CREATE OR REPLACE TABLE t AS query",
+    },
     RefusedForm { begins: &["explain", "(", "format"], what: "EXPLAIN with options", instead: EXPLAIN },
     RefusedForm { begins: &["explain", "(", "analyze"], what: "EXPLAIN with options", instead: EXPLAIN },
     RefusedForm { begins: &["explain", "(", "costs"], what: "EXPLAIN with options", instead: EXPLAIN },
@@ -103,6 +115,8 @@ const REFUSALS: &[RefusedForm] = &[
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
 
+const OWN_FUNCTION: &str = "write its expression where it is called; what it would select is a view (CREATE VIEW), or \
+                            WITH name AS (SELECT ...) within one statement";
 const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
@@ -110,6 +124,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let tokens = described_table(tokens);
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     refuse_alterations(&tokens)?;
     for (at, token) in tokens.iter().enumerate() {
@@ -144,6 +159,21 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
         }
     }
     without_default_exclusion(nulls_behind_calls(typed_texts(joined_texts(percent_limits(tokens))?)))
+}
+
+/// `DESCRIBE TABLE t` is `DESCRIBE t`.
+fn described_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_of_table = match tokens.as_slice() {
+        [describe, table, name, ..] => {
+            let describes = is_word(&describe.token, "describe") || is_word(&describe.token, "desc");
+            describes && is_word(&table.token, "table") && matches!(name.token, Token::Word(_))
+        }
+        _ => false,
+    };
+    if is_of_table {
+        tokens.remove(1);
+    }
+    tokens
 }
 
 /// `LIMIT 10%` and `LIMIT 10 PERCENT` are a call that no function is.
