@@ -42,6 +42,7 @@ mod function_forms;
 mod graph_functions;
 mod graph_joins;
 mod graph_match;
+mod grouping_sets;
 mod hybrid_search;
 mod in_subqueries;
 mod inserted_values;

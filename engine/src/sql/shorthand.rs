@@ -21,6 +21,7 @@ use super::column_names::{WrittenColumn, name_columns, names_in_order, written_c
 use super::expression_forms::write_out_form;
 use super::first_of_groups::write_out_first_rows;
 use super::function_forms;
+use super::grouping_sets::write_out_sets;
 use super::json_operators::write_out_json_operators;
 use super::lambda_fields::write_out_fields;
 use super::marks;
@@ -128,6 +129,7 @@ impl VisitorMut for ShorthandWriter {
             tables.joins.iter_mut().for_each(one_sided);
             asof_joins(tables);
         }
+        write_out_sets(&mut select.group_by);
         grouped_columns(&mut select.group_by);
         if let Err(error) = named_windows(select) {
             return ControlFlow::Break(error);
