@@ -18,7 +18,7 @@ use super::accepted::has_limit;
 use super::cast_aggregates::tell_casts_apart;
 use super::collations::{write_out_collations, write_out_order};
 use super::column_names::{WrittenColumn, name_columns, names_in_order, written_columns};
-use super::expression_forms::write_out_form;
+use super::expression_forms::{write_out_form, write_out_patterns};
 use super::first_of_groups::write_out_first_rows;
 use super::function_forms;
 use super::grouping_sets::write_out_sets;
@@ -152,6 +152,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         bind_minus(expr);
+        write_out_patterns(expr);
         write_out_fields(expr);
         write_out_json_operators(expr);
         flow(round_times(expr).and_then(|()| write_out_collations(expr)))

@@ -15,6 +15,7 @@ use super::query::check_sorts;
 use super::{LEAVE_OUT, refuse, refuse_if};
 use crate::error::Result;
 use crate::sql::collations::check_collation;
+use crate::sql::expression_forms::listed_patterns;
 use crate::sql::function_forms::is_aggregate_form;
 use crate::sql::marks;
 
@@ -74,9 +75,14 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
         Expr::IsNormalized { expr: _, form: _, negated: _ } => refuse("IS NORMALIZED", LEAVE_OUT),
         Expr::InUnnest { expr: _, array_expr: _, negated: _ } => refuse("IN UNNEST", "write value = ANY(array)"),
         Expr::BinaryOp { left: _, op, right: _ } => check_binary(op),
-        Expr::Like { negated: _, any, expr: _, pattern: _, escape_char: _ }
-        | Expr::ILike { negated: _, any, expr: _, pattern: _, escape_char: _ } => {
-            refuse_if(*any, "LIKE ANY", "write the patterns with OR, or one regular expression with ~")
+        Expr::Like { negated: _, any, expr: _, pattern, escape_char: _ }
+        | Expr::ILike { negated: _, any, expr: _, pattern, escape_char: _ } => {
+            let is_refused = *any && listed_patterns(pattern).is_none();
+            refuse_if(
+                is_refused,
+                "LIKE ANY of this",
+                "write the patterns in brackets, or one regular expression with ~",
+            )
         }
         Expr::SimilarTo { negated: _, expr: _, pattern: _, escape_char } => {
             refuse_if(escape_char.is_some(), "ESCAPE of SIMILAR TO", "write a regular expression with ~")
