@@ -33,6 +33,7 @@ pub(crate) mod embedded_texts;
 mod exact_text;
 mod expansion;
 mod expression_forms;
+mod fetch_ties;
 mod field_access;
 pub(crate) mod file_requests;
 mod first_of_groups;

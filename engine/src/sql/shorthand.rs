@@ -19,6 +19,7 @@ use super::cast_aggregates::tell_casts_apart;
 use super::collations::{write_out_collations, write_out_order};
 use super::column_names::{WrittenColumn, name_columns, names_in_order, written_columns};
 use super::expression_forms::{write_out_form, write_out_patterns};
+use super::fetch_ties::write_out_ties;
 use super::first_of_groups::write_out_first_rows;
 use super::function_forms;
 use super::grouping_sets::write_out_sets;
@@ -84,7 +85,9 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
         self.in_order.push(names_in_order(query));
-        if let Err(error) = check_volatile(query).and_then(|()| write_out_percent(query)) {
+        if let Err(error) =
+            check_volatile(query).and_then(|()| write_out_percent(query)).and_then(|()| write_out_ties(query))
+        {
             return ControlFlow::Break(error);
         }
         write_out_tables(&mut query.body);
