@@ -14,7 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow, with_remedy};
+use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow, own_words, with_remedy};
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
@@ -430,8 +430,8 @@ fn from_internal(message: &str) -> EngineError {
 
 /// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.
 fn plain_words(message: &str) -> String {
-    if message.contains("annot access field at argument") && message.contains("type Utf8") {
-        return "a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')".into();
+    if let Some(words) = own_words(message) {
+        return words.to_owned();
     }
     const TYPES: [(&str, &str); 27] = [
         ("Utf8View", "VARCHAR"),

@@ -24,6 +24,16 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
     is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
 }
 
+/// Returns what is said in the place of a message that says too little.
+pub(super) fn own_words(message: &str) -> Option<&'static str> {
+    if message.contains("annot access field at argument") && message.contains("type Utf8") {
+        return Some("a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')");
+    }
+    message.contains("ncountered non UTF-8 data").then_some(
+        "bytes that are no UTF-8 text are not cast to text; write encode(bytes, 'hex') or TRY_CAST(bytes AS VARCHAR)",
+    )
+}
+
 /// Returns a message of the planner with what to write instead, where it has none.
 pub(super) fn with_remedy(message: String) -> String {
     let of_filter = message
