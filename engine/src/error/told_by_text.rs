@@ -42,6 +42,14 @@ pub(super) fn with_remedy(message: String) -> String {
     if let Some((value, data_type)) = of_filter {
         return format!("a condition is true or false, and `{value}` is {data_type}; compare it: {value} <> 0");
     }
+    if message.starts_with("column count doesn't match insert query") {
+        return "the query has another number of columns than there are to fill; name those: INSERT INTO t (a, b) \
+                SELECT ..., or find them by their names: INSERT INTO t BY NAME SELECT ..."
+            .into();
+    }
+    if message.starts_with("inconsistent data length across values list") {
+        return format!("{message}; name the columns that have values: INSERT INTO t (a, b) VALUES (1, 2)");
+    }
     if message.starts_with("cannot coerce arithmetic expression ") {
         let hint = match message.contains("VARCHAR") {
             true => "cast the text, such as CAST(value AS DOUBLE), or join texts with ||",
