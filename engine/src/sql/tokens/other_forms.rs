@@ -244,20 +244,20 @@ fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWith
     let (what, instead) = if is(at + 1, "group") {
         (
             "EXCLUDE GROUP in a window frame",
-            "take off what the peers of the row have: sum(x) OVER w - sum(x) OVER (w with RANGE BETWEEN CURRENT ROW AND \
-             CURRENT ROW), and of counts alike",
+            "take off what the peers of the row have: sum(x) OVER w - coalesce(sum(x) OVER (w with RANGE BETWEEN \
+             CURRENT ROW AND CURRENT ROW), 0), and of counts alike",
         )
     } else if is(at + 1, "ties") {
         (
             "EXCLUDE TIES in a window frame",
-            "take off what the other peers of the row have: sum(x) OVER w - (sum(x) OVER (w with RANGE BETWEEN CURRENT \
-             ROW AND CURRENT ROW) - x), and of counts alike",
+            "take off what the other peers of the row have: sum(x) OVER w - coalesce(sum(x) OVER (w with RANGE \
+             BETWEEN CURRENT ROW AND CURRENT ROW) - x, 0), and of counts alike",
         )
     } else {
         (
             "EXCLUDE CURRENT ROW in a window frame",
-            "take the row off: sum(x) OVER w - x, count(x) OVER w - 1, or of other functions two frames, before and \
-             behind the row: greatest(max(x) OVER (ORDER BY k ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), max(x) \
+            "take the row off: sum(x) OVER w - coalesce(x, 0), count(*) OVER w - 1, or of other functions two frames, \
+             before and behind the row: greatest(max(x) OVER (ORDER BY k ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), max(x) \
              OVER (ORDER BY k ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING))",
         )
     };
