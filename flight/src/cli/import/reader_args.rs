@@ -1,11 +1,11 @@
-//! The options of `querent import` that say how text is read, for what cannot be found in the files or is found wrong.
+//! The options of `querent import`, and of a shell on files, that say how text is read, for what cannot be found in the files or is found wrong.
 
 use std::collections::BTreeMap;
 
 /// How text files are read. What is not said is found in the files, and reported.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "How CSV, JSON and workbooks are read (default: as found in the files)")]
-pub(super) struct ReaderArgs {
+pub(in crate::cli) struct ReaderArgs {
     /// Types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others
     #[arg(long, value_name = "NAME=TYPE,...")]
     types: Option<String>,
@@ -68,7 +68,7 @@ pub(super) struct ReaderArgs {
 
 impl ReaderArgs {
     /// Returns what was said, as options of the engine's readers.
-    pub(super) fn options(&self) -> BTreeMap<String, String> {
+    pub(in crate::cli) fn options(&self) -> BTreeMap<String, String> {
         let flag = |is_set: bool, value: &str| is_set.then(|| value.to_owned());
         let given = [
             ("types", self.types.clone()),
