@@ -117,6 +117,7 @@ mod value_casts;
 mod vector_index_statement;
 mod vector_search;
 mod volatile_queries;
+mod windowed_extremes;
 mod with_weight;
 pub(crate) mod write_statement;
 

@@ -11,6 +11,7 @@ use super::interval_texts::with_units;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
+use super::windowed_extremes::first_of_partition;
 use crate::error::{EngineError, Result};
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
@@ -145,7 +146,11 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             *expr = Expr::Nested(Box::new(part));
         }
         Expr::Function(function) => {
-            if let Some(written) = of_function(function)? {
+            let written = match first_of_partition(function)? {
+                Some(written) => Some(written),
+                None => of_function(function)?,
+            };
+            if let Some(written) = written {
                 *expr = written;
             }
         }
