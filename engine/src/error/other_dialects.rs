@@ -44,10 +44,8 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["regexp_extract_first"], "regexp_extract(text, pattern)"),
         (&["rlike", "regexp"], "text ~ 'pattern'"),
         (&["parse_json", "try_parse_json", "from_json"], "json_extract(text, '$.key')"),
-        (
-            &["json_query", "get_json_object", "json_extract_scalar", "jsonextractstring"],
-            "json_extract_string(text, '$.key')",
-        ),
+        (&["json_query"], "json_extract(text, '$.key')"),
+        (&["get_json_object", "json_extract_scalar", "jsonextractstring"], "json_extract_string(text, '$.key')"),
         (&["object_keys", "map_entries_keys"], "json_keys(text)"),
         (&["zeroifnull", "isnull_zero", "nz"], "coalesce(value, 0)"),
         (&["nullifzero"], "nullif(value, 0)"),
