@@ -28,6 +28,7 @@ use super::lambda_fields::write_out_fields;
 use super::marks;
 use super::operator_forms::operators;
 use super::ordinality::write_out_ordinality;
+use super::overlapping_periods::write_out_overlaps;
 use super::percent_limits::write_out_percent;
 use super::predicate_subqueries::write_out_predicates;
 use super::rounded_times::round_times;
@@ -158,7 +159,8 @@ impl VisitorMut for ShorthandWriter {
         write_out_patterns(expr);
         write_out_fields(expr);
         write_out_json_operators(expr);
-        flow(round_times(expr).and_then(|()| write_out_collations(expr)))
+        let written = write_out_overlaps(expr).and_then(|()| round_times(expr));
+        flow(written.and_then(|()| write_out_collations(expr)))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {

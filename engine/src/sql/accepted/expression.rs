@@ -18,6 +18,7 @@ use crate::sql::collations::check_collation;
 use crate::sql::expression_forms::listed_patterns;
 use crate::sql::function_forms::is_aggregate_form;
 use crate::sql::marks;
+use crate::sql::overlapping_periods::period;
 
 /// The window functions that skip nulls where they are told to.
 const NULL_TREATMENT: [&str; 6] = ["lead", "lag", "first_value", "last_value", "nth_value", "array_agg"];
@@ -74,6 +75,11 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
         Expr::JsonAccess { value: _, path: _ } => refuse("`:` behind a value", "take a part of JSON with -> and ->>"),
         Expr::IsNormalized { expr: _, form: _, negated: _ } => refuse("IS NORMALIZED", LEAVE_OUT),
         Expr::InUnnest { expr: _, array_expr: _, negated: _ } => refuse("IN UNNEST", "write value = ANY(array)"),
+        Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right }
+            if period(left).is_some() && period(right).is_some() =>
+        {
+            Ok(())
+        }
         Expr::BinaryOp { left: _, op, right: _ } => check_binary(op),
         Expr::Like { negated: _, any, expr: _, pattern, escape_char: _ }
         | Expr::ILike { negated: _, any, expr: _, pattern, escape_char: _ } => {
