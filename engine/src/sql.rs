@@ -102,6 +102,7 @@ mod sql_types;
 pub(crate) mod statement;
 mod subquery_places;
 mod subquery_values;
+mod symmetric_ranges;
 mod syntax;
 mod table_calls;
 mod table_functions;

@@ -17,11 +17,6 @@ struct RefusedForm {
 
 const REFUSALS: &[RefusedForm] = &[
     RefusedForm {
-        begins: &["between", "symmetric"],
-        what: "BETWEEN SYMMETRIC",
-        instead: "write x BETWEEN least(a, b) AND greatest(a, b)",
-    },
-    RefusedForm {
         begins: &["is", "json"],
         what: "IS JSON",
         instead: "write json_valid(text), and json_type(text) = 'OBJECT'",
@@ -124,7 +119,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
-    let tokens = described_table(tokens);
+    let tokens = symmetric_ranges(described_table(tokens))?;
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     refuse_alterations(&tokens)?;
     for (at, token) in tokens.iter().enumerate() {
@@ -174,6 +169,41 @@ fn described_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         tokens.remove(1);
     }
     tokens
+}
+
+/// Marks the first end of each BETWEEN SYMMETRIC ([`crate::sql::symmetric_ranges`]); ASYMMETRIC is what BETWEEN is anyway.
+/// Errors: `unsupported` for too many, since each is written out twice.
+fn symmetric_ranges(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    const MOST: usize = 3;
+    let follows = |at: usize, word: &str| {
+        is_word(&tokens[at].token, word)
+            && at
+                .checked_sub(1)
+                .and_then(|before| tokens.get(before))
+                .is_some_and(|before| is_word(&before.token, "between"))
+    };
+    let of_word = |word: &str| (0..tokens.len()).filter(|at| follows(*at, word)).collect::<Vec<_>>();
+    let (marked, left_out) = (of_word("symmetric"), of_word("asymmetric"));
+    if marked.len() > MOST {
+        return Err(unsupported(
+            "BETWEEN SYMMETRIC more than three times in a statement",
+            "write x BETWEEN least(a, b) AND greatest(a, b)",
+        ));
+    }
+    if marked.is_empty() && left_out.is_empty() {
+        return Ok(tokens);
+    }
+    let mut written = Vec::with_capacity(tokens.len() + marked.len());
+    for (at, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        if marked.contains(&at) {
+            written.push(TokenWithSpan { token: Token::make_word(marks::SYMMETRIC, None), span });
+            written.push(TokenWithSpan { token: Token::StringConcat, span });
+        } else if !left_out.contains(&at) {
+            written.push(token);
+        }
+    }
+    Ok(written)
 }
 
 /// `LIMIT 10%` and `LIMIT 10 PERCENT` are a call that no function is.
