@@ -119,7 +119,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
-    let tokens = symmetric_ranges(described_table(tokens))?;
+    let tokens = symmetric_ranges(without_rows(described_table(tokens)))?;
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     refuse_alterations(&tokens)?;
     for (at, token) in tokens.iter().enumerate() {
@@ -169,6 +169,36 @@ fn described_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         tokens.remove(1);
     }
     tokens
+}
+
+/// `CREATE TABLE t AS query WITH NO DATA` keeps the columns of a query and none of its rows.
+fn without_rows(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let end = tokens.len() - usize::from(tokens.last().is_some_and(|last| last.token == Token::SemiColon));
+    let is_word_at = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    let is_created = is_word_at(0, "create") && (1..5).any(|at| is_word_at(at, "table"));
+    let is_without = end >= 3 && ["with", "no", "data"].iter().zip(end - 3..).all(|(word, at)| is_word_at(at, word));
+    if !is_created || !is_without {
+        return tokens;
+    }
+    let mut depth = 0;
+    let start = tokens.iter().position(|token| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && is_word(&token.token, "as")
+    });
+    let Some(start) = start else { return tokens };
+    let Some(span) = tokens.get(start).map(|token| token.span) else { return tokens };
+    let with = |token: Token| TokenWithSpan { token, span };
+    let word = |text: &str| with(Token::make_word(text, None));
+    let query = tokens.get(start + 1..end - 3).unwrap_or_default();
+    let mut written = tokens.get(..=start).unwrap_or_default().to_vec();
+    written.extend([word("SELECT"), with(Token::Mul), word("FROM"), with(Token::LParen)]);
+    written.extend_from_slice(query);
+    written.extend([with(Token::RParen), word("LIMIT"), with(Token::Number("0".to_owned(), false))]);
+    written
 }
 
 /// Marks the first end of each BETWEEN SYMMETRIC ([`crate::sql::symmetric_ranges`]); ASYMMETRIC is what BETWEEN is anyway.
