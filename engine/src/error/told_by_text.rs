@@ -48,7 +48,8 @@ pub(super) fn with_remedy(message: String) -> String {
             .into();
     }
     if message.starts_with("inconsistent data length across values list") {
-        return format!("{message}; name the columns that have values: INSERT INTO t (a, b) VALUES (1, 2)");
+        let hint = "rows are of one width, and an INSERT names the columns that have values: INSERT INTO t (a, b) VALUES (1, 2)";
+        return format!("{message}; {hint}");
     }
     if message.starts_with("cannot coerce arithmetic expression ") {
         let hint = match message.contains("VARCHAR") {

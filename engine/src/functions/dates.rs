@@ -413,7 +413,7 @@ fn zone_named(name: &str) -> Option<Tz> {
         };
         name.chars().map(letter).collect::<String>()
     };
-    let found = name.parse().ok().or_else(|| name.to_ascii_uppercase().parse().ok());
+    let found: Option<Tz> = name.parse().ok().or_else(|| name.to_ascii_uppercase().parse().ok());
     found.or_else(|| capitals(name).parse().ok())
 }
 

@@ -176,7 +176,8 @@ fn without_rows(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let end = tokens.len() - usize::from(tokens.last().is_some_and(|last| last.token == Token::SemiColon));
     let is_word_at = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
     let is_created = is_word_at(0, "create") && (1..5).any(|at| is_word_at(at, "table"));
-    let is_without = end >= 3 && ["with", "no", "data"].iter().zip(end - 3..).all(|(word, at)| is_word_at(at, word));
+    let is_without =
+        end >= 3 && ["with", "no", "data"].into_iter().zip(end - 3..).all(|(word, at)| is_word_at(at, word));
     if !is_created || !is_without {
         return tokens;
     }
