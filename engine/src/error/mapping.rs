@@ -14,7 +14,9 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow, unknown_parameter};
+use super::told_by_text::{
+    is_of_a_pattern, lost_worker, offset_overflow, own_words, unknown_parameter, with_remedy,
+};
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
@@ -326,7 +328,7 @@ fn from_plan_message(message: &str) -> EngineError {
     if message.contains("Aggregate ORDER BY is not implemented for window functions") {
         return EngineError::Unsupported {
             what: "an aggregate with an order of its own (arg_max, ORDER BY within it) as a window".into(),
-            hint: "write first_value(x) OVER (PARTITION BY g ORDER BY y DESC), or the order in OVER".into(),
+            hint: "write first_value(x) OVER (PARTITION BY g ORDER BY y DESC NULLS LAST), or the order in OVER".into(),
         };
     }
     if message.contains("OVER and WITHIN GROUP clause cannot be used together") {
@@ -354,7 +356,7 @@ fn from_plan_message(message: &str) -> EngineError {
         return EngineError::Plan { message };
     }
     let known = unknown_parameter(message).or_else(|| from_unfit_call(message));
-    known.unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
+    known.unwrap_or_else(|| EngineError::Plan { message: with_remedy(plain_words(&tidy(message))) })
 }
 
 /// Returns the column or expression that DataFusion finds outside of the groups. Its own message speaks of a wildcard,
@@ -431,8 +433,8 @@ fn from_internal(message: &str) -> EngineError {
 
 /// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.
 fn plain_words(message: &str) -> String {
-    if message.contains("annot access field at argument") && message.contains("type Utf8") {
-        return "a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')".into();
+    if let Some(words) = own_words(message) {
+        return words.to_owned();
     }
     const TYPES: [(&str, &str); 27] = [
         ("Utf8View", "VARCHAR"),

@@ -16,6 +16,9 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["getdate", "sysdate", "sysdatetime", "sysutcdatetime"], "now()"),
         (&["curdate"], "current_date"),
         (&["curtime"], "current_time"),
+        (&["time_format"], "strftime(time, '%H:%M')"),
+        (&["date_from_parts", "datefromparts", "to_date_parts"], "make_date(year, month, day)"),
+        (&["from_iso8601_date", "from_iso8601_timestamp"], "CAST(text AS DATE) or CAST(text AS TIMESTAMP)"),
         (
             &["dateadd", "date_add_days", "adddate", "timestampadd", "addmonths", "add_months"],
             "time + INTERVAL '1 day'",
@@ -32,7 +35,7 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["to_varchar", "tostring", "str", "to_text"], "CAST(value AS VARCHAR)"),
         (&["rand", "randn"], "random()"),
         (&["newid", "gen_random_uuid", "generate_uuid", "uuid_generate_v4"], "uuid()"),
-        (&["explode", "posexplode", "flatten_array"], "unnest(list)"),
+        (&["explode", "posexplode", "flatten_array", "arrayjoin"], "unnest(list)"),
         (&["collect_list", "grouparray"], "array_agg(value)"),
         (&["collect_set", "groupuniqarray"], "array_agg(DISTINCT value)"),
         (&["uniq", "uniqexact", "approx_count_distinct_ds"], "count(DISTINCT value)"),
@@ -41,10 +44,8 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["regexp_extract_first"], "regexp_extract(text, pattern)"),
         (&["rlike", "regexp"], "text ~ 'pattern'"),
         (&["parse_json", "try_parse_json", "from_json"], "json_extract(text, '$.key')"),
-        (
-            &["json_query", "get_json_object", "json_extract_scalar", "jsonextractstring"],
-            "json_extract_string(text, '$.key')",
-        ),
+        (&["json_query"], "json_extract(text, '$.key')"),
+        (&["get_json_object", "json_extract_scalar", "jsonextractstring"], "json_extract_string(text, '$.key')"),
         (&["object_keys", "map_entries_keys"], "json_keys(text)"),
         (&["zeroifnull", "isnull_zero", "nz"], "coalesce(value, 0)"),
         (&["nullifzero"], "nullif(value, 0)"),
@@ -210,6 +211,8 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["list_select", "list_where"], "list_transform(indexes, i -> list[i])"),
         (&["stuff"], "overlay(text PLACING new FROM 1 FOR 2)"),
         (&["space"], "repeat(' ', count)"),
+        (&["mid"], "substring(text, start, count)"),
+        (&["query", "query_table"], "the query or the table itself in FROM"),
         (&["replicate"], "repeat(text, count)"),
         (&["charindex_from", "locate", "instrb"], "strpos(text, part)"),
         (&["lengthb", "datalength", "octet_len"], "octet_length(text)"),
@@ -241,6 +244,9 @@ pub(super) fn statement_instead(statement: &str) -> &'static str {
             return "write its expression where it is called; what it would select is a view (CREATE VIEW), or WITH name AS \
                     (SELECT ...) within one statement";
         }
+        "SHOW VIEWS" => return "write SELECT * FROM information_schema.views",
+        "CREATE TRIGGER" => return "there are no triggers: write the statement that one would run behind the other",
+        "CREATE EXTENSION" | "DROP EXTENSION" => return "leave it out: there are no extensions to load",
         "DROP MACRO" | "DROP FUNCTION" => return "there are no functions of one's own to drop",
         "CREATE TYPE" | "DROP TYPE" => {
             return "write the type where it is used, STRUCT(a INT) or a list; an enumeration is a VARCHAR";

@@ -39,3 +39,55 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
     let is_overflow = words.iter().any(|words| lowered.contains(words));
     is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
 }
+
+/// Returns what is said in the place of a message that says too little.
+pub(super) fn own_words(message: &str) -> Option<&'static str> {
+    if message.contains("annot access field at argument") && message.contains("type Utf8") {
+        return Some("a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')");
+    }
+    message.contains("ncountered non UTF-8 data").then_some(
+        "bytes that are no UTF-8 text are not cast to text; write encode(bytes, 'hex') or TRY_CAST(bytes AS VARCHAR)",
+    )
+}
+
+/// Returns a message of the planner with what to write instead, where it has none.
+pub(super) fn with_remedy(message: String) -> String {
+    let of_filter = message
+        .strip_prefix("cannot create filter with non-boolean predicate '")
+        .and_then(|rest| rest.rsplit_once("' returning "));
+    if let Some((value, data_type)) = of_filter {
+        return format!("a condition is true or false, and `{value}` is {data_type}; compare it: {value} <> 0");
+    }
+    if message.starts_with("column count doesn't match insert query") {
+        return "the query has another number of columns than there are to fill; name those: INSERT INTO t (a, b) \
+                SELECT ..., or find them by their names: INSERT INTO t BY NAME SELECT ..."
+            .into();
+    }
+    if message.starts_with("inconsistent data length across values list") {
+        let hint = "rows are of one width, and an INSERT names the columns that have values: INSERT INTO t (a, b) VALUES (1, 2)";
+        return format!("{message}; {hint}");
+    }
+    if message.starts_with("cannot coerce arithmetic expression ") {
+        let hint = match message.contains("VARCHAR") {
+            true => "cast the text, such as CAST(value AS DOUBLE), or join texts with ||",
+            false => "cast one of the two",
+        };
+        return format!("{message}; {hint}");
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_to_write() {
+        let of_filter = "cannot create filter with non-boolean predicate 't.id' returning INTEGER";
+        let said = "a condition is true or false, and `t.id` is INTEGER; compare it: t.id <> 0";
+        assert_eq!(with_remedy(of_filter.into()), said);
+        let of_sum = "cannot coerce arithmetic expression VARCHAR + BIGINT to valid types";
+        assert!(with_remedy(of_sum.into()).ends_with("CAST(value AS DOUBLE), or join texts with ||"));
+        assert_eq!(with_remedy("something else".into()), "something else");
+    }
+}

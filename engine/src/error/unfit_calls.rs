@@ -19,8 +19,9 @@ pub(super) fn instead_of_call(function: &str, types: &str) -> String {
     let interval = types.contains("INTERVAL");
     match function {
         "avg" if types.starts_with("DATE") || types.starts_with("TIMESTAMP") => {
-            "write epoch_ms(CAST(avg(epoch_ms(time)) AS BIGINT)), or median(time)".into()
+            "write epoch_ms(CAST(avg(epoch_ms(time)) AS BIGINT)), or quantile_disc(time, 0.5)".into()
         }
+        "median" => "write quantile_disc(value, 0.5), which is one of the values, or cast what it is given to a number".into(),
         "avg" | "sum" if types.starts_with("INTERVAL") => {
             format!("write to_seconds({function}(date_part('epoch', interval)))")
         }
@@ -68,6 +69,9 @@ pub(super) fn instead_of_cast(cast: &str) -> Option<&'static str> {
 
 /// Returns what to write in the place of a type that there is not.
 pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
+    if what.eq_ignore_ascii_case("count distinct with multiple arguments") {
+        return Some("count rows of them: count(DISTINCT (a, b))");
+    }
     let name = what.strip_prefix("SQL type ")?.to_lowercase();
     name.contains("serial").then_some(
         "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",

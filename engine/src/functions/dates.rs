@@ -402,6 +402,21 @@ fn made(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(TimestampMicrosecondArray::from(values)))
 }
 
+/// Returns the time zone of a name, in any case: `utc`, `europe/berlin`.
+fn zone_named(name: &str) -> Option<Tz> {
+    let capitals = |name: &str| {
+        let mut is_first = true;
+        let letter = |letter: char| {
+            let capital = if is_first { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() };
+            is_first = !letter.is_ascii_alphabetic();
+            capital
+        };
+        name.chars().map(letter).collect::<String>()
+    };
+    let found: Option<Tz> = name.parse().ok().or_else(|| name.to_ascii_uppercase().parse().ok());
+    found.or_else(|| capitals(name).parse().ok())
+}
+
 /// A time without a zone is one of that zone and becomes an instant; an instant becomes the time there.
 fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let zones = arrays[0].as_string::<i32>();
@@ -417,9 +432,8 @@ fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let name = zones.value(row);
         let zone = match &last {
             Some((known, zone)) if known == name => *zone,
-            _ => name
-                .parse::<Tz>()
-                .map_err(|_| invalid(format!("`{name}` is no time zone; write Europe/Berlin or +02:00")))?,
+            _ => zone_named(name)
+                .ok_or_else(|| invalid(format!("`{name}` is no time zone; write Europe/Berlin or +02:00")))?,
         };
         last = Some((name.to_owned(), zone));
         let time = moment(times.value(row))?;

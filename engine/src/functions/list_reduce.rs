@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_null_array};
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{cast, take, take_arrays};
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::compute::{CastOptions, cast_with_options, take, take_arrays};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, HigherOrderFunctionArgs, HigherOrderReturnFieldArgs, HigherOrderSignature, HigherOrderUDF,
@@ -45,6 +45,60 @@ fn element_of(list: &DataType) -> Result<FieldRef> {
     }
 }
 
+/// Returns the type of the value that the expression begins with, wide enough for what it adds up: the result goes in again, so
+/// its type may not grow with each element.
+fn first_type(initial: Option<&DataType>, element: &DataType) -> DataType {
+    let Some(initial) = initial else { return widened(element) };
+    let (of_initial, of_element) = (widened(initial), widened(element));
+    match (scale(&of_initial), scale(&of_element)) {
+        _ if !initial.is_numeric() || !element.is_numeric() => of_initial,
+        _ if initial.is_floating() || element.is_floating() => DataType::Float64,
+        (Some(left), Some(right)) if left < right => of_element,
+        (None, Some(_)) => of_element,
+        _ => of_initial,
+    }
+}
+
+/// Returns the widest type of numbers of the same kind.
+fn widened(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+            DataType::Decimal128(DECIMAL128_MAX_PRECISION, *scale)
+        }
+        DataType::Decimal256(_, scale) => DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale),
+        DataType::UInt64 => DataType::UInt64,
+        other if other.is_integer() => DataType::Int64,
+        other if other.is_floating() => DataType::Float64,
+        other => other.clone(),
+    }
+}
+
+fn scale(data_type: &DataType) -> Option<i8> {
+    match data_type {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => Some(*scale),
+        _ => None,
+    }
+}
+
+/// Returns the type of the result, where the expression that begins with `first` makes values of the type `made`. Numbers of more
+/// digits behind the point than it began with would have more after each element: they are doubles.
+fn result_type(first: &DataType, made: &DataType) -> DataType {
+    if !first.is_numeric() || !made.is_numeric() {
+        return made.clone();
+    }
+    let is_finer = scale(made).unwrap_or(0) > scale(first).unwrap_or(0);
+    if first.is_floating() || made.is_floating() || is_finer { DataType::Float64 } else { first.clone() }
+}
+
+/// Casts values, and fails where the type does not hold one.
+fn exact_cast(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(values, data_type, &options).map_err(|error| invalid(error.to_string()))
+}
+
 impl HigherOrderUDFImpl for ListReduce {
     fn name(&self) -> &str {
         "list_reduce"
@@ -78,23 +132,29 @@ impl HigherOrderUDFImpl for ListReduce {
             }
             _ => return Err(unfit(USAGE.into())),
         };
-        let nullable = |field: &FieldRef| Arc::new(Field::new("", field.data_type().clone(), true));
-        let element = nullable(&element_of(list.data_type())?);
-        // What the result is called with is of the type that the expression makes of it.
-        let first = nullable(initial.unwrap_or(&element));
+        let nullable = |data_type: DataType| Arc::new(Field::new("", data_type, true));
+        let element = element_of(list.data_type())?.data_type().clone();
+        let first = first_type(initial.map(|field| field.data_type()), &element);
         match lambda {
-            None => Ok(LambdaParametersProgress::Partial(vec![Some(vec![first, element])])),
-            Some(result) => Ok(LambdaParametersProgress::Complete(vec![vec![nullable(result), element]])),
+            None => Ok(LambdaParametersProgress::Partial(vec![Some(vec![nullable(first), nullable(element)])])),
+            Some(result) => {
+                let before = result_type(&first, result.data_type());
+                Ok(LambdaParametersProgress::Complete(vec![vec![nullable(before), nullable(element)]]))
+            }
         }
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs) -> Result<FieldRef> {
-        match args.arg_fields {
-            [ValueOrLambda::Value(_), ValueOrLambda::Lambda(result), ..] => {
-                Ok(Arc::new(Field::new("", result.data_type().clone(), true)))
+        let (list, result, initial) = match args.arg_fields {
+            [ValueOrLambda::Value(list), ValueOrLambda::Lambda(result)] => (list, result, None),
+            [ValueOrLambda::Value(list), ValueOrLambda::Lambda(result), ValueOrLambda::Value(initial)] => {
+                (list, result, Some(initial))
             }
-            _ => Err(unfit(USAGE.into())),
-        }
+            _ => return Err(unfit(USAGE.into())),
+        };
+        let element = element_of(list.data_type())?;
+        let first = first_type(initial.map(|field| field.data_type()), element.data_type());
+        Ok(Arc::new(Field::new("", result_type(&first, result.data_type()), true)))
     }
 
     fn invoke_with_args(&self, args: HigherOrderFunctionArgs) -> Result<ColumnarValue> {
@@ -115,11 +175,11 @@ impl HigherOrderUDFImpl for ListReduce {
 
         // The results so far, of all rows; a list of no elements has none.
         let (mut results, first): (ArrayRef, usize) = match initial {
-            Some(initial) => (cast(&initial.to_array(rows)?, &result_type)?, 0),
+            Some(initial) => (exact_cast(&initial.to_array(rows)?, &result_type)?, 0),
             None => {
                 let at = (0..rows).map(|row| (length(row) > 0).then(|| offset(row) as u32));
                 let firsts = take(list.values(), &at.collect::<UInt32Array>(), None)?;
-                (cast(&firsts, &result_type)?, 1)
+                (exact_cast(&firsts, &result_type)?, 1)
             }
         };
         for step in first..longest {
@@ -138,7 +198,7 @@ impl HigherOrderUDFImpl for ListReduce {
             if constant_bytes > MAX_BYTES {
                 return Err(too_much());
             }
-            let next = cast(&next.into_array(taking.len())?, &result_type)?;
+            let next = exact_cast(&next.into_array(taking.len())?, &result_type)?;
             // Spreads what was computed over all rows again.
             let mut places = vec![None; rows];
             for (place, row) in taking.values().iter().enumerate() {

@@ -116,7 +116,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             },
         },
         count("list_count", &["array_count"], |arrays, rows| {
-            counts(arrays, rows, |list| Ok((list.len() - list.null_count()) as i64))
+            counts(arrays, rows, |list| Ok((list.len() - list.logical_null_count()) as i64))
         }),
         count("list_unique", &["array_unique"], |arrays, rows| {
             counts(arrays, rows, |list| Ok(occurrences(list)?.len() as i64))

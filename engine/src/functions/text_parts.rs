@@ -100,9 +100,11 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             "parse_dirname",
             |_| Ok(DataType::Utf8),
             |arrays, _| {
-                let first = |path: &str| {
-                    let folders: Vec<&str> = path.split(['/', '\\']).collect();
-                    if folders.len() > 1 { folders[0].to_owned() } else { String::new() }
+                let first = |path: &str| match path.find(['/', '\\']) {
+                    // The root.
+                    Some(0) => path[..1].to_owned(),
+                    Some(end) => path[..end].to_owned(),
+                    None => String::new(),
                 };
                 Ok(Arc::new(arrays[0].as_string::<i32>().iter().map(|path| path.map(first)).collect::<StringArray>()))
             },
@@ -370,6 +372,9 @@ fn binary_bytes(text: &str) -> Result<Vec<u8>> {
 fn parsed_paths(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
     let mut lists = ListBuilder::new(StringBuilder::new());
     for path in arrays[0].as_string::<i32>() {
+        if let Some(root) = path.filter(|path| path.starts_with(['/', '\\'])) {
+            lists.values().append_value(&root[..1]);
+        }
         for part in path.into_iter().flat_map(|path| path.split(['/', '\\'])).filter(|part| !part.is_empty()) {
             lists.values().append_value(part);
         }

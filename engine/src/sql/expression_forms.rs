@@ -11,6 +11,7 @@ use super::interval_texts::with_units;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
+use super::windowed_extremes::first_of_partition;
 use crate::error::{EngineError, Result};
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
@@ -145,13 +146,57 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             *expr = Expr::Nested(Box::new(part));
         }
         Expr::Function(function) => {
-            if let Some(written) = of_function(function)? {
+            let written = match first_of_partition(function)? {
+                Some(written) => Some(written),
+                None => of_function(function)?,
+            };
+            if let Some(written) = written {
                 *expr = written;
             }
         }
         _ => {}
     }
     Ok(())
+}
+
+/// The most patterns of one LIKE ANY: each makes its condition a level deeper.
+const MAX_PATTERNS: usize = 64;
+
+/// Writes out `text LIKE ANY ('a%', 'b%')` as its patterns joined by OR; other expressions stay as they are.
+pub(super) fn write_out_patterns(expr: &mut Expr) {
+    let (Expr::Like { any: true, pattern, .. } | Expr::ILike { any: true, pattern, .. }) = &*expr else { return };
+    let Some(patterns) = listed_patterns(pattern) else { return };
+    let conditions = patterns.into_iter().map(|single| {
+        let mut condition = expr.clone();
+        if let Expr::Like { any, pattern, .. } | Expr::ILike { any, pattern, .. } = &mut condition {
+            *any = false;
+            **pattern = single;
+        }
+        condition
+    });
+    let joined = conditions.reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Or,
+        right: Box::new(right),
+    });
+    if let Some(joined) = joined {
+        *expr = Expr::Nested(Box::new(joined));
+    }
+}
+
+/// Returns the patterns of a LIKE ANY that are written out, where they are not too many.
+pub(super) fn listed_patterns(pattern: &Expr) -> Option<Vec<Expr>> {
+    let is_text = |expr: &Expr| {
+        matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_) | Value::Placeholder(_), .. }))
+    };
+    let patterns = match pattern {
+        Expr::Nested(inner) if is_text(inner.as_ref()) => vec![inner.as_ref().clone()],
+        Expr::Nested(inner) => return listed_patterns(inner),
+        Expr::Tuple(patterns) => patterns.clone(),
+        Expr::Array(array) => array.elem.clone(),
+        _ => return None,
+    };
+    (1..=MAX_PATTERNS).contains(&patterns.len()).then_some(patterns)
 }
 
 /// Returns a row that is cast to a structure: its values get the names and types of the fields, by their places.

@@ -438,7 +438,7 @@ fn parse(meaning: &str) -> Result<Expr> {
     parsed.map_err(|error| EngineError::Internal(format!("`{meaning}` does not parse: {error}")))
 }
 
-/// `struct_pack(a := 1)` is `named_struct('a', 1)`.
+/// `struct_pack(a := 1)` is `named_struct('a', 1)`, and a column has its own name.
 fn struct_pack(function: &Function) -> Option<Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let mut fields = Vec::new();
@@ -446,6 +446,12 @@ fn struct_pack(function: &Function) -> Option<Expr> {
         match argument {
             FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
                 fields.extend([text(&name.value), value.clone()]);
+            }
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value @ Expr::Identifier(name))) => {
+                fields.extend([text(&name.value), value.clone()]);
+            }
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value @ Expr::CompoundIdentifier(names))) => {
+                fields.extend([text(&names.last()?.value), value.clone()]);
             }
             _ => return None,
         }

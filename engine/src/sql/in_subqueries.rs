@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result};
-use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::logical_expr::expr::{Cast, InSubquery};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator};
 
 use super::lifted_subqueries::with_lifted_values;
 use super::set_comparisons::membership;
@@ -15,6 +16,8 @@ use super::subquery_values::may_be_subquery;
 
 /// What the columns are called that hold what is looked for, where that is a subquery too.
 const SOUGHT: &str = "__sought";
+/// What the column of a query is called that is brought to another type.
+const FOUND: &str = "__found";
 
 /// Where in a filter an expression stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,11 +104,33 @@ fn written_in(found: InSubquery, schema: &DFSchema, place: FilterPlace) -> Resul
         (true, FilterPlace::Condition) => !is_of_row && found.expr.any_column_refs(),
     };
     if is_known {
-        return Ok(Transformed::no(Expr::InSubquery(found)));
+        return with_common_type(found, schema);
     }
     Ok(match membership(&found.expr, &found.subquery, schema)? {
         Some(written) if found.negated => Transformed::yes(Expr::Not(Box::new(written))),
         Some(written) => Transformed::yes(written),
         None => Transformed::no(Expr::InSubquery(found)),
     })
+}
+
+/// Brings the values of a query that names the outer row to the type in which they are compared, under a name of their own. The
+/// analyzer's cast around a column keeps the column's name, and the column itself, where the outer row is compared with it, would be
+/// a second one of that name.
+fn with_common_type(found: InSubquery, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let InSubquery { expr, subquery, negated } = found;
+    let values = subquery.subquery.schema();
+    let common = match (expr.get_type(schema), values.fields().first()) {
+        (Ok(sought), Some(field)) if !subquery.outer_ref_columns.is_empty() => {
+            comparison_coercion(&sought, field.data_type()).filter(|common| common != field.data_type())
+        }
+        _ => None,
+    };
+    let column = values.columns().into_iter().next();
+    let (Some(common), Some(column)) = (common, column) else {
+        return Ok(Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })));
+    };
+    let value = Expr::Cast(Cast::new(Box::new(Expr::Column(column)), common)).alias(FOUND);
+    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([value])?.build()?;
+    let subquery = subquery.with_plan(Arc::new(plan));
+    Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })))
 }

@@ -33,6 +33,8 @@ pub(super) const MERGE_BY_NAME: &str = "__querent_whole_by_name";
 pub(super) const MERGE_BY_POSITION: &str = "__querent_whole_by_position";
 /// The property of a table that says by what its rows are sorted: the text between the parentheses.
 pub(super) const SORTED_BY: &str = "__sorted_by";
+/// Joined before the first end of a BETWEEN SYMMETRIC.
+pub(super) const SYMMETRIC: &str = "__symmetric";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";
 /// `GLOB`, `IN [list]` and what negates them.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
@@ -463,5 +463,26 @@ fn as_type(expr: Expr, found: &DataType, wanted: &DataType) -> Expr {
 }
 
 fn cast(expr: Expr, to: DataType) -> Expr {
-    Expr::Cast(Cast::new(Box::new(expr), to))
+    as_double(&expr, &to).unwrap_or_else(|| Expr::Cast(Cast::new(Box::new(expr), to)))
+}
+
+/// Returns a decimal that is written out as the nearest double; `None` for what is none, and for other types. Arrow divides its
+/// digits by a power of ten, and of more than fifteen digits that is often the double beside it.
+pub(super) fn as_double(expr: &Expr, to: &DataType) -> Option<Expr> {
+    let Expr::Literal(value, _) = expr else { return None };
+    let text = match value {
+        ScalarValue::Decimal128(Some(digits), precision, scale) => {
+            Decimal128Type::format_decimal(*digits, *precision, *scale)
+        }
+        ScalarValue::Decimal256(Some(digits), precision, scale) => {
+            Decimal256Type::format_decimal(*digits, *precision, *scale)
+        }
+        _ => return None,
+    };
+    let double = match to {
+        DataType::Float32 => ScalarValue::Float32(Some(text.parse().ok()?)),
+        DataType::Float64 => ScalarValue::Float64(Some(text.parse().ok()?)),
+        _ => return None,
+    };
+    Some(lit(double))
 }

@@ -7,6 +7,8 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::dialect::SqlDialect;
+use super::marks;
+use super::symmetric_ranges::write_out_symmetric;
 use super::tokens::rewrite_tokens;
 use super::with_weight::check_with_weight;
 use crate::error::{EngineError, Result};
@@ -97,6 +99,8 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     let has_parameters = tokens.iter().any(|token| matches!(token.token, Token::Placeholder(_)));
     let nesting = nesting(&tokens)?;
     let tokens = rewrite_tokens(text, tokens)?;
+    let is_mark = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.value == marks::SYMMETRIC);
+    let has_symmetric = tokens.iter().any(is_mark);
     let statements = nesting.with_room(|| {
         DFParserBuilder::new(tokens)
             .with_dialect(&dialect)
@@ -107,8 +111,11 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     let found = statements.len();
     let mut statements = statements.into_iter();
     match (statements.next(), found) {
-        (Some(statement), 1) => {
+        (Some(mut statement), 1) => {
             nesting.with_room(|| check_with_weight(&statement))?;
+            if has_symmetric {
+                nesting.with_room(|| write_out_symmetric(&mut statement))?;
+            }
             Ok(ParsedStatement { statement, nesting, parameters, has_parameters, text_bytes: text.len() })
         }
         (None, _) => Err(EngineError::EmptyQuery),

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::collations::is_comparison;
+use super::relations::derived;
 use super::shorthand::{call, plain, query_of, select_star};
 use crate::error::{EngineError, Result};
 use crate::functions::COMPLETE_ROW;
@@ -31,6 +32,11 @@ pub(super) fn write_out_rows(expr: &mut Expr) -> Result<()> {
             {
                 **row = call(COMPLETE_ROW, values);
                 **subquery = query;
+            } else if matches!(subquery.body.as_ref(), SetExpr::Values(_)) {
+                // `IN (VALUES (1), (2))`: the optimizer knows queries there.
+                let nothing = SetExpr::Select(Box::new(select_star(Vec::new())));
+                let listed = std::mem::replace(subquery.as_mut(), query_of(nothing));
+                *subquery.body = SetExpr::Select(Box::new(select_star(vec![plain(derived(listed, None))])));
             }
         }
         Expr::AnyOp { left, compare_op, right, .. } => rows_of_set(left, compare_op, right, &BinaryOperator::Eq)?,

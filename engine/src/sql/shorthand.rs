@@ -18,14 +18,17 @@ use super::accepted::has_limit;
 use super::cast_aggregates::tell_casts_apart;
 use super::collations::{write_out_collations, write_out_order};
 use super::column_names::{WrittenColumn, name_columns, names_in_order, written_columns};
-use super::expression_forms::write_out_form;
+use super::expression_forms::{write_out_form, write_out_patterns};
+use super::fetch_ties::write_out_ties;
 use super::first_of_groups::write_out_first_rows;
 use super::function_forms;
+use super::grouping_sets::write_out_sets;
 use super::json_operators::write_out_json_operators;
 use super::lambda_fields::write_out_fields;
 use super::marks;
 use super::operator_forms::operators;
 use super::ordinality::write_out_ordinality;
+use super::overlapping_periods::write_out_overlaps;
 use super::percent_limits::write_out_percent;
 use super::predicate_subqueries::write_out_predicates;
 use super::rounded_times::round_times;
@@ -83,7 +86,9 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
         self.in_order.push(names_in_order(query));
-        if let Err(error) = check_volatile(query).and_then(|()| write_out_percent(query)) {
+        if let Err(error) =
+            check_volatile(query).and_then(|()| write_out_percent(query)).and_then(|()| write_out_ties(query))
+        {
             return ControlFlow::Break(error);
         }
         write_out_tables(&mut query.body);
@@ -128,6 +133,7 @@ impl VisitorMut for ShorthandWriter {
             tables.joins.iter_mut().for_each(one_sided);
             asof_joins(tables);
         }
+        write_out_sets(&mut select.group_by);
         grouped_columns(&mut select.group_by);
         if let Err(error) = named_windows(select) {
             return ControlFlow::Break(error);
@@ -150,9 +156,11 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         bind_minus(expr);
+        write_out_patterns(expr);
         write_out_fields(expr);
         write_out_json_operators(expr);
-        flow(round_times(expr).and_then(|()| write_out_collations(expr)))
+        let written = write_out_overlaps(expr).and_then(|()| round_times(expr));
+        flow(written.and_then(|()| write_out_collations(expr)))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {

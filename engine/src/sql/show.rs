@@ -150,7 +150,8 @@ pub(super) fn variable(words: &[Ident], database: &str, variables: Option<&Sessi
             Err(EngineError::Unsupported { hint, .. }) => Err(EngineError::Unsupported {
                 what: format!("SHOW {name}"),
                 hint: format!(
-                    "{hint}; there are also SHOW TABLES, SHOW DATABASES, SHOW COLUMNS FROM and SHOW FUNCTIONS"
+                    "{hint}; there are also SHOW TABLES, SHOW DATABASES, SHOW COLUMNS FROM and SHOW FUNCTIONS, and \
+                     DESCRIBE for a table"
                 ),
             }),
             Err(error) => Err(error),

@@ -9,6 +9,7 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::list_casts::is_list;
+use super::number_types::as_double;
 use crate::error::EngineError;
 use crate::functions::{converted, converts_otherwise, has_colons, is_decimal_text, normal_form, number_as_bytes};
 use crate::type_names::sql_name;
@@ -34,6 +35,9 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         Expr::TryCast(cast) => (&cast.expr, cast.field.data_type(), true),
         _ => return Ok(Transformed::no(expr)),
     };
+    if let Some(double) = as_double(value, target) {
+        return Ok(Transformed::yes(double));
+    }
     if let Some(normal) = with_normal_form(value, target) {
         return Ok(Transformed::yes(cast_to(normal, target, is_try)));
     }

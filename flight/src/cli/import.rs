@@ -5,7 +5,7 @@
 //! server itself.
 
 mod folders;
-mod reader_args;
+pub(in crate::cli) mod reader_args;
 pub(in crate::cli) mod sheets;
 mod upload;
 

@@ -20,6 +20,7 @@ use parking_lot::RwLock;
 
 use super::error::CliError;
 use super::import::is_pattern;
+use super::import::reader_args::ReaderArgs;
 use super::output;
 use super::query::OutputArgs;
 use super::target::{CliTarget, TargetArgs};
@@ -46,6 +47,8 @@ pub(super) struct ShellArgs {
     output: OutputArgs,
     #[command(flatten)]
     target: TargetArgs,
+    #[command(flatten)]
+    reader: Box<ReaderArgs>,
 }
 
 impl ShellArgs {
@@ -88,9 +91,14 @@ impl ShellArgs {
 pub(super) async fn run(args: ShellArgs) -> Result<(), CliError> {
     let printer = args.output.printer()?;
     let is_interactive = args.command.is_empty() && io::stdin().is_terminal();
+    let reader = args.reader.options();
+    if args.files.is_empty() && !reader.is_empty() {
+        let message = "flags that say how files are read need a file: querent --delimiter ';' FILE";
+        return Err(CliError::Usage(message.to_owned()));
+    }
     let (backend, place) = match args.files.is_empty() {
         false => {
-            let (backend, tables) = ShellBackend::files(&args.files).await?;
+            let (backend, tables) = ShellBackend::files(&args.files, &reader).await?;
             let place = format!("tables: {}", tables.join(", "));
             // A shell begins with them.
             if !is_interactive && !tables.iter().all(|table| is_named_after_one(table, &args.files)) {

@@ -76,6 +76,23 @@ fn statements_that_are_piped_in_run_up_to_the_first_error() {
 }
 
 #[test]
+fn files_are_read_as_told() {
+    let work = WorkFolder::new();
+    std::fs::write(work.path("ragged.csv"), "a;zip\n1;00501\n2\n-;7\n").unwrap();
+    let refused = work.run(&["ragged.csv", "-c", "select 1"]).failed(1);
+    assert!(refused.contains("null_padding reads missing fields as null"), "{refused}");
+    let sql = "select a, zip from ragged order by a";
+    let told = ["--null-padding", "--null", "-", "--types", "zip=BIGINT", "--output", "csv"];
+    let read = work.run(&[&told[..], &["ragged.csv", "-c", sql]].concat()).succeeded();
+    assert_eq!(read, "a,zip\n1,501\n2,\n,7\n");
+    let told = ["--ignore-errors", "--delimiter", ";", "--output", "csv", "ragged.csv"];
+    let rejects = "select line from ragged_rejects";
+    assert_eq!(work.run(&[&told[..], &["-c", rejects]].concat()).succeeded(), "line\n3\n");
+    let refused = work.run(&["--delimiter", ";", "-c", "select 1"]).failed(2);
+    assert!(refused.contains("need a file"), "{refused}");
+}
+
+#[test]
 fn commands_list_what_there_is() {
     let work = WorkFolder::new();
     work.run(&["import", "flights.csv", "Air Lines.csv"]).succeeded();

@@ -195,6 +195,20 @@ async fn records_are_told_types_and_set_aside() {
     assert!(error.contains("did you mean `ignore_errors`?"), "{error}");
 }
 
+/// A value among objects is a row of nothing that anybody asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_among_objects_are_set_aside() {
+    let (folder, engine) = engine().await;
+    let file = write(folder.path(), "t.json", "[{\"a\": 1}, 5, null, [2], {\"a\": 3}]");
+    let refused = import(&engine, &file, &[]).await.unwrap_err().to_string();
+    assert!(refused.contains("expected an object, found `5`; ignore_errors sets records aside"), "{refused}");
+    let outcome = import(&engine, &file, &[("ignore_errors", "true")]).await.unwrap();
+    assert_eq!((outcome.rows, outcome.rejects.unwrap().0), (Some(3), 2));
+    let session = admin(&engine);
+    assert_eq!(rows(&session, "SELECT a FROM t ORDER BY a").await.unwrap(), [["1"], ["3"], ["NULL"]]);
+    assert_eq!(rows(&session, "SELECT value FROM t_rejects ORDER BY value").await.unwrap(), [["5"], ["[2]"]]);
+}
+
 /// What the refusal says works.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_of_too_many_members_is_read_as_one_text() {

@@ -15,7 +15,7 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
         DataType::Timestamp(_, _) if trimmed.eq_ignore_ascii_case("epoch") => "1970-01-01 00:00:00".to_owned(),
         DataType::Timestamp(_, _) => {
             let dashed = with_dashes(trimmed).unwrap_or_else(|| trimmed.to_owned());
-            with_seconds(&dashed).unwrap_or(dashed)
+            with_clock(&dashed).unwrap_or(dashed)
         }
         DataType::Date32 => {
             with_dashes(trimmed).or_else(|| written_date(trimmed)).unwrap_or_else(|| trimmed.to_owned())
@@ -52,13 +52,15 @@ fn written_date(text: &str) -> Option<String> {
     FORMS.iter().find_map(|form| Some(NaiveDate::parse_from_str(text, form).ok()?.format("%Y-%m-%d").to_string()))
 }
 
-/// Returns a date that is written with slashes, and what is behind it, with dashes: `2024/2/9` is one of DuckDB and PostgreSQL.
+/// Returns a date that is written with slashes or with single digits, and what is behind it, as ISO 8601 has it: `2024/2/9` and
+/// `2024-2-9` are some of DuckDB and PostgreSQL.
 fn with_dashes(text: &str) -> Option<String> {
     let (date, rest) = text.split_at(text.find([' ', 'T']).unwrap_or(text.len()));
     let is_number = |part: &str, digits: std::ops::RangeInclusive<usize>| {
         digits.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
-    let parts: Vec<&str> = date.split('/').collect();
+    let separator = if date.contains('/') { '/' } else { '-' };
+    let parts: Vec<&str> = date.split(separator).collect();
     match parts.as_slice() {
         [year, month, day] if is_number(year, 4..=4) && is_number(month, 1..=2) && is_number(day, 1..=2) => {
             Some(format!("{year}-{month:0>2}-{day:0>2}{rest}"))
@@ -97,17 +99,13 @@ fn with_colons(text: &str) -> Option<String> {
     }
 }
 
-/// Returns a timestamp of date, hour and minute with its seconds: `2024-01-31 08:15` is one of PostgreSQL and DuckDB.
-fn with_seconds(text: &str) -> Option<String> {
-    const SHAPE: &[u8] = b"0000-00-00 00:00";
-    let (time, zone) = text.split_at_checked(SHAPE.len())?;
-    let is_shape = time.bytes().zip(SHAPE).all(|(byte, shape)| match shape {
-        b'0' => byte.is_ascii_digit(),
-        b' ' => matches!(byte, b' ' | b'T'),
-        other => byte == *other,
-    });
-    let is_zone = zone.is_empty() || zone.starts_with(['Z', '+', '-', ' ']);
-    (is_shape && is_zone).then(|| format!("{time}:00{zone}"))
+/// Returns a timestamp whose time of day has two digits in each place and seconds: `2024-01-31 8:15` is one of PostgreSQL and
+/// DuckDB.
+fn with_clock(text: &str) -> Option<String> {
+    let (date, rest) = text.split_at(text.find([' ', 'T'])?);
+    let (separator, rest) = rest.split_at(1);
+    let (clock, zone) = rest.split_at(rest.find(['Z', '+', '-', ' ']).unwrap_or(rest.len()));
+    with_two_digits(clock).map(|clock| format!("{date}{separator}{clock}{zone}"))
 }
 
 /// The longest text that is a number.
@@ -212,6 +210,10 @@ mod tests {
             ("2024-01-31 08:15", timestamp.clone(), Some("2024-01-31 08:15:00")),
             ("2024-01-31T08:15+02:00", timestamp.clone(), Some("2024-01-31T08:15:00+02:00")),
             ("2024-01-31 08:15:10", timestamp.clone(), None),
+            ("2024-1-5 1:2:3.5", timestamp.clone(), Some("2024-01-05 01:02:03.5")),
+            ("2024-1-5T1:02", timestamp.clone(), Some("2024-01-05T01:02:00")),
+            ("2024-01-05 01", timestamp.clone(), None),
+            ("Tuesday 1:02", timestamp.clone(), None),
             ("2024-01-31", timestamp, None),
             ("January 8, 1999", DataType::Date32, Some("1999-01-08")),
             ("08-Jan-1999", DataType::Date32, Some("1999-01-08")),

@@ -5,18 +5,20 @@ use std::sync::LazyLock;
 
 use datafusion::execution::SessionStateDefaults;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, CaseWhen, CastFormat, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval, LambdaFunction,
-    OneOrManyWithParens, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowSpec, WindowType,
+    AccessExpr, Array, BinaryOperator, CaseWhen, CastFormat, CeilFloorKind, DateTimeField, DuplicateTreatment, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
+    LambdaFunction, OneOrManyWithParens, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use super::query::check_sorts;
 use super::{LEAVE_OUT, refuse, refuse_if};
 use crate::error::{EngineError, Result};
 use crate::sql::collations::check_collation;
+use crate::sql::expression_forms::listed_patterns;
 use crate::sql::function_forms::is_aggregate_form;
 use crate::sql::marks;
+use crate::sql::overlapping_periods::period;
 
 /// The window functions that skip nulls where they are told to.
 const NULL_TREATMENT: [&str; 6] = ["lead", "lag", "first_value", "last_value", "nth_value", "array_agg"];
@@ -73,10 +75,20 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
         Expr::JsonAccess { value: _, path: _ } => refuse("`:` behind a value", "take a part of JSON with -> and ->>"),
         Expr::IsNormalized { expr: _, form: _, negated: _ } => refuse("IS NORMALIZED", LEAVE_OUT),
         Expr::InUnnest { expr: _, array_expr: _, negated: _ } => refuse("IN UNNEST", "write value = ANY(array)"),
+        Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right }
+            if period(left).is_some() && period(right).is_some() =>
+        {
+            Ok(())
+        }
         Expr::BinaryOp { left: _, op, right: _ } => check_binary(op),
-        Expr::Like { negated: _, any, expr: _, pattern: _, escape_char: _ }
-        | Expr::ILike { negated: _, any, expr: _, pattern: _, escape_char: _ } => {
-            refuse_if(*any, "LIKE ANY", "write the patterns with OR, or one regular expression with ~")
+        Expr::Like { negated: _, any, expr: _, pattern, escape_char: _ }
+        | Expr::ILike { negated: _, any, expr: _, pattern, escape_char: _ } => {
+            let is_refused = *any && listed_patterns(pattern).is_none();
+            refuse_if(
+                is_refused,
+                "LIKE ANY of this",
+                "write the patterns in brackets, or one regular expression with ~",
+            )
         }
         Expr::SimilarTo { negated: _, expr: _, pattern: _, escape_char } => {
             refuse_if(escape_char.is_some(), "ESCAPE of SIMILAR TO", "write a regular expression with ~")
@@ -303,6 +315,18 @@ fn check_function(function: &Function) -> Result<()> {
                 only_rows("DISTINCT")?;
             }
             args.iter().try_for_each(check_argument)?;
+            if args.iter().any(is_star) {
+                // The planner makes a constant of the star.
+                let is_distinct = matches!(duplicate_treatment, Some(DuplicateTreatment::Distinct));
+                refuse_if(
+                    is_distinct,
+                    "DISTINCT *",
+                    "count the rows of a query: SELECT count(*) FROM (SELECT DISTINCT * FROM t)",
+                )?;
+                let what = format!("`*` in {lowered}");
+                let is_refused = of_rows && !lowered.starts_with("count");
+                refuse_if(is_refused, &what, "name a column, or write COLUMNS(*) for each of them")?;
+            }
             for clause in clauses {
                 match clause {
                     FunctionArgumentClause::IgnoreOrRespectNulls(_) => treats_nulls = true,
@@ -371,6 +395,14 @@ fn check_argument(argument: &FunctionArg) -> Result<()> {
         // `COLUMNS(* EXCLUDE (a))`: see `expansion`, which refuses it elsewhere.
         | FunctionArgExpr::WildcardWithOptions(_) => Ok(()),
     }
+}
+
+/// Whether an argument is `*` or `t.*`.
+fn is_star(argument: &FunctionArg) -> bool {
+    let (FunctionArg::Named { name: _, arg, operator: _ }
+    | FunctionArg::ExprNamed { name: _, arg, operator: _ }
+    | FunctionArg::Unnamed(arg)) = argument;
+    !matches!(arg, FunctionArgExpr::Expr(_))
 }
 
 pub(super) fn check_window_spec(spec: &WindowSpec) -> Result<()> {

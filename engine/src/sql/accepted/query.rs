@@ -26,10 +26,8 @@ pub(super) fn check_query(query: &Query) -> Result<()> {
     if let Some(limit) = limit_clause {
         check_limit(limit)?;
     }
-    if let Some(Fetch { with_ties, percent, quantity: _ }) = fetch {
-        const HINT: &str =
-            "number the rows with rank() OVER (ORDER BY ...) and keep those up to the limit with QUALIFY";
-        refuse_if(*with_ties, "FETCH ... WITH TIES", HINT)?;
+    // Ties are kept by their rank: see `fetch_ties`.
+    if let Some(Fetch { with_ties: _, percent, quantity: _ }) = fetch {
         refuse_if(*percent, "FETCH ... PERCENT", "compute the number of rows first, or use USING SAMPLE")?;
         refuse_if(limit_clause.as_ref().is_some_and(has_limit), "FETCH beside LIMIT", "write one of them")?;
     }

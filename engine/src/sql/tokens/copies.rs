@@ -77,6 +77,15 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
     Ok(joined([insert, source.to_vec(), select, call(reader, arguments, span), after.to_vec()]))
 }
 
+/// Returns the error of an option whose value is a list or a star, as those are that there are not.
+fn no_option(name: &str) -> EngineError {
+    let hint = match name {
+        "partition_by" => "write a COPY for each part: COPY (SELECT ... WHERE region = 'north') TO 'north.parquet'",
+        _ => "there are FORMAT; DELIMITER, HEADER and NULL for csv; ARRAY for json; COMPRESSION for parquet",
+    };
+    EngineError::Unsupported { what: format!("the option `{name}` of COPY"), hint: hint.into() }
+}
+
 /// Reads `FORMAT csv, HEADER, DELIMITER ';'`.
 fn options(items: &[Item]) -> Result<Vec<(String, String)>> {
     let wrong =
@@ -100,9 +109,9 @@ fn options(items: &[Item]) -> Result<Vec<(String, String)>> {
                     text.clone()
                 }
                 Token::Word(word) => word.value.clone(),
-                _ => return Err(wrong()),
+                _ => return Err(no_option(&name)),
             },
-            _ => return Err(wrong()),
+            _ => return Err(no_option(&name)),
         };
         found.push((name, value));
     }

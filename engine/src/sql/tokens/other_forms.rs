@@ -18,11 +18,6 @@ struct RefusedForm {
 
 const REFUSALS: &[RefusedForm] = &[
     RefusedForm {
-        begins: &["between", "symmetric"],
-        what: "BETWEEN SYMMETRIC",
-        instead: "write x BETWEEN least(a, b) AND greatest(a, b)",
-    },
-    RefusedForm {
         begins: &["is", "json"],
         what: "IS JSON",
         instead: "write json_valid(text), and json_type(text) = 'OBJECT'",
@@ -87,6 +82,18 @@ const REFUSALS: &[RefusedForm] = &[
         what: "ALTER VIEW",
         instead: "write CREATE OR REPLACE VIEW name AS query, and DROP VIEW for the old name",
     },
+    RefusedForm { begins: &["create", "function"], what: "CREATE FUNCTION", instead: OWN_FUNCTION },
+    RefusedForm { begins: &["create", "or", "replace", "function"], what: "CREATE FUNCTION", instead: OWN_FUNCTION },
+    RefusedForm {
+        begins: &["create", "domain"],
+        what: "CREATE DOMAIN",
+        instead: "write its type where it is used, and look for values beside it with a WHERE",
+    },
+    RefusedForm {
+        begins: &["refresh", "materialized"],
+        what: "REFRESH MATERIALIZED VIEW",
+        instead: "leave it out: a view reads its tables each time; to keep its rows, CREATE OR REPLACE TABLE t AS query",
+    },
     RefusedForm { begins: &["explain", "(", "format"], what: "EXPLAIN with options", instead: EXPLAIN },
     RefusedForm { begins: &["explain", "(", "analyze"], what: "EXPLAIN with options", instead: EXPLAIN },
     RefusedForm { begins: &["explain", "(", "costs"], what: "EXPLAIN with options", instead: EXPLAIN },
@@ -104,6 +111,8 @@ const REFUSALS: &[RefusedForm] = &[
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
 
+const OWN_FUNCTION: &str = "write its expression where it is called; what it would select is a view (CREATE VIEW), or \
+                            WITH name AS (SELECT ...) within one statement";
 const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
@@ -111,6 +120,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let tokens = symmetric_ranges(without_rows(described_table(tokens)))?;
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     refuse_alterations(&tokens)?;
     for (at, token) in tokens.iter().enumerate() {
@@ -145,6 +155,87 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
         }
     }
     without_default_exclusion(nulls_behind_calls(typed_texts(joined_texts(percent_limits(tokens))?)))
+}
+
+/// `DESCRIBE TABLE t` is `DESCRIBE t`.
+fn described_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_of_table = match tokens.as_slice() {
+        [describe, table, name, ..] => {
+            let describes = is_word(&describe.token, "describe") || is_word(&describe.token, "desc");
+            describes && is_word(&table.token, "table") && matches!(name.token, Token::Word(_))
+        }
+        _ => false,
+    };
+    if is_of_table {
+        tokens.remove(1);
+    }
+    tokens
+}
+
+/// `CREATE TABLE t AS query WITH NO DATA` keeps the columns of a query and none of its rows.
+fn without_rows(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let end = tokens.len() - usize::from(tokens.last().is_some_and(|last| last.token == Token::SemiColon));
+    let is_word_at = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    let is_created = is_word_at(0, "create") && (1..5).any(|at| is_word_at(at, "table"));
+    let is_without =
+        end >= 3 && ["with", "no", "data"].into_iter().zip(end - 3..).all(|(word, at)| is_word_at(at, word));
+    if !is_created || !is_without {
+        return tokens;
+    }
+    let mut depth = 0;
+    let start = tokens.iter().position(|token| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && is_word(&token.token, "as")
+    });
+    let Some(start) = start else { return tokens };
+    let Some(span) = tokens.get(start).map(|token| token.span) else { return tokens };
+    let with = |token: Token| TokenWithSpan { token, span };
+    let word = |text: &str| with(Token::make_word(text, None));
+    let query = tokens.get(start + 1..end - 3).unwrap_or_default();
+    let mut written = tokens.get(..=start).unwrap_or_default().to_vec();
+    written.extend([word("SELECT"), with(Token::Mul), word("FROM"), with(Token::LParen)]);
+    written.extend_from_slice(query);
+    written.extend([with(Token::RParen), word("LIMIT"), with(Token::Number("0".to_owned(), false))]);
+    written
+}
+
+/// Marks the first end of each BETWEEN SYMMETRIC ([`crate::sql::symmetric_ranges`]); ASYMMETRIC is what BETWEEN is anyway.
+/// Errors: `unsupported` for too many, since each is written out twice.
+fn symmetric_ranges(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    const MOST: usize = 3;
+    let follows = |at: usize, word: &str| {
+        is_word(&tokens[at].token, word)
+            && at
+                .checked_sub(1)
+                .and_then(|before| tokens.get(before))
+                .is_some_and(|before| is_word(&before.token, "between"))
+    };
+    let of_word = |word: &str| (0..tokens.len()).filter(|at| follows(*at, word)).collect::<Vec<_>>();
+    let (marked, left_out) = (of_word("symmetric"), of_word("asymmetric"));
+    if marked.len() > MOST {
+        return Err(unsupported(
+            "BETWEEN SYMMETRIC more than three times in a statement",
+            "write x BETWEEN least(a, b) AND greatest(a, b)",
+        ));
+    }
+    if marked.is_empty() && left_out.is_empty() {
+        return Ok(tokens);
+    }
+    let mut written = Vec::with_capacity(tokens.len() + marked.len());
+    for (at, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        if marked.contains(&at) {
+            written.push(TokenWithSpan { token: Token::make_word(marks::SYMMETRIC, None), span });
+            written.push(TokenWithSpan { token: Token::StringConcat, span });
+        } else if !left_out.contains(&at) {
+            written.push(token);
+        }
+    }
+    Ok(written)
 }
 
 /// `LIMIT 10%` and `LIMIT 10 PERCENT` are a call that no function is.
@@ -215,20 +306,20 @@ fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWith
     let (what, instead) = if is(at + 1, "group") {
         (
             "EXCLUDE GROUP in a window frame",
-            "take off what the peers of the row have: sum(x) OVER w - sum(x) OVER (w with RANGE BETWEEN CURRENT ROW AND \
-             CURRENT ROW), and of counts alike",
+            "take off what the peers of the row have: sum(x) OVER w - coalesce(sum(x) OVER (w with RANGE BETWEEN \
+             CURRENT ROW AND CURRENT ROW), 0), and of counts alike",
         )
     } else if is(at + 1, "ties") {
         (
             "EXCLUDE TIES in a window frame",
-            "take off what the other peers of the row have: sum(x) OVER w - (sum(x) OVER (w with RANGE BETWEEN CURRENT \
-             ROW AND CURRENT ROW) - x), and of counts alike",
+            "take off what the other peers of the row have: sum(x) OVER w - coalesce(sum(x) OVER (w with RANGE \
+             BETWEEN CURRENT ROW AND CURRENT ROW) - x, 0), and of counts alike",
         )
     } else {
         (
             "EXCLUDE CURRENT ROW in a window frame",
-            "take the row off: sum(x) OVER w - x, count(x) OVER w - 1, or of other functions two frames, before and \
-             behind the row: greatest(max(x) OVER (ORDER BY k ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), max(x) \
+            "take the row off: sum(x) OVER w - coalesce(x, 0), count(*) OVER w - 1, or of other functions two frames, \
+             before and behind the row: greatest(max(x) OVER (ORDER BY k ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), max(x) \
              OVER (ORDER BY k ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING))",
         )
     };

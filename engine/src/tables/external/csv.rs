@@ -1,5 +1,6 @@
 //! CSV tables: how their files are written, which types their columns have, and their rows as arrays.
 
+mod comma_numbers;
 mod convert;
 mod dates;
 mod dialect;

@@ -107,7 +107,7 @@ impl JsonFiles {
             };
             match parse(path, &record) {
                 Ok(value) => {
-                    inference.update(path, &record, value, is_geo)?;
+                    inference.update(path, &record, value, is_geo, self.ignore_errors)?;
                     let columns = inference.members.iter().len() + inference.of_features.iter().len();
                     check_column_count(path, Some(record.line), columns)?;
                 }
@@ -140,7 +140,7 @@ impl JsonFiles {
                 is_json: found.is_json_text(),
             });
         };
-        if inference.values > 0 {
+        if inference.values > 0 && inference.objects == 0 {
             add(VALUE_COLUMN, VALUE_COLUMN, &inference.others);
         }
         // For all features alike: a property keeps its name, and what else has it is the feature's.
@@ -195,7 +195,16 @@ pub(crate) struct JsonInference {
 }
 
 impl JsonInference {
-    fn update(&mut self, path: &Path, record: &JsonRecord, value: Value, is_geo: bool) -> Result<()> {
+    /// Takes in a record. Errors: it is no object, and others are; where `ignores_errors`, whoever reads the rows sets it
+    /// aside.
+    fn update(
+        &mut self,
+        path: &Path,
+        record: &JsonRecord,
+        value: Value,
+        is_geo: bool,
+        ignores_errors: bool,
+    ) -> Result<()> {
         let is_special = special_number(&value).is_some();
         self.records += 1;
         match value {
@@ -217,9 +226,10 @@ impl JsonInference {
                 self.others = before.merged(JsonType::of_value(&other));
             }
         }
-        if self.objects > 0 && self.values > 0 {
-            let detail = format!("expected an object, found `{}`", shortened(&record.text));
-            let detail = if self.values == 1 { detail } else { "an object among values that are none".to_owned() };
+        if self.objects > 0 && self.values > 0 && !ignores_errors {
+            let detail =
+                if self.values == 1 { no_object(record) } else { "an object among values that are none".into() };
+            let detail = format!("{detail}; ignore_errors sets records aside that are no objects");
             return Err(bad_line(path, Some(record.line), None, detail));
         }
         Ok(())
@@ -392,6 +402,10 @@ impl<'j> ChunkDecoder<'j> {
         let mut kept = Vec::with_capacity(records.len());
         for record in records {
             match parse(self.path, record) {
+                Ok(value) if !self.takes(&value) => {
+                    let error = bad_line(self.path, Some(record.line), None, no_object(record));
+                    reject(self.path, record, None, &record.text, error, rejects)?;
+                }
                 Ok(value) => {
                     texts.push(Value::Object(self.row(value, is_geo, &types)).to_string());
                     kept.push(record);
@@ -414,6 +428,12 @@ impl<'j> ChunkDecoder<'j> {
         }
         let failed = |error: ArrowError| bad_line(self.path, None, None, error.to_string());
         self.batch(fitting.into_iter()).map_err(failed)
+    }
+
+    /// Whether a record is a row: an object, or null, unless the records are values.
+    fn takes(&self, value: &Value) -> bool {
+        let is_object = matches!(value, Value::Object(_)) && special_number(value).is_none();
+        self.is_value || is_object || value.is_null()
     }
 
     /// Returns a record as an object with the columns' keys, whose values are of these types.
@@ -476,6 +496,10 @@ impl<'j> ChunkDecoder<'j> {
         let error = bad_line(self.path, Some(record.line), name.as_deref(), detail);
         (name, value, error)
     }
+}
+
+fn no_object(record: &JsonRecord) -> String {
+    format!("expected an object, found `{}`", shortened(&record.text))
 }
 
 /// Sets a record aside, or returns the error.

@@ -108,6 +108,9 @@ fn options_of(format: FileFormat) -> &'static [(&'static str, &'static [&'static
 }
 
 fn unknown_option(format: FileFormat, name: &str) -> EngineError {
+    if let Some(instead) = instead_of_option(&name.to_lowercase()) {
+        return EngineError::InvalidOption { message: format!("unknown option `{name}`; {instead}") };
+    }
     let known = options_of(format);
     let spelled = format_name(format);
     let names = known.iter().flat_map(|(own, others)| std::iter::once(*own).chain(others.iter().copied()));
@@ -118,6 +121,33 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
     let list: Vec<&str> = known.iter().map(|(own, _)| *own).collect();
     let list = if list.is_empty() { "has none".to_owned() } else { format!("has {}", list.join(", ")) };
     EngineError::InvalidOption { message: format!("unknown option `{name}`{near} reader of {spelled} {list}") }
+}
+
+/// Returns what to write in the place of an option of DuckDB's readers that there is not.
+fn instead_of_option(name: &str) -> Option<&'static str> {
+    match name {
+        "decimal_separator" | "decimal" | "thousands" => Some(
+            "numbers are read with a point and nothing else in them; read the column as text and write \
+             CAST(replace(column, ',', '.') AS DOUBLE)",
+        ),
+        "normalize_names" => Some("give the columns other names with AS"),
+        "force_not_null" => Some("write coalesce(column, '')"),
+        "store_rejects" | "rejects_table" | "rejects_scan" | "rejects_limit" => {
+            Some("ignore_errors sets lines aside in the table that rejects names")
+        }
+        "parallel"
+        | "buffer_size"
+        | "max_line_size"
+        | "maximum_line_size"
+        | "files_to_sniff"
+        | "strict_mode"
+        | "new_line"
+        | "maximum_object_size" => Some("leave it out"),
+        "maximum_depth" | "maximum_sample_files" | "map_inference_threshold" | "field_appearance_threshold" => {
+            Some("leave it out; types says what a column is, such as types = {'a': 'JSON'}")
+        }
+        _ => None,
+    }
 }
 
 /// Returns the error for a value that an option does not take.
@@ -334,6 +364,8 @@ mod tests {
         assert!(known_options(FileFormat::Csv, &given("ignore-errors")).unwrap().contains_key("ignore_errors"));
         let error = known_options(FileFormat::Csv, &given("delimeter")).unwrap_err().to_string();
         assert!(error.starts_with("unknown option `delimeter`; did you mean `delimiter`?"), "{error}");
+        let error = known_options(FileFormat::Csv, &given("decimal_separator")).unwrap_err().to_string();
+        assert!(error.contains("CAST(replace(column, ',', '.') AS DOUBLE)"), "{error}");
         let error = known_options(FileFormat::Parquet, &given("skip")).unwrap_err().to_string();
         assert!(error.contains("parquet has none"), "{error}");
         let twice = BTreeMap::from([("sep".to_owned(), ",".to_owned()), ("delim".to_owned(), ";".to_owned())]);

@@ -9,7 +9,7 @@ use std::path::Path;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use encoding_rs::{Decoder, DecoderResult, Encoding};
 
-use super::unreadable;
+use super::{compression_name, unreadable};
 use crate::error::{EngineError, Result};
 
 /// The bytes that are read and decoded at a time.
@@ -73,7 +73,14 @@ pub(crate) fn open_text(
         .convert_read(source)
         .map_err(|error| EngineError::BadData { location: path.display().to_string(), detail: error.to_string() })?;
     let mut bytes = BufReader::with_capacity(BLOCK_BYTES, decompressed);
-    let start = bytes.fill_buf().map_err(|error| unreadable(path, &error))?;
+    let start = bytes.fill_buf().map_err(|error| match unreadable(path, &error) {
+        EngineError::BadData { location, detail } if compression.is_compressed() => {
+            let name = compression_name(&compression);
+            let remedy = "a file that is none has another ending, or the option compression = 'none'";
+            EngineError::BadData { location, detail: format!("no {name} data ({detail}); {remedy}") }
+        }
+        other => other,
+    })?;
     if let Some(remedy) = packed_text(start) {
         return Err(EngineError::BadData { location: path.display().to_string(), detail: remedy.to_owned() });
     }
@@ -225,5 +232,9 @@ mod tests {
         let refused = open_text(Path::new("t.csv"), FileCompressionType::UNCOMPRESSED, None, source).err();
         assert!(refused.is_some_and(|error| error.to_string().contains("compressed with gzip")));
         assert_eq!(read(b"PK,BZh\n", None).unwrap(), "PK,BZh\n");
+        let source = std::io::Cursor::new(b"a,b\n1,2\n".to_vec());
+        let refused = open_text(Path::new("t.csv.gz"), FileCompressionType::GZIP, None, source).err();
+        let said = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("no gzip data (") && said.contains("compression = 'none'"), "{said}");
     }
 }

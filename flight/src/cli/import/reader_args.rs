@@ -1,11 +1,11 @@
-//! The options of `querent import` that say how text is read, for what cannot be found in the files or is found wrong.
+//! The options of `querent import`, and of a shell on files, that say how text is read, for what cannot be found in the files or is found wrong.
 
 use std::collections::BTreeMap;
 
 /// How text files are read. What is not said is found in the files, and reported.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "How CSV, JSON and workbooks are read (default: as found in the files)")]
-pub(super) struct ReaderArgs {
+pub(in crate::cli) struct ReaderArgs {
     /// Types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others
     #[arg(long, value_name = "NAME=TYPE,...")]
     types: Option<String>,
@@ -22,13 +22,13 @@ pub(super) struct ReaderArgs {
     #[arg(long)]
     no_header: bool,
     /// What separates columns: one character, or \t
-    #[arg(long, value_name = "CHAR")]
+    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     delimiter: Option<String>,
     /// What quotes a field; empty: nothing does
-    #[arg(long, value_name = "CHAR")]
+    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     quote: Option<String>,
     /// What stands before a quote in a quoted field; empty: quotes are doubled
-    #[arg(long, value_name = "CHAR")]
+    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     escape: Option<String>,
     /// The encoding: latin-1, utf-16, windows-1252, shift_jis, ...
     #[arg(long, value_name = "NAME")]
@@ -37,11 +37,17 @@ pub(super) struct ReaderArgs {
     #[arg(long, value_name = "LINES")]
     skip: Option<u64>,
     /// What a line that is a comment begins with
-    #[arg(long, value_name = "CHAR")]
+    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     comment: Option<String>,
     /// The texts that stand for null, separated by commas; empty: none but the empty one [default: NA, NULL and the like,
     /// where the file uses them so]
-    #[arg(long = "null", alias = "null-value", value_name = "TEXT,...")]
+    #[arg(
+        long = "null",
+        alias = "null-value",
+        value_name = "TEXT,...",
+        allow_hyphen_values = true,
+        value_parser = null_texts
+    )]
     null_value: Option<String>,
     /// Read missing fields at the end of a line as null
     #[arg(long)]
@@ -62,7 +68,7 @@ pub(super) struct ReaderArgs {
 
 impl ReaderArgs {
     /// Returns what was said, as options of the engine's readers.
-    pub(super) fn options(&self) -> BTreeMap<String, String> {
+    pub(in crate::cli) fn options(&self) -> BTreeMap<String, String> {
         let flag = |is_set: bool, value: &str| is_set.then(|| value.to_owned());
         let given = [
             ("types", self.types.clone()),
@@ -93,5 +99,38 @@ impl ReaderArgs {
     /// Returns whether anything was said.
     pub(super) fn is_given(&self) -> bool {
         !self.options().is_empty()
+    }
+}
+
+/// Takes texts for null, which may begin with a hyphen, and refuses the next flag in the place of one that was left out.
+fn null_texts(given: &str) -> Result<String, String> {
+    let is_flag =
+        given.strip_prefix("--").is_some_and(|name| name.starts_with(|first: char| first.is_ascii_lowercase()));
+    match is_flag {
+        true => Err("the texts are missing; for none but the empty field write ''".to_owned()),
+        false => Ok(given.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    fn options(words: &[&str]) -> Result<BTreeMap<String, String>, clap::Error> {
+        let command = ReaderArgs::augment_args(clap::Command::new("import").no_binary_name(true));
+        let matches = command.try_get_matches_from(words)?;
+        Ok(ReaderArgs::from_arg_matches(&matches)?.options())
+    }
+
+    #[test]
+    fn values_may_begin_with_a_hyphen() {
+        let given = options(&["--null", "-,n/a,--", "--delimiter", "-", "--null-padding"]).unwrap();
+        assert_eq!(given.get("null_value").map(String::as_str), Some("-,n/a,--"));
+        assert_eq!(given.get("delimiter").map(String::as_str), Some("-"));
+        assert_eq!(given.len(), 3);
+        assert_eq!(options(&["--null", "--"]).unwrap().len(), 1);
+        assert!(options(&["--null", "--null-padding"]).is_err());
     }
 }

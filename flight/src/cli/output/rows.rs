@@ -111,6 +111,11 @@ impl RowsTarget<'_> {
 }
 
 impl RowsPrinter {
+    /// Returns how the same rows are written to a file, which has neither colours nor a width.
+    pub(crate) fn for_file(self) -> Self {
+        Self { terminal: Terminal { width: None, has_colors: false, ..self.terminal }, ..self }
+    }
+
     /// Prints a result as it arrives; a box when its rows are known. Returns the number of rows.
     pub(crate) async fn print(&self, rows: StreamedRows, target: RowsTarget<'_>) -> Result<usize, CliError> {
         match self.format {
@@ -401,4 +406,19 @@ async fn print_markdown(mut rows: StreamedRows, mut target: RowsTarget<'_>) -> R
         target.write(text.as_bytes())?;
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gets_no_colours() {
+        let terminal = Terminal { width: Some(80), height: 24, has_colors: true };
+        let printer =
+            RowsPrinter { format: OutputFormat::Table, max_rows: None, terminal, hints: TableHints::ShellCommands };
+        let written = printer.for_file().terminal;
+        assert_eq!(written, Terminal { width: None, height: 24, has_colors: false });
+        assert_eq!(written.tone(TextTone::Bold, "x"), "x");
+    }
 }

@@ -1,5 +1,6 @@
 //! What the shell works on: a data folder in this process, files alone, or a server.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,8 +44,12 @@ impl ShellBackend {
         Self::open(config, None).await
     }
 
-    /// Makes a folder for as long as the shell runs, with a table for each file. Returns their names.
-    pub(super) async fn files(files: &[PathBuf]) -> Result<(Self, Vec<String>), CliError> {
+    /// Makes a folder for as long as the shell runs, with a table for each file, which are read with these options. Returns their
+    /// names.
+    pub(super) async fn files(
+        files: &[PathBuf],
+        reader: &BTreeMap<String, String>,
+    ) -> Result<(Self, Vec<String>), CliError> {
         let folder = tempfile::Builder::new().prefix("querent-").tempdir()?;
         let data = folder.path().join("data");
         // What is found by name needs no model.
@@ -55,7 +60,7 @@ impl ShellBackend {
         if let ShellBackend::Here(here) = &shell {
             let bars = Arc::new(Bars::new(false));
             for file in files {
-                match here.import(file, &bars).await {
+                match here.import(file, reader, &bars).await {
                     Ok(made) => tables.extend(made),
                     Err(error) => {
                         bars.clear();
@@ -124,7 +129,12 @@ impl ShellBackend {
 
 impl EmbeddedShell {
     /// Makes a table of a file, a folder or the files of a glob, named after it, or one of each sheet of a workbook.
-    async fn import(&self, file: &PathBuf, bars: &Arc<Bars>) -> Result<Vec<String>, CliError> {
+    async fn import(
+        &self,
+        file: &PathBuf,
+        reader: &BTreeMap<String, String>,
+        bars: &Arc<Bars>,
+    ) -> Result<Vec<String>, CliError> {
         let source = file
             .to_str()
             .ok_or_else(|| CliError::Usage(format!("the name {} is not UTF-8; rename the file", file.display())))?;
@@ -134,29 +144,36 @@ impl EmbeddedShell {
         let table = table_name(source)
             .or_else(|| if source.contains("..") { None } else { table_name(&path) })
             .ok_or_else(|| CliError::Usage(format!("no table name can be made of {source}; rename the file")))?;
-        let tables = tables_of(source, &table, None).await?;
+        let tables = match reader.contains_key("sheet") {
+            true => vec![(table, None)],
+            false => tables_of(source, &table, None).await?,
+        };
         // What can be queried where it lies is not copied.
         let external = ["parquet", "arrow", "arrows", "ipc", "feather", "lance"]
             .iter()
             .any(|ending| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending)));
-        for (table, sheet) in &tables {
+        let mut made = Vec::with_capacity(tables.len());
+        for (table, sheet) in tables {
+            let sheet = sheet.map(|sheet| ("sheet".to_owned(), sheet));
             let request = ImportRequest {
                 source: path.clone(),
                 format: None,
-                options: sheet.iter().map(|sheet| ("sheet".to_owned(), sheet.clone())).collect(),
-                table: TableName::new(DEFAULT_DATABASE, table),
+                options: reader.clone().into_iter().chain(sheet).collect(),
+                table: TableName::new(DEFAULT_DATABASE, &table),
                 external,
                 if_exists: Some(IfExists::Error),
             };
             let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
             let imported = self.embedded.engine.import(&Principal::local_admin(), request, progress).await;
-            imported.map_err(|error| match error {
+            let outcome = imported.map_err(|error| match error {
                 EngineError::Catalog(CatalogError::AlreadyExists { .. }) => CliError::Usage(format!(
                     "{path} would be table {table}, as a file before it is; rename one of them, or name them one by one"
                 )),
                 other => other.into(),
             })?;
+            made.push(table);
+            made.extend(outcome.rejects.map(|(_, rejects)| rejects.table));
         }
-        Ok(tables.into_iter().map(|(table, _)| table).collect())
+        Ok(made)
     }
 }

@@ -170,11 +170,11 @@ async fn statement(
 
 async fn print(state: &mut ShellState, rows: StreamedRows) -> Result<(), CliError> {
     let completes = state.printer.format.is_whole_file() && !rows.schema.fields().is_empty();
-    let target = match &mut state.output {
-        Some(file) => RowsTarget::Writer(file),
-        None => RowsTarget::Stdout,
+    let (printer, target) = match &mut state.output {
+        Some(file) => (state.printer.for_file(), RowsTarget::Writer(file)),
+        None => (state.printer, RowsTarget::Stdout),
     };
-    state.printer.print(rows, target).await?;
+    printer.print(rows, target).await?;
     state.is_output_complete = completes;
     Ok(())
 }

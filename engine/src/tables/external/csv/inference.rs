@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use arrow::datatypes::{DataType, TimeUnit};
 
+use super::comma_numbers::CommaNumbers;
 use super::dates::{TemporalFormat, format_of_order, orders};
 use super::kinds::{ValueKinds, kind, kinds_of};
 
@@ -33,6 +34,7 @@ pub(super) struct ColumnInference {
     markers: BTreeSet<usize>,
     /// The length of the values, while all have the same and are capital letters: codes.
     code_length: Option<usize>,
+    commas: CommaNumbers,
 }
 
 /// The orders that the same numbers can have.
@@ -81,6 +83,7 @@ impl ColumnInference {
             dates: DateInference::new(),
             markers: BTreeSet::new(),
             code_length: None,
+            commas: CommaNumbers::default(),
         }
     }
 
@@ -100,10 +103,15 @@ impl ColumnInference {
         self.given.timestamp = self.given.timestamp.take().filter(|format| format.timestamp(trimmed).is_some());
         // A column of text stays one.
         if self.kinds == 0 {
+            self.commas.update(value);
             return;
         }
         let found = kinds_of(value);
+        let were_numbers = self.kinds & (kind::INTEGER | kind::FLOAT) != 0;
         self.kinds &= found.kinds;
+        if self.kinds == 0 && were_numbers {
+            self.commas = CommaNumbers::beginning_with(value);
+        }
         if self.kinds & (kind::INTEGER | kind::FLOAT) != 0 {
             self.number |= !found.float_word;
         } else if self.kinds & (kind::BOOLEAN | kind::LETTER | kind::YES_NO) != 0 {
@@ -176,7 +184,7 @@ impl ColumnInference {
         } else if is(kind::ZONED) {
             DataType::Timestamp(unit, Some("UTC".into()))
         } else {
-            return text;
+            return InferredType { note: self.commas.note(), ..text };
         };
         match self.dates.format(&data_type) {
             Ok(format) => InferredType { data_type, format: Some(format), note: None },
@@ -333,6 +341,8 @@ mod tests {
             let found = inferred(values);
             assert_eq!(found.format.map(|format| format.text(true)).as_deref(), expected, "{values:?}");
         }
+        assert!(inferred(&["12", "1,5"]).note.unwrap().starts_with("numbers with a comma for the point"));
+        assert_eq!(inferred(&["2020-01-01", "1,5"]).note, None);
         assert!(inferred(&["1/2/2012"]).note.unwrap().contains("`%d/%m/%Y` or `%m/%d/%Y`"));
         let clocks: [(&[&str], Option<&str>); 6] = [
             (&["31/12/2020 10:00:00"], Some("%d/%m/%Y %H:%M:%S")),

@@ -1,0 +1,49 @@
+//! `arg_max(x, y) OVER (PARTITION BY g)` and its kin over whole partitions: the first value by another order, which the planner
+//! knows for windows and not for aggregates over them.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, WindowSpec, WindowType,
+};
+
+use super::function_forms::parsed_form;
+use crate::error::Result;
+
+/// Returns such a call as the first value of its window; `None` for any other, and where the window has an order or a frame of
+/// its own. Errors: `internal`.
+pub(super) fn first_of_partition(function: &Function) -> Result<Option<Expr>> {
+    let order = match function.name.to_string().to_lowercase().as_str() {
+        "arg_max" | "argmax" | "max_by" => "DESC",
+        "arg_min" | "argmin" | "min_by" => "ASC",
+        _ => return Ok(None),
+    };
+    let Some(WindowType::WindowSpec(window)) = &function.over else { return Ok(None) };
+    let WindowSpec { window_name: None, partition_by, order_by, window_frame: None } = window else { return Ok(None) };
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value)), FunctionArg::Unnamed(FunctionArgExpr::Expr(key))] =
+        list.args.as_slice()
+    else {
+        return Ok(None);
+    };
+    let is_plain = list.clauses.is_empty() && list.duplicate_treatment.is_none() && function.null_treatment.is_none();
+    if !is_plain || !order_by.is_empty() || !function.within_group.is_empty() {
+        return Ok(None);
+    }
+    let mut arguments = vec![Expr::Nested(Box::new(value.clone())), Expr::Nested(Box::new(key.clone()))];
+    let condition = match &function.filter {
+        Some(filter) => {
+            arguments.push(Expr::Nested(filter.clone()));
+            "$2 IS NOT NULL AND $3"
+        }
+        None => "$2 IS NOT NULL",
+    };
+    // Rows whose value or key is null are none of those.
+    let meaning = format!(
+        "first_value(CASE WHEN {condition} THEN $1 END) IGNORE NULLS OVER (ORDER BY $2 {order} NULLS LAST \
+         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    );
+    let mut first = parsed_form(&meaning, &arguments)?;
+    if let Expr::Function(Function { over: Some(WindowType::WindowSpec(written)), .. }) = &mut first {
+        written.partition_by.clone_from(partition_by);
+    }
+    Ok(Some(first))
+}

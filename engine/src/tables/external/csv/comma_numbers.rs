@@ -1,0 +1,95 @@
+//! Whether a column of text is one of numbers with commas, for the point or between thousands: nobody can tell from `1,234`, and
+//! so it stays text, which the report says.
+
+/// What is known of a column's commas after some of its values. It begins closed: most columns are of other values.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CommaNumbers {
+    /// Whether each value is a number whose comma may be its point.
+    decimal: bool,
+    /// Whether each value is a number whose commas may be between thousands.
+    grouped: bool,
+    /// Whether a comma was seen.
+    has_comma: bool,
+}
+
+impl CommaNumbers {
+    /// Starts with a value behind numbers, or with the first of all.
+    pub(super) fn beginning_with(value: &str) -> Self {
+        let mut begun = Self { decimal: true, grouped: true, has_comma: false };
+        begun.update(value);
+        begun
+    }
+
+    /// Adds a value.
+    pub(super) fn update(&mut self, value: &str) {
+        if !self.decimal && !self.grouped {
+            return;
+        }
+        let value = value.trim_matches(' ');
+        let unsigned = value.strip_prefix(['-', '+']).unwrap_or(value);
+        self.decimal = self.decimal && is_decimal(unsigned);
+        self.grouped = self.grouped && is_grouped(unsigned);
+        self.has_comma |= unsigned.contains(',');
+    }
+
+    /// Returns what a reader of the report is told.
+    pub(super) fn note(self) -> Option<String> {
+        const POINT: &str = "CAST(replace(column, ',', '.') AS DOUBLE)";
+        const NOTHING: &str = "CAST(replace(column, ',', '') AS DOUBLE)";
+        let note = match (self.decimal, self.grouped) {
+            _ if !self.has_comma => return None,
+            (true, true) => format!("numbers with a comma, for the point ({POINT}) or between thousands ({NOTHING})"),
+            (true, false) => format!("numbers with a comma for the point; write {POINT}"),
+            (false, true) => format!("numbers with commas between thousands; write {NOTHING}"),
+            (false, false) => return None,
+        };
+        Some(note)
+    }
+}
+
+fn are_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a text is `1234` or `1234,5`.
+fn is_decimal(text: &str) -> bool {
+    match text.split_once(',') {
+        Some((whole, fraction)) => are_digits(whole) && are_digits(fraction),
+        None => are_digits(text),
+    }
+}
+
+/// Whether a text is `1234`, `1,234` or `1,234.5`.
+fn is_grouped(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let mut groups = whole.split(',');
+    let first = groups.next().unwrap_or_default();
+    let has_groups = whole.contains(',');
+    are_digits(first)
+        && (!has_groups || first.len() <= 3)
+        && groups.all(|group| group.len() == 3 && are_digits(group))
+        && are_digits(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(values: &[&str]) -> String {
+        let mut values = values.iter();
+        let mut commas = CommaNumbers::beginning_with(values.next().unwrap());
+        values.for_each(|value| commas.update(value));
+        commas.note().unwrap_or_default()
+    }
+
+    #[test]
+    fn commas_are_points_or_between_thousands() {
+        assert!(note(&["1,5", "-22", " 3,25 "]).starts_with("numbers with a comma for the point"));
+        assert!(note(&["1,000", "2,500.75", "12"]).starts_with("numbers with commas between thousands"));
+        assert!(note(&["1,000", "-25,000"]).starts_with("numbers with a comma, for the point"));
+        for values in [["12", "00501"], ["1,5", "x"], ["1,", "2,5"], [",5", "1,5"], ["1,2,3", "1,5"], ["1,00.5", "1,5"]]
+        {
+            assert_eq!(note(&values), "", "{values:?}");
+        }
+    }
+}
