@@ -244,11 +244,13 @@ impl<'a> Binder<'a> {
         for column in &left.columns {
             outputs.push((column.name.clone(), padded(column, kind.pads_left())));
         }
-        for column in &right.columns {
-            if drops_right_keys && right_keys.contains(&column.field) {
-                continue;
-            }
-            let name = unique_name(&column.name, |name| outputs.iter().any(|(known, _)| known == name));
+        let is_kept = |column: &&Column| !(drops_right_keys && right_keys.contains(&column.field));
+        let added: Vec<&Column> = right.columns.iter().filter(is_kept).collect();
+        for column in &added {
+            let is_output = |name: &str| outputs.iter().any(|(known, _)| known == name);
+            // No number makes a name that another column has anyway: `k`, and `k`, `k1` are `k`, `k2`, `k1`.
+            let is_taken = |name: &str| is_output(name) || added.iter().any(|other| other.name == name);
+            let name = if is_output(&column.name) { unique_name(&column.name, is_taken) } else { column.name.clone() };
             outputs.push((name, padded(column, kind.pads_right())));
         }
         let joined = self.projected(Relation::new(plan, Vec::new()), outputs)?;
