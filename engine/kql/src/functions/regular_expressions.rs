@@ -15,16 +15,16 @@ const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("extract", "sis", STRING, extract),
-    entry("extract_all", "sx?s", DYNAMIC, extract_all),
-    entry("extractall", "sx?s", DYNAMIC, extract_all),
-    entry("replace_regex", "sss", STRING, replace_regex),
-    entry("replace", "sss", STRING, replace),
-    entry("countof", "ss?s", LONG, countof),
+    entry("extract", "wiw", STRING, extract),
+    entry("extract_all", "wx?w", DYNAMIC, extract_all),
+    entry("extractall", "wx?w", DYNAMIC, extract_all),
+    entry("replace_regex", "www", STRING, replace_regex),
+    entry("replace", "www", STRING, replace),
+    entry("countof", "ww?w", LONG, countof),
     entry("indexof_regex", "ss?iii", LONG, indexof_regex),
-    entry("trim", "ss", STRING, trim),
-    entry("trim_start", "ss", STRING, trim_start),
-    entry("trim_end", "ss", STRING, trim_end),
+    entry("trim", "ww", STRING, trim),
+    entry("trim_start", "ww", STRING, trim_start),
+    entry("trim_end", "ww", STRING, trim_end),
     entry("regex_quote", "s", STRING, regex_quote),
 ];
 

@@ -17,8 +17,8 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("strlen", "s", LONG, strlen),
-    entry("string_size", "s", LONG, string_size),
+    entry("strlen", "w", LONG, strlen),
+    entry("string_size", "w", LONG, string_size),
     entry("strcat", "x*", STRING, strcat),
     entry("strcat_delim", "sx*", STRING, strcat_delim),
     entry("strcat_array", "js", STRING, strcat_array),
@@ -27,13 +27,13 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("strcmp", "ss", LONG, strcmp),
     entry("substring", "si?i", STRING, substring),
     entry("indexof", "xx?iii", LONG, indexof),
-    entry("split", "ss?i", DYNAMIC, split),
-    entry("replace_string", "sss", STRING, replace_string),
-    entry("replace_strings", "sjj", STRING, replace_strings),
+    entry("split", "sw?i", DYNAMIC, split),
+    entry("replace_string", "www", STRING, replace_string),
+    entry("replace_strings", "wjj", STRING, replace_strings),
     entry("tolower", "s", STRING, tolower),
     entry("toupper", "s", STRING, toupper),
     entry("reverse", "x", STRING, reverse),
-    entry("translate", "sss", STRING, translate),
+    entry("translate", "www", STRING, translate),
     entry("isascii", "s", BOOL, isascii),
     entry("isutf8", "s", BOOL, isutf8),
     entry("unicode_codepoints_from_string", "s", DYNAMIC, codepoints),
