@@ -384,13 +384,16 @@ impl<'a> Binder<'a> {
         let prefix = if name.ends_with("max") { "max" } else { "min" };
         let named_by = argument_name(&key.expr);
         // The old names prefix the columns with what they are by.
-        let is_old = matches!(name, "argmin" | "argmax");
-        let unnamed = format!("{prefix}_{}_arg", named_by.as_deref().unwrap_or_default());
+        let is_prefixed = matches!(name, "argmin" | "argmax") && given_name(&key.names).is_none();
+        let unnamed = match is_prefixed {
+            true => "arg".to_owned(),
+            false => format!("{prefix}_{}_arg", named_by.as_deref().unwrap_or_default()),
+        };
         let key_name = named_by.unwrap_or_else(|| format!("{prefix}_"));
         let mut outputs = vec![(given_name(&key.names).map_or(key_name, str::to_owned), key_value)];
         self.add_picked_columns(rest, inside, &unnamed, &mut outputs)?;
         let mut names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
-        if is_old && given_name(&key.names).is_none() {
+        if is_prefixed {
             let first = format!("{prefix}_{}", argument_name(&key.expr).unwrap_or_default());
             names.iter_mut().skip(1).for_each(|name| *name = format!("{first}_{name}"));
             if let Some(name) = names.first_mut() {
