@@ -185,7 +185,12 @@ fn indexof_regex(arguments: &FunctionArguments) -> Result<ArrayRef> {
             continue;
         };
         let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
-        let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1) as usize;
+        let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1);
+        if length < -1 || nth < 0 {
+            found.push(None);
+            continue;
+        }
+        let nth = nth.max(1) as usize;
         let text = strings.get(row);
         let byte_of = |text: &str, chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
         let from = byte_of(text, start);

@@ -148,7 +148,7 @@ fn slice(text: &str, start: usize, length: usize) -> &str {
 }
 
 /// Returns the position of the n-th occurrence that begins within `length` characters from `start` on; -1 if there is
-/// none. Occurrences may overlap.
+/// none, null for a negative n and a length below -1, which stands for all. Occurrences may overlap.
 fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, wanted) = (arguments.strings(0)?, arguments.strings(1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
@@ -158,8 +158,12 @@ fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0);
         let start = from_either_end(text, start).unwrap_or(0);
         let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
+        let occurrence = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1);
+        if length < -1 || occurrence < 0 {
+            return None;
+        }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let occurrence = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1);
+        let occurrence = occurrence.max(1);
         if start > text.chars().count() {
             return Some(-1);
         }
@@ -379,14 +383,23 @@ fn codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| Ok(strings.get(row).chars().map(u32::from).collect::<Vec<_>>().into()))
 }
 
+/// Returns the string of all codepoints; the empty one where one of them is none.
 fn from_codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let parts = arguments.all_dynamics(0)?;
     let char_of = |value: &Value| char::from_u32(u32::try_from(value.as_i64()?).ok()?);
     arguments.make_strings(|row, text| {
         for part in &parts {
-            match part.get(row).as_ref() {
-                Value::Array(elements) => text.extend(elements.iter().filter_map(char_of)),
-                single => text.extend(char_of(single)),
+            let part = part.get(row);
+            let codepoints = match part.as_ref() {
+                Value::Array(elements) => elements.as_slice(),
+                single => std::slice::from_ref(single),
+            };
+            for codepoint in codepoints {
+                let Some(char) = char_of(codepoint) else {
+                    text.clear();
+                    return Ok(());
+                };
+                text.push(char);
             }
         }
         Ok(())
