@@ -55,6 +55,12 @@ pub(super) fn is_aggregate(name: &str) -> bool {
     KNOWN.lines().any(|known| known == name)
 }
 
+/// Returns the limit that the old names of the aggregates that collect values have where none is given.
+fn old_limit(name: &str) -> Option<Typed> {
+    const OLD_LIMIT: i64 = 128;
+    matches!(name, "makelist" | "makeset" | "make_dictionary").then(|| Typed::new(lit(OLD_LIMIT), KqlType::Long))
+}
+
 /// The most values that an aggregate of one value takes, beside its condition.
 fn most_arguments(name: &str, is_conditional: bool) -> usize {
     match name {
@@ -278,16 +284,19 @@ impl<'a> Binder<'a> {
                 if matches!(kql_type, KqlType::Int) { self.convert(bits, kql_type, span) } else { Ok(bits) }
             }
             "make_list" | "makelist" => {
-                self.collection_aggregate(Collection::List, value, arguments.next(), filter, context)
+                let limit = arguments.next().or_else(|| old_limit(name));
+                self.collection_aggregate(Collection::List, value, limit, filter, context)
             }
             "make_list_with_nulls" => {
                 self.collection_aggregate(Collection::ListWithNulls, value, arguments.next(), filter, context)
             }
             "make_set" | "makeset" => {
-                self.collection_aggregate(Collection::Set, value, arguments.next(), filter, context)
+                let limit = arguments.next().or_else(|| old_limit(name));
+                self.collection_aggregate(Collection::Set, value, limit, filter, context)
             }
             "make_bag" | "make_dictionary" => {
-                self.collection_aggregate(Collection::Bag, value, arguments.next(), filter, context)
+                let limit = arguments.next().or_else(|| old_limit(name));
+                self.collection_aggregate(Collection::Bag, value, limit, filter, context)
             }
             "take_any" | "any" => {
                 let picked = self.pick_values(arg_extreme::take_any_udaf(), vec![value], filter, context);
