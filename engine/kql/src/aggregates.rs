@@ -35,7 +35,7 @@ use crate::bind::{
     invalid, not_supported, null_of,
 };
 use crate::functions::{ScalarOperator, part_of};
-use crate::plan::{Column, field_column, field_of};
+use crate::plan::{Column, field_column, field_of, plain_key};
 use crate::span::Span;
 use crate::types::KqlType;
 use collection::Collection;
@@ -241,7 +241,7 @@ impl<'a> Binder<'a> {
             "dcount" | "count_distinct" => {
                 let count = PlanExpr::AggregateFunction(AggregateFunction::new_udf(
                     count_udaf(),
-                    vec![value.expr],
+                    vec![plain_key(value)?.expr],
                     true,
                     filter.map(Box::new),
                     Vec::new(),
