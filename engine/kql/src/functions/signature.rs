@@ -1,8 +1,8 @@
 //! The parameters and results of functions. Parameters are a string with a letter for each:
 //!
-//! `x` any value · `s` a string, or a value that has a string form · `w` a string only · `n` a number · `i` an integer ·
-//! `b` a bool · `t` a datetime · `d` a timespan · `j` dynamic. Parameters after `?` are optional, and the one before `*`
-//! may be repeated. A dynamic value is converted to whatever type is expected.
+//! `x` any value · `s` a string, or a value that has a string form · `w` a string only · `n` a number · `i` an
+//! integer · `b` a bool · `t` a datetime · `d` a timespan · `j` dynamic. Parameters after `?` are optional, and the one
+//! before `*` may be repeated. A dynamic value is converted to whatever type is expected.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
